@@ -1,0 +1,1 @@
+"""Ratios measured within one run: ours against a peer or a limit."""

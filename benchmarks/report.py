@@ -1,0 +1,46 @@
+"""How a benchmark measures and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+
+def seconds(work: Callable[[], object], repeats: int = 7) -> float:
+    """The best of several runs: what the machine can do when nobody disturbs it."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = perf_counter()
+        work()
+        best = min(best, perf_counter() - start)
+    return best
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, the ratio, what it should be, and whether it is."""
+
+    what: str
+    figure: str
+    target: str
+    met: bool | None  # None: reported only
+
+
+@dataclass
+class Report:
+    """All rows, in the order in which they were measured."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def at_least(self, what: str, value: float, target: float, unit: str = "×") -> None:
+        """The value should be at least the target."""
+        self.rows.append(Row(what, f"{value:.3g} {unit}", f"≥ {target:g} {unit}", value >= target))
+
+    def at_most(self, what: str, value: float, target: float, unit: str = "×") -> None:
+        """The value should be at most the target."""
+        self.rows.append(Row(what, f"{value:.3g} {unit}", f"≤ {target:g} {unit}", value <= target))
+
+    def note(self, what: str, figure: str) -> None:
+        """A figure without a target."""
+        self.rows.append(Row(what, figure, "", None))

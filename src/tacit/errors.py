@@ -1,0 +1,104 @@
+"""Every error Tacit raises on purpose.
+
+::
+
+    TacitError
+    ├── BadParameter         a number or option is outside what is allowed (also a ValueError)
+    ├── ConditionNotMet      a theorem's condition does not hold for these parameters
+    ├── Halted               a question was put to an algorithm that has halted
+    ├── InsecureCoins        reproducible test coins where a budget is spent
+    ├── QuestionRefused      a question that cannot be answered with a known sensitivity
+    ├── SchemaMismatch       the data does not have the declared columns and types
+    ├── EngineFailed         the data engine failed; its own words are withheld
+    ├── Infeasible           no sampler can do what was asked; nothing was spent
+    └── BudgetError
+        ├── BudgetExhausted  the charge does not fit; nothing was spent
+        ├── NotCovered       the budget does not cover this table or analyst
+        ├── LedgerBusy       the budget file stayed locked by somebody else
+        ├── LedgerDamaged    the budget file is not what it should be
+        ├── StreamHeld       another process or object holds this stream
+        ├── StreamEnded      the stream is halted, closed or dead
+        └── StreamMismatch   resumed on another table, schema or recipe
+
+A message says what was asked, what is wrong and what to do. It never carries a value that
+came from the data: positions and public parameters only.
+"""
+
+from __future__ import annotations
+
+
+class TacitError(Exception):
+    """The root of the tree: ``except tacit.TacitError`` catches all of Tacit's own errors."""
+
+
+class BadParameter(TacitError, ValueError):
+    """A parameter is outside what is allowed.  Nothing was drawn and nothing was spent."""
+
+    def __init__(self, parameter: str, given: object, allowed: str) -> None:
+        self.parameter = parameter
+        self.given = given
+        self.allowed = allowed
+        super().__init__(f"{parameter} = {given} is not allowed: {allowed}")
+
+    def __reduce__(self) -> tuple[type[BadParameter], tuple[str, object, str]]:
+        return type(self), (self.parameter, self.given, self.allowed)
+
+
+class ConditionNotMet(TacitError):
+    """The theorem that would make the promise does not cover these parameters."""
+
+
+class Halted(TacitError):
+    """The algorithm has given its last answer; asking again needs a new, paid run."""
+
+
+class InsecureCoins(TacitError):
+    """Reproducible coins were offered where privacy is promised."""
+
+
+class QuestionRefused(TacitError):
+    """The question cannot be answered privately, or not in this stream."""
+
+
+class SchemaMismatch(TacitError):
+    """The data does not have the columns and types that the schema declares."""
+
+
+class EngineFailed(TacitError):
+    """The data engine failed.  Its own message is withheld because it may quote data."""
+
+
+class Infeasible(TacitError):
+    """No sampler can do what was asked in reasonable time; refused before paying."""
+
+
+class BudgetError(TacitError):
+    """Something about a budget."""
+
+
+class BudgetExhausted(BudgetError):
+    """The charge does not fit into what is left.  Nothing was spent."""
+
+
+class NotCovered(BudgetError):
+    """The budget does not cover this table, or knows no such analyst."""
+
+
+class LedgerBusy(BudgetError):
+    """The budget file stayed locked for longer than the wait that was allowed."""
+
+
+class LedgerDamaged(BudgetError):
+    """The budget file is damaged, of another version, or not a budget file."""
+
+
+class StreamHeld(BudgetError):
+    """The stream is live elsewhere; only one holder may ask."""
+
+
+class StreamEnded(BudgetError):
+    """The stream has halted, was closed, or died with a failed write."""
+
+
+class StreamMismatch(BudgetError):
+    """A stream can only be resumed on the table, schema and recipe it was opened with."""

@@ -1,0 +1,148 @@
+"""Privacy parameters as exact rationals, and how numbers from outside become exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational, Real
+
+from tacit.errors import BadParameter
+
+Number = int | float | str | Fraction | Decimal
+"""What a caller may write for a number: 1, 0.1, "1/2", "1e-9", Fraction(1, 3), Decimal("0.1")."""
+
+
+def exact(value: object, name: str) -> Fraction:
+    """Read a number exactly; a float is read by its shortest decimal, so 0.1 is 1/10.
+
+    >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
+    """
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, str):
+            return _from_text(value)
+        if isinstance(value, Decimal):
+            return Fraction(value)
+        if isinstance(value, Rational):
+            return Fraction(int(value.numerator), int(value.denominator))
+        if isinstance(value, Real):
+            return Fraction(repr(float(value)))
+    except (ValueError, ArithmeticError):
+        pass
+    raise BadParameter(name, _short(value), "give a finite number such as 1, 0.1, '1/2' or '1e-9'")
+
+
+_MOST_EXPONENT = 10_000
+
+
+def _from_text(text: str) -> Fraction:
+    _, marker, exponent = text.lower().partition("e")
+    if marker and abs(int(exponent)) > _MOST_EXPONENT:  # 1e999999999 would fill the memory
+        raise ValueError
+    return Fraction(text)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def positive(value: object, name: str) -> Fraction:
+    """An exact number greater than 0."""
+    number = exact(value, name)
+    if number <= 0:
+        raise BadParameter(name, _short(value), "it must be greater than 0")
+    return number
+
+
+def probability(value: object, name: str) -> Fraction:
+    """An exact number strictly between 0 and 1."""
+    number = exact(value, name)
+    if not 0 < number < 1:
+        raise BadParameter(name, _short(value), "it must lie strictly between 0 and 1")
+    return number
+
+
+def small_probability(value: object, name: str) -> Fraction:
+    """An exact number in [0, 1), such as δ."""
+    number = exact(value, name)
+    if not 0 <= number < 1:
+        raise BadParameter(name, _short(value), "it must be at least 0 and less than 1")
+    return number
+
+
+def whole(value: object, name: str, *, at_least: int = 1) -> int:
+    """An integer that is at least `at_least`."""
+    number = exact(value, name)
+    if number.denominator != 1 or number < at_least:
+        raise BadParameter(name, _short(value), f"it must be a whole number, at least {at_least}")
+    return number.numerator
+
+
+def show(number: Number, digits: int = 4) -> str:
+    """A number for people: short, and never a tiny number shown as nought.
+
+    >>> show(Fraction(1, 2)), show("2e-6"), show(1/3), show(1204), show(0)
+    ('0.5', '2e-06', '0.3333', '1204', '0')
+    """
+    value = exact(number, "number")
+    if value.denominator == 1 and abs(value) < 10**9:
+        return str(value.numerator)
+    try:
+        approximate = float(value)
+    except OverflowError:
+        approximate = float("inf")
+    if approximate in (0.0, float("inf"), float("-inf")):  # beyond a float's range
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
+    return f"{approximate:.{digits}g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """A privacy loss (ε, δ), exactly.
+
+    Neighbours are tables that differ by one person's rows, added or removed.
+
+    >>> Privacy("1/2", delta=1e-9)
+    Privacy(epsilon='1/2', delta='1/1000000000')
+    >>> print(Privacy(0.1))
+    (ε = 0.1, δ = 0)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number = 0) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", small_probability(delta, "delta"))
+
+    def __repr__(self) -> str:
+        return f"Privacy(epsilon='{self.epsilon}', delta='{self.delta}')"
+
+    def __str__(self) -> str:
+        return f"(ε = {show(self.epsilon)}, δ = {show(self.delta)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a mechanism costs: its promise, and the pure parts it is made of.
+
+    ``parts`` lists (how many, ε of each): the mechanism is an adaptive composition of that many
+    ε-private pieces.  An accountant that adds up (ε, δ) charges ``privacy``; one that works in
+    zCDP charges ε²/2 for each part, and must refuse a cost that has no parts.
+
+    >>> Cost.pure("1/2").parts
+    ((1, Fraction(1, 2)),)
+    """
+
+    privacy: Privacy
+    parts: tuple[tuple[int, Fraction], ...] = ()
+
+    @classmethod
+    def pure(cls, epsilon: Number) -> Cost:
+        """The cost of one (ε, 0)-private mechanism."""
+        privacy = Privacy(epsilon)
+        return cls(privacy, ((1, privacy.epsilon),))
