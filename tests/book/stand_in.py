@@ -1,10 +1,18 @@
 from __future__ import annotations
-import random
-from fractions import Fraction
+
 import math
+import random
+
+
 class InsecureTestCoins:
-    def __init__(self, seed): self.r = random.Random(seed)
-    def below(self, n): return self.r.randrange(n)
-    def bernoulli(self, p): return self.below(p.denominator) < p.numerator
-    def bernoulli_exp(self, g): return self.r.random() < math.exp(-g)
-    def geometric(self, scale): return int(-float(scale)*math.log(1-self.r.random()))
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+
+    def below(self, n):
+        return self.r.randrange(n)
+
+    def bernoulli_exp(self, g):
+        return self.r.random() < math.exp(-g)
+
+    def geometric(self, scale):
+        return int(-float(scale) * math.log(1 - self.r.random()))

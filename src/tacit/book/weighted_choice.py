@@ -65,7 +65,8 @@ class WeightedChoice:
         """Running sums of lower and of upper bounds, in one common unit."""
         if bits not in self._sums:
             bounds = [
-                _bounds(w, gamma, bits) for w, gamma in zip(self._weights, self._gammas, strict=True)
+                _bounds(w, gamma, bits)
+                for w, gamma in zip(self._weights, self._gammas, strict=True)
             ]
             unit = max(high.bit_length() + exponent for _, high, exponent in bounds) - bits
             lows = [_shift_down(low, unit - exponent) for low, _, exponent in bounds]
