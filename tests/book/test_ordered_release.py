@@ -136,7 +136,7 @@ def test_draws_follow_the_exponential_mechanism_and_no_other(questions, x, rows,
     counts, coins = _counts(x, questions.domain, rows, questions.slacks), InsecureTestCoins(7)
     search = SlackSearch(counts, rate=Fraction(epsilon, 2 * rows), heartbeat=QUIET)
     seen = dict.fromkeys(candidates, 0)
-    for _ in range(6000):
+    for _ in range(4000):
         seen[tuple(search.draw(coins).tolist())] += 1
     asked = QUESTIONS[questions.slacks](questions.domain)
     scores = [score(asked, x, y, 1) for y in candidates]
