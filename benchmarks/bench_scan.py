@@ -34,4 +34,6 @@ def run(report: Report) -> None:
 
         rate = VALUES / seconds(scan, 5)
         report.at_least(f"values a second, {recipe.name}", rate / 1e6, 10, "million")
-        report.note(f"numpy.exp on the same array, {recipe.name}", f"{rate / exp_rate:.2f} × its rate")
+        report.note(
+            f"numpy.exp on the same array, {recipe.name}", f"{rate / exp_rate:.2f} × its rate"
+        )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
 import numpy as np
 import pytest
+from tests.book import exact_law
+from tests.fit import ACCEPT, chi_square_p
 
 from tacit.book import one_sided, recipes, sparse_vector
 from tacit.book.coins import InsecureTestCoins
@@ -16,8 +19,6 @@ from tacit.book.one_sided import OneSided, prepare
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, ConditionNotMet, Halted
 from tacit.privacy import Privacy
-from tests.book import exact_law
-from tests.fit import ACCEPT, chi_square_p
 
 ONE = Privacy(1)
 TINY_DELTA = Privacy(1, "1/1000")
@@ -152,7 +153,7 @@ def test_the_gap_is_free(monotone):
 
 # Sampled frequencies agree with the exact law -------------------------------------------------
 
-SAMPLES = 6_000
+SAMPLES = 4_000
 
 
 def ask_one_by_one(mechanism, values, coins) -> tuple[bool, ...]:
@@ -182,8 +183,9 @@ def test_answers_follow_the_exact_law(recipe, ask):
     coins = InsecureTestCoins(7)
     patterns = [ask(mechanism, values, coins) for _ in range(SAMPLES)]
     assert p_value(patterns, exact_law.pattern_law(recipe, values, threshold)) > ACCEPT
-    # The test can fail: the law of a threshold that is two steps away does not fit.
-    assert p_value(patterns, exact_law.pattern_law(recipe, values, threshold + 2)) < 0.01
+    # The test can fail: the law of a threshold that is a little away does not fit.
+    away = threshold + 1 + int(recipe.question_scale / 4)
+    assert p_value(patterns, exact_law.pattern_law(recipe, values, away)) < ACCEPT
 
 
 def test_a_long_scan_crosses_blocks_with_the_same_law():
@@ -280,16 +282,14 @@ def test_the_book_is_refused_where_its_theorem_does_not_hold():
 
 def test_a_recipe_that_would_break_its_promise_cannot_be_built():
     good = recipes.spend("one-sided", 4, TINY_DELTA, monotone=False, groups=4)
-    from dataclasses import replace
-
     with pytest.raises(ConditionNotMet):
         replace(good, threshold_epsilon=good.threshold_epsilon * Fraction(102, 100) * 2)
     with pytest.raises(ConditionNotMet):
         replace(recipes.book(1, ONE), question_epsilon=Fraction(51, 100))
+    generous = recipes.spend(
+        "one-sided", 50, TINY_DELTA, monotone=True, groups=50, threshold_share=Fraction(9, 10)
+    )
     with pytest.raises(ConditionNotMet):  # what a monotone stream may spend, a general one may not
-        generous = recipes.spend(
-            "one-sided", 50, TINY_DELTA, monotone=True, groups=50, threshold_share=Fraction(9, 10)
-        )
         replace(generous, monotone=False)
 
 
@@ -321,9 +321,7 @@ def test_all_three_algorithms_in_both_families(family):
     assert [a.above for a in first] == [False, True]
     bits = list(family.sparse(values, threshold=0, at_most=2, epsilon=1, coins=coins))
     assert [a.above for a in bits] == [False, True, False, True]
-    numbers = list(
-        family.numeric_sparse(values, threshold=0, at_most=2, epsilon=1, coins=coins)
-    )
+    numbers = list(family.numeric_sparse(values, threshold=0, at_most=2, epsilon=1, coins=coins))
     assert [a.above for a in numbers] == [False, True, False, True]
     assert all(abs(a.value - 10_000) <= a.error("1e-9") for a in numbers if a)
 

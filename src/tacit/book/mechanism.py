@@ -1,9 +1,8 @@
-"""What all sparse vector algorithms share: state, answers, the grid, and halting.
+"""What all sparse vector algorithms share: state, answers and halting.
 
-Values live on a public grid of step h, so that everything inside is an integer number of steps:
-a threshold off the grid is rounded *up* to it, noise is a whole number of steps, and the only
-comparison is ≥ (ties have mass).  An algorithm's state is explicit, so that it can be stored and
-resumed: what was drawn, and how many ⊤ are used.
+Everything inside is an integer number of grid steps (:mod:`tacit.book.grid`), noise included, and
+the only comparison is ≥, since ties have mass.  An algorithm's state is explicit, so that it can
+be stored and resumed: what was drawn, and how many ⊤ are used.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.book.answer import BELOW, Answer
+from tacit.book.grid import MOST_SCALE, MOST_STEPS, threshold_steps, value_steps
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, Halted
 from tacit.privacy import Number, exact, positive, show
@@ -25,8 +25,6 @@ from tacit.privacy import Number, exact, positive, show
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-_MOST_STEPS = 1 << 61  # values and thresholds: their differences fit into 64 bits
-_MOST_SCALE = 1 << 50  # so does noise: beyond 2^58 steps it has probability e^(−256)
 _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16
 
 
@@ -70,7 +68,7 @@ class SparseVector(ABC):
             )
         self._threshold_steps(None)
         widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
-        if widest > _MOST_SCALE:
+        if widest > MOST_SCALE:
             raise BadParameter(
                 "epsilon",
                 show(self.recipe.privacy.epsilon),
@@ -128,7 +126,7 @@ class SparseVector(ABC):
     ) -> tuple[Answer, State]:
         """Answer one question, given its true value; a threshold of its own if wanted."""
         self._refuse_if_halted(state)
-        steps = self._value_steps(value)
+        steps = value_steps(value, self.grid)
         noisy_threshold = self._threshold_steps(threshold) + state.offset
         if self._is_above(steps, noisy_threshold, coins):
             return self._top(state, steps, noisy_threshold, coins)
@@ -153,7 +151,7 @@ class SparseVector(ABC):
         noisy_threshold = self._threshold_steps(threshold) + state.offset
         start, size = 0, _FIRST_BLOCK
         while start < len(values):
-            block = np.clip(values[start : start + size], -_MOST_STEPS, _MOST_STEPS)
+            block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
             above = self._are_above(block, noisy_threshold, coins)
             first = int(above.argmax())
             if above[first]:
@@ -188,21 +186,7 @@ class SparseVector(ABC):
     def _threshold_steps(self, threshold: Number | None) -> int:
         asked = self.threshold if threshold is None else exact(threshold, "threshold")
         # Rounded up together: a public shift off the grid would break the promise as well.
-        steps = (asked + self.recipe.shift * self.sensitivity) / self.grid
-        rounded_up = -(-steps.numerator // steps.denominator)
-        if abs(rounded_up) > _MOST_STEPS:
-            raise BadParameter("threshold", show(asked), "it must be within ±2^61 grid steps")
-        return rounded_up
-
-    def _value_steps(self, value: Number) -> int:
-        """The value in steps.  The error must not quote it: it is data."""
-        try:
-            steps = exact(value, "value") / self.grid
-        except BadParameter:
-            steps = Fraction(1, 2)
-        if steps.denominator != 1:
-            raise BadParameter("value", "(withheld)", f"not a whole multiple of grid {self.grid}")
-        return steps.numerator
+        return threshold_steps(asked + self.recipe.shift * self.sensitivity, self.grid)
 
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):
