@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, exp, floor, log, log1p
@@ -41,6 +42,21 @@ class Answer:
         # 2 e^(−(m+1)/b) / (1 + e^(−1/b)) ≤ β
         steps = b * (log(2 / allowed) - log1p(exp(-1 / b))) - 1
         return max(ceil(steps * (1 + 1e-12)), 0) * self.grid
+
+    def as_json(self) -> dict[str, str]:
+        """What was released, as text, exactly; for the record of a stream."""
+        parts = {"value": self.value, "gap": self.gap, "noise_scale": self.noise_scale}
+        told = {name: str(part) for name, part in parts.items() if part is not None}
+        return {"above": "⊤" if self.above else "⊥", "grid": str(self.grid)} | told
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> Answer:
+        """The inverse of `as_json`."""
+        told = {
+            name: Fraction(fields[name]) if name in fields else None
+            for name in ("value", "gap", "noise_scale")
+        }
+        return cls(above=fields["above"] == "⊤", grid=Fraction(fields["grid"]), **told)
 
     def __str__(self) -> str:
         if not self.above:
