@@ -74,13 +74,20 @@ class KeyStream:
             self._used = end
             return self._pool[end - count : end]
 
+    def bits(self, count: int) -> int:
+        """A uniform integer of `count` bits."""
+        size = -(-count // 8)
+        return int.from_bytes(self.bytes(size), "little") >> (8 * size - count)
+
     def fill(self, words: NDArray[Any]) -> None:
         """Overwrite a contiguous array with key stream, without a copy."""
         view = words.data.cast("B")
         with self._lock:
             for start in range(0, len(view), len(_ZEROS)):
                 part = view[start : start + len(_ZEROS)]
-                self._encryptor(len(part)).update_into(_ZEROS[: len(part)], part)
+                written = self._encryptor(len(part)).update_into(_ZEROS[: len(part)], part)
+                if written != len(part):  # the rest would be whatever was in memory before
+                    raise RuntimeError("the cipher wrote less key stream than it was asked for")
 
     def _encryptor(self, count: int) -> CipherContext:
         """A cipher that may still produce `count` bytes under its key."""
