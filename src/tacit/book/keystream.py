@@ -52,11 +52,14 @@ class KeyStream:
     secure = True
 
     def __init__(self) -> None:
-        self.forget()
+        self._reset()
         forget_in_child(self)
 
     def forget(self) -> None:
         """Throw the key and the pool away; the next byte comes under a new key."""
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = Lock()  # a thread that exists only in the parent may hold the old one
         self._cipher: CipherContext | None = None
         self._bytes_left = 0
@@ -112,7 +115,11 @@ class InsecureTestKeyStream(KeyStream):
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._keys_used = 0
-        super().forget()
+        super().__init__()
+
+    def forget(self) -> None:
+        """A forked copy goes on where it was: it repeats the parent's bytes."""
+        self._lock = Lock()
 
     def _new_cipher(self) -> CipherContext:
         text = f"tacit insecure test coins {self._seed} {self._keys_used}"
