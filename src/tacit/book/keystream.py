@@ -52,11 +52,14 @@ class KeyStream:
     secure = True
 
     def __init__(self) -> None:
-        self.forget()
+        self._reset()
         forget_in_child(self)
 
     def forget(self) -> None:
         """Throw the key and the pool away; the next byte comes under a new key."""
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = Lock()  # a thread that exists only in the parent may hold the old one
         self._cipher: CipherContext | None = None
         self._bytes_left = 0
@@ -74,13 +77,20 @@ class KeyStream:
             self._used = end
             return self._pool[end - count : end]
 
+    def bits(self, count: int) -> int:
+        """A uniform integer of `count` bits."""
+        size = -(-count // 8)
+        return int.from_bytes(self.bytes(size), "little") >> (8 * size - count)
+
     def fill(self, words: NDArray[Any]) -> None:
         """Overwrite a contiguous array with key stream, without a copy."""
         view = words.data.cast("B")
         with self._lock:
             for start in range(0, len(view), len(_ZEROS)):
                 part = view[start : start + len(_ZEROS)]
-                self._encryptor(len(part)).update_into(_ZEROS[: len(part)], part)
+                written = self._encryptor(len(part)).update_into(_ZEROS[: len(part)], part)
+                if written != len(part):  # the rest would be whatever was in memory before
+                    raise RuntimeError("the cipher wrote less key stream than it was asked for")
 
     def _encryptor(self, count: int) -> CipherContext:
         """A cipher that may still produce `count` bytes under its key."""
@@ -105,7 +115,11 @@ class InsecureTestKeyStream(KeyStream):
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._keys_used = 0
-        super().forget()
+        super().__init__()
+
+    def forget(self) -> None:
+        """A forked copy goes on where it was: it repeats the parent's bytes."""
+        self._lock = Lock()
 
     def _new_cipher(self) -> CipherContext:
         text = f"tacit insecure test coins {self._seed} {self._keys_used}"
