@@ -153,7 +153,7 @@ def test_the_gap_is_free(monotone):
 
 # Sampled frequencies agree with the exact law -------------------------------------------------
 
-SAMPLES = 4_000
+SAMPLES = 2_500
 
 
 def ask_one_by_one(mechanism, values, coins) -> tuple[bool, ...]:
