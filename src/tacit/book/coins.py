@@ -129,10 +129,8 @@ def refuse_insecure(coins: Coins) -> None:
 
 
 def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
-    if type(scale) is Fraction and scale.numerator > 0:  # the quick way, for single draws
-        value = scale
-    else:
-        value = positive(scale, "scale")
+    quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
+    value = quick or positive(scale, "scale")
     if value.numerator > largest * value.denominator:
         limit = f"it must be at most 2^{largest.bit_length() - 1}"
         raise BadParameter("scale", show(value), limit + where)
