@@ -86,7 +86,7 @@ def _weights(over: Fraction, step: Fraction) -> tuple[Weight, Decimal]:
     if step < Fraction(1, 10**30):  # 1 − e^(−t) ≤ t, and equal to 18 digits for all k ≤ 10¹²
         with localcontext(digits_for(step, step)):
             return (lambda n: start + n), decimal(step)
-    scale = float(min(step, Fraction(10) ** 300))  # e^(−t) is nought well before
+    scale = float(step)
     return (lambda n: -np.expm1(-scale * (start + n))), Decimal(1)
 
 

@@ -16,12 +16,11 @@ from math import expm1, inf, log, log1p, sqrt, tanh
 
 from tacit.book.binomial_tail import Tail, tail
 from tacit.book.binomial_term import decimal, digits_for
-from tacit.book.optimal import count, plain_truth, total_delta
-from tacit.book.outward import rounded_down, rounded_up
+from tacit.book.optimal import plain_truth, total_delta
+from tacit.book.outward import SLACKS, rounded_down, rounded_up
+from tacit.book.parameters import chance_or_none, mechanisms, spending
 from tacit.errors import ConditionNotMet
-from tacit.privacy import Number, positive, show, small_probability
-
-_SLACKS = [1 + Fraction(4**i, 10**14) for i in range(22)]
+from tacit.privacy import Number, show
 
 
 def optimal_epsilon(
@@ -34,7 +33,7 @@ def optimal_epsilon(
     >>> round(optimal_epsilon(30, 1, "0.06", delta_each="0.001"), 4)
     21.7096
     """
-    k, each = count(k), positive(epsilon_each, "epsilon_each")
+    k, each = mechanisms(k), spending(epsilon_each, "epsilon_each")
     delta, plain, aim = _aim(k, delta, delta_each)
     if aim == 0:
         return rounded_up(k * each)
@@ -47,7 +46,7 @@ def optimal_epsilon(
         return float(s) + log1p(over) / size if -1 < over < inf else inf
 
     s = _solve(at, newton, k, aim, Fraction(0), bell)
-    for slack in _SLACKS:
+    for slack in SLACKS:
         if s * slack < k and total_delta(at(s * slack).delta, plain) <= delta:
             return rounded_up(s * slack * each)
     return rounded_up(k * each)
@@ -61,7 +60,7 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
     >>> round(1 / optimal_each(10_000, 1, 1.2664165549094176e-14), 4)  # Ex 3.7, δ = e⁻³²
     715.5106
     """
-    k, epsilon = count(k), positive(epsilon, "epsilon")
+    k, epsilon = mechanisms(k), spending(epsilon, "epsilon")
     delta, plain, aim = _aim(k, delta, delta_each)
     if aim == 0:
         return rounded_down(epsilon / k)
@@ -81,7 +80,7 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
         return size / each if 0 < each < inf else inf
 
     s = _solve(at, newton, k, aim, low, bell)
-    for slack in _SLACKS:
+    for slack in SLACKS:
         if s * slack < k and total_delta(at(s * slack).delta, plain) <= delta:
             return rounded_down(epsilon / (s * slack))
     return rounded_down(epsilon / k)
@@ -156,8 +155,8 @@ def _paper(log_delta: float) -> float:
 
 def _aim(k: int, delta: Number, delta_each: Number) -> tuple[Fraction, Decimal, Decimal]:
     """δ, what goes to plain truths, and what they leave for δ_pure."""
-    total = small_probability(delta, "delta")
-    plain = plain_truth(k, small_probability(delta_each, "delta_each"))
+    total = chance_or_none(delta, "delta")
+    plain = plain_truth(k, chance_or_none(delta_each, "delta_each"))
     if total_delta(Decimal(0), plain) > total:
         raise ConditionNotMet(
             f"delta = {show(total)} is too small: {k} mechanisms with delta_each = "
