@@ -27,7 +27,7 @@ Weight = Callable[[Floats], Floats]
 _ROUNDING = 2.0**-53
 _UNDERFLOWN = Decimal("1e-280")
 """More than all that underflow can hide: 10¹² terms below 10⁻³⁰⁷, with weights up to 10¹²."""
-_LARGEST_CHUNK = 1 << 18
+_LARGEST_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _walk(k: int, start: int, steps: int, odds: float, weight: Weight) -> _Side:
         products = terms * weight(distance)
         mass += float(terms.sum())
         weighted += float(products.sum())
-        drift += float(products @ distance)
+        drift += float((products * distance).sum())
         last, done = float(terms[-1]), done + size
         ratio = (k - start - done) / (start + done + 1) * odds
         if done < steps and ratio < 1:

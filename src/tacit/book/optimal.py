@@ -15,7 +15,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from tacit.book.binomial_tail import tail
-from tacit.book.binomial_term import decimal, digits_for
+from tacit.book.binomial_term import decimal, digits_for, own_digits
 from tacit.book.outward import rounded_up
 from tacit.book.parameters import chance_or_none, mechanisms, spending, spending_or_none
 from tacit.privacy import Number
@@ -59,16 +59,16 @@ def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
     return min(rounded_up(max(one.delta, other.delta)), 1.0)
 
 
+@own_digits
 def total_delta(pure: Decimal, plain: Decimal) -> float:
     """1 − (1 − plain)(1 − pure), rounded up, as a sum that cannot cancel."""
-    with localcontext(digits_for(Fraction(1))):
-        return min(rounded_up(plain + (1 - plain) * pure), 1.0)
+    return min(rounded_up(plain + (1 - plain) * pure), 1.0)
 
 
+@own_digits
 def plain_truth(k: int, delta_each: Fraction) -> Decimal:
     """1 − (1 − δ₀)^k: the chance that one of k mechanisms tells the plain truth."""
     if k * delta_each < Fraction(1, 10**30):  # 1 − (1 − δ₀)^k ≤ kδ₀, and equal to 30 digits
-        with localcontext(digits_for(Fraction(1))):
-            return decimal(k * delta_each)
+        return decimal(k * delta_each)
     with localcontext(digits_for(Fraction(1), delta_each)):
         return 1 - (1 - decimal(delta_each)) ** k

@@ -11,9 +11,6 @@ from fractions import Fraction
 from tacit.errors import BadParameter
 from tacit.privacy import exact, positive, probability, show, small_probability, whole
 
-_SMALLEST, _LARGEST = Fraction(1, 10**300), Fraction(10**300)
-_NEAREST_TO_ONE = Fraction(1, 10**12)
-
 
 def mechanisms(k: object) -> int:
     """How many mechanisms are composed: optimal composition sums some ten times √k terms."""
@@ -26,8 +23,8 @@ def mechanisms(k: object) -> int:
 def spending(value: object, name: str) -> Fraction:
     """An ε, a ρ or a bound of a loss: greater than 0."""
     number = positive(value, name)
-    if not _SMALLEST <= number <= _LARGEST:
-        raise BadParameter(name, show(number), "it must lie between 1e-300 and 1e300")
+    if not Fraction(1, 10**200) <= number <= 10**200:
+        raise BadParameter(name, show(number), "it must lie between 1e-200 and 1e200")
     return number
 
 
@@ -39,7 +36,7 @@ def spending_or_none(value: object, name: str) -> Fraction:
 def chance(value: object, name: str) -> Fraction:
     """A δ strictly between 0 and 1."""
     number = probability(value, name)
-    if not _SMALLEST <= number <= 1 - _NEAREST_TO_ONE:
+    if not Fraction(1, 10**300) <= number <= 1 - Fraction(1, 10**12):
         raise BadParameter(name, show(number), "it must lie between 1e-300 and 1 - 1e-12")
     return number
 
