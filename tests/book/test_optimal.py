@@ -340,3 +340,8 @@ def test_bad_input_is_named(call, parameter):
 def test_a_delta_that_plain_truths_use_up_is_refused(inverse):
     with pytest.raises(ConditionNotMet, match="too small"):
         inverse(100, 1, "1e-3", delta_each="1e-4")
+
+
+def test_every_positive_answer_can_be_asked_about():
+    smallest = optimal_delta(10**6, "1e-3", "999.999")
+    assert optimal_epsilon(10**6, "1e-3", smallest) <= 999.999

@@ -36,8 +36,8 @@ def spending_or_none(value: object, name: str) -> Fraction:
 def chance(value: object, name: str) -> Fraction:
     """A δ strictly between 0 and 1."""
     number = probability(value, name)
-    if not Fraction(1, 10**300) <= number <= 1 - Fraction(1, 10**12):
-        raise BadParameter(name, show(number), "it must lie between 1e-300 and 1 - 1e-12")
+    if not Fraction(1, 10**400) <= number <= 1 - Fraction(1, 10**12):
+        raise BadParameter(name, show(number), "it must lie between 1e-400 and 1 - 1e-12")
     return number
 
 
