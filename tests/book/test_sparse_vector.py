@@ -368,10 +368,10 @@ def test_a_state_can_be_stored_and_resumed_and_hides_its_secret():
 
 def test_a_threshold_off_the_grid_is_rounded_up_and_may_differ_by_question():
     mechanism = prepare(recipes.book(1, ONE), threshold="3/4", grid="1/2")
-    assert mechanism._threshold_steps(None) == 2
-    assert mechanism._threshold_steps("-3/4") == -1
+    assert mechanism.threshold_in_steps(None) == 2
+    assert mechanism.threshold_in_steps("-3/4") == -1
     shifted = prepare(recipes.book(1, ONE).shifted("1/3"), threshold=0)
-    assert shifted._threshold_steps(None) == 1
+    assert shifted.threshold_in_steps(None) == 1
     coins = InsecureTestCoins(1)
     calm = prepare(recipes.book(1, Privacy(1000)), threshold=0)
     state = calm.start(coins)

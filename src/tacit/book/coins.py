@@ -9,14 +9,13 @@ rounded.  ``docs/exactness.md`` gives the argument.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.book import scalar
 from tacit.book.bernoullis import bernoullis, exp_coins
-from tacit.book.keystream import InsecureTestKeyStream, KeyStream
+from tacit.book.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
 from tacit.book.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.privacy import Number, exact, positive, show, whole
@@ -26,7 +25,7 @@ _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability be
 _PREPARE_AFTER, _MOST_SCALES = 50, 16
 
 
-class Coins:
+class Coins(Uncopyable):
     """Exact draws from the operating system's randomness; safe under fork and threads."""
 
     secure = True
@@ -102,12 +101,6 @@ class Coins:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__} cannot be copied or pickled, because the copy would repeat "
-            "its draws: make a new one instead"
-        )
-
 
 class InsecureTestCoins(Coins):
     """INSECURE: the same draws for the same seed, for tests only.
@@ -128,7 +121,7 @@ class InsecureTestCoins(Coins):
 
 def refuse_insecure(coins: Coins) -> None:
     """Raise unless the coins are secure; to be called wherever a budget is spent."""
-    if coins.secure is not True:
+    if getattr(coins, "secure", False) is not True:
         raise InsecureCoins(
             f"{type(coins).__name__} draws reproducible noise, which anyone can subtract: "
             "use Coins() wherever a budget is spent"
@@ -136,8 +129,9 @@ def refuse_insecure(coins: Coins) -> None:
 
 
 def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
-    value = positive(scale, "scale")
-    if value > largest:
+    quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
+    value = quick or positive(scale, "scale")
+    if value.numerator > largest * value.denominator:
         limit = f"it must be at most 2^{largest.bit_length() - 1}"
         raise BadParameter("scale", show(value), limit + where)
     return value

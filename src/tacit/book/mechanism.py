@@ -66,7 +66,7 @@ class SparseVector(ABC):
             raise BadParameter(
                 "sensitivity", self.sensitivity, f"it must be a whole multiple of grid {self.grid}"
             )
-        self._threshold_steps(None)
+        self.threshold_in_steps(None)
         widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
         if widest > MOST_SCALE:
             raise BadParameter(
@@ -127,7 +127,7 @@ class SparseVector(ABC):
         """Answer one question, given its true value; a threshold of its own if wanted."""
         self._refuse_if_halted(state)
         steps = value_steps(value, self.grid)
-        noisy_threshold = self._threshold_steps(threshold) + state.offset
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
         if self._is_above(steps, noisy_threshold, coins):
             return self._top(state, steps, noisy_threshold, coins)
         return BELOW, state
@@ -148,7 +148,7 @@ class SparseVector(ABC):
         changes no sensitivity.
         """
         self._refuse_if_halted(state)
-        noisy_threshold = self._threshold_steps(threshold) + state.offset
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
         start, size = 0, _FIRST_BLOCK
         while start < len(values):
             block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
@@ -163,7 +163,7 @@ class SparseVector(ABC):
     def _top(
         self, state: State, steps: int, noisy_threshold: int, coins: Coins
     ) -> tuple[Answer, State]:
-        """Count a ⊤, release its value with fresh noise, and redraw ρ where a group ends."""
+        """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
         gap = self._gap(steps, noisy_threshold, coins)
         scale = self._value_noise
         answer = Answer(
@@ -173,17 +173,21 @@ class SparseVector(ABC):
             noise_scale=scale,
             grid=self.grid,
         )
+        return answer, self.after_top(state, coins)
+
+    def after_top(self, state: State, coins: Coins) -> State:
+        """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
         tops = state.tops + 1
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
-        offset = self._draw_offset(coins) if ends_group else state.offset
-        return answer, State(offset, tops)
+        return State(self._draw_offset(coins) if ends_group else state.offset, tops)
 
     # Grid steps ---------------------------------------------------------------------------
 
     def _steps(self, in_sensitivities: Fraction) -> Fraction:
         return in_sensitivities * self.sensitivity / self.grid
 
-    def _threshold_steps(self, threshold: Number | None) -> int:
+    def threshold_in_steps(self, threshold: Number | None) -> int:
+        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
         asked = self.threshold if threshold is None else exact(threshold, "threshold")
         # Rounded up together: a public shift off the grid would break the promise as well.
         return threshold_steps(asked + self.recipe.shift * self.sensitivity, self.grid)

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from tacit.book import laws
 from tacit.book.inverse import WORDS, InverseTable, Words
-from tacit.book.keystream import KeyStream, forget_in_child
+from tacit.book.keystream import KeyStream, Uncopyable, forget_in_child
+from tacit.privacy import whole
 
 _BLOCK = 1 << 14
 _SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14
@@ -81,7 +82,7 @@ def noise(scale: Fraction, two_sided: bool) -> Noise:
     return Noise(scale, two_sided=two_sided)
 
 
-class Sampler:
+class Sampler(Uncopyable):
     """Noise of one scale: one number from a pool, or an array of them."""
 
     def __init__(self, stream: KeyStream, scale: Fraction, *, two_sided: bool) -> None:
@@ -100,7 +101,7 @@ class Sampler:
 
     def draws(self, size: int) -> NDArray[np.int64]:
         """An array of fresh, independent numbers."""
-        return self._noise.draws(self._stream, size)
+        return self._noise.draws(self._stream, whole(size, "size", at_least=0))
 
     def _refill(self) -> int:
         fresh: list[int] = self.draws(self._pool_size).tolist()
