@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from tacit import certified
-from tacit.book.composition import zcdp_epsilon, zcdp_rho
+from tacit.book.composition import rho_of_epsilon, zcdp_epsilon, zcdp_rho
 from tacit.budget.amounts import Amount, in_full
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Cost, Number, Privacy, exact
@@ -134,7 +134,7 @@ class ZcdpAccountant:
                 "cannot account for it; use a recipe with pure parts, or a budget that adds up "
                 "(ε, δ)"
             )
-        return Amount.of(rho=sum((n * each * each / 2 for n, each in cost.parts), Fraction(0)))
+        return Amount.of(rho=sum((n * rho_of_epsilon(each) for n, each in cost.parts), Fraction(0)))
 
     def share(self, promise: Privacy, **given: Number | None) -> Amount:
         """ρ as written, or the ρ that keeps to (ε, δ); δ is the budget's unless said."""
@@ -152,7 +152,7 @@ class ZcdpAccountant:
         """The ε that ρ comes to at the budget's δ, rounded up."""
         if spent.rho == 0:
             return None
-        return Privacy(zcdp_epsilon(spent.rho, promise.delta), promise.delta)
+        return Privacy(zcdp_epsilon(spent.rho, promise.delta) or _SMALL, promise.delta)
 
     def largest_cost(self, left: Amount) -> Privacy | None:
         """One pure mechanism with ε²/2 within what is left, rounded down."""
@@ -161,6 +161,8 @@ class ZcdpAccountant:
         bits = 64 + left.rho.denominator.bit_length()
         return Privacy(certified.round_down(certified.sqrt(2 * left.rho, bits)[0]))
 
+
+_SMALL = "1e-300"  # where ε = 0 would do, which ``Privacy`` does not write
 
 ACCOUNTANTS: dict[str, Accountant] = {"sum": SumAccountant(), "zcdp": ZcdpAccountant()}
 

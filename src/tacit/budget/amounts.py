@@ -11,6 +11,8 @@ from tacit.privacy import show
 
 _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
+_CURRENCIES = ({"epsilon", "delta"}, {"rho"})
+
 _MOST_BITS = 2048
 _GRID_BITS = 1024
 
@@ -79,8 +81,10 @@ class Amount:
 
     @classmethod
     def from_json(cls, values: dict[str, str]) -> Amount:
-        """The inverse of ``as_json``."""
-        return cls(tuple((unit, Fraction(value)) for unit, value in values.items()))
+        """The inverse of ``as_json``; the units in their own order, whatever order they come in."""
+        if set(values) not in _CURRENCIES:
+            raise ValueError("not an amount")
+        return cls(tuple((unit, Fraction(values[unit])) for unit in _SIGNS if unit in values))
 
     @classmethod
     def from_text(cls, text: str) -> Amount:

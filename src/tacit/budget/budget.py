@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
+from weakref import WeakSet
 
 from tacit.budget.accountants import Accountant, accountant_named, what_fits
 from tacit.budget.amounts import Amount, bounded
 from tacit.budget.chain import cost_as_json, digest
+from tacit.budget.charter import charter
+from tacit.budget.checks import (
+    check_cost,
+    check_same_binding,
+    checked_binding,
+    checked_text,
+    real_path,
+    refuse_ended,
+)
 from tacit.budget.history import History, Verified, export, verify
 from tacit.budget.hypothetical import Hypothetical, hypothetical
-from tacit.budget.lease import Lease
-from tacit.budget.ledger import Ledger, Pot, StreamState, Writer, as_json
+from tacit.budget.lease import Lease, free_name, taken_over
+from tacit.budget.ledger import Hold, Ledger, Pot, StreamState, Writer, as_json
 from tacit.budget.memory import MemoryLedger
 from tacit.budget.sqlite import WAIT_SECONDS, SqliteLedger
 from tacit.errors import (
@@ -24,14 +33,10 @@ from tacit.errors import (
     BudgetExhausted,
     LedgerDamaged,
     NotCovered,
-    StreamEnded,
     StreamHeld,
-    StreamMismatch,
 )
 from tacit.privacy import Cost, Number, Privacy, positive, whole
 
-_MOST_BITS = 4096
-_MOST_TEXT = 100_000
 _MOST_TOPS = 10**12
 
 
@@ -68,6 +73,7 @@ class Budget:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._leases: WeakSet[Lease] = WeakSet()
         with ledger.reading() as reader:
             first, tail = reader.entries(most=1), reader.tail()
             last = reader.entries(after=tail.number - 1)
@@ -95,15 +101,15 @@ class Budget:
         ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait`` is how many seconds
         to wait for a locked file before ``LedgerBusy``.
         """
-        fill = _charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
-        where = _real(path)
+        fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
+        where = real_path(path)
         SqliteLedger.create(where, fill)
         return cls.open(where, wait=wait)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, wait: float = WAIT_SECONDS) -> Budget:
         """Open a budget file.  The history is not replayed; ``verify`` does that."""
-        ledger = SqliteLedger(_real(path), wait=float(positive(wait, "wait")))
+        ledger = SqliteLedger(real_path(path), wait=float(positive(wait, "wait")))
         ledger.open()
         return cls(ledger)
 
@@ -118,13 +124,16 @@ class Budget:
     ) -> Budget:
         """A budget for trying things.  It is forgotten with the process: promise nobody this."""
         ledger = MemoryLedger()
-        fill = _charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
+        fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
         with ledger.writing("create") as writer:
             fill(writer)
         return cls(ledger)
 
     def close(self) -> None:
-        """Close the file.  Streams that are still held can then no longer record an answer."""
+        """Suspend the streams opened or resumed through this object, and close the file."""
+        for lease in list(self._leases):
+            if lease.alive:
+                lease.suspend()
         self._ledger.close()
 
     def __enter__(self) -> Budget:
@@ -140,12 +149,10 @@ class Budget:
 
     # Spending
 
-    def charge(
-        self, cost: Cost, *, table: str, what: str, analyst: str | None = None
-    ) -> Receipt:
+    def charge(self, cost: Cost, *, table: str, what: str, analyst: str | None = None) -> Receipt:
         """Pay for one mechanism, in full.  The charge is durable when this returns."""
-        _check_cost(cost)
-        _check_text(what, "what")
+        check_cost(cost)
+        checked_text(what, "what")
         with self._ledger.writing("charge") as writer:
             charged, left = self._pay(writer, cost, table, analyst, what)
             entry = writer.append(
@@ -176,18 +183,18 @@ class Budget:
         ``binding`` is what it can be resumed with, and nothing else; ``secret`` is its state.
         A stream without a name gets one.
         """
-        _check_cost(cost)
+        check_cost(cost)
         if name is not None:
-            _check_text(name, "name")
+            checked_text(name, "name")
         at_most = whole(at_most, "at_most")
         if at_most > _MOST_TOPS:
             raise BadParameter("at_most", at_most, f"at most {_MOST_TOPS}")
-        binding = _checked_binding(binding)
+        binding = checked_binding(binding)
         hold = None
         try:
             with self._ledger.writing("open") as writer:
                 number = writer.next_stream()
-                called = _free_name(writer, name, number)
+                called = free_name(writer, name, number)
                 charged, _ = self._pay(writer, cost, table, analyst, f"stream {called!r}")
                 state = StreamState(number, called, table, analyst, at_most, binding)
                 writer.put_stream(state)
@@ -201,7 +208,7 @@ class Budget:
             if hold is not None:
                 hold.release()
             raise
-        return Lease(self._ledger, state, bytes(secret), {}, hold)
+        return self._leased(state, bytes(secret), {}, hold)
 
     def resume_stream(
         self, name: str, *, binding: Mapping[str, str], after_loss: Callable[[bytes], bytes]
@@ -215,8 +222,8 @@ class Budget:
         is left, the stream has halted.
         """
         state = self.stream(name)
-        _check_same_binding(state, _checked_binding(binding))
-        _refuse_ended(state)
+        check_same_binding(state, checked_binding(binding))
+        refuse_ended(state)
         hold = self._ledger.hold(state.id)
         if hold is None:
             raise StreamHeld(
@@ -225,15 +232,22 @@ class Budget:
             )
         try:
             with self._ledger.writing("resume") as writer:
-                state, secret = _taken_over(writer, name, after_loss)
+                state, secret = taken_over(writer, name, after_loss)
                 entries = writer.entries(stream=state.id)
-            _refuse_ended(state)
+            refuse_ended(state)
         except BaseException:
             hold.release()
             raise
         tops = [entry.body for entry in entries if entry.kind == "top"]
         answers = {body["question"]: body["answer"] for body in tops}
-        return Lease(self._ledger, state, secret, answers, hold)
+        return self._leased(state, secret, answers, hold)
+
+    def _leased(
+        self, state: StreamState, secret: bytes, answers: Mapping[str, Any], hold: Hold
+    ) -> Lease:
+        lease = Lease(self._ledger, state, secret, answers, hold)
+        self._leases.add(lease)
+        return lease
 
     def _pay(
         self, writer: Writer, cost: Cost, table: str, analyst: str | None, what: str
@@ -279,7 +293,7 @@ class Budget:
         added up; ``rho`` for zCDP, or the ε that she may reach at the budget's δ.  What is not
         shared stays for charges that name no analyst.
         """
-        _check_text(analyst, "analyst")
+        checked_text(analyst, "analyst")
         wanted = self._accountant.share(self._promise, epsilon=epsilon, delta=delta, rho=rho)
         with self._ledger.writing("share") as writer:
             rest = writer.pot(None)
@@ -304,7 +318,7 @@ class Budget:
 
     def cover(self, table: str) -> None:
         """Cover one more table of the same people; what it costs comes out of the same promise."""
-        _check_text(table, "table")
+        checked_text(table, "table")
         with self._ledger.writing("cover") as writer:
             if writer.covers(table):
                 raise BadParameter("table", repr(table), "the budget covers it already")
@@ -375,7 +389,7 @@ class Budget:
     def stream(self, name: str) -> StreamState:
         """One stream by its name."""
         with self._ledger.reading() as reader:
-            state = reader.stream(_check_text(name, "name"))
+            state = reader.stream(checked_text(name, "name"))
         if state is None:
             raise BadParameter("name", repr(name), "no stream has it; budget.streams() lists them")
         return state
@@ -413,138 +427,10 @@ class Budget:
     def __str__(self) -> str:
         whole = self.whole
         return (
-            f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; left {whole.left}; "
-            f"covers {_listed(self.covers)}"
+            f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; "
+            f"left {whole.left}; covers {_listed(self.covers)}"
         )
-
-
-def _charter(
-    promise: Privacy, covers: Iterable[str], accountant: Accountant
-) -> Callable[[Writer], None]:
-    """What a new ledger begins with; checked before anything is made."""
-    if isinstance(covers, (str, bytes)):
-        raise BadParameter("covers", repr(covers), "a list of table names, as in covers=['visits']")
-    tables = [_check_text(table, "covers") for table in covers]
-    if not tables or len(set(tables)) < len(tables):
-        raise BadParameter("covers", tables, "name at least one table, and each one once")
-    _check_short("epsilon", promise.epsilon)
-    _check_short("delta", promise.delta)
-    limit = accountant.limit(promise)
-
-    def fill(writer: Writer) -> None:
-        for table in tables:
-            writer.add_table(table)
-        writer.put_pot(Pot(None, limit, limit.zero()))
-        writer.append(
-            "created",
-            {
-                "epsilon": str(promise.epsilon),
-                "delta": str(promise.delta),
-                "accountant": accountant.name,
-                "limit": limit.as_json(),
-                "covers": tables,
-            },
-        )
-
-    return fill
-
-
-def _taken_over(
-    writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
-) -> tuple[StreamState, bytes]:
-    """The stream under a new holder, with the secret state to go on from."""
-    before = writer.stream(name)
-    if before is None:
-        raise LedgerDamaged(f"stream {name!r} has vanished from the budget")
-    _refuse_ended(before)
-    secret = writer.secret(before.id)
-    if secret is None:
-        raise LedgerDamaged(f"the state of stream {name!r} has vanished from the budget")
-    state = before.after_resume()
-    if state.ended:
-        writer.put_secret(state.id, None)
-    elif before.reserved:
-        secret = bytes(after_loss(secret))
-        writer.put_secret(state.id, secret)
-    writer.put_stream(state)
-    writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
-    return state, secret
-
-
-def _refuse_ended(state: StreamState) -> None:
-    if state.ended:
-        used = f"{state.tops} of {state.at_most} answers above were given, {state.lost} lost"
-        raise StreamEnded(
-            f"stream {state.name!r} is {state.status} and stays so ({used}); open a new one"
-        )
-
-
-def _check_same_binding(state: StreamState, given: Mapping[str, str]) -> None:
-    if dict(state.binding) == dict(given):
-        return
-    keys = sorted({*state.binding, *given})
-    differ = [key for key in keys if state.binding.get(key) != given.get(key)]
-    said = "; ".join(
-        f"{key}: opened with {state.binding.get(key)!r}, resumed with {given.get(key)!r}"
-        for key in differ
-    )
-    raise StreamMismatch(f"stream {state.name!r} cannot be resumed here: {said}")
-
-
-def _checked_binding(binding: Mapping[str, str]) -> dict[str, str]:
-    for key, value in binding.items():
-        _check_text(key, "binding")
-        _check_text(value, "binding", empty=True)
-    return dict(binding)
-
-
-def _free_name(writer: Writer, name: str | None, number: int) -> str:
-    if name is None:
-        name = f"stream-{number}"
-        while writer.stream(name) is not None:
-            name += "'"
-    elif writer.stream(name) is not None:
-        raise BadParameter(
-            "name", repr(name), "a stream of this name exists; resume it or take another name"
-        )
-    return name
-
-
-def _check_cost(cost: Cost) -> None:
-    if not isinstance(cost, Cost):
-        raise BadParameter("cost", type(cost).__name__, "a tacit.privacy.Cost")
-    _check_short("epsilon", cost.privacy.epsilon)
-    _check_short("delta", cost.privacy.delta)
-    for count, epsilon in cost.parts:
-        if not isinstance(count, int) or count < 1 or epsilon <= 0:
-            raise BadParameter("cost", "parts", "each part is (how many, ε of each), both positive")
-        _check_short("parts", Fraction(count))
-        _check_short("parts", epsilon)
-
-
-def _check_short(name: str, number: Fraction) -> None:
-    """Longer numbers would be stored and added up for ever."""
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
-        raise BadParameter(name, "a number", f"of more than {_MOST_BITS} bits; round it up")
-
-
-def _check_text(value: Any, name: str, *, empty: bool = False) -> str:
-    if not isinstance(value, str) or not (value or empty) or len(value) > _MOST_TEXT:
-        raise BadParameter(name, type(value).__name__, f"text of 1 to {_MOST_TEXT} characters")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise BadParameter(name, "text", "it must be valid Unicode") from None
-    return value
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
-
-
-def _real(path: str | os.PathLike[str]) -> Path:
-    """One name for one file: links are followed, so that its log lies beside the file itself."""
-    try:
-        return Path(os.path.realpath(os.fspath(path)))
-    except (TypeError, ValueError):
-        raise BadParameter("path", type(path).__name__, "the path of a budget file") from None

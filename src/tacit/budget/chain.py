@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
+from tacit.budget.amounts import Amount
 from tacit.privacy import Cost, Privacy
 
 NOTHING_BEFORE = "0" * 64
@@ -46,7 +47,7 @@ class Entry:
         where = [body[key] for key in ("stream", "table", "analyst", "what") if body.get(key)]
         charged = body.get("charged")
         if charged:
-            where.append(", ".join(f"{unit} = {value}" for unit, value in charged.items()))
+            where.append(str(Amount.from_json(charged)))
         return "  ".join([f"{self.number:>6}", body["at"], f"{body['kind']:<7}", *where])
 
 

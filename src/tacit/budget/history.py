@@ -74,8 +74,9 @@ def export(history: History, file: str | Path | TextIO) -> int:
         except FileExistsError:
             raise LedgerExists(f"{file} exists and is not overwritten; name a new file") from None
     count = 0
-    for count, entry in enumerate(history, 1):
+    for entry in history:
         file.write(canonical({"entry": entry.body, "hash": entry.hash}) + "\n")
+        count += 1
     return count
 
 
@@ -117,7 +118,11 @@ def _check_link(entry: Entry, number: int, previous: str) -> None:
         raise LedgerDamaged(f"entry {number} of the history is missing")
     if digest(entry.text) != entry.hash:
         raise LedgerDamaged(f"entry {number} of the history was edited: its hash does not match")
-    if entry.body.get("previous") != previous or entry.body.get("number") != number:
+    try:
+        body = entry.body
+    except (ValueError, TypeError):
+        raise LedgerDamaged(f"entry {number} of the history cannot be read") from None
+    if body.get("previous") != previous or body.get("number") != number:
         raise LedgerDamaged(
             f"entry {number} of the history does not follow the one before it: entries were "
             "removed, reordered or replaced"
@@ -141,7 +146,9 @@ class _Replay:
         except (KeyError, ValueError, TypeError, AttributeError):
             raise LedgerDamaged(f"entry {entry.number} of the history makes no sense") from None
         if entry.stream != (None if stream is None else stream.id):
-            raise LedgerDamaged(f"entry {entry.number} of the history is filed under another stream")
+            raise LedgerDamaged(
+                f"entry {entry.number} of the history is filed under another stream"
+            )
 
     def compare(self, reader: Reader) -> None:
         """Everything stored beside the history must follow from it."""

@@ -10,7 +10,6 @@ from tacit.book.composition import advanced_epsilon, optimal_epsilon
 from tacit.budget.chain import Entry, cost_from_json
 from tacit.privacy import show
 
-
 _MOST_PARTS = 10**12  # beyond, nobody composes
 
 

@@ -13,14 +13,15 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
+from tacit.budget.checks import refuse_ended
 from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
-from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
+from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
 
 _EXIT_WAIT_SECONDS = 1.0
 
@@ -157,7 +158,12 @@ class Lease:
                 writer.put_secret(state.id, None if state.ended else secret)
             writer.append(
                 "top",
-                {"stream": self.name, "top": state.tops, "question": question_key, "answer": public},
+                {
+                    "stream": self.name,
+                    "top": state.tops,
+                    "question": question_key,
+                    "answer": public,
+                },
                 state.id,
             )
         self._state = state
@@ -192,7 +198,9 @@ class Lease:
             raise BudgetError(f"{what} after the turn, not inside it")
         self._over = why  # nothing may be asked from here on, whether the write succeeds or not
         with self._ledger.writing(what) as writer:
-            if writer.stream(self.name) != state:  # a try that failed may have been written after all
+            if (
+                writer.stream(self.name) != state
+            ):  # a try that failed may have been written after all
                 self._compare(writer)
                 writer.put_stream(state)
                 if state.ended:
@@ -218,7 +226,8 @@ class Lease:
     def _refuse_if_forked(self) -> None:
         if self._pid != os.getpid():
             raise StreamHeld(
-                f"stream {self.name!r} belongs to the process that was forked; only that one may ask"
+                f"stream {self.name!r} belongs to the process that was forked from; only that "
+                "one may ask"
             )
 
     def _refuse_if_over(self) -> None:
@@ -247,6 +256,41 @@ class Lease:
                     self.suspend()
             finally:
                 self._lock.release()
+
+
+def taken_over(
+    writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
+) -> tuple[StreamState, bytes]:
+    """The stream under a new holder, with the secret state to go on from."""
+    before = writer.stream(name)
+    if before is None:
+        raise LedgerDamaged(f"stream {name!r} has vanished from the budget")
+    refuse_ended(before)
+    secret = writer.secret(before.id)
+    if secret is None:
+        raise LedgerDamaged(f"the state of stream {name!r} has vanished from the budget")
+    state = before.after_resume()
+    if state.ended:
+        writer.put_secret(state.id, None)
+    elif before.reserved:
+        secret = bytes(after_loss(secret))
+        writer.put_secret(state.id, secret)
+    writer.put_stream(state)
+    writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
+    return state, secret
+
+
+def free_name(writer: Writer, name: str | None, number: int) -> str:
+    """The name, if no stream has it; one of its own for a stream that was not named."""
+    if name is None:
+        name = f"stream-{number}"
+        while writer.stream(name) is not None:
+            name += "'"
+    elif writer.stream(name) is not None:
+        raise BadParameter(
+            "name", repr(name), "a stream of this name exists; resume it or take another name"
+        )
+    return name
 
 
 _LEASES: WeakSet[Lease] = WeakSet()

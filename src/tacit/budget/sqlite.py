@@ -164,7 +164,7 @@ class SqliteLedger:
         try:
             _check_kind(connection, self.path)
             _keep_private(self.path)
-            _make_durable(connection, self.path)
+            _use_log(connection, self.path)
             self._identity = self._identity or _identity(self.path)
         except BaseException:
             connection.close()
@@ -233,13 +233,18 @@ def _pass_on(point: str) -> None:
 
 def _connect(path: Path, wait: float) -> sqlite3.Connection:
     # mode=rw: a missing file is an error, not a new and empty database.
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw",
         uri=True,
         timeout=wait,
         isolation_level=None,
         check_same_thread=False,
     )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache
+    connection.execute("PRAGMA secure_delete = ON")  # a forgotten secret is overwritten
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
@@ -258,14 +263,10 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
+def _use_log(connection: sqlite3.Connection, path: Path) -> None:
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL").fetchall()
     if mode != "wal":
         raise LedgerUnwritable(f"{path} cannot use a write-ahead log on this file system")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache
-    connection.execute("PRAGMA secure_delete = ON")  # a forgotten secret is overwritten
-    connection.execute("PRAGMA trusted_schema = OFF")
 
 
 def _family(path: Path) -> list[Path]:
@@ -297,8 +298,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
     try:
+        connection.execute(begin)
         yield
         connection.execute("COMMIT")
     except BaseException:
