@@ -102,7 +102,11 @@ class Stream:
         return self._tell(ready.text, answer, limit)
 
     def ask_all(
-        self, questions: Askable | Iterable[Askable], *, threshold: Number | None = None
+        self,
+        questions: Askable | Iterable[Askable],
+        *,
+        threshold: Number | None = None,
+        **parameters: object,
     ) -> Iterator[Answer]:
         """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
 
@@ -112,7 +116,7 @@ class Stream:
         """
         limit = self._limit(threshold)
         self._refuse_if_halted()
-        reads = self._table.read_all(questions)
+        reads = self._table.read_all(questions, parameters)
         for read in reads:
             self._check(read)
         ready = self._evaluate(reads, limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,17 +15,19 @@ from tacit.book.laplace import Estimate, laplace_mechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, StreamMismatch
-from tacit.privacy import Cost, Number, Privacy, exact, show, whole
+from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.tables.loading import load
+from tacit.tables.prepared import Prepared, check, prepare
 from tacit.tables.question import Question
-from tacit.tables.sql import Prepared, check, prepare
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from tacit.book.mechanism import SparseVector
     from tacit.budget import Budget
     from tacit.tables.engine import Engine
-    from tacit.tables.schema import Schema
+    from tacit.tables.schema import Person, Schema
     from tacit.tables.show import Statement
 
 Askable = str | Prepared
@@ -41,15 +43,43 @@ class Read:
     question: Question
 
 
+def open_table(
+    source: object,
+    *,
+    person: Person,
+    name: str | None = None,
+    people: int | None = None,
+    schema: Schema | str | Path | None = None,
+    table: str | None = None,
+    memory_limit: int | str | None = None,
+) -> Table:
+    """Open a sensitive table for questions; ``tacit.open`` is this function.
+
+    ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a
+    pandas, polars or Arrow table.  ``person`` says whose row it is: a column, or
+    ``tacit.EACH_ROW`` if every row is a person of its own; the promise is about people, so there
+    is no default.  ``name`` is what budgets and FROM call the table, by default the file's stem.
+    ``people`` is a public number that the steward types, for planning; it is never read from the
+    data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
+    """
+    public_people = None if people is None else whole(people, "people")
+    engine = load(
+        source, person=person, name=name, schema=schema, table=table, memory_limit=memory_limit
+    )
+    return Table(engine, people=public_people)
+
+
 class Table:
     """A sensitive table, open for questions.  ``tacit.open`` makes one.
 
     Nothing it shows depends on the data, unless it was paid for from a budget.
     """
 
-    def __init__(self, engine: Engine, *, people: int | None = None, coins: Coins | None = None):
+    def __init__(
+        self, engine: Engine, *, people: int | None = None, coins: Coins | None = None
+    ) -> None:
         self._engine = engine
-        self._people = None if people is None else whole(people, "people")
+        self._people = people
         self._coins = Coins() if coins is None else coins
         refuse_insecure(self._coins)
         self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(self._prepare)
@@ -90,27 +120,30 @@ class Table:
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""
         prepared = question if isinstance(question, Prepared) else self._prepared(question)
-        text = prepared.text
-        if parameters:
-            text += "  [" + ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
-            text += "]"
-        return Read(text, prepared.question(**parameters))
+        return Read(_words(prepared.text, parameters), prepared.question(**parameters))
 
-    def read_all(self, questions: Askable | Iterable[Askable]) -> list[Read]:
+    def read_all(
+        self, questions: Askable | Iterable[Askable], parameters: Mapping[str, object]
+    ) -> list[Read]:
         """A finite list of questions, each GROUP BY as one for each of its cells."""
         several = [questions] if isinstance(questions, str | Prepared) else list(questions)
         reads: list[Read] = []
         for question in several:
             prepared = question if isinstance(question, Prepared) else self._prepared(question)
-            reads += self._cells(prepared) if prepared.keys else [self.read(prepared, {})]
+            if prepared.keys:
+                reads += self._cells(prepared, parameters)
+            else:
+                reads.append(self.read(prepared, parameters))
         return reads
 
-    def _cells(self, prepared: Prepared) -> list[Read]:
-        batch = prepared.batch()
+    def _cells(self, prepared: Prepared, parameters: Mapping[str, object]) -> list[Read]:
+        batch = prepared.batch(**parameters)
         columns = [self.schema.column(name) for name in batch.columns]
         return [
             Read(
-                " and ".join(
+                _words(prepared.text, parameters)
+                + "  at "
+                + ", ".join(
                     f"{column.name} = {column.literal(code)}"
                     for column, code in zip(columns, cell, strict=True)
                 ),
@@ -213,8 +246,11 @@ class Table:
         if kind not in ("counts", "any"):
             raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
         promise = Privacy(epsilon, delta)
-        if not isinstance(recipe, Recipe):
-            planned = (plan.numeric_sparse if numeric else plan.sparse)(
+        if isinstance(recipe, Recipe):
+            chosen = recipe
+        else:
+            make = plan.numeric_sparse if numeric else plan.sparse
+            planned = make(
                 questions=questions,
                 at_most=at_most,
                 epsilon=promise.epsilon,
@@ -222,16 +258,16 @@ class Table:
                 beta=beta,
                 kind=kind,
             )
-            recipe = planned.best if recipe == "best" else planned.recipe(recipe)
-        self._check_recipe(recipe, promise, at_most, kind)
+            chosen = planned.best if recipe == "best" else planned.recipe(recipe)
+        self._check_recipe(chosen, promise, at_most, kind)
         mechanism = prepare_mechanism(
-            recipe, threshold=threshold, sensitivity=sensitivity, grid=grid
+            chosen, threshold=threshold, sensitivity=sensitivity, grid=grid
         )
         lease = budget.open_stream(
             name,
-            cost=recipe.cost,
+            cost=chosen.cost,
             table=self.name,
-            at_most=recipe.at_most,
+            at_most=chosen.at_most,
             binding=self._binding(mechanism, kind),
             secret=as_secret(mechanism.start(self._coins)),
             analyst=analyst,
@@ -319,3 +355,11 @@ class Table:
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
         return f"<Table {self.name!r}, one person: {self.schema.person}; columns {columns}>"
+
+
+def _words(text: str, parameters: Mapping[str, object]) -> str:
+    """The analyst's own words, on one line, with what she put in for the parameters."""
+    words = " ".join(text.split())
+    if parameters:
+        words += "  with " + ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
+    return words
