@@ -129,6 +129,7 @@ def refuse_insecure(coins: Coins) -> None:
 
 
 def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
+    # Reading a Fraction anew would take longer than a draw from a pool.
     quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
     value = quick or positive(scale, "scale")
     if value.numerator > largest * value.denominator:
@@ -164,4 +165,4 @@ def _steps(steps: object) -> NDArray[np.int64]:
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
         allowed = "give whole numbers of at most 64 bits with a sign, such as an int64 array"
         raise BadParameter("steps", f"an array of {array.dtype}", allowed)
-    return np.ascontiguousarray(array, np.int64)
+    return np.asarray(array, np.int64, order="C")
