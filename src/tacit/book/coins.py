@@ -50,6 +50,12 @@ class Coins(Uncopyable):
         """True with probability e^(−γ), for rational γ ≥ 0."""
         return scalar.is_below(self._stream, scalar.exp_minus(_not_negative(gamma, "gamma")))
 
+    def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
+        """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        if (step := _not_negative(rate, "rate")) == 0:
+            return True
+        return exp_coins(step).flip(self._stream, steps)
+
     def geometric(self, scale: Number) -> int:
         """A number y = 0, 1, 2, ... with probability proportional to e^(−y/scale)."""
         return self._one(_scale(scale), two_sided=False)
