@@ -19,6 +19,8 @@ from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.tables.loading import load
 from tacit.tables.prepared import Prepared, check, prepare
 from tacit.tables.question import Question
+from tacit.tables.schema import Schema
+from tacit.tables.show import question as show_question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from tacit.book.mechanism import SparseVector
     from tacit.budget import Budget
     from tacit.tables.engine import Engine
-    from tacit.tables.schema import Person, Schema
+    from tacit.tables.schema import Person
     from tacit.tables.show import Statement
 
 Askable = str | Prepared
@@ -37,10 +39,18 @@ _PREPARED_TEXTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A question that was read: the analyst's own words and what they mean."""
+    """A question that was read.  Its words are put together only when somebody looks."""
 
-    text: str
     question: Question
+    schema: Schema
+    own_words: str | None = None  # None if parameters or a cell make them say too little
+
+    @property
+    def text(self) -> str:
+        """The question on one line, with parameters and cell filled in."""
+        if self.own_words is not None:
+            return " ".join(self.own_words.split())
+        return show_question(self.question, self.schema)
 
 
 def open_table(
@@ -120,7 +130,8 @@ class Table:
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""
         prepared = question if isinstance(question, Prepared) else self._prepared(question)
-        return Read(_words(prepared.text, parameters), prepared.question(**parameters))
+        words = None if parameters else prepared.text
+        return Read(prepared.question(**parameters), self.schema, words)
 
     def read_all(
         self, questions: Askable | Iterable[Askable], parameters: Mapping[str, object]
@@ -131,26 +142,11 @@ class Table:
         for question in several:
             prepared = question if isinstance(question, Prepared) else self._prepared(question)
             if prepared.keys:
-                reads += self._cells(prepared, parameters)
+                cells = prepared.batch(**parameters).questions
+                reads += [Read(cell, self.schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, parameters))
         return reads
-
-    def _cells(self, prepared: Prepared, parameters: Mapping[str, object]) -> list[Read]:
-        batch = prepared.batch(**parameters)
-        columns = [self.schema.column(name) for name in batch.columns]
-        return [
-            Read(
-                _words(prepared.text, parameters)
-                + "  at "
-                + ", ".join(
-                    f"{column.name} = {column.literal(code)}"
-                    for column, code in zip(columns, cell, strict=True)
-                ),
-                question,
-            )
-            for cell, question in zip(batch.cells, batch.questions, strict=True)
-        ]
 
     # One noisy number ---------------------------------------------------------------------
 
@@ -355,11 +351,3 @@ class Table:
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
         return f"<Table {self.name!r}, one person: {self.schema.person}; columns {columns}>"
-
-
-def _words(text: str, parameters: Mapping[str, object]) -> str:
-    """The analyst's own words, on one line, with what she put in for the parameters."""
-    words = " ".join(text.split())
-    if parameters:
-        words += "  with " + ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
-    return words
