@@ -2,188 +2,135 @@
 
 δ(ε) = Σ_j Bin(k, p)(j) · (1 − e^(ε − L_j))₊ with the losses L_j = j·up − (k − j)·down.
 
-Every term is positive, so nothing cancels.  One probability is computed with 50 digits
-(Stirling's formula in the form of Loader, 2000); the others follow from it by the ratio of
-neighbours, from the largest outwards, in floats, and a geometric series closes the sum.
+Every term is positive, so nothing cancels.  One probability, the largest, is computed with 50
+digits; the others follow from it by the ratio of neighbours, outwards, in floats relative to
+it, so that nothing overflows; and a geometric series closes the sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
-from math import factorial, floor, inf, log, sqrt
+from math import floor, inf, log, sqrt
+from sys import float_info
 
 import numpy as np
 import numpy.typing as npt
 
-_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
-_ROUNDING = 2.0**-53
-_LARGEST_CHUNK = 1 << 18
-_CLOSED = 2.0**-50
-_TINY = Decimal("1e-290")
+from tacit.book.binomial_term import decimal, digits_for, pair, probability
 
 Floats = npt.NDArray[np.float64]
+Weight = Callable[[Floats], Floats]
+
+_ROUNDING = 2.0**-53
+_UNDERFLOWN = Decimal("1e-280")
+"""More than all that underflow can hide: 10¹² terms below 10⁻³⁰⁷, with weights up to 10¹²."""
+_LARGEST_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """δ at one ε: an upper bound, and approximately its logarithm and that one's slopes."""
+    """δ at one ε: an upper bound; and approximately its slopes, relative to δ."""
 
     delta: Decimal
-    log: float = -inf
-    by_epsilon: float = -inf
-    """d ln δ / dε."""
-    by_each: float = inf
-    """d ln δ / dε₀, for up = down = ε₀."""
+    by_epsilon: float = 0.0
+    """−d ln δ / dε."""
+    by_each: float = 0.0
+    """d ln δ / dε₀, if up = down = ε₀."""
 
-
-NOTHING = Tail(Decimal(0))
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two outcomes with losses up and −down: their probabilities under the first hypothesis."""
-
-    high: Decimal
-    low: Decimal
-
-    @classmethod
-    @lru_cache(maxsize=64)
-    def of(cls, up: Fraction, down: Fraction) -> _Pair:
-        smallest = min(up, down)
-        lost = len(str(smallest.denominator)) - len(str(smallest.numerator))
-        with localcontext(_context(up + down, extra=max(lost, 0) + 1)):
-            less_up, less_down = (-_decimal(up)).exp(), (-_decimal(down)).exp()
-            whole = 1 - less_up * less_down
-            return cls((1 - less_down) / whole, less_down * (1 - less_up) / whole)
-
-
-def _context(largest: Fraction, extra: int = 0) -> Context:
-    """50 digits after the point of the largest exponent that will occur."""
-    digits = 50 + extra + len(str(floor(largest)))
-    return Context(prec=min(digits, MAX_PREC), Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
-
-
-def _decimal(x: Fraction) -> Decimal:
-    return Decimal(x.numerator) / Decimal(x.denominator)
+    @property
+    def log(self) -> float:
+        """About ln δ."""
+        return float(self.delta.ln()) if self.delta else -inf
 
 
 def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
-    """δ(ε) ≥ 0 of k pairs with losses in {up, −down}, rounded up by a few parts in 10¹³."""
+    """δ(ε), ε ≥ 0, of k pairs with losses up and −down: exactly 0, or above the truth.
+
+    Accuracy: above it by at most a part in 10¹³ and √k parts in 10¹⁵, unless ε is so close below
+    the largest loss that this alone makes δ less than 10⁻²⁶⁰.
+    """
     step = up + down
     first = floor((epsilon + k * down) / step) + 1  # the first j with L_j > ε
     if first > k:
-        return NOTHING
-    pair = _Pair.of(up, down)
-    anchor = max(first, min(k, int((k + 1) * float(pair.high))))
-    weigh, unit = _weights((first * step - k * down - epsilon) / step, step)
-    odds = pair.high / pair.low if pair.low else Decimal("inf")
-    above = _walk(k, anchor, k - anchor, float(odds), lambda d: weigh(anchor - first + d))
-    below = _walk(
-        k, k - anchor, anchor - first, float(1 / odds), lambda d: weigh(anchor - first - d)
-    )
-    start = float(weigh(np.array([float(anchor - first)]))[0])
-    weighted = start + above.weighted + below.weighted
-    # A term d steps from the anchor has taken part in 4d roundings (a division, the odds' own,
-    # two products), plus those of its weight and of the sum: fewer than 200.
-    drift = (above.drift + below.drift) / weighted
-    error = _ROUNDING * (5 * drift + 300)
-    with localcontext(_context(Fraction(k) * step)):
-        largest = _probability(k, anchor, pair) * unit
-        # What underflowed beside the anchor's term, all of it together, is below 1e-290.
-        delta = largest * (Decimal(weighted) * (1 + Decimal(error)) + _TINY)
-        # dδ/dε = −Σ Bin(j) e^(−t_j); and by Σ_{j≥m} (j − kp) Bin(j) = m (1 − p) Bin(m),
-        # dδ/dε₀ = m Bin(m) (1 − p + p e^(−t_m)) for m = first, q = 1 − p.
-        relative = weighted * float(unit)
-        mass = 1 + above.mass + below.mass
-        edge = 1 - float(weigh(np.zeros(1))[0]) * float(unit) * float(pair.high)
-        return Tail(
-            min(delta, Decimal(1)),
-            float(delta.ln()),
-            -max(mass - relative, 0.0) / relative,
-            first * below.last * edge / relative,
-        )
+        return Tail(Decimal(0))
+    losses = pair(up, down)
+    anchor = max(first, min(k, int((k + 1) * float(losses.high))))  # where Bin(j) is largest
+    weight, unit = _weights((first * step - k * down - epsilon) / step, step)
+    rank = anchor - first
+    with localcontext(digits_for(k * step)), np.errstate(all="ignore"):
+        odds = losses.odds
+        above = _walk(k, anchor, k - anchor, float(odds), lambda d: weight(rank + d))
+        below = _walk(k, k - anchor, rank, float(1 / odds), lambda d: weight(rank - d))
+        start, edge = (float(w) for w in weight(np.array([rank, 0.0])))
+        weighted = start + above.weighted + below.weighted
+        # A term d steps away has seen 4d roundings (a division, the odds' own, two products),
+        # and in its weight and the sums fewer than 300.
+        error = _ROUNDING * (5 * (above.drift + below.drift) / weighted + 300)
+        delta = Decimal(weighted) * Decimal(1 + error) + _UNDERFLOWN
+        delta *= probability(k, anchor, losses) * unit
+        # dδ/dε = −Σ Bin(j) e^(−t_j); and since Σ_{j≥m} (j − kp) Bin(j) = m (1 − p) Bin(m),
+        # dδ/dε₀ = m Bin(m) (1 − p + p e^(−t_m)) with m = first.
+        scale = float(unit)
+        mass = 1 + above.mass + below.mass - weighted * scale
+        corner = first * below.last * (1 - edge * scale * float(losses.high))
+        relative = max(weighted * scale, float_info.min)
+        return Tail(min(delta, Decimal(1)), max(mass, 0.0) / relative, corner / relative)
 
 
-def _weights(over: Fraction, step: Fraction) -> tuple[Callable[[Floats], Floats], Decimal]:
+def _weights(over: Fraction, step: Fraction) -> tuple[Weight, Decimal]:
     """1 − e^(−t) for t = step·(over + n), as a function of n, in units of the second result."""
-    start = float(over)
+    start = max(float(over), float_info.min)
     if step < Fraction(1, 10**30):  # 1 − e^(−t) ≤ t, and equal to 18 digits for all k ≤ 10¹²
-        return (lambda n: start + n), _decimal(step)
-    scale = _float(step)
+        with localcontext(digits_for(step, step)):
+            return (lambda n: start + n), decimal(step)
+    scale = float(min(step, Fraction(10) ** 300))  # e^(−t) is nought well before
     return (lambda n: -np.expm1(-scale * (start + n))), Decimal(1)
-
-
-def _float(x: Fraction) -> float:
-    try:
-        return float(x)
-    except OverflowError:
-        return inf
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
+    """Sums of Bin(start + d)/Bin(start) over d ≥ 1: plain, weighted, and weighted times d."""
+
     mass: float = 0.0
     weighted: float = 0.0
     drift: float = 0.0
     last: float = 1.0
+    """The ratio at the far end; nought if the sum was closed before it."""
 
 
-def _walk(k: int, start: int, steps: int, odds: float, weigh: Callable[[Floats], Floats]) -> _Side:
-    """Sums over d = 1..steps of Bin(start + d)/Bin(start), alone, weighted, and weighted by d."""
+def _walk(k: int, start: int, steps: int, odds: float, weight: Weight) -> _Side:
+    """Add up the `steps` terms after `start`, or as many as count."""
     mass = weighted = drift = 0.0
     last, done = 1.0, 0
     while done < steps:
-        ratio = (k - start - done) / (start + done + 1) * odds
-        size = min(steps - done, _chunk(k, start + done, ratio))
+        size = min(steps - done, _chunk(k, start + done, odds))
         distance = np.arange(done, done + size, dtype=np.float64)
         ratios = (k - start - distance) / (start + distance + 1) * odds
         ratios[0] *= last
         terms = np.cumprod(ratios)
         distance += 1
-        products = terms * weigh(distance)
+        products = terms * weight(distance)
         mass += float(terms.sum())
         weighted += float(products.sum())
         drift += float(products @ distance)
         last, done = float(terms[-1]), done + size
         ratio = (k - start - done) / (start + done + 1) * odds
         if done < steps and ratio < 1:
-            # Ratios fall; and a weight d steps on is at most (1 + d) times this one, being
-            # concave: what is left is at most this product times Σ (1 + d) ratio^d over d ≥ 1.
+            # Ratios only fall, and the weight, concave from 0 on, d steps on is at most 1 + d
+            # times what it is here: Σ_{d≥1} (1 + d) ratio^d bounds what is left.
             rest = float(products[-1]) * (1 / (1 - ratio) ** 2 - 1)
-            if rest <= _CLOSED * weighted:
+            if rest <= weighted * 2.0**-50:
                 return _Side(mass, weighted + rest, drift, 0.0)
     return _Side(mass, weighted, drift, last)
 
 
-def _chunk(k: int, here: int, ratio: float) -> int:
-    """How many terms will do: nine standard deviations, or e^(−45) where the decline is steep."""
+def _chunk(k: int, here: int, odds: float) -> int:
+    """How many terms may do: nine standard deviations, or down to e^(−45) in a steep decline."""
     size = 9 * sqrt(here * (k - here) / k)
-    if ratio < 1:
-        size = min(size, 45 / max(-log(ratio), 1e-9) if ratio > 0 else 1)
+    decline = (k - here) / (here + 1) * odds
+    if decline < 1:
+        size = min(size, 45 / max(-log(max(decline, float_info.min)), 1e-9))
     return int(min(size + 32, _LARGEST_CHUNK))
-
-
-def _probability(k: int, j: int, pair: _Pair) -> Decimal:
-    """Bin(k, p)(j) for 1 ≤ j ≤ k, to about 15 digits."""
-    if j == k:
-        return (k * pair.high.ln()).exp()
-    rest = k - j
-    exponent = j * (k * pair.high / j).ln() + rest * (k * pair.low / rest).ln()
-    stirling = _stirling_error(k) - _stirling_error(j) - _stirling_error(rest)
-    return (exponent + Decimal(stirling)).exp() * (k / (2 * _PI * j * rest)).sqrt()
-
-
-@lru_cache(maxsize=1024)
-def _stirling_error(n: int) -> float:
-    """What Stirling's formula lacks: ln n! − ln(√(2πn) (n/e)^n), with an absolute error below 10⁻¹⁵."""
-    if n <= 15:
-        with localcontext(Context(prec=40)):
-            return float((Decimal(factorial(n)) / (2 * _PI * n).sqrt() / Decimal(n) ** n).ln() + n)
-    square = n * n  # the first term left out is below 1.1e-16 at n = 16
-    return (
-        1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / square) / square) / square) / square
-    ) / n
