@@ -38,7 +38,7 @@ class Group:
     tops: int
 
     def log_success(self, low: float, high: float) -> tuple[float, float, float]:
-        """The logarithm of Pr[every answer is right], and how fast it grows with `low` and with `high`."""
+        """The log of Pr[every answer is right], and how fast it grows with `low` and `high`."""
         z, weight = self._nodes(low, high)
         log_below, slope_below = self._log_below((z + low) / self.question_scale)
         log_above, slope_above = self._log_above((z - high) / self.question_scale)

@@ -17,11 +17,16 @@ lengths are in units of the sensitivity Δ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, inf, log, log1p, tanh
+from fractions import Fraction
+from math import exp, inf, log, log1p
 
+from tacit.book.bracket import Bracket
 from tacit.book.recipe import Recipe
 from tacit.book.stream_law import Law
-from tacit.privacy import Number, exact, positive, probability
+from tacit.errors import BadParameter
+from tacit.privacy import Number, exact, positive, probability, show
+
+_TURNS = 200  # more than a search ever needs: brackets at least halve every fifth turn
 
 
 def success_probability(
@@ -34,13 +39,20 @@ def success_probability(
 
 def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
     """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
-    failure = float(probability(beta, "beta"))
-    return at_shift(Law.of(recipe, questions), failure, float(recipe.shift)).alpha
+    return at_shift(Law.of(recipe, questions), chance(beta), float(recipe.shift)).alpha
 
 
 def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
     """The public shift of T, in units of Δ, that gives the least half-gap."""
-    return at_best_shift(Law.of(recipe, questions), float(probability(beta, "beta"))).shift
+    return at_best_shift(Law.of(recipe, questions), chance(beta)).shift
+
+
+def chance(beta: Number) -> float:
+    """Read β.  Above 3/4 even α = 0 might do; below 1e-12 the integrals are not good enough."""
+    failure = probability(beta, "beta")
+    if not Fraction(1, 10**12) <= failure <= Fraction(1, 2):
+        raise BadParameter("beta", show(failure), "it must be between 1e-12 and 1/2 here")
+    return float(failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +60,13 @@ class HalfGap:
     """A half-gap and the shift it belongs to.
 
     `tilt` is ln(what room below would gain / what room above would gain): a larger shift is
-    better while it is positive.
+    better while it is positive.  `slope` is dα/ds, between −1 and 1.
     """
 
     alpha: float
     shift: float
     tilt: float
+    slope: float
 
 
 def at_shift(law: Law, beta: float, shift: float, guess: float | None = None) -> HalfGap:
@@ -63,8 +76,8 @@ def at_shift(law: Law, beta: float, shift: float, guess: float | None = None) ->
     """
     goal = log1p(-beta)
     alpha = law.rough_half_gap(beta)[0] + abs(shift) if guess is None else guess
-    bracket = _Bracket(0.0, inf, reach=alpha)
-    while True:
+    bracket = Bracket(0.0, inf, reach=alpha)
+    for _ in range(_TURNS):
         found = law.log_success(alpha, shift)
         value = min(found.value, -1e-300)
         above = log(value / goal)  # what is wanted is 0
@@ -73,52 +86,26 @@ def at_shift(law: Law, beta: float, shift: float, guess: float | None = None) ->
         move = above * value / -found.by_alpha if found.by_alpha > 0 else inf
         alpha = bracket.narrow(alpha, alpha + move, up=above > 0)
     tilt = log(max(found.by_low, 1e-300)) - log(max(found.by_high, 1e-300))
-    return HalfGap(alpha, shift, tilt)
+    slope = (found.by_high - found.by_low) / max(found.by_alpha, 1e-300)
+    return HalfGap(alpha, shift, tilt, slope)
 
 
 def at_best_shift(law: Law, beta: float) -> HalfGap:
     """The least half-gap over all shifts, by the secant method on the tilt.
 
-    Success is log-concave in (α, s), so the half-gap is convex in the shift, with a slope between
-    −1 and 1 that has the sign of −tilt.
+    Success is log-concave in (α, s), so the half-gap is convex in the shift: no other shift can
+    gain more than the slope times the way to it.
     """
     alpha, shift = law.rough_half_gap(beta)
     step = law.tilt_scale  # over which the tilt falls by about 1
-    bracket, last = _Bracket(-inf, inf, reach=8 * step), None
-    while True:
+    bracket, last = Bracket(-inf, inf, reach=8 * step), None
+    for _ in range(_TURNS):
         found = at_shift(law, beta, shift, alpha)
-        if abs(found.tilt) < 1e-5 or bracket.width < 1e-10 * found.alpha:
-            return found
+        if abs(found.slope) * min(bracket.width, found.alpha) < 1e-6 * found.alpha:
+            break
         if last is not None and found.tilt != last.tilt:
             step = abs((found.shift - last.shift) / (found.tilt - last.tilt))
         shift = bracket.narrow(shift, shift + found.tilt * step, up=found.tilt > 0)
-        tangent = found.alpha - (shift - found.shift) * tanh(found.tilt / 2)
+        tangent = found.alpha + (shift - found.shift) * found.slope
         alpha, last = max(tangent, found.alpha / 2), found
-
-
-@dataclass(slots=True)
-class _Bracket:
-    """Keeps a search between what was too small and too large; halves it where that is slow."""
-
-    low: float
-    high: float
-    reach: float  # how far to go while one end is open
-    slow: int = 0
-
-    @property
-    def width(self) -> float:
-        return self.high - self.low
-
-    def narrow(self, here: float, proposal: float, *, up: bool) -> float:
-        """Go up or down from here: to the proposal, if it is good."""
-        before = self.width
-        self.low, self.high = (here, self.high) if up else (self.low, here)
-        self.slow = 0 if self.width < before / 2 else self.slow + 1
-        farthest = here + self.reach if up else here - self.reach
-        if self.width == inf:
-            self.reach *= 2
-            return min(proposal, farthest) if up else max(proposal, farthest)
-        if self.slow < 5 and self.low < proposal < self.high:
-            return proposal
-        self.slow = 0
-        return (self.low + self.high) / 2
+    return found

@@ -75,7 +75,7 @@ class Law:
         return cls(groups, at_most, value_scale)
 
     def log_success(self, alpha: float, shift: float) -> LogSuccess:
-        """The logarithm of Pr[every answer is right] at distance α from T, with T + s in place of T."""
+        """The log of Pr[every answer is right] at distance α from T, with T + s in place of T."""
         value = by_low = by_high = by_value = 0.0
         for count, group in self.groups:
             of_group = group.log_success(alpha + shift, alpha - shift)

@@ -1,0 +1,1 @@
+"""What an analyst holds: tables, plans, streams and releases."""
