@@ -14,16 +14,18 @@ _HOME = {
     "Privacy": "tacit.privacy:Privacy",
     "TacitError": "tacit.errors:TacitError",
     "open": "tacit.analyst.table:open_table",
+    "plan": "tacit.analyst.plan",
 }
 
 if TYPE_CHECKING:
+    from tacit.analyst import plan
     from tacit.analyst.table import open_table as open  # noqa: A004
     from tacit.budget import Budget
     from tacit.errors import TacitError
     from tacit.privacy import Privacy
     from tacit.tables.schema import EACH_ROW
 
-__all__ = ["EACH_ROW", "Budget", "Privacy", "TacitError", "open"]
+__all__ = ["EACH_ROW", "Budget", "Privacy", "TacitError", "open", "plan"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,18 +11,62 @@ from pathlib import Path
 
 PEOPLE = 1_000_000
 WEEKS = 52
-TOWNS = (
-    "Aalst Aarlen Aarschot Antwerp Ath Bastogne Beringen Bilzen Binche Bouillon Bree Bruges "
-    "Charleroi Chimay Ciney Damme Diest Dinant Dour Eeklo Enghien Eupen Fleurus Geel Genk Ghent "
-    "Halle Hasselt Huy Ieper Kortrijk Leuven Lier Limburg Lokeren Maaseik Mechelen Mons Namur "
-    "Ninove Ostend Peer Ronse Spa Thuin Tienen Tongeren Veurne"
-).split()
+TOWNS = [
+    "Aalst",
+    "Aarlen",
+    "Aarschot",
+    "Antwerp",
+    "Ath",
+    "Bastogne",
+    "Beringen",
+    "Bilzen",
+    "Binche",
+    "Bouillon",
+    "Bree",
+    "Bruges",
+    "Charleroi",
+    "Chimay",
+    "Ciney",
+    "Damme",
+    "Diest",
+    "Dinant",
+    "Dour",
+    "Eeklo",
+    "Enghien",
+    "Eupen",
+    "Fleurus",
+    "Geel",
+    "Genk",
+    "Ghent",
+    "Halle",
+    "Hasselt",
+    "Huy",
+    "Ieper",
+    "Kortrijk",
+    "Leuven",
+    "Lier",
+    "Limburg",
+    "Lokeren",
+    "Maaseik",
+    "Mechelen",
+    "Mons",
+    "Namur",
+    "Ninove",
+    "Ostend",
+    "Peer",
+    "Ronse",
+    "Spa",
+    "Thuin",
+    "Tienen",
+    "Tongeren",
+    "Veurne",
+]
 DIAGNOSES = ("A09", "B01", "J06", "J11", "J18", "J45", "K29", "L20")
 
 
 @dataclass(frozen=True, slots=True)
 class Outbreak:
-    """So many per thousand of a town's people of some ages, sick in one week."""
+    """So many of every thousand of a town's people of these ages, sick in one week."""
 
     town: str
     diagnosis: str
@@ -32,10 +76,10 @@ class Outbreak:
 
 
 OUTBREAKS = (
-    Outbreak("Ghent", "J11", 4, 80, (18, 49)),
+    Outbreak("Ghent", "J11", 4, 150, (18, 49)),
     Outbreak("Mons", "A09", 9, 60, (18, 96)),
     Outbreak("Ostend", "J11", 15, 120, (60, 96)),
-    Outbreak("Leuven", "B01", 22, 90, (18, 39)),
+    Outbreak("Leuven", "B01", 22, 310, (18, 39)),
     Outbreak("Namur", "J18", 31, 70, (50, 96)),
     Outbreak("Bruges", "J11", 38, 110, (18, 59)),
     Outbreak("Genk", "K29", 45, 75, (30, 69)),
@@ -108,7 +152,6 @@ def write_clinic(folder: Path) -> Path:
                 outbreak.week,
                 outbreak.town,
                 *outbreak.ages,
-                # only some ages fall ill: so many more of those
                 outbreak.per_mille,
             ],
         )
