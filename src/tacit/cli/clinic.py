@@ -11,56 +11,58 @@ from pathlib import Path
 
 PEOPLE = 1_000_000
 WEEKS = 52
-TOWNS = [
-    "Aalst",
-    "Aarlen",
-    "Aarschot",
-    "Antwerp",
-    "Ath",
-    "Bastogne",
-    "Beringen",
-    "Bilzen",
-    "Binche",
-    "Bouillon",
-    "Bree",
-    "Bruges",
-    "Charleroi",
-    "Chimay",
-    "Ciney",
-    "Damme",
-    "Diest",
-    "Dinant",
-    "Dour",
-    "Eeklo",
-    "Enghien",
-    "Eupen",
-    "Fleurus",
-    "Geel",
-    "Genk",
-    "Ghent",
-    "Halle",
-    "Hasselt",
-    "Huy",
-    "Ieper",
-    "Kortrijk",
-    "Leuven",
-    "Lier",
-    "Limburg",
-    "Lokeren",
-    "Maaseik",
-    "Mechelen",
-    "Mons",
-    "Namur",
-    "Ninove",
-    "Ostend",
-    "Peer",
-    "Ronse",
-    "Spa",
-    "Thuin",
-    "Tienen",
-    "Tongeren",
-    "Veurne",
-]
+TOWNS = tuple(
+    [
+        "Aalst",
+        "Aarlen",
+        "Aarschot",
+        "Antwerp",
+        "Ath",
+        "Bastogne",
+        "Beringen",
+        "Bilzen",
+        "Binche",
+        "Bouillon",
+        "Bree",
+        "Bruges",
+        "Charleroi",
+        "Chimay",
+        "Ciney",
+        "Damme",
+        "Diest",
+        "Dinant",
+        "Dour",
+        "Eeklo",
+        "Enghien",
+        "Eupen",
+        "Fleurus",
+        "Geel",
+        "Genk",
+        "Ghent",
+        "Halle",
+        "Hasselt",
+        "Huy",
+        "Ieper",
+        "Kortrijk",
+        "Leuven",
+        "Lier",
+        "Limburg",
+        "Lokeren",
+        "Maaseik",
+        "Mechelen",
+        "Mons",
+        "Namur",
+        "Ninove",
+        "Ostend",
+        "Peer",
+        "Ronse",
+        "Spa",
+        "Thuin",
+        "Tienen",
+        "Tongeren",
+        "Veurne",
+    ]
+)
 DIAGNOSES = ("A09", "B01", "J06", "J11", "J18", "J45", "K29", "L20")
 
 
@@ -122,6 +124,7 @@ def write_clinic(folder: Path) -> Path:
 
     path = folder / "visits.parquet"
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(
         f"""
         CREATE TABLE people AS
@@ -134,7 +137,8 @@ def write_clinic(folder: Path) -> Path:
     connection.execute(
         f"""
         CREATE TABLE visits AS
-        SELECT patient_id, town, age, {list(DIAGNOSES)}[1 + (v % {len(DIAGNOSES)})::INT] AS diagnosis,
+        SELECT patient_id, town, age,
+               {list(DIAGNOSES)}[1 + (v % {len(DIAGNOSES)})::INT] AS diagnosis,
                (1 + (v >> 8) % {WEEKS})::INT AS week, ((v >> 20) % 20000)::INT / 100.0 AS cost
         FROM (SELECT *, hash(patient_id * 8 + visit) AS v
               FROM (SELECT *, unnest(range((1 + (h >> 32) % 4)::BIGINT)) AS visit FROM people))

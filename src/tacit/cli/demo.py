@@ -70,8 +70,8 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
     with console.status("inventing a clinic ..."):
         source = write_clinic(folder)
     console.print(
-        f"[bold]A clinic[/]: {spaced(Fraction(PEOPLE))} people who never existed, two or three visits each, "
-        f"in {source}.\nSomewhere in it are {len(OUTBREAKS)} outbreaks.\n"
+        f"[bold]A clinic[/]: {spaced(Fraction(PEOPLE))} people who never existed, a few visits "
+        f"each, in {source}. Somewhere in it are {len(OUTBREAKS)} outbreaks.\n"
     )
     import tacit
 
@@ -214,8 +214,9 @@ def _truths(source: Path) -> dict[tuple[str, str, int], int]:
 
 def _alarm_table(alarms: list[Alarm], truths: dict[tuple[str, str, int], int]) -> Grid:
     grid = Grid(title="Alarms", title_justify="left")
-    for heading in ("week", "town", "diagnosis", "answer", "truth", "ages that passed 300"):
-        grid.add_column(heading, justify="right" if heading in ("week", "truth") else "left")
+    for heading in ("week", "town", "ICD", "answer", "truth", f"ages past {CLOSER_THRESHOLD}"):
+        right = heading in ("week", "truth")
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
     for alarm in alarms:
         ages = ", ".join(f"{youngest}–{oldest}" for youngest, oldest in alarm.ages) or "–"
         truth = truths.get((alarm.town, alarm.diagnosis, alarm.week), 0)
