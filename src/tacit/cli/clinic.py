@@ -11,58 +11,16 @@ from pathlib import Path
 
 PEOPLE = 1_000_000
 WEEKS = 52
-TOWNS = tuple(
-    [
-        "Aalst",
-        "Aarlen",
-        "Aarschot",
-        "Antwerp",
-        "Ath",
-        "Bastogne",
-        "Beringen",
-        "Bilzen",
-        "Binche",
-        "Bouillon",
-        "Bree",
-        "Bruges",
-        "Charleroi",
-        "Chimay",
-        "Ciney",
-        "Damme",
-        "Diest",
-        "Dinant",
-        "Dour",
-        "Eeklo",
-        "Enghien",
-        "Eupen",
-        "Fleurus",
-        "Geel",
-        "Genk",
-        "Ghent",
-        "Halle",
-        "Hasselt",
-        "Huy",
-        "Ieper",
-        "Kortrijk",
-        "Leuven",
-        "Lier",
-        "Limburg",
-        "Lokeren",
-        "Maaseik",
-        "Mechelen",
-        "Mons",
-        "Namur",
-        "Ninove",
-        "Ostend",
-        "Peer",
-        "Ronse",
-        "Spa",
-        "Thuin",
-        "Tienen",
-        "Tongeren",
-        "Veurne",
-    ]
+# fmt: off
+TOWNS = (
+    "Aalst", "Aarlen", "Aarschot", "Antwerp", "Ath", "Bastogne", "Beringen", "Bilzen",
+    "Binche", "Bouillon", "Bree", "Bruges", "Charleroi", "Chimay", "Ciney", "Damme",
+    "Diest", "Dinant", "Dour", "Eeklo", "Enghien", "Eupen", "Fleurus", "Geel", "Genk",
+    "Ghent", "Halle", "Hasselt", "Huy", "Ieper", "Kortrijk", "Leuven", "Lier", "Limburg",
+    "Lokeren", "Maaseik", "Mechelen", "Mons", "Namur", "Ninove", "Ostend", "Peer", "Ronse",
+    "Spa", "Thuin", "Tienen", "Tongeren", "Veurne",
 )
+# fmt: on
 DIAGNOSES = ("A09", "B01", "J06", "J11", "J18", "J45", "K29", "L20")
 
 
