@@ -73,6 +73,10 @@ class Held:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
 
+    def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> Intervals:
+        """The codes for which an atom is TRUE (wanted) or FALSE."""
+        return self.true(atom) if wanted else self.false(atom)
+
     def true(self, atom: Range | Among | Like | IsNull) -> Intervals:
         """The codes for which an atom is TRUE."""
         if isinstance(atom, Range):

@@ -74,9 +74,7 @@ class DuckDBEngine:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             self._check_open()
-            fetched = (
-                self._source.connection.cursor().execute(self._points_sql(columns)).fetchnumpy()
-            )
+            fetched = self._source.connection.execute(self._points_sql(columns)).fetchnumpy()
             people, *codes = [np.asarray(fetched[name]) for name in fetched]
             rows = [
                 ranks_of_doubles(array) if array.dtype == np.float64 else array.astype(np.int64)
@@ -109,13 +107,12 @@ class DuckDBEngine:
         unchanged(self._source, self._stamp)
 
     def _run(self, query: exp.Expr) -> list[tuple[object, ...]]:
+        """All rows of a result; fetched at once, since an open result blocks the connection."""
         self._check_open()
-        cursor = self._source.connection.cursor()  # an open result would block the connection
-        try:
-            rows: list[tuple[object, ...]] = cursor.execute(query.sql("duckdb")).fetchall()
-            return rows
-        finally:
-            cursor.close()
+        found: list[tuple[object, ...]] = self._source.connection.execute(
+            query.sql("duckdb")
+        ).fetchall()
+        return found
 
     def _evaluate(self, terms: list[Term]) -> list[int]:
         groups, single = grouped(terms, FEWEST_CELLS)

@@ -103,10 +103,10 @@ class CellGroup:
 
 def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[int]]:
     """Terms that can be answered together, at least ``fewest`` a group, and where the rest are."""
-    groups: dict[tuple[Term, tuple[str, ...]], CellGroup] = {}
-    single: list[int] = []
     if len(terms) < fewest:
         return [], list(range(len(terms)))
+    groups: dict[tuple[Term, tuple[str, ...]], CellGroup] = {}
+    single: list[int] = []
     for place, term in enumerate(terms):
         columns, cell, rest = _equalities(term.where)
         if not columns:

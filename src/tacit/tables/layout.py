@@ -91,7 +91,8 @@ def by_person(people: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
     different, begins = np.unique(counts[by_size], return_index=True)
     sizes: list[int] = different.tolist()
     ends, word = [], 0
-    for size, members in zip(sizes, np.split(by_size, begins[1:]), strict=True):
+    for size, start, stop in zip(sizes, begins, [*begins[1:], len(counts)], strict=False):
+        members = by_size[start:stop]
         per_word, words_each = max(64 // size, 1), -(-size // 64)
         nth = np.arange(len(members))
         first_slot[members] = (word + nth // per_word * words_each) * 64 + nth % per_word * size

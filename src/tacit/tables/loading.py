@@ -174,9 +174,8 @@ def _reader(source: Source, number: int) -> Callable[[], Sequence[str]]:
     """Fetches the distinct texts of a column; most identifiers are never asked for."""
 
     def read() -> Sequence[str]:
-        cursor = source.connection.cursor()
-        rows = cursor.execute(f"SELECT word FROM words{number} ORDER BY code").fetchall()
-        return [word for (word,) in rows]
+        query = f"SELECT word FROM words{number} ORDER BY code"
+        return [word for (word,) in source.connection.execute(query).fetchall()]
 
     return read
 

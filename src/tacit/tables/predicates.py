@@ -87,27 +87,13 @@ class PredicateReader:
         self.schema = schema
         self.tables = {schema.name.casefold()}
         self.parameters: set[str] = set()
-        self._readers: dict[type[exp.Expr], Callable[[exp.Expr], Predicate]] = {
-            exp.And: self._and,
-            exp.Or: self._or,
-            exp.Not: self._not,
-            exp.Paren: self._paren,
-            exp.Between: self._between,
-            exp.In: self._in,
-            exp.Like: self._like,
-            exp.Is: self._is,
-            exp.Column: self._boolean_column,
-            exp.Boolean: self._constant,
-            exp.Null: self._constant,
-            **dict.fromkeys(_COMPARISONS, self._comparison),
-        }
 
     def read(self, node: exp.Expr) -> Predicate:
         """The predicate that a node stands for."""
-        reader = self._readers.get(type(node))
+        reader = _READERS.get(type(node))
         if reader is None:
             raise self.refusal(node, "a predicate is needed here, such as age >= 60")
-        return reader(node)
+        return reader(self, node)
 
     # Refusals
 
@@ -360,3 +346,19 @@ def _comparable(left: Column, right: Column) -> bool:
         ranked = [column.type == "real" and column.grid is None for column in (left, right)]
         return all(ranked) or not any(ranked)
     return left.type == right.type
+
+
+_READERS: dict[type[exp.Expr], Callable[[PredicateReader, exp.Expr], Predicate]] = {
+    exp.And: PredicateReader._and,
+    exp.Or: PredicateReader._or,
+    exp.Not: PredicateReader._not,
+    exp.Paren: PredicateReader._paren,
+    exp.Between: PredicateReader._between,
+    exp.In: PredicateReader._in,
+    exp.Like: PredicateReader._like,
+    exp.Is: PredicateReader._is,
+    exp.Column: PredicateReader._boolean_column,
+    exp.Boolean: PredicateReader._constant,
+    exp.Null: PredicateReader._constant,
+    **dict.fromkeys(_COMPARISONS, PredicateReader._comparison),
+}

@@ -76,16 +76,17 @@ class Column:
     bounds: tuple[int, int] | None = None
     total: tuple[int, int] | None = None
     keys: tuple[Code, ...] | None = None
+    range: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """The codes that the column can hold: its bounds, or all that its type can hold."""
+
+    def __post_init__(self) -> None:
+        can_hold = self.bounds if self.bounds is not None else widest(self.type, self.grid)
+        object.__setattr__(self, "range", can_hold)
 
     @property
     def step(self) -> Fraction:
         """What one code step of a number is worth."""
         return self.grid if self.grid is not None else Fraction(1)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """The codes that the column can hold: its bounds, or all that its type can hold."""
-        return self.bounds if self.bounds is not None else widest(self.type, self.grid)
 
     def place(self, value: object) -> Fraction | int | str:
         """Where a value stands on the line of codes; raises Unfit."""

@@ -7,13 +7,13 @@ microseconds.  What is promised about a question does not depend on the paramete
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from tacit.errors import QuestionRefused
 from tacit.tables.atoms import atom
 from tacit.tables.codes import Unfit
-from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Term
+from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Term, with_where
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column
 
@@ -106,4 +106,4 @@ def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
 def bound_term(term: Term, parameters: Mapping[str, object]) -> Term:
     """A term with its predicate's parameters filled in."""
     where = bound(term.where, parameters)
-    return term if where is term.where else replace(term, where=where)
+    return term if where is term.where else with_where(term, where)
