@@ -187,6 +187,24 @@ def test_a_sub_range_release_follows_the_mechanism_over_its_own_candidates():
     assert_law(list(seen.values()), scores, rate, list(weights.values()))
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
+def test_no_neighbour_tells_more_than_epsilon_within_a_sub_range(epsilon):
+    queries = linear_queries(LINEAR)
+    drawn = draw_sub_range(queries, 3, 30, faithful=False, coins=InsecureTestCoins(6))
+
+    def law_of(x):
+        candidates = DrawnMultisets(queries, queries.histogram(_histogram(x, 4)), drawn)
+        levels = [int(level) for block in candidates.blocks() for level in block.levels]
+        unit = 3 * queries.denominator
+        truth = [score(_fractions(LINEAR), x, tuple(y), 0) for y in drawn.tolist()]
+        assert [Fraction(level, unit) for level in levels] == truth
+        return law(truth, epsilon / 2)
+
+    for x in [(), (0, 1), (2, 2, 2), (0, 1, 2, 3)]:
+        for neighbour in neighbours(x, range(4)):
+            assert loss(law_of(x), law_of(neighbour)) <= epsilon
+
+
 def test_the_sub_range_ignores_the_data():
     questions = FiniteQuestions(linear_queries(COUNTING), most_enumerated=1, sub_range=50)
     assert not questions.enumerated(3)
