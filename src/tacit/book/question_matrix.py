@@ -63,12 +63,12 @@ def _two_dimensional(matrix: ArrayLike) -> NDArray[Any]:
         table = np.asarray(matrix)
     except (ValueError, TypeError):  # rows of unequal length
         raise BadParameter("matrix", "an uneven table", allowed) from None
-    if table.ndim != 2:
-        raise BadParameter("matrix", f"an array of {table.ndim} dimensions", allowed)
-    if not len(table):
+    if table.ndim and not len(table):
         raise BadParameter(
             "matrix", "a class without questions", "it cuts out nothing; give at least one question"
         )
+    if table.ndim != 2:
+        raise BadParameter("matrix", f"an array of {table.ndim} dimensions", allowed)
     return table
 
 

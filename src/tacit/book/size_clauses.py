@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
-from math import ceil, comb, floor
+from math import ceil, floor
 from typing import Protocol
 
 from tacit import certified
@@ -22,8 +22,8 @@ from tacit.privacy import Number, whole
 
 Bounds = tuple[Fraction, Fraction]
 
-_MOST_TERMS = 2_000  # binomials that are added up exactly; beyond, a proved bound replaces them
-_MOST_POINTS = 1 << 20  # points whose 2^points sets are written out as an exact number
+_MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
+_MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
 
 STRUCTURES = {
     "prefixes": Fraction(1, 2),
@@ -55,9 +55,15 @@ def sauer(vc: Number, points: Number) -> int:
     (11, 16, 16)
     """
     d, m = whole(vc, "vc", at_least=0), whole(points, "points", at_least=0)
-    if min(d, m) > _MOST_POINTS:
-        raise BadParameter("vc", d, f"the exact count is written out up to {_MOST_POINTS}")
-    return 1 << m if d >= m else sum(comb(m, size) for size in range(d + 1))
+    if min(d, m) > _MOST_WRITTEN:
+        raise BadParameter("vc", d, f"Φ_d(m) is only written out up to d or m = {_MOST_WRITTEN}")
+    if d >= m:
+        return 1 << m
+    total = subsets = 1
+    for size in range(1, d + 1):
+        subsets = subsets * (m - size + 1) // size
+        total += subsets
+    return total
 
 
 def log_of_growth(vc: int, ratio: Fraction, bits: int) -> Bounds:

@@ -10,7 +10,7 @@ Privacy: n is a public number that the steward types, never one that is counted 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from math import ceil
@@ -105,9 +105,9 @@ def people_needed(
 
         rows = _least(people, start=clause.rows(target))
         n = max(ceil(people(rows) or 0), 1)
-        while _utility(n, rows, clause, noise).error > target:  # by the last rounded digit
-            n += 1
-        plans.append(_utility(n, rows, clause, noise))
+        plan = _utility(n, rows, clause, noise)
+        # Rounding up a last digit must not lift it above what was asked for and proved.
+        plans.append(replace(plan, error=min(plan.error, target)))
     return min(plans, key=lambda plan: plan.people)
 
 

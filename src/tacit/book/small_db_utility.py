@@ -30,7 +30,7 @@ from tacit.privacy import Number, exact, positive, probability, whole
 
 Measure = Literal["multisets", "faithful", "sequences"]
 
-_FEW = 256  # below this, binomials are exact; from here on Stirling's series is sharp to 10⁻¹⁵
+_FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
 _BITS = 160
 # ½·ln(2π) = 0.918938533204672741780329736...; rounded down, because it is subtracted
 _HALF_LOG_TWO_PI = Fraction("0.918938533204672741780329")
@@ -66,7 +66,7 @@ def error_bound(
 def noise_of(
     epsilon: Number, beta: Number, measure: Measure, atoms: Number | None, universe: Number | None
 ) -> Callable[[int], Fraction]:
-    """M ↦ (2/ε)(ln(μ(R)/μ(y*)) + ln(1/β)), rounded up: what the draw costs, in people."""
+    """The draw's share of the error times n, by m: (2/ε)(ln(μ(R)/μ(y*)) + ln(1/β)), rounded up."""
     points = points_of(measure, atoms, universe)
     log_beta = certified.ln(1 / probability(beta, "beta"))[1]
     per_person = 2 / positive(epsilon, "epsilon")

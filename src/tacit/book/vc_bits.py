@@ -15,6 +15,7 @@ Bits = NDArray[np.uint64]
 Counts = NDArray[np.int32]
 Indices = NDArray[np.intp]
 
+_FEW_WORDS = 12
 _STRIP_WORDS = 1 << 16  # words that are combined at once: half a megabyte stays in the cache
 
 
@@ -28,8 +29,14 @@ def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
 
 def count(bits: Bits) -> Counts:
     """How many bits are set along the last axis."""
-    counts: Counts = np.einsum("...w->...", np.bitwise_count(bits).astype(np.int32))
-    return counts
+    words = np.bitwise_count(bits)
+    if 0 < bits.shape[-1] <= _FEW_WORDS:  # numpy's own sums are slow along a short axis
+        counts: Counts = words[..., 0].astype(np.int32)
+        for word in range(1, bits.shape[-1]):
+            counts += words[..., word]
+        return counts
+    sums: Counts = np.einsum("...w->...", words.astype(np.int32))
+    return sums
 
 
 def count_pairs(first: Bits, second: Bits) -> Counts:

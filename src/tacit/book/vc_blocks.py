@@ -72,11 +72,11 @@ class Blocks:
             self.check_time()
             pair = np.arange(start, min(start + step, len(owner)))
             for cell in range(cells.shape[1]):  # most pairs fail at one of the first cells
-                node, point = owner[pair], candidate[pair]
+                node, point = owner.take(pair), candidate.take(pair)
                 rows = cells[:, cell].take(node, axis=0)
                 inside = count(rows & above.take(point, axis=0))
                 if below is None:
-                    outside = sizes[node, cell] - inside
+                    outside = sizes[:, cell].take(node) - inside
                 else:
                     outside = count(rows & below.take(point, axis=0))
                 pair = pair[np.minimum(inside, outside) >= need]
@@ -92,10 +92,11 @@ class Blocks:
         how_many = siblings[block]
         child = np.repeat(np.arange(len(block)), how_many)
         offset = np.arange(len(child)) - np.repeat(np.cumsum(how_many) - how_many, how_many)
-        sibling = candidate[block[child] + 1 + offset]
+        own = block.take(child)
+        sibling = candidate.take(own + 1 + offset)
         if self.link is None:
             return child, sibling
-        linked = self.link[candidate[block[child]], sibling]
+        linked = self.link.take(candidate.take(own) * len(self.columns) + sibling)
         return child[linked], sibling[linked]
 
     def _split(self, cells: Bits, candidate: Indices) -> Bits:
@@ -104,8 +105,9 @@ class Blocks:
         above = chosen.above[:, None]
         below = ~above if chosen.below is None else chosen.below[:, None]
         halves = np.concatenate([cells & above, cells & below], axis=1)
-        order = np.argsort(count(halves), axis=1)
-        smallest_first: Bits = np.take_along_axis(halves, order[:, :, None], axis=1)
+        first = np.arange(len(halves))[:, None] * halves.shape[1]
+        order = np.argsort(count(halves), axis=1) + first
+        smallest_first: Bits = halves.reshape(-1, halves.shape[2]).take(order, axis=0)
         return smallest_first
 
 
