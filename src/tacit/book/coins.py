@@ -9,14 +9,13 @@ rounded.  ``docs/exactness.md`` gives the argument.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.book import scalar
 from tacit.book.bernoullis import bernoullis, exp_coins
-from tacit.book.keystream import InsecureTestKeyStream, KeyStream
+from tacit.book.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
 from tacit.book.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.privacy import Number, exact, positive, show, whole
@@ -26,7 +25,7 @@ _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability be
 _PREPARE_AFTER, _MOST_SCALES = 50, 16
 
 
-class Coins:
+class Coins(Uncopyable):
     """Exact draws from the operating system's randomness; safe under fork and threads."""
 
     secure = True
@@ -50,6 +49,12 @@ class Coins:
     def bernoulli_exp(self, gamma: Number) -> bool:
         """True with probability e^(−γ), for rational γ ≥ 0."""
         return scalar.is_below(self._stream, scalar.exp_minus(_not_negative(gamma, "gamma")))
+
+    def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
+        """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        if (step := _not_negative(rate, "rate")) == 0:
+            return True
+        return exp_coins(step).flip(self._stream, steps)
 
     def geometric(self, scale: Number) -> int:
         """A number y = 0, 1, 2, ... with probability proportional to e^(−y/scale)."""
@@ -102,12 +107,6 @@ class Coins:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__} cannot be copied or pickled, because the copy would repeat "
-            "its draws: make a new one instead"
-        )
-
 
 class InsecureTestCoins(Coins):
     """INSECURE: the same draws for the same seed, for tests only.
@@ -128,7 +127,7 @@ class InsecureTestCoins(Coins):
 
 def refuse_insecure(coins: Coins) -> None:
     """Raise unless the coins are secure; to be called wherever a budget is spent."""
-    if coins.secure is not True:
+    if getattr(coins, "secure", False) is not True:
         raise InsecureCoins(
             f"{type(coins).__name__} draws reproducible noise, which anyone can subtract: "
             "use Coins() wherever a budget is spent"
@@ -136,8 +135,10 @@ def refuse_insecure(coins: Coins) -> None:
 
 
 def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
-    value = positive(scale, "scale")
-    if value > largest:
+    # Reading a Fraction anew would take longer than a draw from a pool.
+    quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
+    value = quick or positive(scale, "scale")
+    if value.numerator > largest * value.denominator:
         limit = f"it must be at most 2^{largest.bit_length() - 1}"
         raise BadParameter("scale", show(value), limit + where)
     return value
@@ -170,4 +171,4 @@ def _steps(steps: object) -> NDArray[np.int64]:
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
         allowed = "give whole numbers of at most 64 bits with a sign, such as an int64 array"
         raise BadParameter("steps", f"an array of {array.dtype}", allowed)
-    return np.ascontiguousarray(array, np.int64)
+    return np.asarray(array, np.int64, order="C")

@@ -46,10 +46,18 @@ if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class KeyStream:
-    """AES-256-CTR, keyed by os.urandom."""
+class Uncopyable:
+    """Something whose copy would repeat its draws, and with them its noise."""
 
-    secure = True
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} cannot be copied or pickled, because the copy would repeat "
+            "its draws: make a new one instead"
+        )
+
+
+class KeyStream(Uncopyable):
+    """AES-256-CTR, keyed by os.urandom."""
 
     def __init__(self) -> None:
         self._reset()
@@ -103,14 +111,9 @@ class KeyStream:
     def _new_cipher(self) -> CipherContext:
         return _aes_ctr(os.urandom(32), os.urandom(16))
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a key stream cannot be copied or pickled: the copy would repeat its bytes")
-
 
 class InsecureTestKeyStream(KeyStream):
     """The same bytes for the same seed, every time: for tests only."""
-
-    secure = False
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

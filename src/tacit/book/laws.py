@@ -22,12 +22,13 @@ _GUARD_BITS = 32
 
 def powers(rate: Fraction, count: int, bits: int) -> list[Bounds]:
     """Bounds of 2^bits · e^(−rate·k) for k = 0..count−1, each from the one before."""
-    low = high = 1 << bits
-    ratio_low, ratio_high = certified.exp_minus(rate, bits)
+    work = bits + _GUARD_BITS + count.bit_length()
+    ratio_low, ratio_high = certified.exp_minus(rate, work)
+    low = high = 1 << work
     bounds = []
     for _ in range(count):
-        bounds.append((low, high))
-        low, high = low * ratio_low >> bits, -(-high * ratio_high >> bits)
+        bounds.append((low >> work - bits, -(-high >> work - bits)))
+        low, high = low * ratio_low >> work, min(-(-high * ratio_high >> work), high)
     return bounds
 
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from tacit.book import laws
 from tacit.book.inverse import WORDS, InverseTable, Words
-from tacit.book.keystream import KeyStream, forget_in_child
+from tacit.book.keystream import KeyStream, Uncopyable, forget_in_child
+from tacit.privacy import whole
 
 _BLOCK = 1 << 14
 _SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14
@@ -81,11 +82,11 @@ def noise(scale: Fraction, two_sided: bool) -> Noise:
     return Noise(scale, two_sided=two_sided)
 
 
-class Sampler:
+class Sampler(Uncopyable):
     """Noise of one scale: one number from a pool, or an array of them."""
 
     def __init__(self, stream: KeyStream, scale: Fraction, *, two_sided: bool) -> None:
-        self._stream = stream
+        self._stream, self._scale, self._two_sided = stream, scale, two_sided
         self._noise = noise(scale, two_sided)
         self._pool: list[int] = []
         self._pool_size = _SMALLEST_POOL
@@ -100,7 +101,7 @@ class Sampler:
 
     def draws(self, size: int) -> NDArray[np.int64]:
         """An array of fresh, independent numbers."""
-        return self._noise.draws(self._stream, size)
+        return self._noise.draws(self._stream, whole(size, "size", at_least=0))
 
     def _refill(self) -> int:
         fresh: list[int] = self.draws(self._pool_size).tolist()
@@ -112,3 +113,6 @@ class Sampler:
     def forget(self) -> None:
         """Drop what was drawn in advance: a forked child must not share it."""
         self._pool.clear()
+
+    def __repr__(self) -> str:
+        return f"Sampler(scale='{self._scale}', two_sided={self._two_sided})"
