@@ -20,8 +20,8 @@ class Expectation:
     """What to expect of a release.
 
     ``seconds`` if the data has about as many people as announced and fills its domain, ``longest``
-    if it does not.  ``candidates`` is how many databases the mechanism chooses from; while all weigh
-    the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
+    if it does not.  ``candidates`` is how many databases the mechanism chooses from; while all
+    weigh the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
     """
 
     sampler: str
