@@ -21,9 +21,9 @@ from tests.book.small_db_oracle import (
 )
 from tests.book.stand_in import InsecureTestCoins
 
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_search import SlackSearch
-from tacit.book.ordered_release import Intervals, OrderedCounts, Prefixes
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_search import SlackSearch
+from tacit.book.sampling.ordered_release import Intervals, OrderedCounts, Prefixes
 from tacit.errors import BadParameter
 
 QUIET = Heartbeat(None)

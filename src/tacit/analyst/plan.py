@@ -24,8 +24,9 @@ from tacit import certified
 from tacit.analyst.baselines import Baseline, laplace_baselines
 from tacit.analyst.plan_text import as_html, as_text
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
-from tacit.book import recipes, theorems
+from tacit.book import recipes
 from tacit.book.half_gap import chance
+from tacit.book.precision import theorems
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import (

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.predicate_values import columns_of, holds
-from tacit.book.compression import LinearQueries, linear_queries
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.ordered_release import Intervals, Prefixes
+from tacit.book.sampling.compression import LinearQueries, linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.tables.codes import Code

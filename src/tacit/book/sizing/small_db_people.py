@@ -17,9 +17,9 @@ from math import ceil
 
 from tacit import certified
 from tacit.book.shattering import VcDimension
-from tacit.book.size_clauses import Clause, Proportional
-from tacit.book.small_db_size import clauses_for
-from tacit.book.small_db_utility import Measure, noise_of
+from tacit.book.sizing.size_clauses import Clause, Proportional
+from tacit.book.sizing.small_db_size import clauses_for
+from tacit.book.sizing.small_db_utility import Measure, noise_of
 from tacit.privacy import Number, probability, show, whole
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import log, log2, log10
 
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.ordered_release import Prefixes
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.ordered_release import Prefixes
 from tacit.book.small_db import check_parameters
 from tacit.privacy import Number, whole
 

@@ -7,8 +7,8 @@ from math import exp, expm1, log, tanh
 from typing import Literal
 
 from tacit import certified
-from tacit.book.outward import SLACKS, rounded_down, rounded_up
-from tacit.book.parameters import chance, mechanisms, spending
+from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
+from tacit.book.composing.parameters import chance, mechanisms, spending
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Number, Privacy, show
 

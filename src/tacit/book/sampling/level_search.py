@@ -17,9 +17,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.slack_boxes import Slack, envelope
-from tacit.book.weighted_choice import WeightedChoice
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.slack_boxes import Slack, envelope
+from tacit.book.sampling.weighted_choice import WeightedChoice
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

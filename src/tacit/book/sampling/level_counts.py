@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.book.candidates import Block, Candidates
-from tacit.book.compression import Integers
-from tacit.book.enumeration import Counts
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.weighted_choice import WeightedChoice
+from tacit.book.sampling.candidates import Block, Candidates
+from tacit.book.sampling.compression import Integers
+from tacit.book.sampling.enumeration import Counts
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.weighted_choice import WeightedChoice
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -12,10 +12,10 @@ from heapq import heappop, heappush
 from math import exp, expm1, inf, log
 from typing import TYPE_CHECKING
 
-from tacit.book.heartbeat import Heartbeat
+from tacit.book.sampling.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
-    from tacit.book.level_search import SlackCounts
+    from tacit.book.sampling.level_search import SlackCounts
 
 Slack = tuple[int, ...]
 

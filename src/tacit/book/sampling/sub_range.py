@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import certified
-from tacit.book.candidates import Block, scaled
-from tacit.book.compression import Integers, LinearQueries
-from tacit.book.enumeration import Counts
+from tacit.book.sampling.candidates import Block, scaled
+from tacit.book.sampling.compression import Integers, LinearQueries
+from tacit.book.sampling.enumeration import Counts
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -19,7 +19,7 @@ from sys import float_info
 import numpy as np
 import numpy.typing as npt
 
-from tacit.book.binomial_term import decimal, digits_for, pair, probability
+from tacit.book.composing.binomial_term import decimal, digits_for, pair, probability
 
 Floats = npt.NDArray[np.float64]
 Weight = Callable[[Floats], Floats]

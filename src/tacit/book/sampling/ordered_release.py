@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tacit.book.box_sequences import count_sequences, draw_sequence
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_search import SlackSearch
-from tacit.book.slack_boxes import Slack
+from tacit.book.sampling.box_sequences import count_sequences, draw_sequence
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_search import SlackSearch
+from tacit.book.sampling.slack_boxes import Slack
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:

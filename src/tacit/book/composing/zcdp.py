@@ -16,8 +16,8 @@ from fractions import Fraction
 from math import exp, log1p
 
 from tacit import certified
-from tacit.book.outward import SMALLEST, rounded_up
-from tacit.book.parameters import chance, spending, spending_or_none
+from tacit.book.composing.outward import SMALLEST, rounded_up
+from tacit.book.composing.parameters import chance, spending, spending_or_none
 from tacit.privacy import Number
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from tacit import certified
-from tacit.book.keystream import KeyStream
+from tacit.book.noise.keystream import KeyStream
 
 _MORE_BITS = 64
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from tacit.book.binomial_tail import tail
-from tacit.book.binomial_term import decimal, digits_for, own_digits
-from tacit.book.outward import rounded_up
-from tacit.book.parameters import chance_or_none, mechanisms, spending, spending_or_none
+from tacit.book.composing.binomial_tail import tail
+from tacit.book.composing.binomial_term import decimal, digits_for, own_digits
+from tacit.book.composing.outward import rounded_up
+from tacit.book.composing.parameters import chance_or_none, mechanisms, spending, spending_or_none
 from tacit.privacy import Number
 
 

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit.book.compression import Integers, LinearQueries
-from tacit.book.enumeration import Array, Counts, Enumeration, Table
+from tacit.book.sampling.compression import Integers, LinearQueries
+from tacit.book.sampling.enumeration import Array, Counts, Enumeration, Table
 
 _ROOT = 16  # weights are bounded by 2^(whole numbers/16)
 _AT_ONCE = 1 << 16

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.book.question_matrix import Table
+from tacit.book.vc.question_matrix import Table
 from tacit.errors import BadParameter, NotExact
 
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 from math import log
 
 from tacit import certified
-from tacit.book.size_clauses import log_of_growth, more_bits
+from tacit.book.sizing.size_clauses import log_of_growth, more_bits
 
 
 @dataclass(frozen=True)

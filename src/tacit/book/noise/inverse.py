@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book.keystream import KeyStream
-from tacit.book.laws import Law, floors
+from tacit.book.noise.keystream import KeyStream
+from tacit.book.noise.laws import Law, floors
 
 _MORE_BITS = 64
 _OPEN = np.iinfo(np.int64).min  # stands in the table where the leading word does not settle

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit import certified
-from tacit.book import clauses
+from tacit.book.precision import clauses
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Number, positive, probability, show, small_probability, whole
 

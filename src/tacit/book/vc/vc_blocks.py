@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book.vc_bits import Bits, Columns, Indices, count
+from tacit.book.vc.vc_bits import Bits, Columns, Indices, count
 
 _BLOCK_WORDS = 1 << 20  # the cells of one block: 8 MB
 _BLOCK_PAIRS = 1 << 19  # (node, candidate) pairs of one block

@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book import laws, scalar
-from tacit.book.keystream import KeyStream
+from tacit.book.noise import laws, scalar
+from tacit.book.noise.keystream import KeyStream
 
 WORD_BITS = 31  # the product of two entries fits into 62 bits
 _DIGIT_BITS = 13

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.book.shattering import VcDimension
-from tacit.book.size_by_vc import VcOnly
-from tacit.book.size_clauses import Clause, Hoeffding, Proportional
+from tacit.book.sizing.size_by_vc import VcOnly
+from tacit.book.sizing.size_clauses import Clause, Hoeffding, Proportional
 from tacit.errors import BadParameter
 from tacit.privacy import Number, probability, show, whole
 

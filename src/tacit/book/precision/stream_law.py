@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, expm1, log
 
-from tacit.book.group_law import Group
+from tacit.book.precision.group_law import Group
 from tacit.book.recipe import Noise, Recipe
 from tacit.errors import BadParameter
 from tacit.privacy import whole

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book import laws
-from tacit.book.inverse import WORDS, InverseTable, Words
-from tacit.book.keystream import KeyStream, Uncopyable, forget_in_child
+from tacit.book.noise import laws
+from tacit.book.noise.inverse import WORDS, InverseTable, Words
+from tacit.book.noise.keystream import KeyStream, Uncopyable, forget_in_child
 from tacit.privacy import whole
 
 _BLOCK = 1 << 14

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import expm1, inf, log, sqrt
 
-from tacit.book.binomial_tail import Tail
+from tacit.book.composing.binomial_tail import Tail
 
 
 def corner_search(

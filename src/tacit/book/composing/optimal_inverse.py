@@ -11,12 +11,12 @@ from fractions import Fraction
 from functools import lru_cache
 from math import inf, log1p, sqrt, tanh
 
-from tacit.book.binomial_tail import Tail, tail
-from tacit.book.binomial_term import decimal, own_digits
-from tacit.book.corner_search import corner_search
-from tacit.book.optimal import plain_truth, total_delta
-from tacit.book.outward import SLACKS, rounded_down, rounded_up
-from tacit.book.parameters import chance_or_none, mechanisms, spending
+from tacit.book.composing.binomial_tail import Tail, tail
+from tacit.book.composing.binomial_term import decimal, own_digits
+from tacit.book.composing.corner_search import corner_search
+from tacit.book.composing.optimal import plain_truth, total_delta
+from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
+from tacit.book.composing.parameters import chance_or_none, mechanisms, spending
 from tacit.errors import ConditionNotMet
 from tacit.privacy import Number, exact, show
 

@@ -16,8 +16,8 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book.vc_bits import Cell, Columns, Indices, pack
-from tacit.book.vc_blocks import Blocks
+from tacit.book.vc.vc_bits import Cell, Columns, Indices, pack
+from tacit.book.vc.vc_blocks import Blocks
 from tacit.privacy import Number, positive
 
 Points = tuple[int, ...]
