@@ -156,6 +156,16 @@ def test_other_questions_in_the_middle_of_a_list_are_accounted_for(visits, budge
     assert (stream.halted, stream.unanswered) == (True, ("age >= 1",))
 
 
+def test_a_list_ends_with_its_stream(visits, budget, calm):
+    stream = visits.sparse(threshold=250, at_most=1, budget=budget, **calm)
+    answers = stream.ask_all(["age < 5", "age < 6", "age < 7"])
+    assert not next(answers)
+    stream.suspend()
+    with pytest.raises(StreamEnded):
+        next(answers)
+    assert len(stream.unanswered) == 2
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_answers_follow_the_exact_law_however_they_are_asked(visits, together):
     budget = Budget.in_memory(epsilon=10**6, covers=["visits"])

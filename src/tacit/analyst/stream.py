@@ -140,10 +140,10 @@ class Stream:
             for one in ready[at : at + answered - bool(top)]:
                 at += 1
                 yield self._tell(one.read, BELOW, limit, batch_at=at)
-                if self._state is not start:
+                if self._state is not start or not self._lease.alive:
                     break
-            if self._state is not start:
-                continue
+            if self._state is not start or not self._lease.alive:
+                continue  # decide anew from here, or find out that the stream has ended
             if top is not None:
                 with self._lease.turn():
                     self._keep(ready[at], top, after, limit)
