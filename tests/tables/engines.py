@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from tests.tables import brute
+from tests.tables.brute import Row
 
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
 from tacit.tables.bitmaps import BitmapEngine
@@ -15,8 +17,6 @@ from tacit.tables.loading import hold
 from tacit.tables.normal import create_normal_view
 from tacit.tables.schema import Person
 from tacit.tables.sources import Source, open_source
-from tests.tables import brute
-from tests.tables.brute import Row
 
 Opener = Callable[[object, str, Person], Engine]
 

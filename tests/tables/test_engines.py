@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from tacit.errors import EngineFailed, QuestionRefused
-from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
-from tacit.tables.codes import rank_of_double
 from tests.tables import brute
 from tests.tables.brute import TOML, Part, Pred, Row
 from tests.tables.engines import ENGINES, Opener, quick
 from tests.tables.strategies import questions, tables
+
+from tacit.errors import EngineFailed, QuestionRefused
+from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
+from tacit.tables.codes import rank_of_double
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 ASKED = st.lists(questions(), min_size=1, max_size=8)

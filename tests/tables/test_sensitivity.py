@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.tables import brute
+from tests.tables.brute import TOML, Part, Row
+from tests.tables.engines import quick
+from tests.tables.strategies import PREDICATES, questions, tables
 
 from tacit.errors import QuestionRefused
 from tacit.tables import EACH_ROW, parse, read_schema
 from tacit.tables.question import People, Rows, Total, weighted
 from tacit.tables.show import question as shown
-from tests.tables import brute
-from tests.tables.brute import TOML, Part, Row
-from tests.tables.engines import quick
-from tests.tables.strategies import PREDICATES, questions, tables
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -16,12 +16,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.tables.engines import ENGINES, Opener
 
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema, read_schema
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.schema import Column
-from tests.tables.engines import ENGINES, Opener
 
 
 def ask(engine: Engine, text: str, **parameters: object) -> Fraction:
@@ -292,7 +292,8 @@ def test_every_kind_of_source(tmp_path: Path, kind: str) -> None:
             connection.execute("CREATE TABLE visits AS SELECT * FROM frame")
             connection.execute("CREATE TABLE other AS SELECT 1 AS x")
         more = {"table": "visits"}
-    declared = '[columns.pid]\ntype = "integer"\n[columns.age]\ntype = "integer"\n[columns.town]\ntype = "text"'
+    types = {"pid": "integer", "age": "integer", "town": "text"}
+    declared = "\n".join(f'[columns.{name}]\ntype = "{type_}"' for name, type_ in types.items())
     for limit in ("1GB", 1):
         with load(source, person="pid", schema=declared, memory_limit=limit, **more) as engine:  # type: ignore[arg-type]
             assert isinstance(engine, DuckDBEngine) == (limit == 1)
@@ -337,8 +338,8 @@ def test_a_duckdb_file_with_several_tables_needs_a_name(tmp_path: Path) -> None:
         load(path, person=EACH_ROW)
     with pytest.raises(BadParameter, match="a, b"):
         load(path, person=EACH_ROW, table="c")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "t.parquet")
     with pytest.raises(BadParameter, match="table"):
-        pq.write_table(pa.table({"x": [1]}), tmp_path / "t.parquet")
         load(tmp_path / "t.parquet", person=EACH_ROW, table="a")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tacit.analyst import plan
+from tacit.analyst.question_class import Asked, question_class
+from tacit.analyst.release import Release, describe, draw_release
+from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, laplace_mechanism
@@ -108,6 +111,11 @@ class Table:
     def engine(self) -> Engine:
         """Where true values come from.  Whoever holds it can see the data."""
         return self._engine
+
+    @property
+    def coins(self) -> Coins:
+        """Where its noise comes from."""
+        return self._coins
 
     @property
     def people(self) -> int | None:
@@ -330,6 +338,57 @@ class Table:
         binding = {**self._binding(mechanism, stored["kind"])}
         lease = budget.resume_stream(name, binding=binding, after_loss=after_loss)
         return Stream(self, mechanism, lease, self._coins, kind=stored["kind"])
+
+    # Releases -----------------------------------------------------------------------------
+
+    def plan_small_db(
+        self,
+        questions: Asked,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+    ) -> ReleasePlan:
+        """What `small_db` would do, and how well; costs nothing and uses public values only."""
+        return plan_release(
+            question_class(questions, self.schema),
+            describe(questions),
+            epsilon=epsilon,
+            alpha=alpha,
+            rows=rows,
+            people=self.people,
+            max_rows=whole(max_rows, "max_rows"),
+        )
+
+    def small_db(
+        self,
+        questions: Asked,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+        budget: Budget,
+        analyst: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Release:
+        """Release a small database that answers a whole class of questions.
+
+        ``questions``: ``tacit.prefixes(column)``, ``tacit.intervals(column)`` or a list of
+        predicates over columns with declared domains.  ``alpha`` or ``rows`` fixes its size; with
+        ``people`` known, both may be left out.  ``max_rows`` rows of each person take part, by
+        default one (the least); rows with NULL in a column of the questions take no part.
+
+        Privacy: (ε, 0), charged before anything is drawn.
+        Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
+        """
+        planned = self.plan_small_db(
+            questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
+        )
+        return draw_release(
+            self, questions, planned, budget=budget, analyst=analyst, progress=progress
+        )
 
     # Leaving ------------------------------------------------------------------------------
 

@@ -21,7 +21,9 @@ from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_c
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
+    from tacit.analyst.table import Table
     from tacit.book.answer import Answer
+    from tacit.budget import Budget
 
 THRESHOLD, CLOSER_THRESHOLD = 500, 300
 AT_MOST = 24
@@ -96,6 +98,7 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
         truths = _truths(source)
         console.print(_alarm_table(alarms, truths))
         _say_what_was_kept(console, plan.alpha, alarms, truths)
+        _release_ages(console, visits, budget, folder)
     console.print(f"\n[bold]The budget[/]: {budget}\n")
     _draw_alarms(console, alarms, truths, folder)
     console.print(f"\nDone in {perf_counter() - start:.0f} s; everything is in {folder}{os.sep}")
@@ -205,6 +208,7 @@ def _truths(source: Path) -> dict[tuple[str, str, int], int]:
     import duckdb
 
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
         rows = connection.execute(
             "SELECT town, diagnosis, week, count(DISTINCT patient_id) "
             f"FROM '{source}' GROUP BY town, diagnosis, week"
@@ -257,15 +261,39 @@ def _say_what_was_kept(
     )
 
 
+def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path) -> None:
+    """A small database that answers every question "age at most so much", for publication."""
+    import tacit
+
+    planned = visits.plan_small_db(tacit.prefixes("age"), epsilon="1/2", rows=200)
+    console.print("\n" + str(planned), markup=False, soft_wrap=True)
+    with console.status("drawing ..."):
+        release = visits.small_db(tacit.prefixes("age"), epsilon="1/2", rows=200, budget=budget)
+    release.to_csv(folder / "ages.csv")
+    console.print(
+        f"[bold]Released[/]: {release.rows} ages, in {folder / 'ages.csv'}; for example, "
+        f"{float(release.answer('age <= 40')):.1%} are at most 40."
+    )
+    if _has_matplotlib():
+        release.plot(folder / "ages.png")
+        console.print(f"Picture: {folder / 'ages.png'}")
+
+
+def _has_matplotlib() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("matplotlib") is not None
+
+
 def _draw_alarms(
     console: Console, alarms: list[Alarm], truths: dict[tuple[str, str, int], int], folder: Path
 ) -> None:
     """All true counts in grey, as only a demo may show them, and the alarms over them."""
-    try:
-        import matplotlib
-    except ImportError:
+    if not _has_matplotlib():
         console.print("(pictures need matplotlib: pip install 'tacit[plot]')")
         return
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

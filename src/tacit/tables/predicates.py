@@ -43,6 +43,11 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }
 _FLIPPED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
+_OPENINGS: dict[type[exp.Expr], str] = {
+    exp.Query: "(",
+    exp.Tuple: "(",
+    exp.Case: "case",
+}
 _NO_ARITHMETIC = "move the arithmetic to the other side: age >= 62 for age - 2 >= 60"
 _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     (
@@ -113,8 +118,10 @@ class PredicateReader:
         if not starts:
             return Place(self.text, 0, len(self.text))
         start, end = min(starts), max(ends)
-        if isinstance(node, exp.Query | exp.Subquery):
-            start = max(self.text.rfind("(", 0, start), 0)
+        for kind, word in _OPENINGS.items():  # sqlglot does not say where these words stand
+            if isinstance(node, kind):
+                start = max(self.text.lower().rfind(word, 0, start), 0)
+                break
         opened = self.text.count("(", start, end) - self.text.count(")", start, end)
         while opened > 0 and (close := self.text.find(")", end)) >= 0:
             end, opened = close + 1, opened - 1

@@ -29,7 +29,7 @@ class Prepared:
     shape: Question
     keys: tuple[Column, ...] = ()
 
-    def question(self, **parameters: object) -> Question:
+    def question(self, /, **parameters: object) -> Question:
         """The question with its parameters."""
         if self.keys:
             raise refused(
@@ -39,7 +39,7 @@ class Prepared:
             )
         return self._bound(parameters)
 
-    def batch(self, **parameters: object) -> Batch:
+    def batch(self, /, **parameters: object) -> Batch:
         """One question for each cell of the declared keys; just one without GROUP BY."""
         question = self._bound(parameters)
         lists = [column.cells or () for column in self.keys]

@@ -215,8 +215,6 @@ class _Reader:
                 )
             if column not in keys:
                 keys.append(column)
-        if not keys:
-            raise refused("GROUP BY names no column", self._everything())
         if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
             raise refused(f"more than {MOST_CELLS} cells", self.predicates.place(group))
         return tuple(keys)
