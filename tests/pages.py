@@ -58,9 +58,7 @@ def run_page(path: Path, folder: Path) -> Iterator[Printed]:
             code = compile("\n" * line + block["body"], str(path), "exec")
             printed = captured(code, names, folder)
         elif mark := MARK.search(text, 0, block.start()):
-            yield Printed(
-                line, block["body"], printed, bool(mark["noisy"]), *block.span("body")
-            )
+            yield Printed(line, block["body"], printed, bool(mark["noisy"]), *block.span("body"))
 
 
 def captured(code: Any, names: dict[str, Any], folder: Path) -> str:
