@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 from tacit import certified
 from tacit.analyst.baselines import Baseline, laplace_baselines
-from tacit.analyst.plan_text import as_html, as_text
+from tacit.analyst.plan_text import as_html, as_text, title
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
 from tacit.book import recipes
 from tacit.book.half_gap import chance
@@ -112,6 +112,9 @@ class Plan:
     def why(self) -> str:
         """What makes the best recipe the best, in a sentence or two."""
         return _why(self)
+
+    def __repr__(self) -> str:
+        return f"<Plan for {title(self)}: {self.options[0].name}, α = {show(self.alpha)}>"
 
     def __str__(self) -> str:
         return as_text(self)
