@@ -179,8 +179,8 @@ def _plan(
 ) -> Plan:
     """Read and check what was asked; the rest is remembered."""
     if (epsilon is None) == (alpha is None):
-        given = "neither was given" if epsilon is None else "both were given"
-        raise BadParameter("epsilon or alpha", given, "give one of them, to learn the other")
+        what = "alpha" if alpha is not None else "epsilon"
+        raise BadParameter(what, alpha, "give epsilon or alpha, one of them, to learn the other")
     if kind not in get_args(Kind):
         raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
     chance(beta)  # checked here, before anything is remembered
