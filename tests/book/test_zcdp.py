@@ -116,6 +116,10 @@ def test_rho_of_pure_parts_is_exact():
     assert rho_of_range(2) == rho_of_epsilon(1)
 
 
+def test_nothing_spent_is_nothing_lost():
+    assert zcdp_delta(0, 0) == zcdp_epsilon(0, "1e-9") == 0
+
+
 def test_a_loss_in_a_range_is_as_concentrated_as_stated():
     """Rényi divergence of the two-point pair with losses up and −down is at most a·L²/8."""
     with mpmath.workdps(40):
@@ -132,7 +136,7 @@ def test_a_loss_in_a_range_is_as_concentrated_as_stated():
     [
         (lambda: rho_of_epsilon(0), "epsilon"),
         (lambda: rho_of_range(-1), "length"),
-        (lambda: zcdp_delta(0, 1), "rho"),
+        (lambda: zcdp_delta(-1, 1), "rho"),
         (lambda: zcdp_delta(1, -1), "epsilon"),
         (lambda: zcdp_epsilon(1, 0), "delta"),
         (lambda: zcdp_rho(0, "1e-6"), "epsilon"),

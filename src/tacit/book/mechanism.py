@@ -86,6 +86,11 @@ class SparseVector(ABC):
         return self._steps(self.recipe.question_scale)
 
     @cached_property
+    def _question_rate(self) -> Fraction:
+        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
+        return 1 / self._question_noise
+
+    @cached_property
     def _value_noise(self) -> Fraction | None:
         """The scale of a released value's noise in grid steps; None for bits only."""
         scale = self.recipe.value_scale
@@ -125,8 +130,13 @@ class SparseVector(ABC):
         self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
     ) -> tuple[Answer, State]:
         """Answer one question, given its true value; a threshold of its own if wanted."""
+        return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
+
+    def step_of(
+        self, state: State, steps: int, coins: Coins, *, threshold: Number | None = None
+    ) -> tuple[Answer, State]:
+        """`step` for a value that is already in grid steps."""
         self._refuse_if_halted(state)
-        steps = value_steps(value, self.grid)
         noisy_threshold = self.threshold_in_steps(threshold) + state.offset
         if self._is_above(steps, noisy_threshold, coins):
             return self._top(state, steps, noisy_threshold, coins)
@@ -188,9 +198,17 @@ class SparseVector(ABC):
 
     def threshold_in_steps(self, threshold: Number | None) -> int:
         """A threshold (None: the stream's own), shifted and rounded up to the grid."""
-        asked = self.threshold if threshold is None else exact(threshold, "threshold")
+        if threshold is None:
+            return self._own_threshold
+        return self._shifted_steps(exact(threshold, "threshold"))
+
+    @cached_property
+    def _own_threshold(self) -> int:
+        return self._shifted_steps(self.threshold)
+
+    def _shifted_steps(self, threshold: Fraction) -> int:
         # Rounded up together: a public shift off the grid would break the promise as well.
-        return threshold_steps(asked + self.recipe.shift * self.sensitivity, self.grid)
+        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
 
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):

@@ -45,7 +45,9 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
     >>> zcdp_delta("1/200", 1) < 1e-20
     True
     """
-    rho, epsilon = spending(rho, "rho"), spending_or_none(epsilon, "epsilon")
+    rho, epsilon = spending_or_none(rho, "rho"), spending_or_none(epsilon, "epsilon")
+    if rho == 0:
+        return 0.0
     r, e = float(rho), float(epsilon)
     b = _order(lambda b: r * (2 * b + 1) - log1p(1 / b) - e)
     exponent = b * ((b + 1) * rho - epsilon) - _saved(b)
@@ -60,7 +62,9 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
     >>> round(zcdp_epsilon("1/200", "1e-6"), 4)
     0.4299
     """
-    rho, delta = spending(rho, "rho"), chance(delta, "delta")
+    rho, delta = spending_or_none(rho, "rho"), chance(delta, "delta")
+    if rho == 0:
+        return 0.0
     r, target = float(rho), float(certified.ln(1 / delta)[1])
     b = _order(lambda b: r * b * b + log1p(b) - target)
     epsilon = (b + 1) * rho + (_log_inverse(delta, b) - _saved(b)) / b
