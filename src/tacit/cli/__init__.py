@@ -22,7 +22,7 @@ COMMANDS: dict[str, str] = {
     "budget": "What was promised to people, what is spent and what is left.",
     "plan": "Which error do I get, and which ε do I need?",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
-    "audit": "Is it as private as it says?",
+    "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
     "demo": "Run the three algorithms on generated counts and see what was promised.",
 }
 GROUPS: dict[str, dict[str, str]] = {
@@ -32,8 +32,13 @@ GROUPS: dict[str, dict[str, str]] = {
         "share": "Set aside a part of a budget for an analyst.",
         "cover": "Let a budget cover one more table of the same people.",
         "history": "Print every entry of a budget, oldest first.",
-        "verify": "Read the whole history again: has anything been changed?",
+        "verify": "Read the whole history again and find whatever was changed.",
         "export": "Write the history as JSON lines; no secrets are in it.",
+    },
+    "plan": {
+        "above": "Plan a stream that halts at its first ⊤ (AboveThreshold).",
+        "sparse": "Plan a stream with at most c answers ⊤ (Sparse).",
+        "numeric": "Plan a stream whose ⊤ bring a noisy value (NumericSparse).",
     },
 }
 _WHAT = "Ask as many questions as you like; only the surprising answers cost privacy."
@@ -50,10 +55,15 @@ Exit codes: 0 done, 1 a check failed, 2 bad input, 3 the budget does not allow
 it, 4 the disk or the data engine failed, 70 an error inside Tacit.
 tacit COMMAND --help shows examples of each command.""",
     "budget": """\
-Examples:
+For example:
     tacit budget create clinic.budget --epsilon 1 --delta 1e-9 --covers visits
     tacit budget share clinic.budget ana --epsilon 1/4
     tacit budget show clinic.budget""",
+    "plan": """\
+For example:
+    tacit plan sparse --questions 10000 --at-most 10 --epsilon 1/2
+    tacit plan sparse --questions 10000 --at-most 10 --alpha 100
+    tacit plan numeric --questions 10000 --at-most 10 --epsilon 1 --plot a.png""",
 }
 
 

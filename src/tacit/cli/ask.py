@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
 from tacit.cli.clock import Clock, seconds
 from tacit.cli.conversation import Printer, converse
-from tacit.cli.exits import DONE, say
+from tacit.cli.exits import DONE, Misuse, say
 from tacit.cli.lines import piped, typed
 from tacit.cli.options import Column, File, Kind, Name, Number, Period, Size, Whole
 from tacit.cli.signals import Signals
-from tacit.errors import BadParameter
-from tacit.privacy import show
+from tacit.privacy import exact, show
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.budget import Budget
     from tacit.tables.schema import Person
 
+
+_QUESTIONS, _BETA = 10_000, "1/20"  # what a stream is planned for unless said
 
 _TABLE, _PAYS, _NEW, _ASKING = (
     Parameter(group=Group(title, sort_key=place))
@@ -58,7 +60,7 @@ def ask(
     every: Annotated[Period | None, _ASKING] = None,
     json: Annotated[bool, _ASKING] = False,
 ) -> int:
-    """Ask a table, one question a line, from a terminal or a pipe.
+    r"""Ask a table, one question a line, from a terminal or a pipe.
 
     Each question is answered at once: ⊤ if its count passes the threshold, as far
     as the noise lets one tell, else ⊥.  The whole stream is paid when it is opened;
@@ -71,14 +73,14 @@ def ask(
     {"question": "town = :t", "parameters": {"t": "Ghent"}, "threshold": 250}
     Empty lines and lines that begin with # are skipped.
 
-    Examples:
+    For example:
 
-        tacit ask visits.parquet --person patient_id --threshold 500 \\
+        tacit ask visits.parquet --person patient_id --threshold 500 \
             --at-most 10 --epsilon 1/2 --budget clinic.budget --name flu-watch
-        tacit ask visits.parquet --person patient_id --budget clinic.budget \\
+        tacit ask visits.parquet --person patient_id --budget clinic.budget \
             --resume flu-watch
-        tacit ask visits.parquet --person patient_id --threshold 500 \\
-            --at-most 5 --epsilon 1/4 --budget clinic.budget \\
+        tacit ask visits.parquet --person patient_id --threshold 500 \
+            --at-most 5 --epsilon 1/4 --budget clinic.budget \
             --numeric --json < questions.txt
 
     Parameters
@@ -131,6 +133,7 @@ def ask(
         Answer on a clock, such as 50ms, whatever the evaluation took.
     json
         One JSON object a line, for programs.
+
     """
     fresh: dict[str, Any] = {
         "threshold": threshold,
@@ -170,7 +173,13 @@ def ask(
             else:
                 stream = opened.resume(resume, budget=paid)
             stack.enter_context(_left_in_order(stream, paid, signals))
-        _announce(stream, paid, budget, resumed=resume is not None)
+        _announce(
+            stream,
+            paid,
+            resumed=resume is not None,
+            questions=given.get("questions", _QUESTIONS),
+            beta=given.get("beta", _BETA),
+        )
         printer = Printer(as_json=json, at_terminal=at_terminal)
         asked = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
         for reply in converse(opened, stream, asked, clock=clock, signals=signals):
@@ -180,48 +189,50 @@ def ask(
 
 def _check_options(given: dict[str, Any], resume: str | None) -> None:
     """A new stream says what it is; a resumed one goes on as it was."""
-    if resume is not None:
-        for option in given:
-            raise BadParameter(
-                _dashed(option),
-                "given with --resume",
-                f"stream {resume!r} goes on as it was opened: leave it out",
-            )
-        return
-    for option in ("threshold", "at_most", "epsilon"):
-        if option not in given:
-            raise BadParameter(
-                _dashed(option), "nothing", "a new stream needs it (or --resume an old one)"
-            )
+    if resume is not None and given:
+        raise Misuse(
+            f"{_options(given)}: stream {resume!r} goes on as it was opened, so leave this out "
+            "with --resume"
+        )
+    missing = [option for option in ("threshold", "at_most", "epsilon") if option not in given]
+    if resume is None and missing:
+        raise Misuse(
+            f"a new stream needs {_options(missing)}; --resume NAME goes on with an old one"
+        )
 
 
-def _dashed(option: str) -> str:
-    return "--" + option.replace("_", "-")
+def _options(names: Iterable[str]) -> str:
+    return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
 def _person(column: str | None, each_row: bool) -> Person:
     from tacit.tables.schema import EACH_ROW
 
     if (column is None) is not each_row:
-        raise BadParameter(
-            "--person",
-            "nothing" if column is None else "given with --each-row",
+        raise Misuse(
             "the promise is about people: say --person COLUMN, or --each-row if nobody has more "
-            "than one row",
+            "than one row" + (", not both" if each_row else "")
         )
     return EACH_ROW if column is None else column
 
 
-def _announce(stream: Stream, budget: Budget, path: str, *, resumed: bool) -> None:
-    """What was bought; all of it is public."""
-    state = budget.stream(stream.name)
+def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, beta: str) -> None:
+    """What was bought, and how far its answers can be trusted; all of it is public."""
+    from tacit.book.half_gap import half_gap
+
+    state, recipe = budget.stream(stream.name), stream.recipe
     lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
-    paid = "it is not paid again" if resumed else f"{stream.recipe.privacy} paid from {path}"
+    paid = "resumed, and not paid again" if resumed else f"{recipe.privacy} paid"
     say(
-        f"stream {stream.name!r}: {state.tops_left} of {state.at_most} ⊤ left{lost}, "
-        f"threshold {show(stream.threshold)}; {paid}"
+        f"stream {state.name!r}: {paid}; {state.tops_left} of {state.at_most} ⊤ left{lost}, "
+        f"threshold {show(stream.threshold)}; left in the budget: {budget.left}"
     )
-    say(f"noise: {stream.recipe}")
+    alpha = half_gap(recipe, max(questions, recipe.at_most + 1), beta)
+    far = ceil(alpha * float(exact(state.binding["sensitivity"], "sensitivity")))
+    say(
+        f"{recipe.name} noise: with {questions} questions, all answers are right with "
+        f"probability {show(1 - exact(beta, 'beta'))} if none is within {far} of the threshold"
+    )
     for entry in stream.recorded:
         say(f"answered before: {entry}")
 

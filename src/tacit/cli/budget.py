@@ -23,17 +23,17 @@ def create(
     covers: Names,
     accountant: Literal["sum", "zcdp"] = "sum",
 ) -> None:
-    """Promise (ε, δ) to the people of some tables, in a new budget file.
+    r"""Promise (ε, δ) to the people of some tables, in a new budget file.
 
     A budget belongs to people: name every table that holds them.  No file is ever
     overwritten.  Never put an old copy of a budget back: what was spent since then
     would be forgotten.
 
-    Examples:
+    For example:
 
-        tacit budget create clinic.budget --epsilon 1 --delta 1e-9 \\
+        tacit budget create clinic.budget --epsilon 1 --delta 1e-9 \
             --covers visits labs
-        tacit budget create clinic.budget --epsilon 2 --delta 1e-6 --covers visits \\
+        tacit budget create clinic.budget --epsilon 2 --delta 1e-6 --covers visits \
             --accountant zcdp
 
     Parameters
@@ -48,6 +48,7 @@ def create(
         The tables that hold these people, by name.
     accountant
         sum (the default) adds up (ε, δ); zcdp adds up ρ, good for many small costs.
+
     """
     from tacit.budget import Budget
 
@@ -60,7 +61,7 @@ def create(
 def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
     """Show what is left, the shares and the streams.
 
-    Examples:
+    For example:
 
         tacit budget show clinic.budget
         tacit budget show clinic.budget --compare
@@ -71,9 +72,10 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
     file
         The budget file.
     compare
-        Also show what other theorems would have said of the same spending.
+        Also name the theorem behind it, and what others would have said.
     json
         One JSON object, with every number exact.
+
     """
     from tacit.budget import Budget
 
@@ -85,7 +87,8 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
 
         show_budget(file, budget)
         if compare:
-            print(budget.hypothetical() or "Nothing to compare: no cost with pure parts was charged.")
+            print(f"The accountant is sound because {budget.accountant.because}.")
+            print(budget.hypothetical() or "Nothing was charged that could be compared.")
 
 
 def share(
@@ -103,7 +106,7 @@ def share(
     Sharing again sets her share to the new size.  What is not shared stays for
     whoever names no analyst.
 
-    Examples:
+    For example:
 
         tacit budget share clinic.budget ana --epsilon 1/4
         tacit budget share clinic.budget ana --epsilon 1/4 --delta 1e-10
@@ -123,18 +126,21 @@ def share(
         Her ρ, in a budget that adds up zCDP.
     json
         One JSON object, with every number exact.
+
     """
     from tacit.budget import Budget
 
     with Budget.open(file) as budget:
         pot = budget.share(analyst, epsilon=epsilon, delta=delta, rho=rho)
-    print(jsons.dumps(_pot(pot)) if json else f"{analyst}: {pot.limit}, of which {pot.left} is left")
+    print(
+        jsons.dumps(_pot(pot)) if json else f"{analyst}: {pot.limit}, of which {pot.left} is left"
+    )
 
 
 def cover(file: File, table: Name, /) -> None:
     """Let a budget cover one more table of the same people.
 
-    Examples:
+    For example:
 
         tacit budget cover clinic.budget prescriptions
 
@@ -144,6 +150,7 @@ def cover(file: File, table: Name, /) -> None:
         The budget file.
     table
         The table's name.
+
     """
     from tacit.budget import Budget
 
@@ -162,7 +169,7 @@ def history(
 ) -> None:
     """Print every entry of a budget, oldest first.
 
-    Examples:
+    For example:
 
         tacit budget history clinic.budget
         tacit budget history clinic.budget --stream flu-watch --last 10
@@ -178,6 +185,7 @@ def history(
         Only so many, the newest.
     json
         One JSON object a line: each entry as it was hashed.
+
     """
     from tacit.budget import Budget
     from tacit.privacy import whole
@@ -210,14 +218,14 @@ def _told(entry: Entry) -> str:
 
 
 def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> None:
-    """Read the whole history again: has anything been changed?
+    """Read the whole history again and find whatever was changed.
 
     It finds an entry that was edited, removed or reordered, and a total that does
     not follow from the history.  Note the head that it prints somewhere else: only
     with it can an end that was cut off, or an old copy put back, be found.  The
     exit code is 1 if something is wrong.
 
-    Examples:
+    For example:
 
         tacit budget verify clinic.budget
         tacit budget verify clinic.budget --head 3f7a...
@@ -230,6 +238,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
         A head that was noted before.
     json
         One JSON object.
+
     """
     from tacit.budget import Budget
 
@@ -242,7 +251,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
 def export(file: File, to: File | None = None, /) -> None:
     """Write the history as JSON lines; no secrets are in it.
 
-    Examples:
+    For example:
 
         tacit budget export clinic.budget history.jsonl
         tacit budget export clinic.budget | jq .entry.kind
@@ -253,6 +262,7 @@ def export(file: File, to: File | None = None, /) -> None:
         The budget file.
     to
         A new file; standard output unless said.
+
     """
     from tacit.budget import Budget
 

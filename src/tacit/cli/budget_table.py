@@ -27,7 +27,7 @@ def show_budget(path: str, budget: Budget) -> None:
         console.width = _PIPE_WIDTH
     console.print(Text(f"{path}: {budget.promise} promised to the people of", "bold"), end=" ")
     console.print(Text(printable(", ".join(budget.covers))))
-    console.print(Text(f"by {budget.accountant.name}: {budget.accountant.because}", "dim"))
+    console.print(Text(f"accountant: {budget.accountant.name}"))
     console.print(_pots(budget))
     if streams := budget.streams():
         console.print(_streams(streams))
@@ -47,9 +47,7 @@ def _pots(budget: Budget) -> Table:
 
 
 def _row(table: Table, name: str, pot: Pot) -> None:
-    table.add_row(
-        Text(name), str(pot.limit), str(pot.spent), str(pot.left), bar(_left_of(pot))
-    )
+    table.add_row(Text(name), str(pot.limit), str(pot.spent), str(pot.left), bar(_left_of(pot)))
 
 
 def _left_of(pot: Pot) -> Fraction:

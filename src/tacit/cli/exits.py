@@ -18,11 +18,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
+from typing import TypeVar
 
 from tacit import errors
+
+Said = TypeVar("Said")
 
 DONE, CHECK_FAILED, BAD_INPUT, REFUSED, FAILED, BUG = 0, 1, 2, 3, 4, 70
 
@@ -36,6 +40,18 @@ _CODES: dict[type[errors.TacitError], int] = {  # the first that fits
     errors.BudgetError: REFUSED,
     errors.TacitError: BAD_INPUT,
 }
+
+
+_NEXT: dict[type[errors.TacitError], str] = {
+    errors.LedgerMissing: "tacit budget create makes a budget file",
+    errors.LedgerExists: "tacit budget show shows a budget",
+    errors.NotCovered: "tacit budget share and tacit budget cover change who and what it covers",
+    errors.BudgetExhausted: "tacit budget show shows who has how much left",
+}
+
+
+class Misuse(errors.TacitError):
+    """Options that do not go together, or one that is missing."""
 
 
 class Signalled(KeyboardInterrupt):
@@ -53,11 +69,13 @@ def run(arguments: Sequence[str]) -> int:
     from tacit.cli import application
 
     _print_anything()
+    if not sys.warnoptions:  # they are for developers, and look like a traceback
+        warnings.simplefilter("ignore")
     try:
         result = application(arguments)(arguments, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        say(f"{error}  Try: tacit --help, or tacit COMMAND --help")
+        say(f"{error}  See: {_help_command(arguments)}")
         return BAD_INPUT
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else DONE
@@ -70,8 +88,8 @@ def ended_by(error: BaseException) -> int:
     """Say what went wrong, without a word that may have come from the data; the exit code."""
     match error:
         case errors.TacitError():
-            say(str(error))
-            return next(code for kind, code in _CODES.items() if isinstance(error, kind))
+            say("\n  ".join([str(error), *_first_of(_NEXT, error)]))
+            return _first_of(_CODES, error)[0]
         case Signalled(number=number):
             return 128 + number
         case KeyboardInterrupt():
@@ -91,6 +109,22 @@ def ended_by(error: BaseException) -> int:
             return BUG
 
 
+def _first_of(
+    table: Mapping[type[errors.TacitError], Said], error: errors.TacitError
+) -> list[Said]:
+    return [said for kind, said in table.items() if isinstance(error, kind)][:1]
+
+
+def _help_command(arguments: Sequence[str]) -> str:
+    """The help that is nearest to what was typed."""
+    from tacit.cli import COMMANDS, GROUPS
+
+    words = [*arguments[:1]] if arguments[:1] and arguments[0] in COMMANDS else []
+    if words and len(arguments) > 1 and arguments[1] in GROUPS.get(arguments[0], {}):
+        words.append(arguments[1])
+    return " ".join(["tacit", *words, "--help"])
+
+
 def say(message: str) -> None:
     """A message for people, on standard error.  Nobody may be there to read it."""
     with suppress(OSError, ValueError):
@@ -107,7 +141,7 @@ def _print_anything() -> None:
     for name in ("stdout", "stderr"):
         file = getattr(sys, name)
         if file is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, StringIO())
         elif isinstance(file, TextIOWrapper):
             file.reconfigure(errors="backslashreplace")
 

@@ -15,7 +15,7 @@ def schema(file: File, /, *, table: Name | None = None) -> None:
     are, bounds and keys as comments, since those show values that occur.  Replace
     them by what is publicly known before anybody may ask.
 
-    Examples:
+    For example:
 
         tacit schema visits.csv > visits.toml
         tacit schema clinic.duckdb --table visits > visits.toml
@@ -26,6 +26,7 @@ def schema(file: File, /, *, table: Name | None = None) -> None:
         The table: a Parquet, CSV, TSV or DuckDB file.
     table
         Which table of a DuckDB file.
+
     """
     from tacit.tables.propose import propose_schema
 
