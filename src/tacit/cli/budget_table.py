@@ -16,7 +16,7 @@ from tacit.privacy import exact, show
 if TYPE_CHECKING:
     from tacit.budget import Budget, Pot, StreamState
 
-_BAR = 20
+_BAR = 10
 _PIPE_WIDTH = 140  # a pipe has no width of its own; numbers must not be cut
 
 
@@ -27,7 +27,7 @@ def show_budget(path: str, budget: Budget) -> None:
         console.width = _PIPE_WIDTH
     console.print(Text(f"{path}: {budget.promise} promised to the people of", "bold"), end=" ")
     console.print(Text(printable(", ".join(budget.covers))))
-    console.print(Text(f"accountant: {budget.accountant.name}"))
+    console.print(Text(f"{budget.spent} spent, by the accountant {budget.accountant.name!r}"))
     console.print(_pots(budget))
     if streams := budget.streams():
         console.print(_streams(streams))
@@ -35,8 +35,8 @@ def show_budget(path: str, budget: Budget) -> None:
 
 def _pots(budget: Budget) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("", "promised", "spent", "left", ""):
-        table.add_column(heading)
+    for heading in ("", "left", "of", ""):
+        table.add_column(heading, no_wrap=heading == "")
     first, *shares = budget.pots
     _row(table, "whole", budget.whole)
     if shares:
@@ -47,7 +47,7 @@ def _pots(budget: Budget) -> Table:
 
 
 def _row(table: Table, name: str, pot: Pot) -> None:
-    table.add_row(Text(name), str(pot.limit), str(pot.spent), str(pot.left), bar(_left_of(pot)))
+    table.add_row(Text(name), str(pot.left), str(pot.limit), bar(_left_of(pot)))
 
 
 def _left_of(pot: Pot) -> Fraction:
@@ -59,9 +59,9 @@ def bar(left: Fraction) -> Text:
     """What is left, rounded down: full only if nothing is spent, and never nought for a little.
 
     >>> bar(Fraction(1, 2)).plain, bar(Fraction(999, 1000)).plain
-    ('██████████░░░░░░░░░░ 50 %', '███████████████████░ 99 %')
+    ('█████░░░░░ 50 %', '█████████░ 99 %')
     >>> bar(Fraction(1, 10**6)).plain, bar(Fraction(0)).plain
-    ('░░░░░░░░░░░░░░░░░░░░ under 1 %', '░░░░░░░░░░░░░░░░░░░░ 0 %')
+    ('░░░░░░░░░░ under 1 %', '░░░░░░░░░░ 0 %')
     """
     full = left * _BAR // 1
     percent = "under 1 %" if 0 < left < Fraction(1, 100) else f"{left * 100 // 1} %"

@@ -75,12 +75,14 @@ def run(arguments: Sequence[str]) -> int:
         result = application(arguments)(arguments, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        say(f"{error}  See: {_help_command(arguments)}")
+        say(_misunderstood(arguments, error))
         return BAD_INPUT
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else DONE
     except BaseException as error:
-        return ended_by(error)
+        code = ended_by(error)
+        _stop_writing_if_it_fails()
+        return code
     return result if isinstance(result, int) else DONE
 
 
@@ -96,10 +98,9 @@ def ended_by(error: BaseException) -> int:
             say("interrupted")
             return 128 + signal.SIGINT
         case BrokenPipeError():
-            _stop_writing()
             return 128 + signal.SIGPIPE
-        case OSError(strerror=str(why), filename=str(name)):
-            say(f"{name}: {why}")
+        case OSError(strerror=str(why), filename=name):
+            say(why if name is None else f"{name}: {why}")
             return FAILED
         case _:
             say(
@@ -115,14 +116,20 @@ def _first_of(
     return [said for kind, said in table.items() if isinstance(error, kind)][:1]
 
 
-def _help_command(arguments: Sequence[str]) -> str:
-    """The help that is nearest to what was typed."""
+def _misunderstood(arguments: Sequence[str], error: Exception) -> str:
+    """What is wrong, and the help that is nearest to what was typed."""
     from tacit.cli import COMMANDS, GROUPS
 
-    words = [*arguments[:1]] if arguments[:1] and arguments[0] in COMMANDS else []
-    if words and len(arguments) > 1 and arguments[1] in GROUPS.get(arguments[0], {}):
-        words.append(arguments[1])
-    return " ".join(["tacit", *words, "--help"])
+    known: Mapping[str, object] | None = COMMANDS
+    words = ["tacit"]
+    for word in arguments:
+        if known is None:
+            break
+        if word not in known:  # said here: the parser would import every command to say it
+            return f"there is no command {word!r}; {' '.join(words)} has {', '.join(known)}"
+        words.append(word)
+        known = GROUPS.get(word) if known is COMMANDS else None
+    return f"{error}  See: {' '.join(words)} --help"
 
 
 def say(message: str) -> None:
@@ -146,7 +153,10 @@ def _print_anything() -> None:
             file.reconfigure(errors="backslashreplace")
 
 
-def _stop_writing() -> None:
-    """Nobody reads standard output any more: let the last flush go nowhere, silently."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _stop_writing_if_it_fails() -> None:
+    """If standard output is gone or full, let the last flush go nowhere, silently."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

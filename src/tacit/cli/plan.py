@@ -52,9 +52,15 @@ class Wanted:
 def above(wanted: Wanted) -> None:
     """Plan a stream that halts at its first ⊤ (AboveThreshold).
 
-    Examples:
+    Examples
+    --------
         tacit plan above --questions 1000 --epsilon 1
         tacit plan above --questions 1000 --alpha 20
+
+    Parameters
+    ----------
+    wanted
+        What is planned for.
 
     """
     from tacit.analyst.plan import above_threshold
