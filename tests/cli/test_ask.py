@@ -115,6 +115,12 @@ def test_group_by_is_one_answer_for_each_cell(ask):
     assert {each["line"] for each in cells} == {1}
 
 
+def test_cells_after_the_halt_are_counted(ask):
+    ended = ask("SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town\n", "--at-most", "1")
+    assert len(ended.out.splitlines()) == 1
+    assert "2 cells of the last question were not answered" in ended.err
+
+
 def test_it_says_that_it_halts_and_reads_no_further(ask):
     ended = ask("town = 'Bruges'\nage >= 0\n", "--at-most", "1", "--json")
     (only,) = objects(ended)
@@ -140,6 +146,15 @@ def test_a_resumed_stream_goes_on_as_it_was_opened(ask):
     assert ended.code == 2
     assert ended.err.startswith("tacit: --epsilon, --kind: stream 'watch' goes on as it was opened")
     assert ask("", "--resume", "nosuch").code == 2
+
+
+def test_a_resumed_stream_needs_the_table_it_was_opened_on(ask, folder):
+    ask("", "--name", "watch")
+    declared = (folder / "visits.toml").read_text()
+    (folder / "visits.toml").write_text(declared.replace("[0, 120]", "[0, 99]"))
+    ended = ask("", "--resume", "watch")
+    assert ended.code == 3
+    assert "schema: opened with" in ended.err
 
 
 def test_ended_streams_stay_ended(ask):

@@ -173,6 +173,8 @@ def test_every_error_has_its_exit_code(capsys):
         (BrokenPipeError(32, "Broken pipe"), 141, ""),
         (MemoryError(), 70, "MemoryError"),
         (SystemExit(1), 1, ""),
+        (SystemExit(), 0, ""),
+        (SystemExit(POISON), 1, ""),
     ],
 )
 def test_whatever_a_command_raises_ends_in_a_code_and_quotes_nothing(

@@ -66,7 +66,7 @@ def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
     assert (state(clinic).tops, state(clinic).lost, again.returncode) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_suspends_it_and_loses_nothing(start, clinic, number):
     process = start(*ASK, *NEW, "--json")
     assert put(process, "town = 'Bruges'")["above"]

@@ -184,6 +184,8 @@ def ask(
         asked = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
         for reply in converse(opened, stream, asked, clock=clock, signals=signals):
             printer.show(reply)
+        if rest := len(stream.unanswered):
+            say(f"{rest} cells of the last question were not answered")
     return DONE
 
 

@@ -64,25 +64,28 @@ class Signalled(KeyboardInterrupt):
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code.  No exception escapes, so no traceback is shown."""
-    from cyclopts import CycloptsError
-
-    from tacit.cli import application
-
     _print_anything()
     if not sys.warnoptions:  # they are for developers, and look like a traceback
         warnings.simplefilter("ignore")
     try:
-        result = application(arguments)(arguments, result_action="return_value")
+        code = _called(arguments)
         sys.stdout.flush()
-    except CycloptsError as error:
-        say(_misunderstood(arguments, error))
-        return BAD_INPUT
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else DONE
     except BaseException as error:
         code = ended_by(error)
         _stop_writing_if_it_fails()
-        return code
+    return code
+
+
+def _called(arguments: Sequence[str]) -> int:
+    from cyclopts import CycloptsError
+
+    from tacit.cli import application
+
+    try:
+        result = application(arguments)(arguments, result_action="return_value")
+    except CycloptsError as error:
+        say(_misunderstood(arguments, error))
+        return BAD_INPUT
     return result if isinstance(result, int) else DONE
 
 
@@ -92,6 +95,8 @@ def ended_by(error: BaseException) -> int:
         case errors.TacitError():
             say("\n  ".join([str(error), *_first_of(_NEXT, error)]))
             return _first_of(_CODES, error)[0]
+        case SystemExit(code=code):
+            return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
         case Signalled(number=number):
             return 128 + number
         case KeyboardInterrupt():

@@ -39,6 +39,7 @@ def typed(prompt: Callable[[], str]) -> Iterator[str]:
     """Lines from a terminal, with a prompt, until Ctrl-D."""
     with suppress(ImportError):
         import readline  # noqa: F401 - editing and the arrow keys
+    _as_utf8(sys.stdin)
     while True:
         try:
             yield input(prompt())
@@ -53,13 +54,18 @@ def typed(prompt: Callable[[], str]) -> Iterator[str]:
 def piped(file: TextIO | None = None) -> Iterator[str]:
     """Lines from a pipe or a file, each as soon as it is complete."""
     source = sys.stdin if file is None else file
-    if isinstance(source, TextIOWrapper):
-        source.reconfigure(encoding="utf-8", errors="surrogateescape")  # judged line by line
+    _as_utf8(source)
     while source is not None and (line := source.readline(LONGEST + 1)):
         whole = line
         while len(line) > LONGEST and not line.endswith("\n"):  # far too long: to its end, unkept
             line = source.readline(LONGEST + 1)
         yield whole.removesuffix("\n").removesuffix("\r")
+
+
+def _as_utf8(source: TextIO | None) -> None:
+    """What is not valid UTF-8 is judged line by line, in `read`."""
+    if isinstance(source, TextIOWrapper):
+        source.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def is_silent(line: str) -> bool:

@@ -52,8 +52,8 @@ class Wanted:
 def above(wanted: Wanted) -> None:
     """Plan a stream that halts at its first ⊤ (AboveThreshold).
 
-    Examples
-    --------
+    For example:
+
         tacit plan above --questions 1000 --epsilon 1
         tacit plan above --questions 1000 --alpha 20
 
