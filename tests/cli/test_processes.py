@@ -130,6 +130,9 @@ def test_at_a_terminal_there_is_a_prompt(start, clinic):
     os.write(ours, b"age / 2 > 1\n")
     until("refused: division")
     until("2 ⊤ left> ")
+    os.write(ours, b"town = '\xff'\n")
+    until("refused: ")
+    until("2 ⊤ left> ")
     os.write(ours, b"town = 'Gh\x03")  # Ctrl-C in the middle of a line
     until("suspended, 2 of 3 ⊤ left")
     assert process.wait(timeout=30) == 130
