@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
 from tacit.tables.cells import count_cells
-from tacit.tables.columns import Held, comparison
+from tacit.tables.columns import Held, Intervals, comparison
 from tacit.tables.contributions import people_total, rows_total, sum_total
 from tacit.tables.engine import answers, grouped, withheld
 from tacit.tables.layout import WORD, Layout, Words, pack, unpack
@@ -50,35 +50,40 @@ FEWEST_CELLS = 64
 """From so many terms that differ only in their cell, one scan is quicker than bitmaps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class All:
     """Every one of these must hold."""
 
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Some:
     """One of these must hold."""
 
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Except:
     """Every row but these."""
 
     part: Node
 
 
-@dataclass(frozen=True, slots=True)
+Maker = Callable[[int, int], NDArray[np.bool_]]
+"""Makes the bits of the slots in words start..stop."""
+
+
+@dataclass(slots=True)
 class Unbuilt:
     """A bitmap that does not fit into the memory limit, made block by block."""
 
-    make: Callable[[int, int], NDArray[np.bool_]]
+    make: Maker
 
 
 Atom = Range | Among | Like | IsNull
+ATOMS = frozenset((Range, Among, Like, IsNull))
 
 Node = Words | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
@@ -135,6 +140,9 @@ class BitmapEngine:
         """The true answers, in steps of each question's grid."""
         with self._lock:
             self._check_open()
+            if len(questions) == 1:
+                (question,) = questions
+                return [question.answer([self._total(term) for term in question.terms])]
             return answers(questions, self._evaluate)
 
     @withheld("reading the points")
@@ -189,7 +197,7 @@ class BitmapEngine:
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (wanted) or FALSE."""
         kind = type(tree)
-        if kind is Range or kind is Among or kind is Like or kind is IsNull:
+        if kind in ATOMS:
             return self._atom(cast(Atom, tree), wanted)
         if kind is And or kind is Or:
             parts = tuple([self._node(part, wanted) for part in cast(And, tree).parts])
@@ -205,19 +213,34 @@ class BitmapEngine:
 
     def _atom(self, tree: Atom, wanted: bool) -> Node:
         column = self._columns[tree.column]
-        intervals = column.true(tree) if wanted else column.false(tree)
-        if not intervals:
-            return self._nothing
+        if type(tree) is Range or type(tree) is IsNull:
+            if wanted and type(tree) is Range:
+                intervals = column.interval(tree.low, tree.high)
+            else:
+                intervals = column.outcome(tree, wanted)
+            if not intervals:
+                return self._nothing
+            key: object = (tree.column, intervals)
+            kept = self._kept_as(key)
+        else:
+            key = (tree, wanted)
+            kept = self._kept_as(key)  # before looking through all the words of the column
+            intervals = () if kept is not None else column.outcome(tree, wanted)
+        return kept if kept is not None else self._build(key, self._in(column, intervals))
 
+    def _in(self, column: Held, intervals: Intervals) -> Maker:
         def make(start: int, stop: int) -> NDArray[np.bool_]:
             bits = column.test(intervals, start * 64, stop * 64)
-            if intervals[-1][1] == column.null:  # slots without a row have this code, too
+            if intervals and intervals[-1][1] == column.null:  # so have slots without a row
                 bits &= unpack(self._layout.filled[start:stop])
             return bits
 
-        return self._bitmap((tree.column, intervals), make)
+        return make
 
     def _columns_atom(self, tree: SameOrder, wanted: bool) -> Node:
+        kept = self._kept_as((tree, wanted))
+        if kept is not None:
+            return kept
         left, right = self._columns[tree.left], self._columns[tree.right]
         compare = comparison(self.schema, tree, left, right)
 
@@ -227,15 +250,19 @@ class BitmapEngine:
             bits: NDArray[np.bool_] = known & (compare(first, second) == wanted)
             return bits
 
-        return self._bitmap((tree, wanted), make)
+        return self._build((tree, wanted), make)
 
-    def _bitmap(self, key: object, make: Callable[[int, int], NDArray[np.bool_]]) -> Node:
-        """A bitmap that was kept, or a new one; made block by block if it does not fit."""
-        self._used += 1
+    def _kept_as(self, key: object) -> Words | None:
+        """The bitmap kept under this key, if there is one."""
         bitmap = self._kept.get(key)
         if bitmap is not None:
+            self._used += 1
             self._kept.move_to_end(key)
-            return bitmap
+        return bitmap
+
+    def _build(self, key: object, make: Maker) -> Node:
+        """A new bitmap, which is kept; or one made block by block if the question has too many."""
+        self._used += 1
         if self._used > self._most:
             return Unbuilt(make)
         bitmap = np.empty(self._layout.words, dtype=WORD)

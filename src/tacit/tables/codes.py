@@ -38,6 +38,7 @@ WIDEST_GRID = 2**50
 WIDEST: dict[Type, tuple[int, int]] = {
     "integer": (-(2**63), 2**63 - 1),
     "boolean": (0, 1),
+    "text": (0, 0),  # has no codes
     "date": (date.min.toordinal() - 719_163, date.max.toordinal() - 719_163),
     "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }

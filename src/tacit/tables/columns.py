@@ -73,6 +73,10 @@ class Held:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
 
+    def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> Intervals:
+        """The codes for which an atom is TRUE (wanted) or FALSE."""
+        return self.true(atom) if wanted else self.false(atom)
+
     def true(self, atom: Range | Among | Like | IsNull) -> Intervals:
         """The codes for which an atom is TRUE."""
         if isinstance(atom, Range):
@@ -141,6 +145,17 @@ def merged(pieces: Iterator[tuple[int, int]]) -> Intervals:
         else:
             joined.append((low, high))
     return tuple(joined)
+
+
+def numbered(codes: Codes) -> NDArray[np.int64]:
+    """Codes renumbered 0, 1, 2, ... without gaps."""
+    if len(codes) and int(codes.max()) < 8 * len(codes):  # a table is quicker than sorting
+        present = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
+        present[codes] = True
+        table = np.cumsum(present) - 1
+        found: NDArray[np.int64] = table[codes]
+        return found
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def narrowest(greatest: int) -> type[np.unsignedinteger[Any]]:

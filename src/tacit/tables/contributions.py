@@ -31,7 +31,8 @@ def bits_of(fill: Fill, start: int, stop: int) -> NDArray[np.bool_]:
 def people_total(layout: Layout, fill: Fill) -> int:
     """How many people have at least one matching row."""
     total = _popcount(fill, 0, layout.one_row)
-    total += _people_within_words(layout, fill)
+    if layout.one_row < layout.many_words:
+        total += _people_within_words(layout, fill)
     if layout.many_words < layout.words:
         words = np.empty(layout.words - layout.many_words, dtype=WORD)
         fill(layout.many_words, layout.words, words)
@@ -48,7 +49,7 @@ def _popcount(fill: Fill, first: int, last: int) -> int:
         stop = min(start + BLOCK, last)
         words = buffer[: stop - start]
         fill(start, stop, words)
-        total += int(np.bitwise_count(words, out=counts[: stop - start]).sum())
+        total += int(np.add.reduce(np.bitwise_count(words, out=counts[: stop - start])))
     return total
 
 
@@ -68,7 +69,7 @@ def _people_within_words(layout: Layout, fill: Fill) -> int:
         np.add(carry, inner, out=carry)
         np.bitwise_or(carry, words, out=carry)
         np.bitwise_or(carry, inner, out=carry)  # all of N is set now, and counted below
-        total += int(np.bitwise_count(carry, out=counts[: stop - start]).sum())
+        total += int(np.add.reduce(np.bitwise_count(carry, out=counts[: stop - start])))
     return total - layout.inner_bits
 
 

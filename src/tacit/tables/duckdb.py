@@ -21,7 +21,7 @@ from tacit.tables.columns import ranks_of_doubles
 from tacit.tables.engine import CellGroup, answers, grouped, withheld
 from tacit.tables.normal import NORMAL
 from tacit.tables.points import key_places, least_rows
-from tacit.tables.question import Among, People, Question, Rows, Term, both
+from tacit.tables.question import Among, People, Question, Rows, Term, all_of
 from tacit.tables.schema import Schema
 from tacit.tables.sources import Source, quoted, text, unchanged
 from tacit.tables.writing import column, condition
@@ -74,9 +74,7 @@ class DuckDBEngine:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             self._check_open()
-            fetched = (
-                self._source.connection.cursor().execute(self._points_sql(columns)).fetchnumpy()
-            )
+            fetched = self._source.connection.execute(self._points_sql(columns)).fetchnumpy()
             people, *codes = [np.asarray(fetched[name]) for name in fetched]
             rows = [
                 ranks_of_doubles(array) if array.dtype == np.float64 else array.astype(np.int64)
@@ -109,13 +107,12 @@ class DuckDBEngine:
         unchanged(self._source, self._stamp)
 
     def _run(self, query: exp.Expr) -> list[tuple[object, ...]]:
+        """All rows of a result; fetched at once, since an open result blocks the connection."""
         self._check_open()
-        cursor = self._source.connection.cursor()  # an open result would block the connection
-        try:
-            rows: list[tuple[object, ...]] = cursor.execute(query.sql("duckdb")).fetchall()
-            return rows
-        finally:
-            cursor.close()
+        found: list[tuple[object, ...]] = self._source.connection.execute(
+            query.sql("duckdb")
+        ).fetchall()
+        return found
 
     def _evaluate(self, terms: list[Term]) -> list[int]:
         groups, single = grouped(terms, FEWEST_CELLS)
@@ -167,9 +164,11 @@ class DuckDBEngine:
     def _cells(self, group: CellGroup) -> list[int]:
         """The values of terms that differ in their cell only, in one scan with GROUP BY."""
         keys = [column(name) for name in group.columns]
-        where = group.like.where
-        for name, values in zip(group.columns, zip(*group.cells, strict=True), strict=True):
-            where = both(where, Among(name, tuple(dict.fromkeys(values))))
+        asked = [
+            Among(name, tuple(dict.fromkeys(values)))
+            for name, values in zip(group.columns, zip(*group.cells, strict=True), strict=True)
+        ]
+        where = all_of((group.like.where, *asked))
         every = group.like
         inner = exp.select(*keys, exp.alias_(self._whole(every), "t", quoted=True)).from_(ROWS)
         inner = inner.where(condition(self.schema, where))

@@ -26,6 +26,7 @@ from tacit.tables.question import (
     Predicate,
     Range,
     SameOrder,
+    all_of,
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
@@ -43,6 +44,11 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }
 _FLIPPED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
+_OPENINGS: dict[type[exp.Expr], str] = {
+    exp.Query: "(",
+    exp.Tuple: "(",
+    exp.Case: "case",
+}
 _NO_ARITHMETIC = "move the arithmetic to the other side: age >= 62 for age - 2 >= 60"
 _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     (
@@ -87,27 +93,13 @@ class PredicateReader:
         self.schema = schema
         self.tables = {schema.name.casefold()}
         self.parameters: set[str] = set()
-        self._readers: dict[type[exp.Expr], Callable[[exp.Expr], Predicate]] = {
-            exp.And: self._and,
-            exp.Or: self._or,
-            exp.Not: self._not,
-            exp.Paren: self._paren,
-            exp.Between: self._between,
-            exp.In: self._in,
-            exp.Like: self._like,
-            exp.Is: self._is,
-            exp.Column: self._boolean_column,
-            exp.Boolean: self._constant,
-            exp.Null: self._constant,
-            **dict.fromkeys(_COMPARISONS, self._comparison),
-        }
 
     def read(self, node: exp.Expr) -> Predicate:
         """The predicate that a node stands for."""
-        reader = self._readers.get(type(node))
+        reader = _READERS.get(type(node))
         if reader is None:
             raise self.refusal(node, "a predicate is needed here, such as age >= 60")
-        return reader(node)
+        return reader(self, node)
 
     # Refusals
 
@@ -127,8 +119,10 @@ class PredicateReader:
         if not starts:
             return Place(self.text, 0, len(self.text))
         start, end = min(starts), max(ends)
-        if isinstance(node, exp.Query | exp.Subquery):
-            start = max(self.text.rfind("(", 0, start), 0)
+        for kind, word in _OPENINGS.items():  # sqlglot does not say where these words stand
+            if isinstance(node, kind):
+                start = max(self.text.lower().rfind(word, 0, start), 0)
+                break
         opened = self.text.count("(", start, end) - self.text.count(")", start, end)
         while opened > 0 and (close := self.text.find(")", end)) >= 0:
             end, opened = close + 1, opened - 1
@@ -248,7 +242,7 @@ class PredicateReader:
         return parts
 
     def _and(self, node: exp.Expr) -> Predicate:
-        return joined(And, self._parts(node, exp.And))
+        return all_of(self._parts(node, exp.And))
 
     def _or(self, node: exp.Expr) -> Predicate:
         return joined(Or, self._parts(node, exp.Or))
@@ -360,3 +354,19 @@ def _comparable(left: Column, right: Column) -> bool:
         ranked = [column.type == "real" and column.grid is None for column in (left, right)]
         return all(ranked) or not any(ranked)
     return left.type == right.type
+
+
+_READERS: dict[type[exp.Expr], Callable[[PredicateReader, exp.Expr], Predicate]] = {
+    exp.And: PredicateReader._and,
+    exp.Or: PredicateReader._or,
+    exp.Not: PredicateReader._not,
+    exp.Paren: PredicateReader._paren,
+    exp.Between: PredicateReader._between,
+    exp.In: PredicateReader._in,
+    exp.Like: PredicateReader._like,
+    exp.Is: PredicateReader._is,
+    exp.Column: PredicateReader._boolean_column,
+    exp.Boolean: PredicateReader._constant,
+    exp.Null: PredicateReader._constant,
+    **dict.fromkeys(_COMPARISONS, PredicateReader._comparison),
+}

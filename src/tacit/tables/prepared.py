@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from tacit.errors import QuestionRefused
-from tacit.tables.question import Batch, Question, Range, Term, both, with_where
+from tacit.tables.question import Batch, Question, Range, Term, all_of, with_where
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import Statement, statement
@@ -29,7 +29,7 @@ class Prepared:
     shape: Question
     keys: tuple[Column, ...] = ()
 
-    def question(self, **parameters: object) -> Question:
+    def question(self, /, **parameters: object) -> Question:
         """The question with its parameters."""
         if self.keys:
             raise refused(
@@ -39,7 +39,7 @@ class Prepared:
             )
         return self._bound(parameters)
 
-    def batch(self, **parameters: object) -> Batch:
+    def batch(self, /, **parameters: object) -> Batch:
         """One question for each cell of the declared keys; just one without GROUP BY."""
         question = self._bound(parameters)
         lists = [column.cells or () for column in self.keys]
@@ -82,10 +82,7 @@ class Prepared:
 
 
 def _in_cell(term: Term, tests: list[Range]) -> Term:
-    where = term.where
-    for test in tests:
-        where = both(where, test)
-    return with_where(term, where)
+    return with_where(term, all_of((term.where, *tests)))
 
 
 def prepare(

@@ -7,14 +7,13 @@ publicly known.
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 
 from tacit.tables.codes import Code, Type, decimal
 from tacit.tables.engine import withheld
 from tacit.tables.loading import byte_limit, own_type
 from tacit.tables.normal import NORMAL, create_normal_view, text_pattern
-from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list
+from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sources import Source, open_source, quoted
 
 MOST_KEYS = 50
@@ -87,7 +86,7 @@ def _grid(source: Source, name: str) -> Fraction | None:
 
 
 def _written(source: Source, column: Column) -> str:
-    lines = [f"[columns.{json.dumps(column.name)}]", f'type = "{column.type}"']
+    lines = [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']
     if column.grid is not None:
         lines.append(f'grid = "{decimal(column.grid)}"')
     elif column.type == "real":

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
+from operator import mul
 
 from tacit.tables.codes import Code
 
@@ -103,15 +104,15 @@ Predicate = Constant | Range | Among | Like | SameOrder | IsNull | IsTrue | Not 
 TRUE = Constant(True)
 
 
-def both(first: Predicate, second: Predicate) -> Predicate:
-    """The conjunction of two predicates, without needless nesting."""
-    parts = tuple(
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """The conjunction of predicates, without needless nesting and without TRUE."""
+    flat = tuple(
         part
-        for side in (first, second)
+        for side in parts
         for part in (side.parts if isinstance(side, And) else (side,))
         if part != TRUE
     )
-    return And(parts) if len(parts) > 1 else parts[0] if parts else TRUE
+    return And(flat) if len(flat) > 1 else flat[0] if flat else TRUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +145,11 @@ Term = People | Rows | Total
 
 def with_where(term: Term, where: Predicate) -> Term:
     """The same term with another predicate."""
-    if isinstance(term, People):
+    if type(term) is People:
         return People(where)
     if isinstance(term, Rows):
         return Rows(where, term.most)
+    assert isinstance(term, Total)
     return Total(term.column, where, term.low, term.high)
 
 
@@ -187,12 +189,15 @@ class Question:
 
     def answer(self, totals: Sequence[int]) -> int:
         """The answer in grid steps from the values of the terms."""
-        return sum(step * total for step, total in zip(self.steps, totals, strict=True))
+        return sum(map(mul, self.steps, totals))
 
     @property
     def fingerprint(self) -> str:
         """The same for equal questions, in every process: to recognise one asked before."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
+
+
+_ONE = Fraction(1)
 
 
 def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | None:
@@ -203,6 +208,9 @@ def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | Non
     the larger size of the two ends.  For people-counts it is the larger of the sum of positive
     weights and the sum of negative weights' sizes.
     """
+    parts = list(parts)
+    if len(parts) == 1 and type(parts[0][1]) is People and parts[0][0] == 1:
+        return Question((parts[0][1],), (1,), _ONE, _ONE, 1)  # by far the most frequent kind
     scales: dict[Term, Fraction] = {}
     for weight, term, unit in parts:
         scales[term] = scales.get(term, Fraction(0)) + weight * unit

@@ -76,16 +76,17 @@ class Column:
     bounds: tuple[int, int] | None = None
     total: tuple[int, int] | None = None
     keys: tuple[Code, ...] | None = None
+    range: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """The codes that the column can hold: its bounds, or all that its type can hold."""
+
+    def __post_init__(self) -> None:
+        can_hold = self.bounds if self.bounds is not None else widest(self.type, self.grid)
+        object.__setattr__(self, "range", can_hold)
 
     @property
     def step(self) -> Fraction:
         """What one code step of a number is worth."""
         return self.grid if self.grid is not None else Fraction(1)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """The codes that the column can hold: its bounds, or all that its type can hold."""
-        return self.bounds if self.bounds is not None else widest(self.type, self.grid)
 
     def place(self, value: object) -> Fraction | int | str:
         """Where a value stands on the line of codes; raises Unfit."""
@@ -240,7 +241,9 @@ def _pair(where: str, column: Column, value: object) -> tuple[int, int] | None:
         raise BadParameter(where, value, f"a {column.type} column has no bounds")
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise BadParameter(where, value, "give the least and the greatest value, as in [0, 120]")
-    low, high = (_code(where, column, end) for end in value)
+    number = column.type in NUMBERS  # may be quoted in TOML, as the grid may be
+    ends = [exact(end, where) if number and isinstance(end, str) else end for end in value]
+    low, high = (_code(where, column, end) for end in ends)
     if not isinstance(low, int) or not isinstance(high, int) or low > high:
         raise BadParameter(where, value, "the first bound may not exceed the second")
     return low, high
@@ -304,7 +307,7 @@ def write_schema(schema: Schema) -> str:
     """A schema as TOML; reading it again gives the same schema."""
     lines = [] if schema.max_rows is None else [f"max_rows = {schema.max_rows}", ""]
     for column in schema.columns:
-        lines += [f"[columns.{json.dumps(column.name)}]", f'type = "{column.type}"']
+        lines += [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']
         if column.grid is not None:
             lines.append(f'grid = "{decimal(column.grid)}"')
         if column.bounds is not None:
@@ -322,8 +325,13 @@ def toml_list(column: Column, codes: tuple[Code, ...]) -> str:
     return "[" + ", ".join(_toml(column, code) for code in codes) + "]"
 
 
+def toml_text(text: str) -> str:
+    """A text as a TOML string: JSON's escapes are TOML's, if other letters stand for themselves."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _toml(column: Column, code: Code) -> str:
     if isinstance(code, str):
-        return json.dumps(code, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return toml_text(code)
     text = column.literal(code)
     return '"' + text[1:-1] + '"' if text.startswith("'") else text
