@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
+from math import log
 from typing import Literal, get_args
 
 from tacit import certified
@@ -41,6 +42,7 @@ Kind = Literal["counts", "any"]
 Algorithm = Literal["above_threshold", "sparse", "numeric_sparse"]
 
 _BETA = "1/20"
+_NONE = Fraction(0)
 _TURNS = 12
 _CLOSE = 1.0005  # an ε within this factor of the least is close enough
 _SLACK = 1.0001
@@ -180,19 +182,20 @@ def _plan(
     chance(beta)  # checked here, before anything is remembered
     return _planned(
         algorithm,
-        _at_most(whole(questions, "questions"), 10**12, "questions"),
-        _at_most(whole(at_most, "at_most"), 10**6, "at_most"),
-        None if epsilon is None else positive(epsilon, "epsilon"),
-        None if alpha is None else positive(alpha, "alpha"),
-        small_probability(delta, "delta"),
+        int(_within(whole(questions, "questions"), "questions", "1", "1e12")),
+        int(_within(whole(at_most, "at_most"), "at_most", "1", "1e6")),
+        None if epsilon is None else _within(epsilon, "epsilon", "1e-12", "1e9"),
+        None if alpha is None else _within(alpha, "alpha", "1e-9", "1e15"),
+        _within(delta, "delta", "1e-300", "0.999") if small_probability(delta, "delta") else _NONE,
         exact(beta, "beta"),
         kind,
     )
 
 
-def _at_most(number: int, most: int, name: str) -> int:
-    if number > most:
-        raise BadParameter(name, number, f"plans go up to {most}")
+def _within(value: Number, name: str, low: str, high: str) -> Fraction:
+    number = positive(value, name)
+    if not Fraction(low) <= number <= Fraction(high):
+        raise BadParameter(name, show(number), f"plans are made from {low} to {high}")
     return number
 
 
@@ -270,8 +273,9 @@ def _groups(family: Family, task: Task, delta: Fraction, epsilon: Fraction) -> T
 def _enough(build: Build, alpha: Fraction | None) -> Tuned | None:
     """The recipe with about the least ε, rounded up, whose half-gap is at most α."""
     assert alpha is not None  # one of the two was given
-    wanted, epsilon = float(alpha), Fraction(1)
+    wanted, epsilon, power = float(alpha), Fraction(1), 1.0
     fits: Tuned | None = None
+    last: Tuned | None = None
     for _ in range(_TURNS):
         found = build(epsilon)
         if found is None:
@@ -280,8 +284,12 @@ def _enough(build: Build, alpha: Fraction | None) -> Tuned | None:
             fits = found
         if found.alpha <= wanted <= found.alpha * _CLOSE:
             break
-        # A half-gap is about proportional to 1/ε, exactly so for most recipes.
-        epsilon = certified.round_up(epsilon * exact(found.alpha / wanted * _SLACK, "alpha"), 5)
+        # A half-gap is ∝ 1/ε for most recipes, and nearly some power of it for all.
+        if last is not None and found.alpha != last.alpha:
+            apart = log(last.recipe.privacy.epsilon / epsilon) / log(found.alpha / last.alpha)
+            power = min(max(apart, 0.5), 10.0)
+        factor = (found.alpha * _SLACK / wanted) ** power
+        epsilon, last = certified.round_up(epsilon * exact(factor, "alpha"), 5), found
     if fits is None:
         raise ConditionNotMet(f"no ε was found for α = {show(alpha)}; ask for a larger alpha")
     return fits

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import exp, expm1, inf, log, log10, sqrt
+from math import exp, expm1, floor, inf, lgamma, log, log10, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.book import recipes
 from tacit.book.bracket import Bracket
@@ -28,6 +27,7 @@ from tacit.privacy import Privacy
 
 _DIGITS = 4  # of shares and shifts
 _FINALISTS = 2  # numbers of groups that are tuned fully
+_WIDEST = 6.5  # log-odds of a share: between 0.0015 and 0.9985
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _half_gap(
     """The least half-gap with this split."""
     one_way = share * (1 - values) if family.monotone else 0.0
     unit = _unit_half_gap(family, task, -(-task.at_most // groups), share, values)
-    return unit / _group_epsilon(groups, privacy, round(one_way, 3))
+    return unit / _group_epsilon(groups, privacy, min(round(one_way, 3), 0.999))
 
 
 @lru_cache(maxsize=4096)
@@ -159,25 +159,26 @@ def _group_epsilon(groups: int, privacy: Privacy, one_way: float) -> float:
 
 
 def _composed(groups: int, up: float, down: float, epsilon: float) -> float:
-    """About `two_point_delta`, in floats and quickly."""
-    log_choices, tops = _log_choices(groups)
-    worst = 0.0
-    for one, other in ((up, down), (down, up)):
-        loss = tops * one - (groups - tops) * other - epsilon
-        log_whole = log(-expm1(-one - other))
-        log_one = log(-expm1(-other)) - log_whole  # the chance of losing `one`
-        log_other = log(-expm1(-one)) - other - log_whole
-        log_law = log_choices + tops * log_one + (groups - tops) * log_other
-        worst = max(worst, -float(np.exp(log_law) @ np.expm1(-np.maximum(loss, 0))))
-    return worst
+    """About `two_point_delta`, in floats and quickly: the larger of the two directions."""
+    return max(_one_direction(groups, up, down, epsilon), _one_direction(groups, down, up, epsilon))
 
 
-@lru_cache(maxsize=64)
-def _log_choices(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The logarithms of the binomial coefficients C(n, j), and j = 0..n."""
-    tops = np.arange(n + 1, dtype=np.float64)
-    log_factorials = np.concatenate(([0.0], np.cumsum(np.log(tops[1:]))))
-    return log_factorials[-1] - log_factorials - log_factorials[::-1], tops
+def _one_direction(groups: int, up: float, down: float, epsilon: float) -> float:
+    """Σ_j Bin(g, p)(j) (1 − e^(ε − L_j))₊ with L_j = j·up − (g − j)·down."""
+    first = floor((epsilon + groups * down) / (up + down)) + 1
+    if first > groups:
+        return 0.0
+    log_whole = log(-expm1(-up - down))
+    log_up = log(-expm1(-down)) - log_whole  # p, the chance of losing `up`
+    log_down = log(-expm1(-up)) - down - log_whole
+    middle = max(int(groups * exp(log_up)), first)
+    last = min(middle + int(12 * sqrt(groups)) + 50, groups)  # what is further on is nothing
+    j = np.arange(first, last + 1, dtype=np.float64)
+    steps = np.log((groups - j[:-1]) / (j[:-1] + 1)) + log_up - log_down
+    start = lgamma(groups + 1) - lgamma(first + 1) - lgamma(groups - first + 1)
+    start += first * log_up + (groups - first) * log_down
+    law = np.exp(start + np.concatenate(([0.0], np.cumsum(steps))))
+    return -float(law @ np.expm1(epsilon - j * up + (groups - j) * down))
 
 
 @lru_cache(maxsize=8192)
@@ -207,7 +208,7 @@ def _lowest(curve: Callable[[float], float], start: float) -> float:
 
     step, middle = 0.5, log(start / (1 - start))
     points = [at(middle - step), at(middle), at(middle + step)]
-    while points[1] != min(points) and abs(points[1][1]) < 12:
+    while points[1] != min(points) and abs(points[1][1]) < _WIDEST:
         if points[0] < points[2]:
             points = [at(points[0][1] - step), points[0], points[1]]
         else:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from tacit.book.answer import Answer
 from tacit.book.theorems import Guarantee, above_threshold, numeric_sparse, sparse
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, positive, whole
+from tacit.privacy import Number, exact, show, whole
 
 __all__ = [
     "Guarantee",
@@ -156,4 +156,7 @@ def _thresholds(threshold: Number | Sequence[Number], questions: int) -> list[Fr
 
 
 def _alpha(alpha: Number) -> Fraction:
-    return Fraction(0) if alpha == 0 else positive(alpha, "alpha")
+    allowed = exact(alpha, "alpha")
+    if allowed < 0:
+        raise BadParameter("alpha", show(allowed), "it must be at least 0")
+    return allowed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+_PATIENCE = 5  # turns without much progress
+
 
 @dataclass(slots=True)
 class Bracket:
@@ -25,11 +27,13 @@ class Bracket:
         before = self.width
         self.low, self.high = (here, self.high) if up else (self.low, here)
         self.slow = 0 if self.width < before / 2 else self.slow + 1
-        farthest = here + self.reach if up else here - self.reach
+        good = self.slow < _PATIENCE
         if self.width == inf:
             self.reach *= 2
-            return min(proposal, farthest) if up else max(proposal, farthest)
-        if self.slow < 5 and self.low < proposal < self.high:
+            farthest = here + self.reach if up else here - self.reach
+            near = min(proposal, farthest) if up else max(proposal, farthest)
+            return near if good else farthest
+        if good and self.low < proposal < self.high:
             return proposal
         self.slow = 0
         return (self.low + self.high) / 2

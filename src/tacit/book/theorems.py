@@ -122,6 +122,8 @@ def _solve(
         all_given = "nothing; alpha, beta, epsilon, questions and at_most were all given"
         raise BadParameter("left out", ", ".join(missing) or all_given, "leave out exactly one")
     small = small_probability(delta, "delta")
+    if small and not Fraction("1e-300") <= small <= Fraction("0.999"):
+        raise BadParameter("delta", show(small), "it must be 0, or between 1e-300 and 0.999")
     # What is left out reads as 0 until it is solved for.
     a = _NOUGHT if alpha is None else positive(alpha, "alpha")
     b = _NOUGHT if beta is None else probability(beta, "beta")
