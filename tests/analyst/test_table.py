@@ -36,7 +36,7 @@ def test_counts_have_laplace_noise_of_the_stated_scale(visits):
         return chi_square_p([*counts, len(noise) - sum(counts)], [*law, 1 - sum(law)])
 
     assert p(2) > ACCEPT
-    assert p(2.5) < ACCEPT
+    assert p(3) < ACCEPT
 
 
 def test_a_sum_clamps_each_person_and_has_noise_of_her_total(visits):

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from tacit.book.answer import Answer
 from tacit.privacy import show
+
+if TYPE_CHECKING:
+    from tacit.analyst.table import Read
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One question with its answer, as the analyst saw them."""
 
-    question: str
+    words: str | Read = field(repr=False)
     answer: Answer
     threshold: Fraction | None = None  # the question's own; None for the stream's
+
+    @property
+    def question(self) -> str:
+        """What was asked, on one line."""
+        return self.words if isinstance(self.words, str) else self.words.text
 
     def __str__(self) -> str:
         own = "" if self.threshold is None else f"  (threshold {show(self.threshold)})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
@@ -48,12 +48,13 @@ def from_secret(secret: bytes) -> State:
 class _Ready:
     """A question that was read, checked and evaluated: only the coin is missing."""
 
-    text: str
-    key: str
-    steps: int  # its true value: never shown
+    read: Read
+    steps: int = field(repr=False)  # its true value: never shown
 
-    def __repr__(self) -> str:
-        return f"<question {self.text!r}, evaluated>"
+
+def _key(question: Question, limit: Fraction | None) -> str:
+    """The same for the same question at the same threshold, in every process."""
+    return sha256(f"{question.fingerprint} {limit}".encode()).hexdigest()
 
 
 class Stream:
@@ -72,6 +73,8 @@ class Stream:
         self._coins = coins
         self._kind = kind
         self._state = from_secret(lease.secret)
+        self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
+        self._earlier = dict(lease.answers)  # of earlier sittings, by key
         self._history = History()
         self._batch: Sequence[_Ready] = ()
         self._batch_answered = 0
@@ -88,18 +91,17 @@ class Stream:
         """
         limit = self._limit(threshold)
         read = self._table.read(question, parameters)
-        key = self._key(read.question, limit)
-        if self._lease.recorded(key) is not None:
-            return self._again(read.text, key, limit)
+        if (known := self._recorded(read, limit)) is not None:
+            return self._tell(read, known, limit)
         self._refuse_if_halted()
         self._check(read)
-        (ready,) = self._evaluate([read], limit)
+        (ready,) = self._evaluate([read])
         with self._lease.turn():
-            answer, state = self._mechanism.step(
-                self._state, ready.steps * self._mechanism.grid, self._coins, threshold=limit
+            answer, state = self._mechanism.step_of(
+                self._state, ready.steps, self._coins, threshold=limit
             )
-            self._keep(ready, answer, state)
-        return self._tell(ready.text, answer, limit)
+            self._keep(ready, answer, state, limit)
+        return self._tell(read, answer, limit)
 
     def ask_all(
         self,
@@ -119,7 +121,7 @@ class Stream:
         reads = self._table.read_all(questions, parameters)
         for read in reads:
             self._check(read)
-        ready = self._evaluate(reads, limit)
+        ready = self._evaluate(reads)
         self._batch, self._batch_answered = ready, 0
         return self._answer_all(ready, limit)
 
@@ -127,36 +129,39 @@ class Stream:
         clipped = [max(-MOST_STEPS, min(one.steps, MOST_STEPS)) for one in ready]
         values, at = np.array(clipped, np.int64), 0
         while at < len(ready) and not self.halted:
-            recorded_at = self._next_recorded(ready, at)
+            known_at, known = self._next_recorded(ready, at, limit)
             # Decisions ahead of what is consumed are made in memory only: they count, and are
             # recorded, when they are reached; if the stream has moved on by then, they never were.
             with self._lease.turn():
                 start = self._state
                 answered, top, after = self._mechanism.scan(
-                    start, values[at:recorded_at], self._coins, threshold=limit
+                    start, values[at:known_at], self._coins, threshold=limit
                 )
             for one in ready[at : at + answered - bool(top)]:
                 at += 1
-                yield self._tell(one.text, BELOW, limit, batch_at=at)
+                yield self._tell(one.read, BELOW, limit, batch_at=at)
                 if self._state is not start:
                     break
             if self._state is not start:
                 continue
             if top is not None:
                 with self._lease.turn():
-                    self._keep(ready[at], top, after)
+                    self._keep(ready[at], top, after, limit)
                 at += 1
-                yield self._tell(ready[at - 1].text, top, limit, batch_at=at)
-            elif at < len(ready):  # it stands before a question whose ⊤ is on record
+                yield self._tell(ready[at - 1].read, top, limit, batch_at=at)
+            elif known is not None:
                 at += 1
-                yield self._again(ready[at - 1].text, ready[at - 1].key, limit, batch_at=at)
+                yield self._tell(ready[at - 1].read, known, limit, batch_at=at)
 
-    def _next_recorded(self, ready: Sequence[_Ready], at: int) -> int:
-        """The first question from `at` on that has a recorded answer."""
-        known = self._lease.answers
-        if not known:
-            return len(ready)
-        return next((i for i in range(at, len(ready)) if ready[i].key in known), len(ready))
+    def _next_recorded(
+        self, ready: Sequence[_Ready], at: int, limit: Fraction | None
+    ) -> tuple[int, Answer | None]:
+        """The first question from `at` on whose ⊤ is on record, and that answer."""
+        if self._lease.answers:
+            for index in range(at, len(ready)):
+                if (known := self._recorded(ready[index].read, limit)) is not None:
+                    return index, known
+        return len(ready), None
 
     # Before the coin ----------------------------------------------------------------------
 
@@ -180,14 +185,11 @@ class Stream:
                 f"stream's grid of {show(mechanism.grid)}: open one with grid='{question.grid}'"
             )
 
-    def _evaluate(self, reads: Sequence[Read], limit: Fraction | None) -> list[_Ready]:
+    def _evaluate(self, reads: Sequence[Read]) -> list[_Ready]:
         values = self._table.engine.values([read.question for read in reads])
+        grid = self._mechanism.grid
         return [
-            _Ready(
-                read.text,
-                self._key(read.question, limit),
-                value * (read.question.grid / self._mechanism.grid).numerator,
-            )
+            _Ready(read, value * (read.question.grid / grid).numerator)
             for read, value in zip(reads, values, strict=True)
         ]
 
@@ -198,10 +200,14 @@ class Stream:
         self._mechanism.threshold_in_steps(threshold)
         return exact(threshold, "threshold")
 
-    @staticmethod
-    def _key(question: Question, limit: Fraction | None) -> str:
-        """The same for the same question at the same threshold, in every process."""
-        return sha256(f"{question.fingerprint} {limit}".encode()).hexdigest()
+    def _recorded(self, read: Read, limit: Fraction | None) -> Answer | None:
+        """The answer to this very question at this very threshold, if it was ⊤ before."""
+        if (known := self._tops.get((read.question, limit))) is not None:
+            return known
+        if not self._earlier:
+            return None
+        record = self._earlier.get(_key(read.question, limit))
+        return None if record is None else Answer.from_json(record)
 
     def _refuse_if_halted(self) -> None:
         if self.halted:
@@ -212,24 +218,22 @@ class Stream:
 
     # After the coin -----------------------------------------------------------------------
 
-    def _keep(self, ready: _Ready, answer: Answer, state: State) -> None:
+    def _keep(self, ready: _Ready, answer: Answer, state: State, limit: Fraction | None) -> None:
         """Inside a turn: a ⊤ is on the disk before anybody sees it."""
         if answer:
-            record = {**answer.as_json(), "text": ready.text}
-            self._lease.record_top(record, question_key=ready.key, secret=as_secret(state))
+            question = ready.read.question
+            self._lease.record_top(
+                {**answer.as_json(), "text": ready.read.text},
+                question_key=_key(question, limit),
+                secret=as_secret(state),
+            )
             self._state = state
-
-    def _again(
-        self, text: str, key: str, limit: Fraction | None, *, batch_at: int | None = None
-    ) -> Answer:
-        recorded = self._lease.recorded(key)
-        assert recorded is not None
-        return self._tell(text, Answer.from_json(recorded), limit, batch_at=batch_at)
+            self._tops[question, limit] = answer
 
     def _tell(
-        self, text: str, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
+        self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
     ) -> Answer:
-        self._history.append(Asked(text, answer, limit))
+        self._history.append(Asked(read, answer, limit))
         if batch_at is not None:
             self._batch_answered = batch_at
         return answer
@@ -279,7 +283,7 @@ class Stream:
     @property
     def unanswered(self) -> tuple[str, ...]:
         """The questions of the last `ask_all` that were not answered."""
-        return tuple(one.text for one in self._batch[self._batch_answered :])
+        return tuple(one.read.text for one in self._batch[self._batch_answered :])
 
     def __repr__(self) -> str:
         return (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tacit.analyst import plan
+from tacit.analyst.question_class import Asked, question_class
+from tacit.analyst.release import Release, describe, draw_release
+from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, laplace_mechanism
@@ -19,6 +22,8 @@ from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.tables.loading import load
 from tacit.tables.prepared import Prepared, check, prepare
 from tacit.tables.question import Question
+from tacit.tables.schema import Schema
+from tacit.tables.show import question as show_question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.book.mechanism import SparseVector
     from tacit.budget import Budget
     from tacit.tables.engine import Engine
-    from tacit.tables.schema import Person, Schema
+    from tacit.tables.schema import Person
     from tacit.tables.show import Statement
 
 Askable = str | Prepared
@@ -37,10 +42,18 @@ _PREPARED_TEXTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A question that was read: the analyst's own words and what they mean."""
+    """A question that was read.  Its words are put together only when somebody looks."""
 
-    text: str
     question: Question
+    schema: Schema
+    own_words: str | None = None  # None if parameters or a cell make them say too little
+
+    @property
+    def text(self) -> str:
+        """The question on one line, with parameters and cell filled in."""
+        if self.own_words is not None:
+            return " ".join(self.own_words.split())
+        return show_question(self.question, self.schema)
 
 
 def open_table(
@@ -100,6 +113,11 @@ class Table:
         return self._engine
 
     @property
+    def coins(self) -> Coins:
+        """Where its noise comes from."""
+        return self._coins
+
+    @property
     def people(self) -> int | None:
         """The public number of people that the steward typed; never read from the data."""
         return self._people
@@ -120,7 +138,8 @@ class Table:
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""
         prepared = question if isinstance(question, Prepared) else self._prepared(question)
-        return Read(_words(prepared.text, parameters), prepared.question(**parameters))
+        words = None if parameters else prepared.text
+        return Read(prepared.question(**parameters), self.schema, words)
 
     def read_all(
         self, questions: Askable | Iterable[Askable], parameters: Mapping[str, object]
@@ -131,26 +150,11 @@ class Table:
         for question in several:
             prepared = question if isinstance(question, Prepared) else self._prepared(question)
             if prepared.keys:
-                reads += self._cells(prepared, parameters)
+                cells = prepared.batch(**parameters).questions
+                reads += [Read(cell, self.schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, parameters))
         return reads
-
-    def _cells(self, prepared: Prepared, parameters: Mapping[str, object]) -> list[Read]:
-        batch = prepared.batch(**parameters)
-        columns = [self.schema.column(name) for name in batch.columns]
-        return [
-            Read(
-                _words(prepared.text, parameters)
-                + "  at "
-                + ", ".join(
-                    f"{column.name} = {column.literal(code)}"
-                    for column, code in zip(columns, cell, strict=True)
-                ),
-                question,
-            )
-            for cell, question in zip(batch.cells, batch.questions, strict=True)
-        ]
 
     # One noisy number ---------------------------------------------------------------------
 
@@ -335,6 +339,57 @@ class Table:
         lease = budget.resume_stream(name, binding=binding, after_loss=after_loss)
         return Stream(self, mechanism, lease, self._coins, kind=stored["kind"])
 
+    # Releases -----------------------------------------------------------------------------
+
+    def plan_small_db(
+        self,
+        questions: Asked,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+    ) -> ReleasePlan:
+        """What `small_db` would do, and how well; costs nothing and uses public values only."""
+        return plan_release(
+            question_class(questions, self.schema),
+            describe(questions),
+            epsilon=epsilon,
+            alpha=alpha,
+            rows=rows,
+            people=self.people,
+            max_rows=whole(max_rows, "max_rows"),
+        )
+
+    def small_db(
+        self,
+        questions: Asked,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+        budget: Budget,
+        analyst: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Release:
+        """Release a small database that answers a whole class of questions.
+
+        ``questions``: ``tacit.prefixes(column)``, ``tacit.intervals(column)`` or a list of
+        predicates over columns with declared domains.  ``alpha`` or ``rows`` fixes its size; with
+        ``people`` known, both may be left out.  ``max_rows`` rows of each person take part, by
+        default one (the least); rows with NULL in a column of the questions take no part.
+
+        Privacy: (ε, 0), charged before anything is drawn.
+        Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
+        """
+        planned = self.plan_small_db(
+            questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
+        )
+        return draw_release(
+            self, questions, planned, budget=budget, analyst=analyst, progress=progress
+        )
+
     # Leaving ------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -355,11 +410,3 @@ class Table:
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
         return f"<Table {self.name!r}, one person: {self.schema.person}; columns {columns}>"
-
-
-def _words(text: str, parameters: Mapping[str, object]) -> str:
-    """The analyst's own words, on one line, with what she put in for the parameters."""
-    words = " ".join(text.split())
-    if parameters:
-        words += "  with " + ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
-    return words
