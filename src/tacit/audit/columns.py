@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.audit.law import Law
-from tacit.audit.noise import OneSided
+from tacit.audit.noise import Noise, OneSided
 from tacit.audit.scaled import Scaled
 from tacit.errors import Infeasible
 
@@ -47,17 +48,17 @@ class Columns:
 
     def bottom(self, answer: Value) -> Scaled:
         """The factor of a question that is answered ⊥: never 0 where it bounds the right end."""
-        noise, x = self.law.question_noise, self._distance(answer)
+        noise = self.law.question_noise
         if self.law.continuous:
-            return _with_ends(_scaled(noise.log_below(x)), last=1.0)
-        return _with_ends(noise.below(x.astype(np.int64)), last=1.0)
+            return _with_ends(_scaled(noise.log_below(self._distance(answer))), last=1.0)
+        return _with_ends(self._looked_up(noise, "below", answer), last=1.0)
 
     def top(self, answer: Value) -> Scaled:
         """The factor of a question that is answered ⊤."""
-        noise, x = self.law.question_noise, self._distance(answer)
+        noise = self.law.question_noise
         if self.law.continuous:
-            return _with_ends(_scaled(noise.log_reaches(x)), first=1.0)
-        return _with_ends(noise.reaches(x.astype(np.int64)), first=1.0)
+            return _with_ends(_scaled(noise.log_reaches(self._distance(answer))), first=1.0)
+        return _with_ends(self._looked_up(noise, "reaches", answer), first=1.0)
 
     def gap_decay(self) -> Scaled:
         """e^(−z/b), up to a constant: how the law of a gap depends on z, for each ⊤."""
@@ -65,9 +66,14 @@ class Columns:
             np.asarray(self.z - self.z[0], dtype=np.int64)
         )
 
-    def _distance(self, answer: Value) -> NDArray[np.float64] | NDArray[np.int64]:
-        offset = self.threshold - answer
-        return self.z + (float(offset) if self.law.continuous else int(offset))
+    def _distance(self, answer: Value) -> NDArray[np.float64]:
+        return self.z + float(self.threshold - answer)
+
+    def _looked_up(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
+        first = int(self.z[0]) + int(self.threshold - answer)
+        last = first + len(self.z)
+        half = max(abs(first), abs(last)).bit_length()
+        return _table(noise, kind, half)[(1 << half) + first : (1 << half) + last]
 
 
 def columns(
@@ -160,6 +166,16 @@ def _panels(
         if right > left
     ]
     return np.concatenate([*pieces, [cuts[-1]]])
+
+
+TableKind = Literal["below", "reaches"]
+
+
+@lru_cache(maxsize=32)
+def _table(noise: Noise, kind: TableKind, half: int) -> Scaled:
+    """Pr[ν < x] or Pr[ν ≥ x] for all |x| ≤ 2^half: a search looks at the same x many times."""
+    x = np.arange(-(1 << half), (1 << half) + 1)
+    return (noise.below(x) if kind == "below" else noise.reaches(x)).level()
 
 
 def _scaled(logarithms: NDArray[np.float64]) -> Scaled:
