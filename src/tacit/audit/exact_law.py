@@ -6,23 +6,34 @@ follows a restart is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 from math import exp, inf, isfinite
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.audit.blocks import Closed, Side, close
 from tacit.audit.columns import Fineness, columns
-from tacit.audit.law import Law
 from tacit.audit.outcomes import outcomes
 from tacit.audit.reading import Mechanism, Setting, read
+from tacit.audit.scaled import UNIT
 from tacit.audit.walk import Pattern, walk
 from tacit.errors import Infeasible
 from tacit.privacy import Number
 from tacit.privacy import exact as exactly
+
+@runtime_checkable
+class HasOutcomes(Protocol):
+    """A mechanism that can list its finitely many outcomes and their chances."""
+
+    def outcome_law(self, answers: Sequence[Any]) -> Mapping[Hashable, float | Fraction]:
+        """Every outcome, on a database with these true answers."""
+
 
 Floats = NDArray[np.float64]
 Found = list[tuple[Pattern, Closed]]
@@ -40,8 +51,7 @@ class ExactLoss:
     off by at most ``error``.
     """
 
-    law: Law = field(repr=False)
-    patterns: tuple[Pattern, ...] = field(repr=False)
+    patterns: tuple[Any, ...] = field(repr=False)
     probabilities: Floats = field(repr=False)
     neighbour_probabilities: Floats = field(repr=False)
     log_ratios: Floats = field(repr=False)  # of the patterns alone
@@ -52,7 +62,7 @@ class ExactLoss:
     _outcomes: Callable[[], tuple[Floats, Floats]] = field(repr=False)
 
     @property
-    def worst(self) -> Pattern:
+    def worst(self) -> Any:
         """The pattern that loses most."""
         return self.patterns[int(np.maximum(self.highest, -self.lowest).argmax())]
 
@@ -90,12 +100,58 @@ class ExactLoss:
         return self._outcomes()
 
     def __str__(self) -> str:
-        worst = "".join("⊤" if above else "⊥" for above in self.worst)
-        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {worst}"
+        worst = self.worst
+        name = written(worst) if isinstance(worst, tuple) else str(worst)
+        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {name}"
+
+
+def written(pattern: Pattern) -> str:
+    """A pattern as it is printed.
+
+    >>> written((False, False, True)), written((False,) * 99 + (True,))
+    ('⊥⊥⊤', '⊥^99 ⊤')
+    """
+    parts = [
+        (name, len(list(same)))
+        for name, same in groupby("⊤" if above else "⊥" for above in pattern)
+    ]
+    if all(count <= 6 for _, count in parts):
+        return "".join(name * count for name, count in parts)
+    return " ".join(name if count == 1 else f"{name}^{count}" for name, count in parts)
+
+
+def compare(
+    here: Mapping[Hashable, float | Fraction], there: Mapping[Hashable, float | Fraction]
+) -> ExactLoss:
+    """The exact loss of any mechanism with finitely many outcomes, from its law on two databases.
+
+    >>> stay, lie = Fraction(3, 4), Fraction(1, 4)
+    >>> print(compare({"yes": stay, "no": lie}, {"yes": lie, "no": stay}))
+    loss 1.09861228867 ± 1e-15, at yes
+    """
+    names = tuple(dict.fromkeys([*here, *there]))
+    one = np.array([float(here.get(name, 0)) for name in names])
+    other = np.array([float(there.get(name, 0)) for name in names])
+    possible = (one > 0) | (other > 0)
+    one, other = one[possible], other[possible]
+    with np.errstate(divide="ignore"):
+        ratios = np.log(one) - np.log(other)
+    loss = float(np.abs(ratios).max())
+    return ExactLoss(
+        patterns=tuple(name for name, may in zip(names, possible, strict=True) if may),
+        probabilities=one,
+        neighbour_probabilities=other,
+        log_ratios=ratios,
+        lowest=ratios,
+        highest=ratios,
+        loss=loss,
+        error=8 * UNIT * (1 + loss) if isfinite(loss) else 0.0,
+        _outcomes=lambda: (one, other),
+    )
 
 
 def exact(
-    mechanism: Mechanism,
+    mechanism: Mechanism | HasOutcomes,
     answers: Sequence[Number],
     neighbour_answers: Sequence[Number],
     *,
@@ -115,10 +171,12 @@ def exact(
     >>> from tacit.book import recipes
     >>> found = exact(recipes.book(1, Privacy(1)), [0, 0, 1], [1, 1, 0], threshold=0)
     >>> print(found)
-    loss 0.6 ± 1e-12, at ⊥⊥⊤
+    loss 0.602678978546 ± 2e-14, at ⊥⊥⊤
     >>> found.exceeds(1), found.delta(1), found.delta("1/2") > 0
     (False, 0.0, True)
     """
+    if isinstance(mechanism, HasOutcomes):
+        return compare(mechanism.outcome_law(answers), mechanism.outcome_law(neighbour_answers))
     setting = read(
         mechanism,
         answers,
@@ -137,7 +195,7 @@ def exact(
     found = _certified(setting)
     if law.continuous:
         found = _with_quadrature_error(found, _certified(setting, "coarse"))
-    return _loss(law, found, lambda: outcomes(_sides(setting, _FIRST_REACH, "fine")))
+    return _loss(found, lambda: outcomes(_sides(setting, _FIRST_REACH, "fine")))
 
 
 def _certified(setting: Setting, fineness: Fineness = "fine") -> Found:
@@ -175,7 +233,7 @@ def _distance(one: Closed, other: Closed) -> float:
     return max(0.0 if a == b else abs(a - b) for a, b in pairs)
 
 
-def _loss(law: Law, found: Found, told: Callable[[], tuple[Floats, Floats]]) -> ExactLoss:
+def _loss(found: Found, told: Callable[[], tuple[Floats, Floats]]) -> ExactLoss:
     possible = [
         (pattern, closed)
         for pattern, closed in found
@@ -192,7 +250,6 @@ def _loss(law: Law, found: Found, told: Callable[[], tuple[Floats, Floats]]) -> 
         error = max(float((sizes + errors).max()) - loss, loss - float((sizes - errors).max()))
     logs = np.array([[c.here.logarithm, c.there.logarithm] for c in results])
     return ExactLoss(
-        law=law,
         patterns=tuple(pattern for pattern, _ in possible),
         probabilities=np.exp(logs[:, 0]),
         neighbour_probabilities=np.exp(logs[:, 1]),

@@ -23,7 +23,7 @@ def outcomes(sides: Sides) -> Pair:
         raise Infeasible(
             "δ(ε) with numbers told is computed for discrete noise: leave out continuous=True"
         )
-    found = [pair for _, pair in walk(law, sides, _close, _join)]
+    found = [pair for _, pair in walk(law, sides, tell, _join)]
     return np.concatenate([here for here, _ in found]), np.concatenate([there for _, there in found])
 
 
@@ -35,7 +35,8 @@ def _join(one: Pair, other: Pair) -> Pair:
     return np.outer(one[0], other[0]).ravel(), np.outer(one[1], other[1]).ravel()
 
 
-def _close(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) -> Pair:
+def tell(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) -> Pair:
+    """The chances of all outcomes of one block; ``tops`` are its ⊤."""
     law = sides[0].columns.law
     if not tops or law.told == "bits":
         here, there = (
