@@ -48,8 +48,8 @@ def run(report: Report) -> None:
         report.at_most(what, single / iterator, 3)
     report.note("one draw of a prepared sampler", f"{single * 1e9:.0f} ns")
     for name, work in (
-        ("laplace(10⁴), the scale not seen before", lambda: Coins().laplace(10**4)),
-        ("laplace(10⁴), the scale seen often", lambda: coins.laplace(10**4)),
+        ("laplace(2⁶⁰), which is never prepared", lambda: coins.laplace(2**60)),
+        ("laplace(10⁴), prepared after 50 draws", lambda: coins.laplace(Fraction(10**4))),
         ("bernoulli_exp(22/7)", lambda: coins.bernoulli_exp(Fraction(22, 7))),
         ("below(1000)", lambda: coins.below(1000)),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath
@@ -13,8 +14,10 @@ from tests.book.expected import coin_p_value
 from tests.book.scripted import DEPTH, ScriptedStream
 from tests.fit import ACCEPT
 
+from tacit import certified
 from tacit.book import scalar
 from tacit.book.bernoullis import ExpCoins, bernoullis
+from tacit.book.coins import InsecureTestCoins
 from tacit.book.keystream import InsecureTestKeyStream
 
 RATES = [
@@ -37,13 +40,26 @@ def test_products_are_within_the_proved_slack(rate, numbers):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.fractions(Fraction(1, 10**6), 5), st.integers(4, 31), st.integers(1, 6), steps)
+@given(st.fractions(Fraction(1, 10**6), 5), st.integers(7, 31), st.integers(1, 6), steps)
 def test_products_of_any_shape_are_within_the_slack(rate, word_bits, digit_bits, n):
     coins = ExpCoins(rate, word_bits=word_bits, digit_bits=digit_bits)
     (product,) = coins._products(np.array([n])).tolist()
     with mpmath.workprec(200):
         exponent = mpmath.mpf(max(n, 0)) * rate.numerator / rate.denominator
         assert product <= mpmath.exp(-exponent) * 2**word_bits <= product + coins._slack
+
+
+def test_the_slack_is_needed():
+    """Over many n the products stray by more than a unit per digit, and never by the slack."""
+    worst = 0.0
+    for denominator in range(300, 4000, 17):
+        coins = ExpCoins(Fraction(1, denominator), word_bits=20, digit_bits=9)
+        numbers = np.arange(2 * denominator)
+        strays = np.exp(-numbers / denominator) * 2**20 - coins._products(numbers)
+        assert strays.min() > -1e-6  # the tolerance of the floats in this test
+        assert strays.max() < coins._slack
+        worst = max(worst, strays.max() / len(coins._tables))
+    assert worst > 1
 
 
 @pytest.mark.parametrize("digit_bits", [1, 2, 13])
@@ -121,3 +137,36 @@ def test_short_words_decide_a_rational_coin_exactly(p, leading):
 def test_certain_rational_coins():
     assert bernoullis(InsecureTestKeyStream(6), Fraction(1), 100_000).all()
     assert not bernoullis(InsecureTestKeyStream(6), Fraction(0), 100_000).any()
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(22, 7), Fraction(1, 10**5)])
+def test_one_flip_has_the_same_law_as_a_bulk_draw(rate):
+    """The same words of key stream, one at a time and together, settle the same coins."""
+    steps = [0, 1, 2, 5, int(1 / rate), int(3 / rate), int(40 / rate), -7]
+    coins = ExpCoins(rate)
+    for step in steps:
+        low, high = certified.exp_minus(max(step, 0) * rate, 31)
+        # Every 31-bit word that is clear of the boundary is decided by its side of it.
+        for word in {0, max(low - 9, 0), min(high + 9, 2**31 - 1), 2**31 - 1}:
+            if not low - 8 <= word <= high + 8:
+                assert coins.flip(_OneWord(word), step) == (word < low)
+
+
+class _OneWord:
+    """A key stream that has only one word to give."""
+
+    def __init__(self, word):
+        self.word = word
+
+    def bits(self, count):
+        assert count == 31
+        return self.word
+
+
+def test_flips_have_the_right_frequency():
+    coins, rate = InsecureTestCoins(3), Fraction(1, 10)
+    heads = sum(coins.bernoulli_exp_steps(7, rate) for _ in range(20_000))
+    p = math.exp(-0.7)
+    assert abs(heads - 20_000 * p) < 5 * math.sqrt(20_000 * p * (1 - p))
+    assert all(coins.bernoulli_exp_steps(steps, rate) for steps in (0, -5) for _ in range(100))
+    assert coins.bernoulli_exp_steps(10**9, 0)

@@ -116,6 +116,7 @@ def test_steps_of_any_shape_and_whole_type():
     assert coins.bernoulli_exps(steps, 1).shape == (2, 3, 4)
     assert coins.bernoulli_exps(steps[:, ::-1, ::2].astype(np.uint8), 1).shape == (2, 3, 2)
     assert coins.bernoulli_exps(np.empty(0, np.int64), 1).shape == (0,)
+    assert coins.bernoulli_exps(np.int64(3), 1).shape == ()
     assert coins.bernoulli_exps([-5, 0], "1e9").all()
     assert coins.bernoulli_exps(np.full(1000, 2**62), 0).all()
     backwards = np.zeros(2000, np.int64)

@@ -11,7 +11,7 @@ import pytest
 from tests.book.expected import SCALES, low_digit_p_value, p_value
 from tests.fit import ACCEPT
 
-from tacit.book.inverse import Words
+from tacit.book.inverse import InverseTable, Words
 from tacit.book.keystream import InsecureTestKeyStream
 from tacit.book.samplers import SHAPE, Noise, Sampler, Shape, noise
 
@@ -145,3 +145,15 @@ def test_the_pool_hands_out_each_number_once():
     drawn = [sampler.draw() for _ in range(256)]
     assert sampler._pool == []
     assert sorted(drawn) == sorted(noise(Fraction(10**6), True).draws(twin, 256).tolist())
+
+
+def test_a_number_beyond_64_bits_is_an_error_not_another_number(monkeypatch):
+    monkeypatch.setattr(InverseTable, "_beyond", lambda self, stream, reached: 2**63)
+    tables = Noise(Fraction(20), two_sided=False, shape=TINY[0])  # every third draw is a tail
+    with pytest.raises(OverflowError):
+        tables.draws(InsecureTestKeyStream(10), 1000)
+
+
+def test_a_sampler_says_what_it_draws():
+    sampler = Sampler(InsecureTestKeyStream(11), Fraction(22, 7), two_sided=True)
+    assert repr(sampler) == "Sampler(scale='22/7', two_sided=True)"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import exp, expm1, log, tanh
 from typing import Literal
 
 from tacit import certified
-from tacit.book.outward import rounded_down, rounded_up
+from tacit.book.outward import SLACKS, rounded_down, rounded_up
+from tacit.book.parameters import chance, mechanisms, spending
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Number, Privacy, positive, probability, show, whole
+from tacit.privacy import Number, Privacy, show
 
 Form = Literal["book", "tanh"]
 _LARGEST_EXPONENT = 700  # e^ε fits a float up to here
@@ -26,8 +28,8 @@ def advanced_epsilon(
     >>> round(advanced_epsilon(10_000, "1/801", 1.2664165549094176e-14), 5)  # Ex 3.7
     1.01435
     """
-    k, each = whole(k, "k"), positive(epsilon_each, "epsilon_each")
-    delta_prime = probability(delta_prime, "delta_prime")
+    k, each = mechanisms(k), spending(epsilon_each, "epsilon_each")
+    delta_prime = chance(delta_prime, "delta_prime")
     return rounded_up(_advanced(k, each, delta_prime, form))
 
 
@@ -37,18 +39,20 @@ def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = 
     >>> round(1 / advanced_each(10_000, 1, 1.2664165549094176e-14), 2)  # Ex 3.7
     812.32
     """
-    k, epsilon = whole(k, "k"), positive(epsilon, "epsilon")
-    delta_prime = probability(delta_prime, "delta_prime")
-    low = Fraction(0)
-    high = min(epsilon / _root_of_log(k, delta_prime)[0], Fraction(_LARGEST_EXPONENT))
-    # Bisection: 60 halvings bring the answer to 15 digits of the larger end.
-    while high - low > high / 2**50:
-        middle = certified.round_down((low + high) / 2, 18)
-        if _advanced(k, middle, delta_prime, form) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return rounded_down(low)
+    k, epsilon = mechanisms(k), spending(epsilon, "epsilon")
+    delta_prime = chance(delta_prime, "delta_prime")
+    root, total = float(_root_of_log(k, delta_prime)[1]), float(epsilon)
+    low, high = log(total) - log(root) - 800, log(total) - log(root)
+    if _known(form) == "book":
+        high = min(high, log(_LARGEST_EXPONENT))
+    for _ in range(64):  # floats propose, by bisection of ln ε
+        middle = (low + high) / 2
+        x = exp(middle)
+        spent = x * (root + k * (expm1(x) if form == "book" else tanh(x / 2)))
+        low, high = (low, middle) if spent > total else (middle, high)
+    proposed = (Fraction(exp(low)) / slack for slack in SLACKS)  # integers decide
+    fits = (each for each in proposed if _advanced(k, each, delta_prime, form) <= epsilon)
+    return rounded_down(next(fits, Fraction(0)))
 
 
 def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "book") -> Privacy:
@@ -57,7 +61,7 @@ def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "boo
     >>> print(advanced_total(100, Privacy("0.1", "1e-9"), "1e-6"))
     (ε = 6.308, δ = 1.1e-06)
     """
-    k, delta_prime = whole(k, "k"), probability(delta_prime, "delta_prime")
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
     delta = k * each.delta + delta_prime
     epsilon = advanced_epsilon(k, each.epsilon, delta_prime, form=form)
     if delta >= 1 or epsilon == float("inf"):
@@ -70,13 +74,19 @@ def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "boo
 
 def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
     """An upper bound of Theorem 3.20's ε′, to about 20 digits."""
+    less = Fraction(0)  # a lower bound of e^(−ε)
+    if each <= _LARGEST_EXPONENT:
+        less = certified.exp(-each, 160)[0]
+    elif _known(form) == "book":
+        return Fraction(10) ** 400
+    drift = (1 - less) / (less if _known(form) == "book" else 1 + less)
+    return each * (_root_of_log(k, delta_prime)[1] + k * drift)
+
+
+def _known(form: Form) -> Form:
     if form not in ("book", "tanh"):
         raise BadParameter("form", form, "it is 'book' or 'tanh'")
-    if each > _LARGEST_EXPONENT and form == "book":
-        return Fraction(10) ** 400
-    less = certified.exp(-min(each, Fraction(_LARGEST_EXPONENT)))[0]  # a lower bound of e^(−ε)
-    drift = (1 - less) / (less if form == "book" else 1 + less)
-    return each * (_root_of_log(k, delta_prime)[1] + k * drift)
+    return form
 
 
 def corollary_limit(k: int, delta_prime: Number) -> Fraction:
@@ -88,7 +98,7 @@ def corollary_limit(k: int, delta_prime: Number) -> Fraction:
     >>> round(float(corollary_limit(1, "1e-6")), 1), round(float(corollary_limit(100, "1e-6")), 1)
     (19.3, 44.4)
     """
-    k, delta_prime = whole(k, "k"), probability(delta_prime, "delta_prime")
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
     root = _root_of_log(k, delta_prime)[0]
     return certified.round_down(2 * root * _ln_one_plus(root / k))
 
@@ -101,8 +111,8 @@ def corollary_each(k: int, epsilon: Number, delta_prime: Number) -> Fraction:
     >>> round(1 / float(corollary_each(10_000, "0.999", 1.2664165549094176e-14)))
     1602
     """
-    k, delta_prime = whole(k, "k"), probability(delta_prime, "delta_prime")
-    epsilon, limit = positive(epsilon, "epsilon"), corollary_limit(k, delta_prime)
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    epsilon, limit = spending(epsilon, "epsilon"), corollary_limit(k, delta_prime)
     if epsilon > limit:
         raise ConditionNotMet(
             f"Corollary 3.21 does not cover epsilon = {show(epsilon)} with k = {k}, delta_prime = "

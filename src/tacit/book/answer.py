@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, exp, floor, log, log1p
 
-from tacit.privacy import Number, probability
+from tacit.book.laplace import error_steps, spaced
+from tacit.privacy import Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +30,25 @@ class Answer:
         return self.above
 
     def error(self, beta: Number = "1/20") -> Fraction | None:
-        """How far the value may be off, except with probability β; None if there is no value.
-
-        Discrete Laplace of scale b exceeds m steps with probability 2q^(m+1)/(1+q), q = e^(−1/b);
-        rounded up to a whole step.
-        """
-        allowed = float(probability(beta, "beta"))
+        """How far the value may be off, except with probability β; None if there is no value."""
         if self.noise_scale is None:
             return None
-        b = float(self.noise_scale)
-        # 2 e^(−(m+1)/b) / (1 + e^(−1/b)) ≤ β
-        steps = b * (log(2 / allowed) - log1p(exp(-1 / b))) - 1
-        return max(ceil(steps * (1 + 1e-12)), 0) * self.grid
+        return error_steps(self.noise_scale, beta) * self.grid
+
+    def as_json(self) -> dict[str, str]:
+        """What was released, as text, exactly; for the record of a stream."""
+        parts = {"value": self.value, "gap": self.gap, "noise_scale": self.noise_scale}
+        told = {name: str(part) for name, part in parts.items() if part is not None}
+        return {"above": "⊤" if self.above else "⊥", "grid": str(self.grid)} | told
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> Answer:
+        """The inverse of `as_json`."""
+        told = {
+            name: Fraction(fields[name]) if name in fields else None
+            for name in ("value", "gap", "noise_scale")
+        }
+        return cls(above=fields["above"] == "⊤", grid=Fraction(fields["grid"]), **told)
 
     def __str__(self) -> str:
         if not self.above:
@@ -48,16 +56,7 @@ class Answer:
         if self.value is None:
             return "⊤"
         error = self.error()
-        return f"⊤ {_spaced(self.value)} ± {_spaced(error or Fraction(0))} (95 %)"
-
-
-def _spaced(number: Fraction) -> str:
-    """Thousands apart, as in 1 204.5."""
-    if number.denominator == 1:
-        return f"{number.numerator:,}".replace(",", " ")
-    whole = floor(abs(number))
-    decimals = f"{float(abs(number) - whole):.6g}".removeprefix("0")
-    return ("-" if number < 0 else "") + f"{whole:,}".replace(",", " ") + decimals
+        return f"⊤ {spaced(self.value)} ± {spaced(error or Fraction(0))} (95 %)"
 
 
 BELOW = Answer(above=False)

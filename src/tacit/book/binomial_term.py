@@ -6,11 +6,13 @@ exp and ln are correctly rounded: the exponent is a small difference of large nu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, wraps
 from math import factorial
+from typing import ParamSpec, TypeVar
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
@@ -19,6 +21,21 @@ def digits_for(largest: Fraction, smallest: Fraction = Fraction(1)) -> Context:
     """A context with 50 digits to spare beside numbers as large and as small as these."""
     bits = max(int(largest).bit_length(), 0) + max(int(1 / smallest).bit_length(), 0)
     return Context(prec=52 + bits * 31 // 100, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def own_digits(function: Callable[P, T]) -> Callable[P, T]:
+    """Run with decimals of 50 digits, whatever the caller has set for decimals of his own."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with localcontext(digits_for(Fraction(1))):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def decimal(x: Fraction) -> Decimal:

@@ -50,6 +50,12 @@ class Coins(Uncopyable):
         """True with probability e^(−γ), for rational γ ≥ 0."""
         return scalar.is_below(self._stream, scalar.exp_minus(_not_negative(gamma, "gamma")))
 
+    def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
+        """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        if (step := _not_negative(rate, "rate")) == 0:
+            return True
+        return exp_coins(step).flip(self._stream, steps)
+
     def geometric(self, scale: Number) -> int:
         """A number y = 0, 1, 2, ... with probability proportional to e^(−y/scale)."""
         return self._one(_scale(scale), two_sided=False)
@@ -129,10 +135,9 @@ def refuse_insecure(coins: Coins) -> None:
 
 
 def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
-    if type(scale) is Fraction and scale.numerator > 0:  # the quick way, for single draws
-        value = scale
-    else:
-        value = positive(scale, "scale")
+    # Reading a Fraction anew would take longer than a draw from a pool.
+    quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
+    value = quick or positive(scale, "scale")
     if value.numerator > largest * value.denominator:
         limit = f"it must be at most 2^{largest.bit_length() - 1}"
         raise BadParameter("scale", show(value), limit + where)
@@ -166,4 +171,4 @@ def _steps(steps: object) -> NDArray[np.int64]:
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
         allowed = "give whole numbers of at most 64 bits with a sign, such as an int64 array"
         raise BadParameter("steps", f"an array of {array.dtype}", allowed)
-    return np.ascontiguousarray(array, np.int64)
+    return np.asarray(array, np.int64, order="C")

@@ -2,7 +2,8 @@
 
 The experiment of Definition 3.7; Theorem 3.20 and Corollary 3.21; what is optimal; and zCDP,
 which simply adds up.  Each goes both ways: the total from its parts, the parts from a total.
-Totals are rounded up and parts down, so that no answer promises more than is true.
+Totals are rounded up and parts down, so that no answer promises more than is true; a float by
+2·10⁻¹³ of itself, so that it is still safe when it is read back by its shortest decimal.
 
 Example 3.7: a person is in k = 10 000 databases in a lifetime, each (ε₀, 0)-private, and wants to
 be (1, e⁻³²)-private altogether.  The book says ε₀ = 1/801.  By Theorem 3.20 that is a little too

@@ -1,9 +1,8 @@
-"""What all sparse vector algorithms share: state, answers, the grid, and halting.
+"""What all sparse vector algorithms share: state, answers and halting.
 
-Values live on a public grid of step h, so that everything inside is an integer number of steps:
-a threshold off the grid is rounded *up* to it, noise is a whole number of steps, and the only
-comparison is ≥ (ties have mass).  An algorithm's state is explicit, so that it can be stored and
-resumed: what was drawn, and how many ⊤ are used.
+Everything inside is an integer number of grid steps (:mod:`tacit.book.grid`), noise included, and
+the only comparison is ≥, since ties have mass.  An algorithm's state is explicit, so that it can
+be stored and resumed: what was drawn, and how many ⊤ are used.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.book.answer import BELOW, Answer
+from tacit.book.grid import MOST_SCALE, MOST_STEPS, threshold_steps, value_steps
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, Halted
 from tacit.privacy import Number, exact, positive, show
@@ -25,8 +25,6 @@ from tacit.privacy import Number, exact, positive, show
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-_MOST_STEPS = 1 << 61  # values and thresholds: their differences fit into 64 bits
-_MOST_SCALE = 1 << 50  # so does noise: beyond 2^58 steps it has probability e^(−256)
 _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16
 
 
@@ -68,9 +66,9 @@ class SparseVector(ABC):
             raise BadParameter(
                 "sensitivity", self.sensitivity, f"it must be a whole multiple of grid {self.grid}"
             )
-        self._threshold_steps(None)
+        self.threshold_in_steps(None)
         widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
-        if widest > _MOST_SCALE:
+        if widest > MOST_SCALE:
             raise BadParameter(
                 "epsilon",
                 show(self.recipe.privacy.epsilon),
@@ -86,6 +84,11 @@ class SparseVector(ABC):
     def _question_noise(self) -> Fraction:
         """The scale of ν in grid steps."""
         return self._steps(self.recipe.question_scale)
+
+    @cached_property
+    def _question_rate(self) -> Fraction:
+        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
+        return 1 / self._question_noise
 
     @cached_property
     def _value_noise(self) -> Fraction | None:
@@ -127,9 +130,14 @@ class SparseVector(ABC):
         self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
     ) -> tuple[Answer, State]:
         """Answer one question, given its true value; a threshold of its own if wanted."""
+        return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
+
+    def step_of(
+        self, state: State, steps: int, coins: Coins, *, threshold: Number | None = None
+    ) -> tuple[Answer, State]:
+        """`step` for a value that is already in grid steps."""
         self._refuse_if_halted(state)
-        steps = self._value_steps(value)
-        noisy_threshold = self._threshold_steps(threshold) + state.offset
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
         if self._is_above(steps, noisy_threshold, coins):
             return self._top(state, steps, noisy_threshold, coins)
         return BELOW, state
@@ -150,10 +158,10 @@ class SparseVector(ABC):
         changes no sensitivity.
         """
         self._refuse_if_halted(state)
-        noisy_threshold = self._threshold_steps(threshold) + state.offset
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
         start, size = 0, _FIRST_BLOCK
         while start < len(values):
-            block = np.clip(values[start : start + size], -_MOST_STEPS, _MOST_STEPS)
+            block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
             above = self._are_above(block, noisy_threshold, coins)
             first = int(above.argmax())
             if above[first]:
@@ -165,7 +173,7 @@ class SparseVector(ABC):
     def _top(
         self, state: State, steps: int, noisy_threshold: int, coins: Coins
     ) -> tuple[Answer, State]:
-        """Count a ⊤, release its value with fresh noise, and redraw ρ where a group ends."""
+        """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
         gap = self._gap(steps, noisy_threshold, coins)
         scale = self._value_noise
         answer = Answer(
@@ -175,34 +183,32 @@ class SparseVector(ABC):
             noise_scale=scale,
             grid=self.grid,
         )
+        return answer, self.after_top(state, coins)
+
+    def after_top(self, state: State, coins: Coins) -> State:
+        """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
         tops = state.tops + 1
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
-        offset = self._draw_offset(coins) if ends_group else state.offset
-        return answer, State(offset, tops)
+        return State(self._draw_offset(coins) if ends_group else state.offset, tops)
 
     # Grid steps ---------------------------------------------------------------------------
 
     def _steps(self, in_sensitivities: Fraction) -> Fraction:
         return in_sensitivities * self.sensitivity / self.grid
 
-    def _threshold_steps(self, threshold: Number | None) -> int:
-        asked = self.threshold if threshold is None else exact(threshold, "threshold")
-        # Rounded up together: a public shift off the grid would break the promise as well.
-        steps = (asked + self.recipe.shift * self.sensitivity) / self.grid
-        rounded_up = -(-steps.numerator // steps.denominator)
-        if abs(rounded_up) > _MOST_STEPS:
-            raise BadParameter("threshold", show(asked), "it must be within ±2^61 grid steps")
-        return rounded_up
+    def threshold_in_steps(self, threshold: Number | None) -> int:
+        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
+        if threshold is None:
+            return self._own_threshold
+        return self._shifted_steps(exact(threshold, "threshold"))
 
-    def _value_steps(self, value: Number) -> int:
-        """The value in steps.  The error must not quote it: it is data."""
-        try:
-            steps = exact(value, "value") / self.grid
-        except BadParameter:
-            steps = Fraction(1, 2)
-        if steps.denominator != 1:
-            raise BadParameter("value", "(withheld)", f"not a whole multiple of grid {self.grid}")
-        return steps.numerator
+    @cached_property
+    def _own_threshold(self) -> int:
+        return self._shifted_steps(self.threshold)
+
+    def _shifted_steps(self, threshold: Fraction) -> int:
+        # Rounded up together: a public shift off the grid would break the promise as well.
+        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
 
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):

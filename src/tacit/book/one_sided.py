@@ -40,13 +40,12 @@ class OneSided(SparseVector):
         return coins.geometric(self._threshold_noise)
 
     def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
-        shortfall = max(noisy_threshold - value, 0)
-        return coins.bernoulli_exp(shortfall / self._question_noise)
+        return coins.bernoulli_exp_steps(noisy_threshold - value, self._question_rate)
 
     def _are_above(
         self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
     ) -> NDArray[np.bool_]:
-        return coins.bernoulli_exps(noisy_threshold - values, 1 / self._question_noise)
+        return coins.bernoulli_exps(noisy_threshold - values, self._question_rate)
 
     def _gap(self, value: int, noisy_threshold: int, coins: Coins) -> int:
         # ν is memoryless: given that it reached T + ρ − q, what it exceeds that by is as ν anew.

@@ -15,13 +15,10 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from tacit.book.binomial_tail import tail
-from tacit.book.binomial_term import decimal, digits_for
+from tacit.book.binomial_term import decimal, digits_for, own_digits
 from tacit.book.outward import rounded_up
-from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, positive, show, small_probability, whole
-
-MOST = 10**12
-"""The largest k: a sum takes some ten times √k terms, 0.1 s here."""
+from tacit.book.parameters import chance_or_none, mechanisms, spending, spending_or_none
+from tacit.privacy import Number
 
 
 def optimal_delta(
@@ -37,9 +34,9 @@ def optimal_delta(
     >>> optimal_delta(10, 1, 10)   # basic composition: nothing is left over
     0.0
     """
-    k, epsilon = count(k), _not_negative(epsilon)
-    each = positive(epsilon_each, "epsilon_each")
-    plain = plain_truth(k, small_probability(delta_each, "delta_each"))
+    k, epsilon = mechanisms(k), spending_or_none(epsilon, "epsilon")
+    each = spending(epsilon_each, "epsilon_each")
+    plain = plain_truth(k, chance_or_none(delta_each, "delta_each"))
     return total_delta(tail(k, each, each, epsilon).delta, plain)
 
 
@@ -56,37 +53,22 @@ def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
     >>> two_point_delta(3, 1, "1/2", 2) < optimal_delta(3, 1, 2)
     True
     """
-    k, epsilon = count(k), _not_negative(epsilon)
-    up, down = positive(up, "up"), positive(down, "down")
+    k, epsilon = mechanisms(k), spending_or_none(epsilon, "epsilon")
+    up, down = spending(up, "up"), spending(down, "down")
     one, other = tail(k, up, down, epsilon), tail(k, down, up, epsilon)
     return min(rounded_up(max(one.delta, other.delta)), 1.0)
 
 
+@own_digits
 def total_delta(pure: Decimal, plain: Decimal) -> float:
     """1 − (1 − plain)(1 − pure), rounded up, as a sum that cannot cancel."""
-    with localcontext(digits_for(Fraction(1))):
-        return min(rounded_up(plain + (1 - plain) * pure), 1.0)
+    return min(rounded_up(plain + (1 - plain) * pure), 1.0)
 
 
+@own_digits
 def plain_truth(k: int, delta_each: Fraction) -> Decimal:
     """1 − (1 − δ₀)^k: the chance that one of k mechanisms tells the plain truth."""
     if k * delta_each < Fraction(1, 10**30):  # 1 − (1 − δ₀)^k ≤ kδ₀, and equal to 30 digits
-        with localcontext(digits_for(Fraction(1))):
-            return decimal(k * delta_each)
+        return decimal(k * delta_each)
     with localcontext(digits_for(Fraction(1), delta_each)):
         return 1 - (1 - decimal(delta_each)) ** k
-
-
-def count(k: object) -> int:
-    """How many mechanisms."""
-    number = whole(k, "k")
-    if number > MOST:
-        raise BadParameter("k", number, "at most 10**12 mechanisms can be composed")
-    return number
-
-
-def _not_negative(epsilon: object) -> Fraction:
-    value = exact(epsilon, "epsilon")
-    if value < 0:
-        raise BadParameter("epsilon", show(value), "it must be at least 0")
-    return value

@@ -12,6 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 MARGIN = 2e-13
+SLACKS = [1 + Fraction(4**i, 10**14) for i in range(22)]
+"""Factors by which a proposed answer steps back until it is certified; the first ones will do."""
 SMALLEST = sys.float_info.min
 """What a positive number below a float's normal range is rounded up to: about 2.2e-308."""
 

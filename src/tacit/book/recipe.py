@@ -17,6 +17,7 @@ and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -105,6 +106,28 @@ class Recipe:
     def shifted(self, shift: Number) -> Recipe:
         """The same noise with another public shift of the threshold."""
         return replace(self, shift=exact(shift, "shift"))
+
+    def as_json(self) -> dict[str, str]:
+        """All of it as text, exactly; a stream that is stored keeps this."""
+        fields = {name: str(getattr(self, name)) for name in self.__slots__ if name != "privacy"}
+        privacy = {"epsilon": str(self.privacy.epsilon), "delta": str(self.privacy.delta)}
+        return fields | privacy
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> Recipe:
+        """The inverse of `as_json`; the promise is checked again."""
+        return cls(
+            name=fields["name"],
+            noise="one-sided" if fields["noise"] == "one-sided" else "two-sided",
+            privacy=Privacy(fields["epsilon"], fields["delta"]),
+            at_most=int(fields["at_most"]),
+            groups=int(fields["groups"]),
+            threshold_epsilon=Fraction(fields["threshold_epsilon"]),
+            question_epsilon=Fraction(fields["question_epsilon"]),
+            value_epsilon=Fraction(fields["value_epsilon"]),
+            monotone=fields["monotone"] == "True",
+            shift=Fraction(fields["shift"]),
+        )
 
     def __str__(self) -> str:
         groups = f"{self.groups} group" + "s" * (self.groups > 1)

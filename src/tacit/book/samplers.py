@@ -86,7 +86,7 @@ class Sampler(Uncopyable):
     """Noise of one scale: one number from a pool, or an array of them."""
 
     def __init__(self, stream: KeyStream, scale: Fraction, *, two_sided: bool) -> None:
-        self._stream = stream
+        self._stream, self._scale, self._two_sided = stream, scale, two_sided
         self._noise = noise(scale, two_sided)
         self._pool: list[int] = []
         self._pool_size = _SMALLEST_POOL
@@ -113,3 +113,6 @@ class Sampler(Uncopyable):
     def forget(self) -> None:
         """Drop what was drawn in advance: a forked child must not share it."""
         self._pool.clear()
+
+    def __repr__(self) -> str:
+        return f"Sampler(scale='{self._scale}', two_sided={self._two_sided})"

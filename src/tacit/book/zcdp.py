@@ -17,8 +17,8 @@ from math import exp, log1p
 
 from tacit import certified
 from tacit.book.outward import SMALLEST, rounded_up
-from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, positive, probability, show
+from tacit.book.parameters import chance, spending, spending_or_none
+from tacit.privacy import Number
 
 
 def rho_of_epsilon(epsilon: Number) -> Fraction:
@@ -27,7 +27,7 @@ def rho_of_epsilon(epsilon: Number) -> Fraction:
     >>> rho_of_epsilon("1/10")
     Fraction(1, 200)
     """
-    return positive(epsilon, "epsilon") ** 2 / 2
+    return spending(epsilon, "epsilon") ** 2 / 2
 
 
 def rho_of_range(length: Number) -> Fraction:
@@ -36,7 +36,7 @@ def rho_of_range(length: Number) -> Fraction:
     >>> rho_of_range(2) == rho_of_epsilon(1)   # the interval [−ε, ε]
     True
     """
-    return positive(length, "length") ** 2 / 8
+    return spending(length, "length") ** 2 / 8
 
 
 def zcdp_delta(rho: Number, epsilon: Number) -> float:
@@ -45,15 +45,15 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
     >>> zcdp_delta("1/200", 1) < 1e-20
     True
     """
-    rho, epsilon = positive(rho, "rho"), exact(epsilon, "epsilon")
-    if epsilon < 0:
-        raise BadParameter("epsilon", show(epsilon), "it must be at least 0")
-    r, e = _float(rho), _float(epsilon)
+    rho, epsilon = spending_or_none(rho, "rho"), spending_or_none(epsilon, "epsilon")
+    if rho == 0:
+        return 0.0
+    r, e = float(rho), float(epsilon)
     b = _order(lambda b: r * (2 * b + 1) - log1p(1 / b) - e)
     exponent = b * ((b + 1) * rho - epsilon) - _saved(b)
     if exponent < -750:
         return SMALLEST
-    return rounded_up(certified.exp(exponent)[1]) if exponent < 0 else 1.0
+    return min(rounded_up(certified.exp(exponent)[1]), 1.0) if exponent < 0 else 1.0
 
 
 def zcdp_epsilon(rho: Number, delta: Number) -> float:
@@ -62,8 +62,10 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
     >>> round(zcdp_epsilon("1/200", "1e-6"), 4)
     0.4299
     """
-    rho, delta = positive(rho, "rho"), probability(delta, "delta")
-    r, target = _float(rho), _float(certified.ln(1 / delta)[1])
+    rho, delta = spending_or_none(rho, "rho"), chance(delta, "delta")
+    if rho == 0:
+        return 0.0
+    r, target = float(rho), float(certified.ln(1 / delta)[1])
     b = _order(lambda b: r * b * b + log1p(b) - target)
     epsilon = (b + 1) * rho + (_log_inverse(delta, b) - _saved(b)) / b
     return rounded_up(max(epsilon, Fraction(0)))
@@ -77,12 +79,10 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     >>> round(float(zcdp_rho(1, "1e-6")), 5)
     0.02436
     """
-    epsilon, delta = positive(epsilon, "epsilon"), probability(delta, "delta")
-    e, target = _float(epsilon), _float(certified.ln(1 / delta)[1])
+    epsilon, delta = spending(epsilon, "epsilon"), chance(delta, "delta")
+    e, target = float(epsilon), float(certified.ln(1 / delta)[1])
     b = _order(lambda b: b * (b / (2 * b + 1)) * (e + log1p(1 / b)) + log1p(b) - target)
     rho = (epsilon - (_log_inverse(delta, b) - _saved(b)) / b) / (b + 1)
-    if rho <= 0:  # no order that a float can name will do
-        raise BadParameter("epsilon", show(epsilon), f"too small beside delta = {show(delta)}")
     return certified.round_down(rho)
 
 
@@ -109,7 +109,3 @@ def _log_inverse(delta: Fraction, b: Fraction) -> Fraction:
 def _bits(b: Fraction) -> int:
     """80 bits, and as many more as a product with b or a division by it will eat."""
     return 80 + int(b).bit_length() + int(1 / b).bit_length()
-
-
-def _float(x: Fraction) -> float:
-    return float(min(x, Fraction(10) ** 300))
