@@ -6,7 +6,7 @@ made, and every rounding goes to the safe side.
 
 from __future__ import annotations
 
-from math import exp, lgamma, log, log1p, pi
+from math import exp, expm1, inf, lgamma, log, log1p, pi
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
         return 1.0
     target = alpha * (1 - _SLACK)
     if hits == 0:  # (1 − p)^runs = α
-        return min(-np.expm1(log(target) / runs) * (1 + 1e-12), 1.0)
+        return min(-expm1(log(target) / runs) * (1 + 1e-12), 1.0)
     low, high = hits / runs, 1.0
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
@@ -56,7 +56,7 @@ def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
 
 def _at_least(hits: int, runs: int, p: float) -> float:
     """Pr[Bin(runs, p) ≥ hits] for p ≤ hits/runs, where the terms only fall."""
-    return _falling_tail(hits, runs, p, log(p) if p else -np.inf, log1p(-p))
+    return _falling_tail(hits, runs, p, log(p) if p else -inf, log1p(-p))
 
 
 def _at_most(hits: int, runs: int, p: float) -> float:
@@ -82,7 +82,7 @@ def _falling_tail(hits: int, runs: int, p: float, log_p: float, log_rest: float)
 
 
 def _log_term(hits: int, runs: int, log_p: float, log_rest: float) -> float:
-    """ln of one binomial probability, 0 < hits < runs, by Stirling's formula and its error."""
+    """The logarithm of Pr[Bin = hits], 0 < hits < runs, by Stirling's formula and its error."""
     misses = runs - hits
     deviance = hits * (log(hits / runs) - log_p) + misses * (log(misses / runs) - log_rest)
     stirling = _stirling_error(runs) - _stirling_error(hits) - _stirling_error(misses)

@@ -170,7 +170,7 @@ def chance(side: Side, product: Scaled, questions: int) -> Chance:
 def _comparison(
     sides: tuple[Side, ...], blocks: tuple[Block, ...], tops: tuple[int, ...]
 ) -> tuple[float, float]:
-    """sup ln P/P′ if q + ν is told for each ⊤, and its error.
+    """The supremum of ln P/P′ if q + ν is told for each ⊤, and its error.
 
     With numbers y ≥ T + z told, P = ∏_⊤ Pr[ν = yᵢ − qᵢ] · Σ_{z ≤ min y − T} Pr[ρ = z] ∏_⊥ …: a
     partial sum, up to t = min y.  For each t, the ⊤ that has it is fixed there and the others
@@ -250,4 +250,3 @@ def _gaps(
                 highest = max(highest, float(ratios.max()) + constant)
                 lowest = min(lowest, float(ratios.min()) + constant)
     return lowest, highest, error
-

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
@@ -67,7 +68,7 @@ class Columns:
         )
 
     def _distance(self, answer: Value) -> NDArray[np.float64]:
-        return self.z + float(self.threshold - answer)
+        return np.asarray(self.z + float(self.threshold - answer), dtype=np.float64)
 
     def _looked_up(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
         first = int(self.z[0]) + int(self.threshold - answer)
@@ -162,7 +163,7 @@ def _panels(
     cuts = [float(first), *(float(bend) for bend in bends if first < bend < last), float(last)]
     pieces = [
         np.linspace(left, right, ceil((right - left) * rate / _RATE_PER_PANEL) + 1)[:-1]
-        for left, right in zip(cuts, cuts[1:], strict=False)
+        for left, right in pairwise(cuts)
         if right > left
     ]
     return np.concatenate([*pieces, [cuts[-1]]])
@@ -199,4 +200,3 @@ def _with_ends(inner: Scaled, first: float | None = None, last: float | None = N
         if value is not None:
             mantissa[place], exponent[place] = value / 2, 1
     return Scaled(mantissa, exponent, level.ulps)
-

@@ -27,6 +27,7 @@ from tacit.errors import Infeasible
 from tacit.privacy import Number
 from tacit.privacy import exact as exactly
 
+
 @runtime_checkable
 class HasOutcomes(Protocol):
     """A mechanism that can list its finitely many outcomes and their chances."""
@@ -260,4 +261,3 @@ def _loss(found: Found, told: Callable[[], tuple[Floats, Floats]]) -> ExactLoss:
         error=error,
         _outcomes=told,
     )
-

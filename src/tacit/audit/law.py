@@ -94,4 +94,3 @@ class Law:
             return 1 << questions
         open_ended = sum(comb(questions, tops) for tops in range(self.at_most))
         return open_ended + comb(questions, self.at_most)  # the c-th ⊤ last, at every place
-

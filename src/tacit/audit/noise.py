@@ -58,15 +58,15 @@ class Noise:
     # Continuous: logarithms ----------------------------------------------------------------
 
     def log_density(self, x: Floats) -> Floats:
-        """ln of the density at x."""
+        """The logarithm of the density at x."""
         raise TypeError("a law without noise has no density")
 
     def log_below(self, x: Floats) -> Floats:
-        """ln Pr[ν < x]."""
+        """The logarithm of Pr[ν < x]."""
         return np.where(x > 0, 0.0, -np.inf)
 
     def log_reaches(self, x: Floats) -> Floats:
-        """ln Pr[ν ≥ x]."""
+        """The logarithm of Pr[ν ≥ x]."""
         return np.where(x <= 0, 0.0, -np.inf)
 
 

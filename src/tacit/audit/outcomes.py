@@ -24,7 +24,9 @@ def outcomes(sides: Sides) -> Pair:
             "δ(ε) with numbers told is computed for discrete noise: leave out continuous=True"
         )
     found = [pair for _, pair in walk(law, sides, tell, _join)]
-    return np.concatenate([here for here, _ in found]), np.concatenate([there for _, there in found])
+    return np.concatenate([here for here, _ in found]), np.concatenate(
+        [there for _, there in found]
+    )
 
 
 def _join(one: Pair, other: Pair) -> Pair:

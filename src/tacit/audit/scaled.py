@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,13 +123,10 @@ class Scaled:
 
     def reversed(self) -> Scaled:
         """The last axis back to front."""
-        return Scaled(
-            self.mantissa[..., ::-1], self.exponent[..., ::-1], self.ulps, self.depth
-        )
+        return Scaled(self.mantissa[..., ::-1], self.exponent[..., ::-1], self.ulps, self.depth)
 
-    def __getitem__(self, key: object) -> Scaled:
-        mantissa = np.asarray(self.mantissa[key])  # type: ignore[index]
-        exponent = np.asarray(self.exponent[key])  # type: ignore[index]
+    def __getitem__(self, key: Any) -> Scaled:
+        mantissa, exponent = np.asarray(self.mantissa[key]), np.asarray(self.exponent[key])
         return Scaled(mantissa, exponent, self.ulps, self.depth)
 
     @property
@@ -139,13 +136,13 @@ class Scaled:
 
     def is_zero(self) -> NDArray[np.bool_]:
         """Exactly 0: nothing here ever underflows."""
-        return self.mantissa == 0
+        return np.asarray(self.mantissa == 0)
 
     def logarithm(self) -> NDArray[np.float64]:
-        """ln of every entry; −∞ for 0."""
+        """The natural logarithm of every entry; −∞ for 0."""
         level = self.level()
         with np.errstate(divide="ignore"):
-            return np.log(level.mantissa) + level.exponent * log(2)
+            return np.asarray(np.log(level.mantissa) + level.exponent * log(2))
 
     def floats(self) -> NDArray[np.float64]:
         """Plain floats; what is below 10^(−308) becomes 0."""

@@ -3,8 +3,8 @@
 SVT1 to SVT6 follow Lyu, Su and Li, "Understanding the sparse vector technique for differential
 privacy", VLDB 2017 (their Algorithms 1 to 6), which says where each was published; the others are
 mistakes that are easy to make.  Every function answers ``size`` runs at once, in whole steps for
-sensitivity Δ = 1, and the line that breaks it is marked WRONG.  `GALLERY` makes auditable
-variants of them.
+sensitivity Δ = 1, and the line that breaks it is marked WRONG.  :func:`tacit.audit.gallery` makes
+auditable variants of them.
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ def negative_one_sided(
     return runs.outcomes()
 
 
-def gap_off_grid(
-    q: Answers, size: int, *, T: Fraction, epsilon: Fraction, coins: Coins
-) -> Steps:
+def gap_off_grid(q: Answers, size: int, *, T: Fraction, epsilon: Fraction, coins: Coins) -> Steps:
     """A free gap with a threshold between grid points.  Not private for any ε.
 
     The gap is max(q − T − ρ, 0) plus whole steps: off the grid iff q was above T + ρ.

@@ -40,8 +40,7 @@ def walk(
                     results.append((pattern, closed))
                     continue
                 results.extend(
-                    (pattern + rest, join(closed, more))
-                    for rest, more in from_restart(index, used)
+                    (pattern + rest, join(closed, more)) for rest, more in from_restart(index, used)
                 )
                 continue
             one, other = blocks

@@ -67,20 +67,16 @@ def _alone(
 Process = tuple[Any, Connection]
 
 
-def _started(
-    mechanism: Bulk, pair: tuple[Any, Any], event: Event, workers: int
-) -> list[Process]:
+def _started(mechanism: Bulk, pair: tuple[Any, Any], event: Event, workers: int) -> list[Process]:
     # A forked process inherits the black box as it is; elsewhere it must survive pickling.
     fork = sys.platform == "linux"
-    context = multiprocessing.get_context("fork" if fork else "spawn")
+    context: Any = multiprocessing.get_context("fork" if fork else "spawn")
     if not fork and not _pickles((mechanism, pair, event)):
         return []
     processes: list[Process] = []
     for _ in range(workers):
         ours, theirs = context.Pipe()
-        process = context.Process(
-            target=_serve, args=(theirs, mechanism, pair, event), daemon=True
-        )
+        process = context.Process(target=_serve, args=(theirs, mechanism, pair, event), daemon=True)
         with warnings.catch_warnings():
             # Python warns of threads that a fork leaves behind; numpy's idle ones do no harm.
             warnings.simplefilter("ignore", DeprecationWarning)

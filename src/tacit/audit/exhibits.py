@@ -7,18 +7,17 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil, exp, expm1
-from typing import Any
 
 from tacit import certified
 from tacit.audit import variants
+from tacit.audit.black_boxes import bulk_runs, system_coins
 from tacit.audit.law import Law
 from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
-from tacit.audit.ours import bulk_runs, system_coins
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
 from tacit.book.recipe import Recipe
-from tacit.privacy import Number, Privacy, positive, whole
+from tacit.privacy import Number, Privacy, whole
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -43,7 +42,7 @@ class Variant:
         return self.run(answers, size)
 
 
-def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant, ...]:
+def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant | OffGridGap, ...]:
     """SVT1 to SVT6 of Lyu, Su and Li (2017), and the mistakes that are easy to make.
 
     All claim (ε, 0) for ``at_most`` ⊤, except the literal E5, which needs a small ε to go wrong.

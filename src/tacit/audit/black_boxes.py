@@ -78,7 +78,7 @@ class bulk_runs:  # noqa: N801 - it is used like a function
         """``size`` runs on true answers, in grid steps."""
         mechanism, coins = self.mechanism, self.coins or system_coins()
         runs = Streams(size, mechanism.recipe.at_most)
-        threshold = mechanism._threshold_steps(None)
+        threshold = mechanism.threshold_in_steps(None)
         noisy: Any = threshold + self._offsets(size, coins)
         for answer in answers:
             values = np.full(size, answer, dtype=np.int64)
