@@ -5,11 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import cleandoc
 
 import pytest
-from tests.cli.running import ENVIRONMENT, POISON
+from tests.cli.running import ASK, ENVIRONMENT, NEW, POISON
 
 import tacit.cli
 from tacit import errors
@@ -22,8 +21,6 @@ OURS = {"tacit.book", "tacit.budget", "tacit.tables", "tacit.analyst", "tacit.au
 
 
 def function_of(*words):
-    if find_spec(f"tacit.cli.{words[0]}") is None:
-        pytest.skip(f"tacit {words[0]} is not in this copy")
     return getattr(import_module(f"tacit.cli.{words[0]}"), words[-1])
 
 
@@ -93,6 +90,7 @@ def modules_after(*words, folder):
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
+        stdin=subprocess.DEVNULL,
         env=ENVIRONMENT,
         capture_output=True,
         check=True,
@@ -115,6 +113,10 @@ PLAN = ["plan", "above", "--questions", "10", "--epsilon", "1"]
         (PLAN, {"numpy", "tacit.book", "tacit.analyst"}),
         (["budget", "show", "clinic.budget"], {"numpy", "sqlite3", "tacit.book", "tacit.budget"}),
         (["schema", "visits.csv"], {"numpy", "duckdb", "sqlglot", "tacit.tables"}),
+        (
+            [*ASK, *NEW],
+            {"numpy", "duckdb", "sqlglot", "sqlite3", "cryptography"} | (OURS - {"tacit.audit"}),
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

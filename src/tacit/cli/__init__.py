@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "plan": "Which error do I get, and which ε do I need?",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
-    "demo": "Run the three algorithms on generated counts and see what was promised.",
+    "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
 }
 GROUPS: dict[str, dict[str, str]] = {
     "budget": {
@@ -67,6 +67,11 @@ For example:
 }
 
 
+def _default(value: object) -> str | None:
+    """A default as help shows it: none for what is simply absent."""
+    return None if value is None or value is False else str(value)
+
+
 def main() -> None:
     """The entry point ``tacit``."""
     from tacit.cli.exits import run
@@ -92,7 +97,7 @@ def application(arguments: Sequence[str] = ()) -> App:
             version=tacit.__version__,
             help_format="plaintext",
             help_epilogue=ENDS[name],
-            default_parameter=Parameter(negative=(), show_default=False),
+            default_parameter=Parameter(negative=(), show_default=_default),
             end_of_options_delimiter="--",
             suppress_keyboard_interrupt=False,
             exit_on_error=False,

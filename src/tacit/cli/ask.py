@@ -118,13 +118,13 @@ def ask(
     numeric
         ⊤ brings a noisy value with its error bar.
     kind
-        counts (the default): adding a person never lowers an answer.  any: more noise.
+        By default counts: adding a person never lowers an answer.  any: more noise.
     sensitivity
         The most that one person may change an answer; by default 1.
     grid
         Answers are multiples of this; by default 1.
     recipe
-        best (the default) has the least noise; book is the printed algorithm.
+        By default best, which has the least noise; book is the printed algorithm.
     questions
         About how many questions will come; helps to plan, limits nothing.
     beta

@@ -43,11 +43,11 @@ def create(
     epsilon
         What is promised in all: 1, 0.1 or 1/2.
     delta
-        The δ beside it; by default 0, and more than 0 for zcdp.
+        The δ beside it; zcdp needs more than 0.
     covers
         The tables that hold these people, by name.
     accountant
-        sum (the default) adds up (ε, δ); zcdp adds up ρ, good for many small costs.
+        sum adds up (ε, δ); zcdp adds up ρ, good for many small costs.
 
     """
     from tacit.budget import Budget

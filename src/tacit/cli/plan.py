@@ -30,9 +30,9 @@ class Wanted:
     alpha
         Which ε do I need for this error?  Say one of the two.
     beta
-        The chance of a wrong answer; by default 1/20.
+        The chance of a wrong answer.
     kind
-        counts (the default): adding a person never lowers an answer.  any: more noise.
+        counts: adding a person never lowers an answer.  any: no such limit, more noise.
     plot
         Draw α against ε for each recipe into this file, such as alpha.png or alpha.svg.
     json
@@ -89,7 +89,7 @@ def sparse(wanted: Wanted, *, at_most: Whole, delta: Number = "0") -> None:
     at_most
         How many answers may be ⊤ before it halts.
     delta
-        The δ beside ε; by default 0.
+        The δ beside ε.
 
     """
     from tacit.analyst.plan import sparse as planner
@@ -114,7 +114,7 @@ def numeric(wanted: Wanted, *, at_most: Whole, delta: Number = "0") -> None:
     at_most
         How many answers may be ⊤ before it halts.
     delta
-        The δ beside ε; by default 0.
+        The δ beside ε.
 
     """
     from tacit.analyst.plan import numeric_sparse
