@@ -65,10 +65,11 @@ def test_show_has_a_bar_for_the_whole_and_for_each_share(tacit, clinic):
 
 
 def test_show_lists_the_streams(ask, tacit, clinic):
-    ask("town = 'Bruges'\n", "--name", "watch")
+    opened = ask("town = 'Bruges'\n", "--name", "watch", "--threshold", "100.00625")
+    assert "threshold 100.00625;" in opened.err
     ended = tacit("budget", "show", clinic)
     row = next(line.split() for line in ended.out.splitlines() if line.split()[:1] == ["watch"])
-    assert row == ["watch", "visits", "100", "1", "of", "3", "0", "2", "suspended"]
+    assert row == ["watch", "visits", "100.00625", "1", "of", "3", "0", "2", "suspended"]
 
 
 def test_show_as_json_is_exact(ask, tacit, clinic):

@@ -221,13 +221,14 @@ def _person(column: str | None, each_row: bool) -> Person:
 def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, beta: str) -> None:
     """What was bought, and how far its answers can be trusted; all of it is public."""
     from tacit.book.half_gap import half_gap
+    from tacit.budget.amounts import in_full
 
     state, recipe = budget.stream(stream.name), stream.recipe
     lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
     paid = "resumed, and not paid again" if resumed else f"{recipe.privacy} paid"
     say(
         f"stream {state.name!r}: {paid}; {state.tops_left} of {state.at_most} ⊤ left{lost}, "
-        f"threshold {show(stream.threshold)}; left in the budget: {budget.left}"
+        f"threshold {in_full(stream.threshold)}; left in the budget: {budget.left}"
     )
     alpha = half_gap(recipe, max(questions, recipe.at_most + 1), beta)
     far = ceil(alpha * float(exact(state.binding["sensitivity"], "sensitivity")))

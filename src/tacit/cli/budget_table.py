@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tacit.budget.amounts import in_full
 from tacit.cli.exits import printable
-from tacit.privacy import exact, show
+from tacit.privacy import exact
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Pot, StreamState
@@ -80,7 +81,7 @@ def _streams(states: list[StreamState]) -> Table:
             Text(printable(state.name)),
             Text(printable(state.table)),
             Text(printable(state.analyst or "")),
-            "" if threshold is None else show(exact(threshold, "threshold")),
+            "" if threshold is None else in_full(exact(threshold, "threshold")),
             f"{state.tops} of {state.at_most}",
             str(state.lost),
             str(state.tops_left),
