@@ -15,13 +15,13 @@ from tacit.cli.conversation import Printer, converse
 from tacit.cli.exits import DONE, Misuse, say
 from tacit.cli.lines import piped, typed
 from tacit.cli.options import Column, File, Kind, Name, Number, Period, Size, Whole
+from tacit.cli.people import person_of
 from tacit.cli.signals import Signals
 from tacit.privacy import exact, show
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.budget import Budget
-    from tacit.tables.schema import Person
 
 
 _QUESTIONS, _BETA = 10_000, "1/20"  # what a stream is planned for unless said
@@ -152,7 +152,7 @@ def ask(
     }
     given = {option: value for option, value in fresh.items() if value is not None}
     _check_options(given, resume)
-    who = _person(person, each_row)
+    who = person_of(person, each_row)
     clock = Clock(None if every is None else seconds(every))
     at_terminal = not json and bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -205,17 +205,6 @@ def _check_options(given: dict[str, Any], resume: str | None) -> None:
 
 def _options(names: Iterable[str]) -> str:
     return ", ".join("--" + name.replace("_", "-") for name in names)
-
-
-def _person(column: str | None, each_row: bool) -> Person:
-    from tacit.tables.schema import EACH_ROW
-
-    if (column is None) is not each_row:
-        raise Misuse(
-            "the promise is about people: say --person COLUMN, or --each-row if nobody has more "
-            "than one row" + (", not both" if each_row else "")
-        )
-    return EACH_ROW if column is None else column
 
 
 def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, beta: str) -> None:
