@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.small_db_oracle import score
 
-from tacit.book.compression import linear_queries
+from tacit.book.sampling.compression import linear_queries
 from tacit.errors import BadParameter
 
 

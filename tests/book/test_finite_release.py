@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.small_db_oracle import assert_law, databases, law, loss, neighbours, score
-from tests.book.stand_in import InsecureTestCoins
 from tests.fit import ACCEPT, chi_square_p
 
-from tacit.book.candidates import EveryMultiset
-from tacit.book.compression import linear_queries
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_counts import LevelCounts, LevelDraw
-from tacit.book.sub_range import DrawnMultisets, draw_sub_range, reach
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.candidates import EveryMultiset
+from tacit.book.sampling.compression import linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_counts import LevelCounts, LevelDraw
+from tacit.book.sampling.sub_range import DrawnMultisets, draw_sub_range, reach
 from tacit.errors import BadParameter
 
 QUIET = Heartbeat(None)
@@ -130,15 +130,15 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
             self.scores = scores
 
         def blocks(self):
-            from tacit.book.candidates import Block
+            from tacit.book.sampling.candidates import Block
 
             for start in range(0, len(self.scores), length):
                 yield Block(np.array(self.scores[start : start + length]), None, lambda i: ())
 
     def sizes(scores):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tacit.book.level_counts._PENDING", length)
-            patch.setattr("tacit.book.level_counts._GROUPS", 8)
+            patch.setattr("tacit.book.sampling.level_counts._PENDING", length)
+            patch.setattr("tacit.book.sampling.level_counts._GROUPS", 8)
             found = LevelCounts(Listed(scores), rate=rate, heartbeat=QUIET)
             return found.best, found.sizes.tolist()
 
@@ -146,7 +146,7 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
 
 
 def test_a_lumped_group_keeps_the_law(monkeypatch):
-    monkeypatch.setattr("tacit.book.level_counts._GROUPS", 2)
+    monkeypatch.setattr("tacit.book.sampling.level_counts._GROUPS", 2)
     matrix, x, rows, rate = COUNTING, (0, 0, 0, 1, 1, 2), 3, Fraction(1)
     ours = _exact_law(matrix, x, rows, rate, faithful=False)
     truth = _true_law(matrix, x, rows, rate, faithful=False)

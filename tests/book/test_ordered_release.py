@@ -19,11 +19,11 @@ from tests.book.small_db_oracle import (
     prefix_questions,
     score,
 )
-from tests.book.stand_in import InsecureTestCoins
 
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_search import SlackSearch
-from tacit.book.ordered_release import Intervals, OrderedCounts, Prefixes
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_search import SlackSearch
+from tacit.book.sampling.ordered_release import Intervals, OrderedCounts, Prefixes
 from tacit.errors import BadParameter
 
 QUIET = Heartbeat(None)
