@@ -55,6 +55,10 @@ class FiniteQuestions:
             return False
         return self.multisets(rows) <= self.most_enumerated
 
+    def candidates(self, rows: int) -> int:
+        """How many databases a release chooses from."""
+        return self.multisets(rows) if self.enumerated(rows) else self.part(rows)
+
     def part(self, rows: int) -> int:
         """How many candidates a sub-range has: fewer than wanted if they would fill the memory."""
         return max(1, min(self.sub_range, _MOST_CELLS // rows))
