@@ -44,7 +44,7 @@ def test_every_multiset_comes_once_with_its_sum(monkeypatch, table, block, atoms
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 16])
-@pytest.mark.parametrize("people", [0, 3, 10**6, 2**50, 2**61])
+@pytest.mark.parametrize("people", [0, 3, 10**6, 10**9, 2**50, 2**61])
 def test_levels_are_the_scores_in_any_type_of_number(monkeypatch, at_once, people):
     monkeypatch.setattr("tacit.book.sampling.candidates._AT_ONCE", at_once)
     queries = linear_queries([[1, 0, "1/3", 0], [0, 1, "1/5", 0], [0, 0, 1, "4/5"]])

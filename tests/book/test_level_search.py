@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 from tests.book.small_db_oracle import assert_law
-from tests.book.stand_in import InsecureTestCoins
 
+from tacit.book.coins import InsecureTestCoins
 from tacit.book.sampling.heartbeat import Heartbeat
 from tacit.book.sampling.level_search import SlackSearch
 from tacit.book.sampling.slack_boxes import envelope

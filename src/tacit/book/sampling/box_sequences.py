@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
-from math import comb
+from itertools import accumulate, pairwise
+from math import comb, prod
 from operator import mul
 from typing import TYPE_CHECKING
 
@@ -30,19 +30,22 @@ def count_sequences(lower: Sequence[int], upper: Sequence[int]) -> int:
     >>> count_sequences([1, 1], [3, 3])   # 11 12 13 22 23 33
     6
     """
-    counts = [1]
-    first = 0  # the first box that reaches up to L_j
+    finished: list[int] = []  # where no box reaches across, the count is a product
+    counts, start, first = [1], 0, 0
     for j, low in enumerate(lower):
         while first <= j and upper[first] < low:
             first += 1
+        if first == j:
+            finished.append(counts[-1])
+            counts, start = [1], j
         total = 0
         for i in range(j, first - 1, -1):
-            term = counts[i] * comb(upper[i] - low + 1, j - i + 1)
+            term = counts[i - start] * comb(upper[i] - low + 1, j - i + 1)
             total += term if (j - i) % 2 == 0 else -term
         if not total:
             return 0
         counts.append(total)
-    return counts[-1]
+    return prod(finished) * counts[-1]
 
 
 def draw_sequence(lower: Sequence[int], upper: Sequence[int], coins: Coins) -> list[int]:
@@ -54,13 +57,10 @@ def draw_sequence(lower: Sequence[int], upper: Sequence[int], coins: Coins) -> l
     ends = sorted({*upper, *(low - 1 for low in lower)})
     ways = _ways_to_go_on(lower, upper, ends)
     points: list[int] = []
-    for (start, end), here, after in zip(pairwise(ends), ways, ways[1:], strict=False):
-        pick = coins.below(here[len(points)])
-        for size, many in enumerate(_multisets(end - start, max(after) - len(points))):
-            share = many * after.get(len(points) + size, 0)
-            if pick < share:
-                break
-            pick -= share
+    for (start, end), after in zip(pairwise(ends), ways[1:], strict=True):
+        many = _multisets(end - start, max(after) - len(points))
+        shares = [m * after.get(len(points) + size, 0) for size, m in enumerate(many)]
+        size = bisect_right(list(accumulate(shares)), coins.below(sum(shares)))
         points += [start + 1 + offset for offset in draw_multiset(end - start, size, coins)]
     return points
 
@@ -68,11 +68,17 @@ def draw_sequence(lower: Sequence[int], upper: Sequence[int], coins: Coins) -> l
 def _ways_to_go_on(
     lower: Sequence[int], upper: Sequence[int], ends: Sequence[int]
 ) -> list[dict[int, int]]:
-    """For each segment end e, and each k: how to place points k+1..m above e, given k up to e."""
+    """For each segment end e, and each k: how to place points k+1..m above e, given k up to e.
+
+    Up to a common factor, which is dropped where only one k is possible.
+    """
     ways = [{len(lower): 1}]
     for start, end in zip(ends[-2::-1], ends[:0:-1], strict=True):
         after = ways[-1]
         fewest, most = bisect_right(upper, start), bisect_right(lower, start)
+        if fewest == most:
+            ways.append({fewest: 1})
+            continue
         last = max(after)
         many = _multisets(end - start, last - fewest)
         following = [after.get(k, 0) for k in range(fewest, last + 1)]

@@ -72,7 +72,8 @@ class OrderedCounts:
         inside = (index >= 1) & (index <= people)
         values = np.where(index < 1, 1, self.domain)
         values[inside] = self.x[index[inside] - 1]
-        return [int(value) for value in values.tolist()]
+        whole: list[int] = values.tolist()
+        return whole
 
 
 @dataclass(frozen=True)
