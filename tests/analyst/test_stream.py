@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -209,6 +210,12 @@ def test_leaving_with_suspends_and_resume_goes_on(visits, budget, calm):
     assert again.tops_left == 2
     assert again.ask("age >= 0")
     assert again.tops_left == 1
+
+
+def test_a_stream_that_is_simply_forgotten_loses_nothing(visits, budget, calm):
+    visits.sparse(threshold=100, at_most=3, budget=budget, name="flu", **calm)
+    gc.collect()
+    assert visits.resume("flu", budget=budget).tops_left == 3
 
 
 def test_only_one_holder(visits, budget, calm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
 
@@ -14,8 +15,9 @@ from tests.tables.brute import TOML, Part, Pred, Row
 from tests.tables.engines import ENGINES, Opener, quick
 from tests.tables.strategies import questions, tables
 
-from tacit.errors import EngineFailed, QuestionRefused
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import rank_of_double
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
@@ -232,6 +234,41 @@ def test_points_are_bounded_for_each_person(opener: Opener) -> None:
         ]
     with opener(brute.arrow([]), TOML, "pid") as engine:
         assert engine.points(["age", "town"]).shape == (0, 2)
+
+
+def test_points_need_a_public_numbering(opener: Opener) -> None:
+    with opener(brute.arrow([visits(1)]), TOML, "pid") as engine:
+        for columns in (["note"], ["nowhere"], []):
+            with pytest.raises(BadParameter, match="columns"):
+                engine.points(columns)
+        with pytest.raises(BadParameter, match="max_rows"):
+            engine.points(["age"], max_rows=0)
+
+
+def test_threads_may_ask_at_once(opener: Opener) -> None:
+    rows = [visits(n % 40, age=n % 100, week=n % 5, smoker=n % 3 == 0) for n in range(400)]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        texts = [f"age >= {age} and week = {age % 5} and smoker" for age in range(0, 60, 4)]
+        questions = [parse(text, engine.schema) for text in texts]
+        alone = [engine.values([question]) for question in questions]
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda question: engine.values([question]), questions)) == alone
+
+
+def test_bitmaps_stay_within_their_limit() -> None:
+    rows = [visits(n, age=n % 100, week=n % 5) for n in range(640)]
+    engine = quick(rows, EACH_ROW, limit=4 * 80)  # four bitmaps of 640 bits
+    assert isinstance(engine, BitmapEngine)
+    for age in range(100):
+        assert ask(engine, f"age = {age}") == 7 - (age >= 40)
+        assert len(engine._kept) <= 4
+    many = " or ".join(f"age = {age}" for age in range(50))
+    assert ask(engine, f"({many}) and week = 3") == 64 + 4
+    assert len(engine._kept) <= 4
+    for _ in range(3):  # the least recently used goes first
+        assert ask(engine, "age = 7") == 7
+        assert ask(engine, f"age >= {_}") == 640 - 7 * _
+    assert ("age", ((7, 7),)) in engine._kept
 
 
 def test_an_engine_shows_nothing_of_the_data(opener: Opener) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
+from weakref import finalize
 
 import numpy as np
 
@@ -52,6 +54,12 @@ class _Ready:
     steps: int = field(repr=False)  # its true value: never shown
 
 
+def _suspend_quietly(lease: Lease) -> None:
+    """Nobody is there to be told; what goes wrong costs the reserved ⊤, as a crash would."""
+    with suppress(Exception):
+        lease.suspend()
+
+
 def _key(question: Question, limit: Fraction | None) -> str:
     """The same for the same question at the same threshold, in every process."""
     return sha256(f"{question.fingerprint} {limit}".encode()).hexdigest()
@@ -76,6 +84,8 @@ class Stream:
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
         self._earlier = dict(lease.answers)  # of earlier sittings, by key
         self._history = History()
+        # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
+        finalize(self, _suspend_quietly, lease)
         self._batch: Sequence[_Ready] = ()
         self._batch_answered = 0
 

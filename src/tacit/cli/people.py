@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 def person_of(column: str | None, each_row: bool) -> Person:
+    """A column, or each row; there is no default, because the promise is about people."""
     from tacit.tables.schema import EACH_ROW
 
     if (column is None) is not each_row:

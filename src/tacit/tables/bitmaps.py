@@ -23,7 +23,7 @@ from tacit.tables.columns import Held, Intervals, comparison
 from tacit.tables.contributions import people_total, rows_total, sum_total
 from tacit.tables.engine import answers, grouped, withheld
 from tacit.tables.layout import WORD, Layout, Words, pack, unpack
-from tacit.tables.points import least_rows, point_codes
+from tacit.tables.points import check_points, least_rows, point_codes
 from tacit.tables.question import (
     Among,
     And,
@@ -150,8 +150,10 @@ class BitmapEngine:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             self._check_open()
+            check_points(self.schema, columns, max_rows)
             found = unpack(self._layout.filled)
-            rows = [point_codes(self.schema, name, self._columns[name], found) for name in columns]
+            names = [self.schema.column(name).name for name in columns]
+            rows = [point_codes(self.schema, name, self._columns[name], found) for name in names]
             people = np.ones(self._layout.slots, dtype=np.int64)
             if self._layout.one_row < self._layout.words:
                 people[self._layout.one_row * 64 :] = 0
@@ -200,7 +202,13 @@ class BitmapEngine:
         if kind in ATOMS:
             return self._atom(cast(Atom, tree), wanted)
         if kind is And or kind is Or:
-            parts = tuple([self._node(part, wanted) for part in cast(And, tree).parts])
+            atom, node = self._atom, self._node
+            parts = tuple(
+                [
+                    atom(cast(Atom, part), wanted) if type(part) in ATOMS else node(part, wanted)
+                    for part in cast(And, tree).parts
+                ]
+            )
             return All(parts) if (kind is And) == wanted else Some(parts)
         if isinstance(tree, Not):
             return self._node(tree.part, not wanted)
