@@ -79,6 +79,14 @@ def test_no_people_in_a_finite_class():
     assert len(small_db(np.zeros(4, int), MARGINALS, rows=4, epsilon=1, coins=COINS)) == 4
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1e12])
+@pytest.mark.parametrize("questions", [Prefixes(9), Intervals(9), Intervals(2**62), MARGINALS])
+def test_the_least_and_the_largest_epsilon(questions, epsilon):
+    x = np.array([3, 1, 4, 1]) if questions is MARGINALS else np.array([2, 3, 3, 8])
+    y = small_db(x, questions, rows=4, epsilon=epsilon, rows_per_person=10**6, coins=COINS)
+    assert len(y) == 4
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

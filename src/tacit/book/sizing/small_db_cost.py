@@ -77,7 +77,7 @@ def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bo
     overlap = min(1 + (2 if hard else 3) * min(slack / parts, n / 2) * rows / n, rows)
     counts: float = 6 + 12 * max(log10(epsilon * n) - 2, 0)
     if parts == 2:  # the boxes follow a ridge, whose length grows with εn while values differ
-        counts = min(23 * max(epsilon * n / 100, 0.2) ** 0.7, 20 + 4 * questions.domain)
+        counts = min(23 * max(epsilon * n / 100, 0.2) ** 0.7, 20 + 4 * min(questions.domain, n))
     point_bits = max(log2(questions.domain * overlap / rows), 1)
     digit_products: float = (rows * point_bits / 60) * (overlap * point_bits / 90)
     term = 4e-7 + 7e-10 * min(digit_products, 30 * digit_products**0.75)
