@@ -35,7 +35,7 @@ class Prepared:
             raise refused(
                 "GROUP BY asks one question for each cell",
                 Place(self.text, 0, len(self.text)),
-                "ask it as a batch",
+                "ask it with stream.ask_all(...)",
             )
         return self._bound(parameters)
 

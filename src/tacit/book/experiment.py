@@ -1,0 +1,148 @@
+"""Definition 3.7: the experiment that says what composition means.
+
+An adversary, with state and coins of its own, picks at each step two neighbouring databases, a
+mechanism of the family F and its parameters, and sees the mechanism's answer on one of the two:
+always the first (b = 0) or always the second (b = 1).  Its view is its coins and all answers.  F
+is (ε, δ)-private under k-fold adaptive composition if the views for b = 0 and 1 are (ε, δ)-close.
+
+The databases may be the same pair again and again, or different ones that hold the same person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from tacit.errors import BadParameter
+from tacit.privacy import Number, Privacy, exact, positive, small_probability, whole
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+
+Database = Mapping[Hashable, object]
+"""People and what is known of each."""
+Drawn = TypeVar("Drawn", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """A member of F: ``run(database, coins, **parameters)``, and the privacy it declares."""
+
+    name: str
+    run: Callable[..., Hashable]
+    privacy: Callable[..., Privacy]
+    """Of the same parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the adversary picks: x⁰ and x¹, a mechanism and its parameters."""
+
+    databases: tuple[Any, Any]
+    mechanism: Mechanism
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class NotedCoins:
+    """The adversary's coins: every draw is noted, because its view includes them."""
+
+    coins: Coins = field(repr=False)
+    drawn: list[Hashable] = field(default_factory=list)
+
+    def below(self, n: int) -> int:
+        """A uniform integer in 0..n−1."""
+        return self._note(self.coins.below(n))
+
+    def bernoulli(self, p: Fraction) -> bool:
+        """True with probability p."""
+        return self._note(self.coins.bernoulli(p))
+
+    def _note(self, draw: Drawn) -> Drawn:
+        self.drawn.append(draw)
+        return draw
+
+
+class Adversary(Protocol):
+    """Chooses the next step from all answers so far; it may keep a state of its own."""
+
+    def choose(self, answers: tuple[Hashable, ...], coins: NotedCoins) -> Step:
+        """The next databases, mechanism and parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the adversary saw, and what the mechanisms it chose declared."""
+
+    coins: tuple[Hashable, ...]
+    answers: tuple[Hashable, ...]
+    costs: tuple[Privacy, ...] = field(compare=False)
+    """Of each step: to be compared with what the theorems make of them."""
+
+
+def differ_by_one_person(x: Database, y: Database) -> bool:
+    """Whether one is the other with at most one person added."""
+    small, large = sorted((x, y), key=len)
+    same = all(person in large and large[person] == data for person, data in small.items())
+    return same and len(large) - len(small) <= 1
+
+
+def with_and_without(database: Database, person: Hashable) -> tuple[Database, Database]:
+    """The neighbouring pair: the database, and the same without that person."""
+    return database, {who: data for who, data in database.items() if who != person}
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Definition 3.7 for a family F and a notion of neighbours."""
+
+    family: Collection[Mechanism]
+    neighbours: Callable[[Any, Any], bool] = differ_by_one_person
+
+    def run(
+        self, adversary: Callable[[], Adversary], *, b: Literal[0, 1], steps: int, coins: Coins
+    ) -> View:
+        """One run of `steps` steps; `adversary` makes a fresh adversary, so that no state stays."""
+        if b not in (0, 1):
+            raise BadParameter("b", b, "it is 0 or 1")
+        player, noted = adversary(), NotedCoins(coins)
+        answers: tuple[Hashable, ...] = ()
+        costs: tuple[Privacy, ...] = ()
+        for number in range(1, whole(steps, "steps") + 1):
+            step = player.choose(answers, noted)
+            self._check(step, number)
+            costs += (step.mechanism.privacy(**step.parameters),)
+            answers += (step.mechanism.run(step.databases[b], coins, **step.parameters),)
+        return View(tuple(noted.drawn), answers, costs)
+
+    def _check(self, step: Step, number: int) -> None:
+        if step.mechanism not in self.family:
+            raise BadParameter("mechanism", step.mechanism.name, "it must belong to the family")
+        if not self.neighbours(*step.databases):
+            raise BadParameter("databases", f"of step {number}", "they must be neighbours")
+
+
+def _randomised_response(
+    database: Database, coins: Coins, *, person: Hashable, epsilon: Number, delta: Number = 0
+) -> int:
+    if delta and coins.bernoulli(small_probability(delta, "delta")):
+        return 2 + (person in database)
+    rate = positive(epsilon, "epsilon")
+    while True:  # the truth outright, or the opposite accepted with probability e^(−ε)
+        truthful = coins.below(2) == 1
+        if truthful or coins.bernoulli_exp(rate):
+            return int((person in database) == truthful)
+
+
+def _declared(*, epsilon: Number, delta: Number = 0, **_: object) -> Privacy:
+    return Privacy(epsilon, exact(delta, "delta"))
+
+
+RANDOMISED_RESPONSE = Mechanism("randomised response", _randomised_response, _declared)
+"""Is the person in the database?  The mechanism that composes worst of all (ε, δ)-private ones.
+
+The answer is the truth with probability e^ε/(1 + e^ε), exactly, as 1 or 0; and before that, with
+probability δ, the plain truth as 3 or 2.
+"""
