@@ -51,9 +51,12 @@ class Entry:
         return "  ".join([f"{self.number:>6}", body["at"], f"{body['kind']:<7}", *where])
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(body: Mapping[str, Any]) -> str:
     """One spelling for one meaning: sorted keys, no spaces, ASCII, no NaN."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(body)
 
 
 def digest(text: str) -> str:
