@@ -23,6 +23,8 @@
         ├── StreamEnded      the stream is halted, closed or dead
         └── StreamMismatch   resumed on another table, schema or recipe
 
+There is one warning of our own, ``NotExact``: a search met its time limit and gives bounds.
+
 A message says what was asked, what is wrong and what to do. It never carries a value that
 came from the data: positions and public parameters only.
 """
@@ -117,3 +119,7 @@ class StreamEnded(BudgetError):
 
 class StreamMismatch(BudgetError):
     """A stream can only be resumed on the table, schema and recipe it was opened with."""
+
+
+class NotExact(UserWarning):
+    """A search met its time limit: the result holds proved bounds, not the exact number."""

@@ -19,13 +19,15 @@ def exact(value: object, name: str) -> Fraction:
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
     """
+    if type(value) is Fraction:  # by far the most frequent case, and quick
+        return value
     try:
         if isinstance(value, bool):
             raise ValueError
         if isinstance(value, str):
             return _from_text(value)
         if isinstance(value, Decimal):
-            return Fraction(value)
+            return _from_text(str(value))
         if isinstance(value, Rational):
             return Fraction(int(value.numerator), int(value.denominator))
         if isinstance(value, Real):
@@ -35,7 +37,7 @@ def exact(value: object, name: str) -> Fraction:
     raise BadParameter(name, _short(value), "give a finite number such as 1, 0.1, '1/2' or '1e-9'")
 
 
-_MOST_EXPONENT = 10_000
+_MOST_EXPONENT = 4000  # Python refuses to print integers of more than 4300 digits
 
 
 def _from_text(text: str) -> Fraction:

@@ -2,7 +2,8 @@
 
 The experiment of Definition 3.7; Theorem 3.20 and Corollary 3.21; what is optimal; and zCDP,
 which simply adds up.  Each goes both ways: the total from its parts, the parts from a total.
-Totals are rounded up and parts down, so that no answer promises more than is true.
+Totals are rounded up and parts down, so that no answer promises more than is true; a float by
+2·10⁻¹³ of itself, so that it is still safe when it is read back by its shortest decimal.
 
 Example 3.7: a person is in k = 10 000 databases in a lifetime, each (ε₀, 0)-private, and wants to
 be (1, e⁻³²)-private altogether.  The book says ε₀ = 1/801.  By Theorem 3.20 that is a little too
@@ -23,12 +24,21 @@ True
 
 from __future__ import annotations
 
-from tacit.book.advanced import (
+from tacit.book.composing.advanced import (
     advanced_each,
     advanced_epsilon,
     advanced_total,
     corollary_each,
     corollary_limit,
+)
+from tacit.book.composing.optimal import optimal_delta, two_point_delta
+from tacit.book.composing.optimal_inverse import optimal_each, optimal_epsilon
+from tacit.book.composing.zcdp import (
+    rho_of_epsilon,
+    rho_of_range,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
 )
 from tacit.book.experiment import (
     RANDOMISED_RESPONSE,
@@ -41,9 +51,6 @@ from tacit.book.experiment import (
     differ_by_one_person,
     with_and_without,
 )
-from tacit.book.optimal import optimal_delta, two_point_delta
-from tacit.book.optimal_inverse import optimal_each, optimal_epsilon
-from tacit.book.zcdp import rho_of_epsilon, rho_of_range, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
     "RANDOMISED_RESPONSE",

@@ -35,6 +35,11 @@ class Amount:
         return cls(tuple(values), tuple(values.values()))
 
     @property
+    def values(self) -> tuple[tuple[str, Fraction], ...]:
+        """Every unit with its number."""
+        return tuple(zip(self.units, self.numbers, strict=True))
+
+    @property
     def epsilon(self) -> Fraction:
         """The ε of an amount in (ε, δ)."""
         return self["epsilon"]
@@ -78,7 +83,7 @@ class Amount:
 
     def as_json(self) -> dict[str, str]:
         """Every value as "numerator/denominator"."""
-        return {unit: str(number) for unit, number in zip(self.units, self.numbers, strict=True)}
+        return {unit: str(number) for unit, number in self.values}
 
     def as_text(self) -> str:
         """The same as one line of JSON."""
@@ -101,8 +106,8 @@ class Amount:
         return f"Amount({', '.join(f'{unit}={text!r}' for unit, text in self.as_json().items())})"
 
     def __str__(self) -> str:
-        both = zip(self.units, self.numbers, strict=True)
-        return ", ".join(f"{_SIGNS[unit]} = {in_full(number)}" for unit, number in both)
+        said = ((_SIGNS[unit], in_full(number)) for unit, number in self.values)
+        return ", ".join(f"{sign} {'' if text[0] == '≈' else '= '}{text}" for sign, text in said)
 
 
 def _fraction(text: str) -> Fraction:

@@ -1,0 +1,174 @@
+"""Exact random draws with rational parameters, one at a time and in bulk.
+
+Every draw is settled by one uniform number in [0, 1) whose bits are drawn as they are needed,
+and by certified integer bounds of the probabilities it is compared with.  While the bits seen
+so far leave the answer open, more bits of the *same* number are drawn; no probability is ever
+rounded.  ``docs/exactness.md`` gives the argument.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.book.noise import scalar
+from tacit.book.noise.bernoullis import bernoullis, exp_coins
+from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
+from tacit.book.noise.samplers import Sampler, noise
+from tacit.errors import BadParameter, InsecureCoins
+from tacit.privacy import Number, exact, positive, show, whole
+
+_LARGEST = 2**200
+_LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
+_PREPARE_AFTER, _MOST_SCALES = 50, 16
+
+
+class Coins(Uncopyable):
+    """Exact draws from the operating system's randomness; safe under fork and threads."""
+
+    secure = True
+
+    def __init__(self) -> None:
+        self._start(KeyStream())
+
+    def _start(self, stream: KeyStream) -> None:
+        self._stream = stream
+        self._uses: dict[tuple[Fraction, bool], int | Sampler] = {}
+
+    def below(self, n: int) -> int:
+        """A uniform integer in 0..n−1, for n of any size."""
+        return scalar.below(self._stream, n if type(n) is int and n > 0 else whole(n, "n"))
+
+    def bernoulli(self, p: Number) -> bool:
+        """True with probability p, for rational p in [0, 1]."""
+        chance = _chance(p)
+        return scalar.below(self._stream, chance.denominator) < chance.numerator
+
+    def bernoulli_exp(self, gamma: Number) -> bool:
+        """True with probability e^(−γ), for rational γ ≥ 0."""
+        return scalar.is_below(self._stream, scalar.exp_minus(_not_negative(gamma, "gamma")))
+
+    def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
+        """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        if (step := _not_negative(rate, "rate")) == 0:
+            return True
+        return exp_coins(step).flip(self._stream, steps)
+
+    def geometric(self, scale: Number) -> int:
+        """A number y = 0, 1, 2, ... with probability proportional to e^(−y/scale)."""
+        return self._one(_scale(scale), two_sided=False)
+
+    def laplace(self, scale: Number) -> int:
+        """An integer x, negative or not, with probability proportional to e^(−|x|/scale)."""
+        return self._one(_scale(scale), two_sided=True)
+
+    def bernoullis(self, p: Number, size: int) -> NDArray[np.bool_]:
+        """An array of independent ``bernoulli(p)``."""
+        return bernoullis(self._stream, _chance(p), _size(size))
+
+    def bernoulli_exps(self, steps: NDArray[np.int64], rate: Number) -> NDArray[np.bool_]:
+        """An array whose element i is True with probability e^(−max(steps[i], 0) · rate)."""
+        checked = _steps(steps)
+        if (step := _not_negative(rate, "rate")) == 0:
+            return np.ones(checked.shape, np.bool_)
+        return exp_coins(step).draws(self._stream, checked)
+
+    def geometrics(self, scale: Number, size: int) -> NDArray[np.int64]:
+        """An array of independent ``geometric(scale)``."""
+        return noise(_bulk_scale(scale), False).draws(self._stream, _size(size))
+
+    def laplaces(self, scale: Number, size: int) -> NDArray[np.int64]:
+        """An array of independent ``laplace(scale)``."""
+        return noise(_bulk_scale(scale), True).draws(self._stream, _size(size))
+
+    def geometric_sampler(self, scale: Number) -> Sampler:
+        """``geometric(scale)``, prepared for drawing many."""
+        return Sampler(self._stream, _bulk_scale(scale), two_sided=False)
+
+    def laplace_sampler(self, scale: Number) -> Sampler:
+        """``laplace(scale)``, prepared for drawing many."""
+        return Sampler(self._stream, _bulk_scale(scale), two_sided=True)
+
+    def _one(self, scale: Fraction, *, two_sided: bool) -> int:
+        """One draw; a scale that comes again and again is prepared, with the same law."""
+        uses = self._uses.get((scale, two_sided), 0)
+        if isinstance(uses, Sampler):
+            return uses.draw()
+        if uses >= _PREPARE_AFTER and scale <= _LARGEST_IN_BULK:
+            self._uses[scale, two_sided] = Sampler(self._stream, scale, two_sided=two_sided)
+        else:
+            if not uses and len(self._uses) >= _MOST_SCALES:
+                self._uses.clear()
+            self._uses[scale, two_sided] = uses + 1
+        return (scalar.laplace if two_sided else scalar.geometric)(self._stream, scale)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class InsecureTestCoins(Coins):
+    """INSECURE: the same draws for the same seed, for tests only.
+
+    The law of every draw is that of :class:`Coins`, but anyone who knows the seed can subtract
+    the noise.  Refused wherever a budget is spent.  A forked copy repeats its draws.
+    """
+
+    secure = False
+
+    def __init__(self, seed: int) -> None:
+        self._seed = whole(seed, "seed", at_least=0)
+        self._start(InsecureTestKeyStream(self._seed))
+
+    def __repr__(self) -> str:
+        return f"InsecureTestCoins({self._seed})  # INSECURE: reproducible, for tests only"
+
+
+def refuse_insecure(coins: Coins) -> None:
+    """Raise unless the coins are secure; to be called wherever a budget is spent."""
+    if getattr(coins, "secure", False) is not True:
+        raise InsecureCoins(
+            f"{type(coins).__name__} draws reproducible noise, which anyone can subtract: "
+            "use Coins() wherever a budget is spent"
+        )
+
+
+def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
+    # Reading a Fraction anew would take longer than a draw from a pool.
+    quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
+    value = quick or positive(scale, "scale")
+    if value.numerator > largest * value.denominator:
+        limit = f"it must be at most 2^{largest.bit_length() - 1}"
+        raise BadParameter("scale", show(value), limit + where)
+    return value
+
+
+def _bulk_scale(scale: object) -> Fraction:
+    return _scale(scale, _LARGEST_IN_BULK, " in bulk, where numbers have 64 bits")
+
+
+def _chance(p: object) -> Fraction:
+    value = exact(p, "p")
+    if not 0 <= value <= 1:
+        raise BadParameter("p", show(value), "it must lie between 0 and 1")
+    return value
+
+
+def _not_negative(number: object, name: str) -> Fraction:
+    value = exact(number, name)
+    if value < 0:
+        raise BadParameter(name, show(value), "it must be 0 or more")
+    return value
+
+
+def _size(size: object) -> int:
+    return whole(size, "size", at_least=0)
+
+
+def _steps(steps: object) -> NDArray[np.int64]:
+    array = np.asarray(steps)
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        allowed = "give whole numbers of at most 64 bits with a sign, such as an int64 array"
+        raise BadParameter("steps", f"an array of {array.dtype}", allowed)
+    return np.asarray(array, np.int64, order="C")

@@ -1,0 +1,126 @@
+"""The same promise with one-sided noise, and the gap for free.
+
+The threshold moves up by ρ ≥ 0 with Pr[ρ = z] ∝ e^(−ε₁z/Δ), drawn once a group; a question's
+noise ν ≥ 0 has the tail Pr[ν ≥ x] = min(1, e^(−x/b)).  A value q is ⊤ iff q + ν ≥ T + ρ, that is,
+with probability exp(−max(T + ρ − q, 0)/b): one exact coin, and no noise is ever added to q.
+
+Privacy: for neighbours with |q − q′| ≤ Δ, compare P(a) = Σ_z f(z) ∏_⊥ Pr[q+ν < T+z] ∏_⊤ G(T+z−q)
+with the same sum for q′, shifted z → z + Δ.  f costs e^(ε₁); no ⊥ factor shrinks, since
+q′ ≤ q + Δ; each ⊤ factor needs G(x) ≤ e^(ε₂/s) G(x + 2Δ), which b = 2sΔ/ε₂ gives.  Only shifts
+to the right occur, so one side of the noise is enough; the other sign would lose everything.
+If all questions move the same way (monotone), the shift is Δ in one direction and 0 in the
+other, and b = sΔ/ε₂ suffices.  The same shifts carry the density of the gap q + ν − T − ρ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.book import recipes
+from tacit.book.answer import Answer
+from tacit.book.mechanism import SparseVector
+from tacit.book.recipe import Recipe
+from tacit.book.sparse_vector import TwoSided, answers
+from tacit.privacy import Number, Privacy, exact
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneSided(SparseVector):
+    """One exact coin a question; on ⊤ the gap is told as well."""
+
+    def _draw_offset(self, coins: Coins) -> int:
+        return coins.geometric(self._threshold_noise)
+
+    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
+        return coins.bernoulli_exp_steps(noisy_threshold - value, self._question_rate)
+
+    def _are_above(
+        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
+    ) -> NDArray[np.bool_]:
+        return coins.bernoulli_exps(noisy_threshold - values, self._question_rate)
+
+    def _gap(self, value: int, noisy_threshold: int, coins: Coins) -> int:
+        # ν is memoryless: given that it reached T + ρ − q, what it exceeds that by is as ν anew.
+        return max(value - noisy_threshold, 0) + coins.geometric(self._question_noise)
+
+
+def above_threshold(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    epsilon: Number,
+    monotone: bool = False,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """AboveThreshold with one-sided noise: `sparse` with one ⊤.
+
+    Privacy: (ε, 0).
+    """
+    recipe = recipes.spend("one-sided", 1, Privacy(epsilon), monotone=monotone)
+    mechanism = OneSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
+    return answers(mechanism, values, coins)
+
+
+def sparse(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    monotone: bool = False,
+    groups: int = 1,
+    value_share: Number | None = None,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Sparse with one-sided noise: one ρ for each group of tops, and the gap on every ⊤.
+
+    ``monotone`` promises that no question's value falls when a person is added, as for counts.
+    ``value_share`` is the part of every group's ε that pays for values (see `numeric_sparse`).
+
+    Privacy: (ε, δ); each group is pure, and the groups compose optimally.
+    Accuracy: computed by `tacit.book.half_gap`; a plan also shifts T by a public amount.
+    """
+    recipe = recipes.spend(
+        "one-sided",
+        at_most,
+        Privacy(epsilon, delta),
+        monotone=monotone,
+        groups=groups,
+        value_share=None if value_share is None else exact(value_share, "value_share"),
+    )
+    mechanism = OneSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
+    return answers(mechanism, values, coins)
+
+
+def numeric_sparse(
+    values: Iterable[Number], *, value_share: Number = "1/9", **options: Any
+) -> Iterator[Answer]:
+    """NumericSparse with one-sided noise: `sparse`, and on ⊤ the value with *fresh* Laplace noise.
+
+    ``value_share`` of every group's ε pays for the values: 1/9, the book's share, unless said.
+    The other options are those of `sparse`.
+
+    Privacy: (ε, δ); a value's noise has scale sΔ/ε₃ for the s tops of a group.
+    """
+    return sparse(values, value_share=value_share, **options)
+
+
+def prepare(
+    recipe: Recipe, *, threshold: Number, sensitivity: Number = 1, grid: Number = 1
+) -> SparseVector:
+    """Any recipe at work, with the family of noise it asks for."""
+    family = OneSided if recipe.noise == "one-sided" else TwoSided
+    return family.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)

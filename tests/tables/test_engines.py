@@ -1,0 +1,299 @@
+"""The contract of every engine: the answers of plain Python, exactly, and nothing else."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.tables import brute
+from tests.tables.brute import TOML, Part, Pred, Row
+from tests.tables.engines import ENGINES, Opener, quick
+from tests.tables.strategies import questions, tables
+
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused
+from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.codes import rank_of_double
+
+PEOPLE = st.sampled_from(["pid", EACH_ROW])
+ASKED = st.lists(questions(), min_size=1, max_size=8)
+FEW = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def opener(request: pytest.FixtureRequest) -> Opener:
+    return ENGINES[request.param]
+
+
+def agree(engine: Engine, rows: list[Row], asked: list[list[Part]], person: object) -> None:
+    """The engine's answers, together and one by one, are those of plain Python."""
+    homes = brute.households(rows, person)
+    read, expected = [], []
+    for parts in asked:
+        try:
+            read.append(parse(brute.text_of(parts), engine.schema))
+        except QuestionRefused as refusal:
+            assert "cancel" in str(refusal)  # noqa: PT017
+            continue
+        expected.append(brute.answer(parts, homes))
+    steps = engine.values(read)
+    assert all(type(step) is int for step in steps)
+    answers = [step * question.grid for step, question in zip(steps, read, strict=True)]
+    assert answers == expected
+    assert [step for question in read for step in engine.values([question])] == steps
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES))
+@FEW
+@given(rows=tables(), asked=ASKED, person=PEOPLE)
+def test_answers_are_those_of_plain_python(
+    name: str, rows: list[Row], asked: list[list[Part]], person: object
+) -> None:
+    with ENGINES[name](brute.arrow(rows), TOML, person) as engine:  # type: ignore[arg-type]
+        agree(engine, rows, asked, person)
+
+
+LIMITS = st.sampled_from([0, 2**20])
+
+
+@SOME
+@given(rows=tables(), asked=ASKED, person=PEOPLE, limit=LIMITS)
+def test_bitmaps_answer_as_plain_python(
+    rows: list[Row], asked: list[list[Part]], person: object, limit: int
+) -> None:
+    agree(quick(rows, person, limit), rows, asked, person)  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+@MANY
+@given(rows=tables(), asked=ASKED, person=PEOPLE, limit=LIMITS)
+def test_bitmaps_answer_as_plain_python_at_length(
+    rows: list[Row], asked: list[list[Part]], person: object, limit: int
+) -> None:
+    agree(quick(rows, person, limit), rows, asked, person)  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(ENGINES))
+@settings(FEW, max_examples=150)
+@given(rows=tables(), asked=ASKED, person=PEOPLE)
+def test_answers_are_those_of_plain_python_at_length(
+    name: str, rows: list[Row], asked: list[list[Part]], person: object
+) -> None:
+    with ENGINES[name](brute.arrow(rows), TOML, person) as engine:  # type: ignore[arg-type]
+        agree(engine, rows, asked, person)
+
+
+def visits(pid: object, **values: object) -> Row:
+    """A row with everything else NULL."""
+    return {**dict.fromkeys(brute.ARROW.names), "pid": pid, **values}
+
+
+def ask(engine: Engine, text: str, **parameters: object) -> Fraction:
+    question = parse(text, engine.schema, parameters)
+    return engine.values([question])[0] * question.grid
+
+
+def test_people_are_counted_not_rows(opener: Opener) -> None:
+    rows = [visits(1, age=60, week=1), visits(1, age=61, week=2), visits(2, age=30, week=1)]
+    rows += [visits(None, age=60, week=1)] * 5
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        assert ask(engine, "age >= 60") == 1
+        assert ask(engine, "age >= 60 and week = 1") == 1
+        assert ask(engine, "age = 60 and week = 2") == 0  # no single row has both
+        assert ask(engine, "true") == 2
+        assert ask(engine, "select count(distinct pid) from visits where age < 100") == 2
+        assert ask(engine, "select count(*) from visits") == 3
+    with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
+        assert ask(engine, "age >= 60") == 7
+        assert ask(engine, "select count(*) from visits where week = 1") == 7
+
+
+def test_rows_and_sums_are_bounded_for_each_person(opener: Opener) -> None:
+    rows = [visits(1, age=100, cost=90.0)] * 5 + [visits(2, age=7, cost=-49.0)] * 2
+    rows += [visits(3, cost=None)] * 2
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        assert ask(engine, "count(*)") == 3 + 2 + 2
+        assert ask(engine, "sum(age)") == 200 + 14
+        assert ask(engine, "sum(cost)") == 150 + Fraction("-80.5")
+        assert ask(engine, "sum(cost) filter (where age > 7)") == 150
+        assert ask(engine, "sum(fee)") == 0  # nobody has a value, so nobody adds the least total
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300])
+def test_people_of_every_size_are_counted_once(size: int) -> None:
+    rows = [
+        visits(pid, age=pid % 100, week=number % 4) for pid in range(70) for number in range(size)
+    ]
+    rows += [visits(1000 + number, age=7) for number in range(100)]
+    engine = quick(rows, "pid")
+    assert ask(engine, "age = 7") == 101
+    assert ask(engine, "week = 0") == 70
+    assert ask(engine, "week = 3") == (70 if size > 3 else 0)
+    assert ask(engine, "age >= 0") == 170
+    assert ask(engine, "select count(*) from visits where age = 7") == 100 + min(size, 3)
+
+
+CELLS = TOML.replace("keys = {from = 1, to = 4}", "keys = {from = 0, to = 69}")
+GROUPED = {
+    "select week, count(distinct pid) from visits where age > 3 group by week": brute.people,
+    "select count(*) from visits where age > 3 group by week": brute.some_rows,
+    "select sum(cost) from visits where age > 3 group by week, smoker": brute.total,
+    "select sum(huge) from visits where age > 3 group by town, week": brute.total,
+}
+
+
+@pytest.mark.parametrize("text", sorted(GROUPED))
+@pytest.mark.parametrize("person", ["pid", EACH_ROW])
+def test_group_by_is_every_declared_cell_and_nothing_else(
+    opener: Opener, text: str, person: object
+) -> None:
+    if "distinct" in text and person is EACH_ROW:
+        text = text.replace("distinct pid", "*")
+    rows: list[Row] = []
+    towns = ["Ghent", "Bruges", "Łódź", "elsewhere", None]
+    for n in range(120):
+        more = {"age": n % 9, "cost": n * 1.5 - 99, "huge": (-1) ** n * 2**62, "smoker": n % 3 == 0}
+        rows.append(visits(n % 37, week=(n * n) % 80 or None, town=towns[n % 5], **more))
+    rows += [visits(7, week=3, age=9, cost=1.0, huge=5, town="Ghent", smoker=True)] * 90
+    with opener(brute.arrow(rows), CELLS, person) as engine:  # type: ignore[arg-type]
+        batch = parse_batch(text, engine.schema)
+        answers = engine.values(batch.questions)
+        homes = brute.households(rows, person)
+        for cell, question, steps in zip(batch.cells, batch.questions, answers, strict=True):
+            expected = brute.answer([_cell_part(text, batch.columns, cell)], homes)
+            assert steps * question.grid == expected
+    declared = {"week": range(70), "smoker": (0, 1), "town": ("Ghent", "Bruges", "Łódź")}
+    assert batch.cells == tuple(product(*(declared[name] for name in batch.columns)))
+
+
+def _cell_part(text: str, columns: tuple[str, ...], cell: tuple[object, ...]) -> Part:
+    tests = [brute.compare("age", ">", 3)]
+    tests += [brute.compare(name, "=", value) for name, value in zip(columns, cell, strict=True)]
+    where = Pred("", lambda row: brute.conjunction(test(row) for test in tests))
+    if "sum(" in text:
+        return brute.total(Fraction(1), text.split("sum(")[1].split(")")[0], where)
+    return (brute.people if "distinct" in text else brute.some_rows)(Fraction(1), where)
+
+
+def test_many_prepared_questions_are_answered_like_single_ones(opener: Opener) -> None:
+    rows = [
+        visits(n % 50, age=n % 100, week=n % 5, town="Ghent" if n % 2 else "Z") for n in range(300)
+    ]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        prepared = prepare("town = :town and age = :age and week <= 3", engine.schema)
+        asked = [
+            prepared.question(town=town, age=age)
+            for town in ("Ghent", "Z", "?")
+            for age in range(99)
+        ]
+        asked += [
+            parse("age > 90", engine.schema),
+            parse("count(*) - count(age > 1)", engine.schema),
+        ]
+        together = engine.values(asked)
+        alone = range(0, len(asked), 13)
+        assert [together[n] for n in alone] == [engine.values([asked[n]])[0] for n in alone]
+        assert sum(together) > 0
+
+
+def test_more_combinations_than_can_be_listed(opener: Opener) -> None:
+    rows = [visits(n, age=n % 100, big=n * 10**12, huge=-n) for n in range(3000)]
+    with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
+        text = "age = :age and big = :big and huge = :huge"
+        prepared = prepare(text, engine.schema)
+        asked = [
+            prepared.question(age=n % 100, big=n * 10**12, huge=-n if n % 2 else n)
+            for n in range(0, 3000, 7)
+        ]
+        expected = [int(n % 2 == 1 or n == 0) for n in range(0, 3000, 7)]
+        assert engine.values(asked) == expected
+
+
+def test_points_are_bounded_for_each_person(opener: Opener) -> None:
+    rows = [visits(1, age=age, town="Ghent") for age in (9, 3, 7)]
+    rows += [visits(2, age=50, town="Bruges"), visits(2, age=None, town="Ghent")]
+    rows += [visits(3, age=60, town="elsewhere"), visits(None, age=1, town="Ghent")]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        assert engine.points(["age"], max_rows=2).tolist() == [[3], [7], [50], [60]]
+        assert engine.points(["age", "town"], max_rows=1).tolist() == [[3, 0], [50, 1]]
+        assert engine.points(["town"], max_rows=9).tolist() == [[0]] * 4 + [[1]]
+        assert engine.points(["age"]).dtype == np.int64
+    rows = [visits(1, raw=value) for value in (0.5, float("nan"), -2.0)]
+    with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
+        assert engine.points(["raw"], max_rows=1).tolist() == [
+            [rank_of_double(-2.0)],
+            [rank_of_double(0.5)],
+        ]
+    with opener(brute.arrow([]), TOML, "pid") as engine:
+        assert engine.points(["age", "town"]).shape == (0, 2)
+
+
+def test_points_need_a_public_numbering(opener: Opener) -> None:
+    with opener(brute.arrow([visits(1)]), TOML, "pid") as engine:
+        for columns in (["note"], ["nowhere"], []):
+            with pytest.raises(BadParameter, match="columns"):
+                engine.points(columns)
+        with pytest.raises(BadParameter, match="max_rows"):
+            engine.points(["age"], max_rows=0)
+
+
+def test_threads_may_ask_at_once(opener: Opener) -> None:
+    rows = [visits(n % 40, age=n % 100, week=n % 5, smoker=n % 3 == 0) for n in range(400)]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        texts = [f"age >= {age} and week = {age % 5} and smoker" for age in range(0, 60, 4)]
+        questions = [parse(text, engine.schema) for text in texts]
+        alone = [engine.values([question]) for question in questions]
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda question: engine.values([question]), questions)) == alone
+
+
+def test_bitmaps_stay_within_their_limit() -> None:
+    rows = [visits(n, age=n % 100, week=n % 5) for n in range(640)]
+    engine = quick(rows, EACH_ROW, limit=4 * 80)  # four bitmaps of 640 bits
+    assert isinstance(engine, BitmapEngine)
+    for age in range(100):
+        assert ask(engine, f"age = {age}") == 7 - (age >= 40)
+        assert len(engine._kept) <= 4
+    many = " or ".join(f"age = {age}" for age in range(50))
+    assert ask(engine, f"({many}) and week = 3") == 64 + 4
+    assert len(engine._kept) <= 4
+    for _ in range(3):  # the least recently used goes first
+        assert ask(engine, "age = 7") == 7
+        assert ask(engine, f"age >= {_}") == 640 - 7 * _
+    assert ("age", ((7, 7),)) in engine._kept
+
+
+def test_an_engine_shows_nothing_of_the_data(opener: Opener) -> None:
+    few, many = ([visits(n, note="poison") for n in range(size)] for size in (3, 3000))
+    with (
+        opener(brute.arrow(few), TOML, "pid") as one,
+        opener(brute.arrow(many), TOML, "pid") as two,
+    ):
+        assert repr(one) == repr(two)
+        assert str(one) == str(two)
+        assert not hasattr(one, "__len__")
+        assert one.schema == two.schema
+
+
+def test_a_closed_engine_fails_cleanly(opener: Opener) -> None:
+    engine = opener(brute.arrow([visits(1)]), TOML, "pid")
+    question = parse("true", engine.schema)
+    engine.close()
+    engine.close()
+    with pytest.raises(EngineFailed, match="closed"):
+        engine.values([question])
+    with pytest.raises(EngineFailed, match="closed"):
+        engine.points(["age"])
+
+
+def test_nothing_asked_is_nothing_answered(opener: Opener) -> None:
+    with opener(brute.arrow([visits(1)]), TOML, "pid") as engine:
+        assert engine.values([]) == []
