@@ -186,7 +186,7 @@ def what_fits(accountant: Accountant, left: Amount) -> str:
 def _no_more_than(value: Fraction) -> str:
     """In full, or rounded down: what is said to fit must fit."""
     text = in_full(value)
-    return in_full(certified.round_down(value)) if text.startswith("≈") else text
+    return in_full(certified.round_down(value, 14)) if text.startswith("≈") else text
 
 
 def _part(value: Number | None, name: str) -> Fraction:
