@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 
 from tacit.privacy import show
@@ -100,7 +101,7 @@ class Amount:
     @classmethod
     def from_text(cls, text: str) -> Amount:
         """The inverse of ``as_text``."""
-        return cls.from_json(json.loads(text))
+        return _read(text)
 
     def __repr__(self) -> str:
         return f"Amount({', '.join(f'{unit}={text!r}' for unit, text in self.as_json().items())})"
@@ -108,6 +109,11 @@ class Amount:
     def __str__(self) -> str:
         said = ((_SIGNS[unit], in_full(number)) for unit, number in self.values)
         return ", ".join(f"{sign} {'' if text[0] == '≈' else '= '}{text}" for sign, text in said)
+
+
+@lru_cache(maxsize=256)  # a pot's limit is the same at every charge, and amounts never change
+def _read(text: str) -> Amount:
+    return Amount.from_json(json.loads(text))
 
 
 def _fraction(text: str) -> Fraction:

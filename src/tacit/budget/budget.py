@@ -264,12 +264,11 @@ class Budget:
             raise NotCovered(
                 f"{analyst!r} has no share of {self._ledger.place}; budget.share gives one"
             )
-        charged = bounded(self._accountant.charge(cost), pot.spent)
-        if not charged.fits_in(pot.left):
+        charged, left = bounded(self._accountant.charge(cost), pot.spent), pot.left
+        if not charged.fits_in(left):
             raise BudgetExhausted(self._refusal(what, table, charged, pot))
-        pot = replace(pot, spent=pot.spent + charged)
-        writer.put_pot(pot)
-        return charged, pot.left
+        writer.put_pot(replace(pot, spent=pot.spent + charged))
+        return charged, left - charged
 
     def _refusal(self, what: str, table: str, asked: Amount, pot: Pot) -> str:
         whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"

@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
+from time import gmtime, strftime
 from typing import Any
 
 from tacit.budget.amounts import Amount
@@ -69,7 +69,7 @@ def link(
 ) -> Entry:
     """The next entry after the last, whose hash is ``previous``."""
     number = last + 1
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
     text = canonical({**fields, "number": number, "previous": previous, "kind": kind, "at": at})
     return Entry(number, text, digest(text), stream)
 
