@@ -13,13 +13,13 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
-from tacit.budget.checks import refuse_ended
+from tacit.budget.checks import checked_secret, checked_text, refuse_ended
 from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
 from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
 
@@ -109,31 +109,36 @@ class Lease:
         """The recorded answer to this very question, or None; free, and never drawn again."""
         return self._answers.get(question_key)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Between a coin and its record nothing may escape: ask inside this block.
+    def turn(self) -> AbstractContextManager[None]:
+        """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
 
         It is for one thread at a time and refuses if the stream has ended, was lost to another
         holder, or is a forked copy.  Any exception inside ends the lease, since it may have told
         that the answer was above; the reserved answer is then lost.  Parse, check and evaluate
         the question before entering.
         """
+        return _Turn(self)
+
+    def _begin_turn(self) -> None:
         self._refuse_if_forked()
-        with self._lock:
+        self._lock.acquire()
+        try:
             self._refuse_if_over()
             if self._turn_of is not None:
                 raise BudgetError("a turn is for one question, or one batch, at a time")
             self._turn_of = threading.get_ident()
-            try:
-                yield
-            except BaseException:
-                if not self._state.ended:
-                    self._unclean = True
-                raise
-            finally:
-                self._turn_of = None
-                if self._unclean:
-                    self._end(self._over or "its last question ended in an error")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _end_turn(self, *, failed: bool) -> None:
+        try:
+            self._turn_of = None
+            self._unclean = self._unclean or (failed and not self._state.ended)
+            if self._unclean:
+                self._end(self._over or "its last question ended in an error")
+        finally:
+            self._lock.release()
 
     def record_top(
         self, answer: Mapping[str, Any], *, question_key: str, secret: bytes | None = None
@@ -147,7 +152,8 @@ class Lease:
             raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
         why = "its last answer above the threshold could not be recorded"
         self._over, self._unclean = why, True  # until the record is known to be on the disk
-        if question_key in self._answers:
+        secret = None if secret is None else checked_secret(secret)
+        if checked_text(question_key, "question_key") in self._answers:
             raise BadParameter("question_key", question_key, "its answer is on record already")
         public = json.loads(json.dumps(answer, allow_nan=False))
         state = self._state.after_top()
@@ -273,11 +279,26 @@ def taken_over(
     if state.ended:
         writer.put_secret(state.id, None)
     elif before.reserved:
-        secret = bytes(after_loss(secret))
+        secret = checked_secret(after_loss(secret))
         writer.put_secret(state.id, secret)
     writer.put_stream(state)
     writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
     return state, secret
+
+
+class _Turn:
+    """What ``with lease.turn():`` enters and leaves; a generator would take ten times as long."""
+
+    __slots__ = ("_lease",)
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __enter__(self) -> None:
+        self._lease._begin_turn()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        self._lease._end_turn(failed=kind is not None)
 
 
 def free_name(writer: Writer, name: str | None, number: int) -> str:
