@@ -6,7 +6,7 @@ exact: for an integer column ``age >= 60.5`` is ``age >= 61``, and ``age = 60.5`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, floor
 
@@ -27,10 +27,12 @@ from tacit.tables.schema import Column
 
 NULL = Constant(None)
 
+Place = Fraction | int | str | None
+"""Where a value stands on a column's line of codes."""
 
-def atom(column: Column, operator: str, values: Sequence[object]) -> Predicate:
-    """The predicate ``column operator values``; raises Unfit if a value does not fit the column."""
-    return _OPERATORS[operator](column, values)
+
+Maker = Callable[[Column, Sequence[object]], Predicate]
+"""Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
@@ -59,13 +61,11 @@ def _negated(predicate: Predicate) -> Predicate:
 
 
 def _at_least(column: Column, values: Sequence[object]) -> Predicate:
-    (value,) = values
-    return NULL if value is None else _between(column, value, None)
+    return NULL if values[0] is None else _from_to(column, _ordered(column, values[0]), None)
 
 
 def _at_most(column: Column, values: Sequence[object]) -> Predicate:
-    (value,) = values
-    return NULL if value is None else _between(column, None, value)
+    return NULL if values[0] is None else _from_to(column, None, _ordered(column, values[0]))
 
 
 def _above(column: Column, values: Sequence[object]) -> Predicate:
@@ -82,15 +82,14 @@ def _below(column: Column, values: Sequence[object]) -> Predicate:
     return _whole(column, None, ceil(place) - 1)
 
 
-def _ordered(column: Column, value: object) -> Fraction | int | str | None:
+def _ordered(column: Column, value: object) -> Place:
     if column.type == "boolean":
         raise Unfit("it is boolean: it has no order")
     return None if value is None else column.place(value)
 
 
-def _between(column: Column, low: object, high: object) -> Predicate:
-    """From low to high, both included; None is an open end here, not NULL."""
-    least, most = _ordered(column, low), _ordered(column, high)
+def _from_to(column: Column, least: Place, most: Place) -> Predicate:
+    """From least to most, both included; None is an open end."""
     if isinstance(least, str):
         if isinstance(most, str) and least > most:
             return Among(column.name, ())
@@ -112,11 +111,11 @@ def _whole(column: Column, least: Fraction | int | None, most: Fraction | int | 
 
 def _in_between(column: Column, values: Sequence[object]) -> Predicate:
     low, high = values
+    known = _from_to(column, _ordered(column, low), _ordered(column, high))
     if low is not None and high is not None:
-        return _between(column, low, high)
+        return known
     # SQL: x BETWEEN a AND NULL is x >= a AND NULL.
-    known = [_between(column, low, high)] if low is not None or high is not None else []
-    return And((*known, NULL)) if known else NULL
+    return NULL if low is None and high is None else And((known, NULL))
 
 
 def _in(column: Column, values: Sequence[object]) -> Predicate:
@@ -151,7 +150,7 @@ def _distinct(column: Column, values: Sequence[object]) -> Predicate:
     return Not(_same(column, values))
 
 
-_OPERATORS = {
+OPERATORS: dict[str, Maker] = {
     "=": _equal,
     "<>": _unequal,
     ">=": _at_least,

@@ -50,21 +50,21 @@ FEWEST_CELLS = 64
 """From so many terms that differ only in their cell, one scan is quicker than bitmaps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class All:
     """Every one of these must hold."""
 
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Some:
     """One of these must hold."""
 
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Except:
     """Every row but these."""
 
@@ -75,7 +75,7 @@ Maker = Callable[[int, int], NDArray[np.bool_]]
 """Makes the bits of the slots in words start..stop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unbuilt:
     """A bitmap that does not fit into the memory limit, made block by block."""
 
@@ -83,6 +83,7 @@ class Unbuilt:
 
 
 Atom = Range | Among | Like | IsNull
+ATOMS = frozenset((Range, Among, Like, IsNull))
 
 Node = Words | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
@@ -196,7 +197,7 @@ class BitmapEngine:
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (wanted) or FALSE."""
         kind = type(tree)
-        if kind is Range or kind is Among or kind is Like or kind is IsNull:
+        if kind in ATOMS:
             return self._atom(cast(Atom, tree), wanted)
         if kind is And or kind is Or:
             parts = tuple([self._node(part, wanted) for part in cast(And, tree).parts])
@@ -213,7 +214,10 @@ class BitmapEngine:
     def _atom(self, tree: Atom, wanted: bool) -> Node:
         column = self._columns[tree.column]
         if type(tree) is Range or type(tree) is IsNull:
-            intervals = column.outcome(tree, wanted)
+            if wanted and type(tree) is Range:
+                intervals = column.interval(tree.low, tree.high)
+            else:
+                intervals = column.outcome(tree, wanted)
             if not intervals:
                 return self._nothing
             key: object = (tree.column, intervals)

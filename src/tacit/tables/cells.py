@@ -6,7 +6,7 @@ For people, a person's rows in one cell are brought together by sorting (person,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -23,6 +23,9 @@ from tacit.tables.question import People, Rows, Term
 MOST_COMBINATIONS = 2**22
 """Beyond so many combinations of key values, a list of the asked ones is searched instead."""
 
+SCAN = 1 << 12
+"""Words scanned at once: a quarter of a million slots."""
+
 Integers = NDArray[np.int64]
 
 
@@ -35,23 +38,22 @@ def count_cells(
         return None
     adder = _Adder(group.like, columns, keys.count)
     for start, stop, several in _stretches(layout):
-        found = bits_of(fill, start, stop)
-        cells = keys.cells(start * 64, stop * 64, found)
-        values = adder.values(start * 64, stop * 64, found)
+        slots = np.flatnonzero(bits_of(fill, start, stop)) + start * 64
+        slots, cells = keys.cells(slots)
+        slots, cells, values = adder.values(slots, cells)
         if several:
-            people = np.zeros(len(found), dtype=np.int64)
-            people[layout.starts_between(start, stop)] = 1
-            adder.add_people(np.cumsum(people)[found], cells[found], values)
+            people = np.searchsorted(layout.starts, slots, side="right")
+            adder.add_people(people - layout.people_before(start), cells, values)
         else:
-            adder.add_rows(cells[found], values)
+            adder.add_rows(cells, values)
     return keys.answers(adder.totals)
 
 
 def _stretches(layout: Layout) -> Iterator[tuple[int, int, bool]]:
     """Blocks of words, and whether the people in them have several rows."""
-    for start, stop in layout.blocks(0, layout.one_row):
+    for start, stop in layout.blocks(0, layout.one_row, SCAN):
         yield start, stop, False
-    for start, stop in layout.blocks(layout.one_row, layout.words):
+    for start, stop in layout.blocks(layout.one_row, layout.words, SCAN):
         yield start, stop, True
 
 
@@ -61,6 +63,9 @@ class _Keys:
     def __init__(self, group: CellGroup, columns: Mapping[str, Held]) -> None:
         self._columns = [columns[name] for name in group.columns]
         self._asked = [list(dict.fromkeys(values)) for values in zip(*group.cells, strict=True)]
+        self._find = [
+            _finder(column, asked) for column, asked in zip(self._columns, self._asked, strict=True)
+        ]
         self.combinations = prod(len(values) for values in self._asked)
         self._wanted = np.zeros(0, dtype=np.int64)
         self._listed: Integers | None = None
@@ -77,18 +82,20 @@ class _Keys:
             numbers = numbers * len(asked) + np.array([place[value] for value in values])
         return numbers
 
-    def cells(self, first: int, last: int, found: NDArray[np.bool_]) -> Integers:
-        """The cell of each slot from first to last; clears ``found`` where there is none."""
-        numbers = np.zeros(last - first, dtype=np.int64)
-        for column, asked in zip(self._columns, self._asked, strict=True):
-            places = _places(column, asked, column.codes[first:last])
-            found &= places >= 0
+    def cells(self, slots: Integers) -> tuple[Integers, Integers]:
+        """Those of the slots that lie in an asked cell, and which cell it is."""
+        numbers = np.zeros(len(slots), dtype=np.int64)
+        for column, asked, find in zip(self._columns, self._asked, self._find, strict=True):
+            places = find(column.codes[slots])
+            if not (places >= 0).all():
+                kept = np.flatnonzero(places >= 0)
+                slots, numbers, places = slots[kept], numbers[kept], places[kept]
             numbers = numbers * len(asked) + places
-        if self._listed is not None:
-            at = np.minimum(np.searchsorted(self._listed, numbers), len(self._listed) - 1)
-            found &= self._listed[at] == numbers
-            return at
-        return numbers
+        if self._listed is None:
+            return slots, numbers
+        at = np.minimum(np.searchsorted(self._listed, numbers), len(self._listed) - 1)
+        kept = np.flatnonzero(self._listed[at] == numbers)
+        return slots[kept], at[kept]
 
     def answers(self, totals: NDArray[Any]) -> list[int]:
         """The totals of the asked cells, in the order in which they were asked."""
@@ -98,23 +105,27 @@ class _Keys:
         return [int(total) for total in totals[places]]
 
 
-def _places(column: Held, asked: Sequence[Code], codes: Codes) -> Integers:
-    """Which of the asked values each code stands for, or -1."""
+def _finder(column: Held, asked: Sequence[Code]) -> Callable[[Codes], Integers]:
+    """From codes to which of the asked values each stands for, or -1."""
     pairs = [
         (low, place)
         for place, value in enumerate(asked)
         for low, _ in column.interval(value, value)
     ]
-    if not pairs:
-        return np.full(len(codes), -1, dtype=np.int64)
     if column.null < MOST_COMBINATIONS:
         table = np.full(column.null + 1, -1, dtype=np.int64)
         for code, place in pairs:
             table[code] = place
-        return table[codes]
-    listed = np.array(sorted(pairs), dtype=np.uint64)
-    at = np.minimum(np.searchsorted(listed[:, 0], codes), len(listed) - 1)
-    return np.where(listed[at, 0] == codes, listed[at, 1].astype(np.int64), -1)
+        return lambda codes: table[codes]
+    listed = np.array(sorted(pairs), dtype=np.uint64).reshape(-1, 2)
+    sorted_codes, places = listed[:, 0], np.append(listed[:, 1].astype(np.int64), -1)
+
+    def find(codes: Codes) -> Integers:
+        at = np.searchsorted(sorted_codes, codes)
+        same = np.append(sorted_codes, 0)[at] == codes
+        return np.where(same & (at < len(sorted_codes)), places[at], -1)
+
+    return find
 
 
 class _Adder:
@@ -131,13 +142,16 @@ class _Adder:
             if largest * slots >= SAFE:  # 64 bits might not do
                 self.totals = self.totals.astype(object)
 
-    def values(self, first: int, last: int, found: NDArray[np.bool_]) -> NDArray[Any] | None:
-        """The summed column of the slots that are found; clears ``found`` where it is NULL."""
+    def values(
+        self, slots: Integers, cells: Integers
+    ) -> tuple[Integers, Integers, NDArray[Any] | None]:
+        """The summed column of the slots; slots without a value are left out."""
         if self._column is None:
-            return None
-        codes = self._column.codes[first:last]
-        found &= codes != self._column.null
-        return wide(self._column.values(codes[found]), self._column.reach)
+            return slots, cells, None
+        codes = self._column.codes[slots]
+        kept = np.flatnonzero(codes != self._column.null)
+        values = self._column.values(codes[kept])
+        return slots[kept], cells[kept], wide(values, self._column.reach)
 
     def add_rows(self, cells: Integers, values: NDArray[Any] | None) -> None:
         """Add rows of people who have one row each."""

@@ -147,6 +147,17 @@ def merged(pieces: Iterator[tuple[int, int]]) -> Intervals:
     return tuple(joined)
 
 
+def numbered(codes: Codes) -> NDArray[np.int64]:
+    """Codes renumbered 0, 1, 2, ... without gaps."""
+    if len(codes) and int(codes.max()) < 8 * len(codes):  # a table is quicker than sorting
+        present = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
+        present[codes] = True
+        table = np.cumsum(present) - 1
+        found: NDArray[np.int64] = table[codes]
+        return found
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
 def narrowest(greatest: int) -> type[np.unsignedinteger[Any]]:
     """The smallest unsigned type that holds a number."""
     for kind in (np.uint8, np.uint16, np.uint32):

@@ -21,7 +21,7 @@ from tacit.tables.columns import ranks_of_doubles
 from tacit.tables.engine import CellGroup, answers, grouped, withheld
 from tacit.tables.normal import NORMAL
 from tacit.tables.points import key_places, least_rows
-from tacit.tables.question import Among, People, Question, Rows, Term, both
+from tacit.tables.question import Among, People, Question, Rows, Term, all_of
 from tacit.tables.schema import Schema
 from tacit.tables.sources import Source, quoted, text, unchanged
 from tacit.tables.writing import column, condition
@@ -164,9 +164,11 @@ class DuckDBEngine:
     def _cells(self, group: CellGroup) -> list[int]:
         """The values of terms that differ in their cell only, in one scan with GROUP BY."""
         keys = [column(name) for name in group.columns]
-        where = group.like.where
-        for name, values in zip(group.columns, zip(*group.cells, strict=True), strict=True):
-            where = both(where, Among(name, tuple(dict.fromkeys(values))))
+        asked = [
+            Among(name, tuple(dict.fromkeys(values)))
+            for name, values in zip(group.columns, zip(*group.cells, strict=True), strict=True)
+        ]
+        where = all_of((group.like.where, *asked))
         every = group.like
         inner = exp.select(*keys, exp.alias_(self._whole(every), "t", quoted=True)).from_(ROWS)
         inner = inner.where(condition(self.schema, where))

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed, TacitError
 from tacit.tables.codes import Code
-from tacit.tables.question import TRUE, And, Predicate, Question, Range, Term, with_where
+from tacit.tables.question import (
+    TRUE,
+    And,
+    People,
+    Predicate,
+    Question,
+    Range,
+    Term,
+    all_of,
+    with_where,
+)
 from tacit.tables.schema import Schema
 
 
@@ -105,53 +115,54 @@ def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[i
     """Terms that can be answered together, at least ``fewest`` a group, and where the rest are."""
     if len(terms) < fewest:
         return [], list(range(len(terms)))
-    groups: dict[tuple[Term, tuple[str, ...]], CellGroup] = {}
+    groups: dict[object, CellGroup] = {}
     single: list[int] = []
     for place, term in enumerate(terms):
         columns, cell, rest = _equalities(term.where)
         if not columns:
             single.append(place)
             continue
-        like = with_where(term, And(rest) if rest else TRUE)
-        group = groups.setdefault((like, columns), CellGroup(like, columns))
+        kind = None if type(term) is People else with_where(term, TRUE)
+        key = (kind, columns, rest)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = CellGroup(with_where(term, all_of(rest)), columns)
         group.cells.append(cell)
         group.places.append(place)
     large = [group for group in groups.values() if len(group.cells) >= fewest]
-    single += [
-        place for group in groups.values() if len(group.cells) < fewest for place in group.places
-    ]
-    return large, single
+    small = [group for group in groups.values() if len(group.cells) < fewest]
+    return large, single + [place for group in small for place in group.places]
 
 
 def _equalities(
     where: Predicate,
 ) -> tuple[tuple[str, ...], tuple[Code, ...], tuple[Predicate, ...]]:
     """The columns that must equal a value, those values, and what else must hold."""
-    columns: list[str] = []
-    cell: list[Code] = []
-    rest: list[Predicate] = []
+    columns: tuple[str, ...] = ()
+    cell: tuple[Code, ...] = ()
+    rest: tuple[Predicate, ...] = ()
     for part in where.parts if type(where) is And else (where,):
-        value = part.low if isinstance(part, Range) and part.low == part.high else None
-        if isinstance(part, Range) and value is not None and part.column not in columns:
-            columns.append(part.column)
-            cell.append(value)
+        if (
+            isinstance(part, Range)
+            and (value := part.low) is not None
+            and value == part.high
+            and part.column not in columns
+        ):
+            columns += (part.column,)
+            cell += (value,)
         else:
-            rest.append(part)
-    return tuple(columns), tuple(cell), tuple(rest)
+            rest += (part,)
+    return columns, cell, rest
 
 
 def answers(
     questions: Sequence[Question], evaluate: Callable[[list[Term]], list[int]]
 ) -> list[int]:
     """The answers to questions from one evaluation of all their terms."""
-    if len(questions) == 1:
-        (question,) = questions
-        return [question.answer(evaluate(list(question.terms)))]
-    places: dict[Term, int] = {}
+    totals = evaluate([term for question in questions for term in question.terms])
+    found, start = [], 0
     for question in questions:
-        for term in question.terms:
-            places.setdefault(term, len(places))
-    totals = evaluate(list(places))
-    return [
-        question.answer([totals[places[term]] for term in question.terms]) for question in questions
-    ]
+        stop = start + len(question.terms)
+        found.append(question.answer(totals[start:stop]))
+        start = stop
+    return found

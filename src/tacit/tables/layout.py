@@ -54,10 +54,14 @@ class Layout:
         low, high = np.searchsorted(self.starts, (first * 64, last * 64))
         return self.starts[low:high] - first * 64
 
-    def blocks(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+    def people_before(self, word: int) -> int:
+        """How many people with several rows stand before a word."""
+        return int(np.searchsorted(self.starts, word * 64))
+
+    def blocks(self, first: int, last: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
         """Stretches of words that split nobody; people with many words stay in one piece."""
-        for start in range(first, min(last, self.many_words), BLOCK):
-            yield start, min(start + BLOCK, last, self.many_words)
+        for start in range(first, min(last, self.many_words), size):
+            yield start, min(start + size, last, self.many_words)
         if last > max(first, self.many_words):
             yield max(first, self.many_words), last
 
@@ -124,10 +128,14 @@ def by_person(people: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
 
 def _rank(people: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Which of its person's rows each row is: 0, 1, 2, ..."""
-    order = np.argsort(people, kind="stable")
+    # Sorting (person, row) packed into one number is several times quicker than an argsort;
+    # it fits, since neither number reaches 2^31 before memory does.
+    rows = len(people)
+    shift = max(rows, 1).bit_length()
+    order = np.sort((people << shift) | np.arange(rows)) & ((1 << shift) - 1)
     firsts = np.cumsum(counts) - counts
-    rank = np.empty(len(people), dtype=np.int64)
-    rank[order] = np.arange(len(people)) - firsts[people[order]]
+    rank = np.empty(rows, dtype=np.int64)
+    rank[order] = np.arange(rows) - np.repeat(firsts, counts)
     return rank
 
 

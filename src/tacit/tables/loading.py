@@ -13,7 +13,14 @@ from tacit.errors import BadParameter, SchemaMismatch
 from tacit.privacy import exact
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import Type
-from tacit.tables.columns import Held, hold_numbers, hold_words, placed, ranks_of_doubles
+from tacit.tables.columns import (
+    Held,
+    hold_numbers,
+    hold_words,
+    numbered,
+    placed,
+    ranks_of_doubles,
+)
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, withheld
 from tacit.tables.layout import by_person, every_row
@@ -183,9 +190,7 @@ def _reader(source: Source, number: int) -> Callable[[], Sequence[str]]:
 def _placed(source: Source, schema: Schema, columns: dict[str, Held], limit: int) -> BitmapEngine:
     slot_of_row = None
     if isinstance(schema.person, str):
-        person = columns[schema.person]
-        _, people = np.unique(person.codes, return_inverse=True)
-        layout, slot_of_row = by_person(people.astype(np.int64))
+        layout, slot_of_row = by_person(numbered(columns[schema.person].codes))
     else:
         layout = every_row(len(next(iter(columns.values())).codes))
     by_slot = {name: placed(held, layout.slots, slot_of_row) for name, held in columns.items()}

@@ -28,6 +28,7 @@ _FAMILIES = {
     "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
     '"NULL"': "nothing but NULL",
 }
+_NARROW = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _TIMES = ("timestamp", "timestamp in nanoseconds", "timestamp with time zone")
 _ACCEPTED = {
     "integer": ("integer", "real", "decimal"),
@@ -71,7 +72,8 @@ def create_normal_view(source: Source, schema: Schema) -> None:
                 f"column {column.name!r} is declared {column.type}, but the data holds {kind}"
             )
         read.append(f"{_read(column, source, raw, kind)} AS {quoted(column.name)}")
-        coded.append(f"{_code(column, schema)} AS {quoted(column.name)}")
+        narrow = source.typed and source.columns[raw] in _NARROW
+        coded.append(f"{_code(column, schema, narrow)} AS {quoted(column.name)}")
     everyone = ""
     if isinstance(schema.person, str):
         everyone = f" WHERE {quoted(schema.person)} IS NOT NULL"
@@ -89,7 +91,8 @@ def _read(column: Column, source: Source, raw: str, kind: str) -> str:
     if not source.typed:
         return _READ_TEXT[column.type](f"trim({value})" if column.type != "text" else value)
     if column.type == "integer":
-        return _read_integer(column, value, kind)
+        narrow = source.columns[raw] in _NARROW
+        return f"CAST({value} AS BIGINT)" if narrow else _read_integer(column, value, kind)
     if column.type == "real":
         return f"CAST({value} AS DOUBLE)"
     if column.type == "text":
@@ -196,10 +199,12 @@ def text_pattern(type_: Type, value: str) -> str:
     return f"{_READ_TEXT[type_](value)} IS NOT NULL"
 
 
-def _code(column: Column, schema: Schema) -> str:
-    """The code of a value that was read."""
+def _code(column: Column, schema: Schema, narrow: bool) -> str:
+    """The code of a value that was read; narrow integers fit 64 bits as they are."""
     value = quoted(column.name)
     match column.type:
+        case "integer" if narrow and column.bounds is None:
+            return value
         case "integer" if column.name == schema.person:
             return f"TRY_CAST({value} AS BIGINT)"  # clamping could merge two people into one
         case "integer":

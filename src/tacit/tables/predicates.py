@@ -26,6 +26,7 @@ from tacit.tables.question import (
     Predicate,
     Range,
     SameOrder,
+    all_of,
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
@@ -241,7 +242,7 @@ class PredicateReader:
         return parts
 
     def _and(self, node: exp.Expr) -> Predicate:
-        return joined(And, self._parts(node, exp.And))
+        return all_of(self._parts(node, exp.And))
 
     def _or(self, node: exp.Expr) -> Predicate:
         return joined(Or, self._parts(node, exp.Or))

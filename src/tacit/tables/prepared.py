@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from tacit.errors import QuestionRefused
-from tacit.tables.question import Batch, Question, Range, Term, both, with_where
+from tacit.tables.question import Batch, Question, Range, Term, all_of, with_where
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import Statement, statement
@@ -82,10 +82,7 @@ class Prepared:
 
 
 def _in_cell(term: Term, tests: list[Range]) -> Term:
-    where = term.where
-    for test in tests:
-        where = both(where, test)
-    return with_where(term, where)
+    return with_where(term, all_of((term.where, *tests)))
 
 
 def prepare(

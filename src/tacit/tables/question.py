@@ -104,15 +104,15 @@ Predicate = Constant | Range | Among | Like | SameOrder | IsNull | IsTrue | Not 
 TRUE = Constant(True)
 
 
-def both(first: Predicate, second: Predicate) -> Predicate:
-    """The conjunction of two predicates, without needless nesting."""
-    parts = tuple(
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """The conjunction of predicates, without needless nesting and without TRUE."""
+    flat = tuple(
         part
-        for side in (first, second)
+        for side in parts
         for part in (side.parts if isinstance(side, And) else (side,))
         if part != TRUE
     )
-    return And(parts) if len(parts) > 1 else parts[0] if parts else TRUE
+    return And(flat) if len(flat) > 1 else flat[0] if flat else TRUE
 
 
 @dataclass(frozen=True, slots=True)

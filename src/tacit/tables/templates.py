@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from tacit.errors import QuestionRefused
-from tacit.tables.atoms import atom
+from tacit.tables.atoms import OPERATORS, Maker
 from tacit.tables.codes import Unfit
-from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Term, with_where
+from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Range, Term, with_where
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column
 
@@ -31,7 +31,7 @@ class Pending:
     """An atom whose values are not all known yet."""
 
     column: Column
-    operator: str
+    make: Maker
     values: tuple[object, ...]
     place: Place
 
@@ -43,11 +43,13 @@ def ready_or_pending(
     column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Place]
 ) -> Predicate:
     """The atom now if all its values are known, else one that waits."""
-    if any(type(value) is Hole for value in values):
-        # And, Or and Not carry it as if it were a predicate until it is filled in.
-        return cast(Predicate, Pending(column, operator, values, place()))
+    make = OPERATORS[operator]
+    for value in values:
+        if type(value) is Hole:
+            # And, Or and Not carry it as if it were a predicate until it is filled in.
+            return cast(Predicate, Pending(column, make, values, place()))
     try:
-        return atom(column, operator, values)
+        return make(column, values)
     except Unfit as problem:
         raise _unfit(column, place(), problem) from None
 
@@ -58,18 +60,27 @@ def _unfit(column: Column, place: Place, problem: Unfit) -> QuestionRefused:
 
 def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
     """The atom with its parameters."""
+    first = pending.values[0]
+    if len(pending.values) == 1 and type(first) is Hole and not first.many:  # by far most often
+        values: list[object] = [parameters[first.name]]
+    else:
+        values = _all_values(pending, parameters)
+    try:
+        return pending.make(pending.column, values)
+    except Unfit as problem:
+        raise _unfit(pending.column, pending.place, problem) from None
+
+
+def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[object]:
     values: list[object] = []
     for value in pending.values:
         if type(value) is not Hole:
             values.append(value)
         elif value.many:
-            values.extend(_several(value.name, parameters[value.name], pending.place))
+            values += _several(value.name, parameters[value.name], pending.place)
         else:
             values.append(parameters[value.name])
-    try:
-        return atom(pending.column, pending.operator, values)
-    except Unfit as problem:
-        raise _unfit(pending.column, pending.place, problem) from None
+    return values
 
 
 def _several(name: str, value: object, place: Place) -> list[object]:
@@ -84,8 +95,14 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
     if kind is Pending:
         return _filled(cast(Pending, tree), parameters)
     if kind is And or kind is Or:
-        parts = [bound(part, parameters) for part in cast(And, tree).parts]
-        return joined(cast(type[And], kind), parts)
+        parts = [
+            part if type(part) is Range else bound(part, parameters)
+            for part in cast(And, tree).parts
+        ]
+        for part in parts:
+            if type(part) is kind:  # BETWEEN with a NULL became a conjunction
+                return joined(cast(type[And], kind), parts)
+        return cast(type[And], kind)(tuple(parts))
     if kind is Not:
         return Not(bound(cast(Not, tree).part, parameters))
     if kind is IsTrue:
@@ -95,12 +112,10 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
 
 def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
     """A conjunction or disjunction without one of its own kind directly inside it."""
-    if any(type(part) is kind for part in parts):
-        flat: list[Predicate] = []
-        for part in parts:
-            flat.extend(part.parts if isinstance(part, kind) else (part,))
-        parts = flat
-    return kind(tuple(parts))
+    flat: list[Predicate] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, kind) else (part,))
+    return kind(tuple(flat))
 
 
 def bound_term(term: Term, parameters: Mapping[str, object]) -> Term:
