@@ -42,7 +42,7 @@ ASKED = [
 ]
 
 
-@pytest.fixture(params=ASKED, ids=str)
+@pytest.fixture(params=ASKED, ids=lambda asked: f"{asked[0].__name__} {asked[1]}")
 def made(request):
     ask, numbers = request.param
     return ask(**numbers)

@@ -243,3 +243,12 @@ def test_bad_data_is_refused_without_a_word_about_it(x):
     assert str(refused.value) == (
         "x = (not shown) is not allowed: give a histogram: 5 integers, none below 0"
     )
+
+
+def test_candidates_that_would_fill_the_memory_are_fewer():
+    questions = FiniteQuestions(linear_queries(np.eye(40, dtype=int)))
+    assert questions.part(20) == 10**5
+    assert questions.part(10**4) * 10**4 < 10**8
+    heavy = FiniteQuestions(linear_queries([[1] + [0] * 10**4]), faithful=True)
+    assert heavy.enumerated(100)
+    assert not heavy.enumerated(9000)  # weights of some 10 000 bits

@@ -55,8 +55,8 @@ class EveryMultiset:
         self._sizes = queries.sizes if faithful else None
         self._rows = rows
         self._target, self._step = scaled(queries, x, rows)
+        self._doublings = cache(_doublings)
         self._enumeration = Enumeration(queries.atoms, rows, self._column)
-        self._doublings = cache(self._count_doublings)
 
     @property
     def most_doublings(self) -> int:
@@ -94,10 +94,11 @@ class EveryMultiset:
         size = self._sizes[atom]
         return np.vstack([sums, [self._doublings(size, int(z)) for z in times]])
 
-    def _count_doublings(self, size: int, times: int) -> int:
-        """The least u such that C(w + z − 1, z) < 2^(u/16), but 0 for one way only."""
-        ways = comb(size + times - 1, times)
-        return (ways**_ROOT).bit_length() if ways > 1 else 0
+
+def _doublings(size: int, times: int) -> int:
+    """The least u such that C(w + z − 1, z) < 2^(u/16), but 0 for one way only."""
+    ways = comb(size + times - 1, times)
+    return (ways**_ROOT).bit_length() if ways > 1 else 0
 
 
 def largest_difference(heads: Array, tails: Array) -> Array:

@@ -24,7 +24,8 @@ Counts = tuple[tuple[int, int], ...]
 
 _TABLE = 1 << 13  # columns of a table that is kept
 _BLOCK = 1 << 15  # columns of a block: its working set stays within the cache
-_KEPT_TABLES = 256
+_TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # with many queries fewer columns
+_KEPT_TABLES = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,9 @@ class Enumeration:
         self._rows = rows
         self._column = column
         self._table = lru_cache(maxsize=_KEPT_TABLES)(self._make_table)
+        height = max(1, len(column(0, np.zeros(1, np.int64))))
+        self._longest_table = min(_TABLE, _TABLE_CELLS // height)
+        self._longest_block = min(_BLOCK, _BLOCK_CELLS // height)
 
     def pairs(self) -> Iterator[tuple[Table, Table]]:
         """Pairs of tables: every multiset is a column of one plus a column of the other, once."""
@@ -58,14 +62,14 @@ class Enumeration:
             yield from self._halves(0, self._atoms, self._rows)
 
     def _short(self, first: int, last: int, total: int) -> bool:
-        return last - first <= 2 or comb(last - first + total - 1, total) <= _TABLE
+        return last - first <= 2 or comb(last - first + total - 1, total) <= self._longest_table
 
     def _halves(self, first: int, last: int, total: int) -> Iterator[tuple[Table, Table]]:
         middle = (first + last) // 2
         for j in range(total + 1):
             for head in self._tables(first, middle, j):
                 for tail in self._tables(middle, last, total - j):
-                    yield from _blocks(head, tail)
+                    yield from _blocks(head, tail, self._longest_block)
 
     def _tables(self, first: int, last: int, total: int) -> Iterator[Table]:
         """All multisets of `total` among these atoms, in tables of at most a block's length."""
@@ -87,10 +91,10 @@ class Enumeration:
         return _join([_outer_sum(*pair) for pair in self._halves(first, last, total)])
 
 
-def _blocks(head: Table, tail: Table) -> Iterator[tuple[Table, Table]]:
+def _blocks(head: Table, tail: Table, longest: int) -> Iterator[tuple[Table, Table]]:
     """The pair in pieces of a block's length, the wide table last: numpy runs along it."""
     narrow, wide = sorted((head, tail), key=lambda table: table.sums.shape[1])
-    step = max(1, _BLOCK // wide.sums.shape[1])
+    step = max(1, longest // wide.sums.shape[1])
     for start in range(0, narrow.sums.shape[1], step):
         yield _slice(narrow, start, start + step), wide
 

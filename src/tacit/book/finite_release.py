@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MOST_ENUMERATED = 10**8
 SUB_RANGE = 10**5
+_MOST_CELLS = 1 << 25
+_MOST_BITS = 1 << 12  # of a weight: they are told apart by their bit length
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,13 @@ class FiniteQuestions:
 
     def enumerated(self, rows: int) -> bool:
         """Whether the release chooses from the whole range; otherwise from a sub-range."""
+        if self.faithful and _bits(self.elements(), rows) > _MOST_BITS:
+            return False
         return self.multisets(rows) <= self.most_enumerated
+
+    def part(self, rows: int) -> int:
+        """How many candidates a sub-range has: fewer than wanted if they would fill the memory."""
+        return max(1, min(self.sub_range, _MOST_CELLS // rows))
 
     def check(self, x: npt.NDArray[np.generic]) -> Integers:
         """A histogram: how many rows each universe element has."""
@@ -77,7 +85,7 @@ class FiniteQuestions:
 
     def _part(self, x: Integers, rows: int, coins: Coins) -> Candidates:
         drawn = draw_sub_range(
-            self.queries, rows, self.sub_range, faithful=self.faithful, coins=coins
+            self.queries, rows, self.part(rows), faithful=self.faithful, coins=coins
         )
         return DrawnMultisets(self.queries, self.queries.histogram(x), drawn)
 
@@ -89,3 +97,7 @@ class FiniteQuestions:
             picks = draw_multiset(len(members), times, coins) if self.faithful else [0] * times
             chosen.append(members[picks])
         return np.sort(np.concatenate(chosen))
+
+
+def _bits(elements: int, rows: int) -> int:
+    return comb(elements + rows - 1, rows).bit_length()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
-_MOST_ROWS = 10**6
+MOST_ROWS = 10**4
+_MOST_ROWS_PER_PERSON = 10**6
 _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**12), Fraction(10**12)
 
 
@@ -81,10 +82,10 @@ def check_parameters(
     size = whole(rows, "rows")
     people_rows = whole(rows_per_person, "rows_per_person")
     budget = positive(epsilon, "epsilon")
-    if size > _MOST_ROWS:
-        raise BadParameter("rows", size, f"a small database has at most {_MOST_ROWS} rows")
-    if people_rows > _MOST_ROWS:
-        raise BadParameter("rows_per_person", people_rows, f"at most {_MOST_ROWS}")
+    if size > MOST_ROWS:
+        raise BadParameter("rows", size, f"a small database has at most {MOST_ROWS} rows")
+    if people_rows > _MOST_ROWS_PER_PERSON:
+        raise BadParameter("rows_per_person", people_rows, f"at most {_MOST_ROWS_PER_PERSON}")
     if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
         raise BadParameter("epsilon", show(budget), "SmallDB takes 1e-12 to 1e12")
     return size, budget / (2 * people_rows)

@@ -6,12 +6,13 @@ second from an hour.  They use the announced number of people, never the data.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from math import log, log2, log10
 
 from tacit.book.finite_release import FiniteQuestions
 from tacit.book.ordered_release import Prefixes
-from tacit.book.small_db import check_parameters
+from tacit.book.small_db import MOST_ROWS, check_parameters
 from tacit.privacy import Number, whole
 
 
@@ -20,8 +21,8 @@ class Expectation:
     """What to expect of a release.
 
     ``seconds`` if the data has about as many people as announced and fills its domain, ``longest``
-    if it does not.  ``candidates`` is how many databases the mechanism chooses from; while all weigh
-    the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
+    if it does not.  ``candidates`` is how many databases the mechanism chooses from; while all
+    weigh the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
     """
 
     sampler: str
@@ -64,16 +65,17 @@ def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bo
         slack = min(
             slack + 2 * rows / epsilon, (0.8 + parts) * (n * n / (rows * epsilon)) ** (1 / 3)
         )
-    # How many boxes meet; counts are made farther out too.
-    overlap = min(1 + 3 * min(slack, parts * n) * rows / (parts * n), rows)
+    # How many boxes meet, there and where counts are made farther out.
+    overlap = min(1 + (2 if hard else 3) * min(slack / parts, n / 2) * rows / n, rows)
     counts: float = 6 + 12 * max(log10(epsilon * n) - 2, 0)
-    if parts == 2:  # the boxes follow a ridge whose length grows with εn
-        counts = 23 * max(epsilon * n / 100, 0.2) ** 0.7
+    if parts == 2:  # the boxes follow a ridge, whose length grows with εn while values differ
+        counts = min(23 * max(epsilon * n / 100, 0.2) ** 0.7, 20 + 4 * questions.domain)
     point_bits = max(log2(questions.domain * overlap / rows), 1)
     digit_products: float = (rows * point_bits / 60) * (overlap * point_bits / 90)
     term = 4e-7 + 7e-10 * min(digit_products, 30 * digit_products**0.75)
     draw = rows * overlap**2 * (3e-7 + 7e-10 * rows * point_bits / 60)
-    return float(1.7 * counts * (8e-5 + rows * overlap * term) + draw)
+    terms = rows * overlap * (1 - overlap / (2 * rows))
+    return float(1.7 * counts * (8e-5 + terms * term) + draw)
 
 
 def _finite(questions: FiniteQuestions, rows: int, n: int) -> Expectation:
@@ -86,16 +88,13 @@ def _finite(questions: FiniteQuestions, rows: int, n: int) -> Expectation:
         tables = questions.queries.atoms * rows * 1e-4
         seconds = passes * candidates * (12 + 1.5 * asked) * 1e-9 * slower + tables
         return Expectation("enumeration", candidates, seconds, seconds)
-    seconds = questions.sub_range * rows * (60 + 3 * asked) * 1e-9 * slower
-    return Expectation("sub-range", questions.sub_range, seconds, seconds)
+    size = questions.part(rows)
+    seconds = size * rows * (60 + 3 * asked) * 1e-9 * slower
+    return Expectation("sub-range", size, seconds, seconds)
 
 
 def most_rows(questions: FiniteQuestions) -> int:
-    """The largest number of rows whose whole range can be enumerated; 0 if even one is too many."""
-    rows = 0
-    step = 1 << 20
-    while step:
-        if questions.enumerated(rows + step):
-            rows += step
-        step //= 2
-    return rows
+    """The largest number of rows whose whole range is enumerated; 0 if even one row is too many."""
+    return bisect_left(
+        range(1, MOST_ROWS + 1), True, key=lambda rows: not questions.enumerated(rows)
+    )

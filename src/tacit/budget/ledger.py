@@ -7,7 +7,7 @@ same promise once it passes the contract suite in ``tests/budget/test_ledger_con
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -184,8 +184,21 @@ class Hold(Protocol):
         ...
 
 
+Reached = Callable[[str], None]
+
+
+def nobody_watches(point: str) -> None:
+    """What is called at the named points of a write, unless a test puts something in its place."""
+
+
 class Ledger(Protocol):
-    """Where a budget is kept."""
+    """Where a budget is kept.
+
+    ``reached`` is called at three points of every write, so that tests can fail or kill it
+    there: "charge: begun", "charge: written" (all but durable) and "charge: committed".
+    """
+
+    reached: Reached
 
     @property
     def place(self) -> str:

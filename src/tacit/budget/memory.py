@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.budget.chain import Entry, link
-from tacit.budget.ledger import Pot, StreamState, Tail
+from tacit.budget.ledger import Pot, Reached, StreamState, Tail, nobody_watches
 from tacit.errors import BudgetError, LedgerBusy, LedgerUnwritable
 
 _WAIT_SECONDS = 10.0
@@ -108,14 +108,18 @@ class _MemoryWriter:
 class MemoryHold:
     """A stream's place among the held ones."""
 
-    def __init__(self, held: dict[int, MemoryHold], stream: int) -> None:
+    def __init__(self, held: dict[int, object], stream: int, key: object) -> None:
         self._held = held
         self._stream = stream
+        self._key = key
 
     def release(self) -> None:
         """Let go."""
-        if self._held.get(self._stream) is self:
+        if self._held.get(self._stream) is self._key:
             del self._held[self._stream]
+
+    def __del__(self) -> None:
+        self.release()
 
 
 class MemoryLedger:
@@ -124,8 +128,9 @@ class MemoryLedger:
     place = "the budget in memory"
 
     def __init__(self) -> None:
+        self.reached: Reached = nobody_watches
         self._contents = _Contents()
-        self._held: dict[int, MemoryHold] = {}
+        self._held: dict[int, object] = {}
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._closed = False
@@ -140,9 +145,12 @@ class MemoryLedger:
     def writing(self, what: str) -> Iterator[_MemoryWriter]:
         """All or nothing."""
         with self._alone():
+            self.reached(f"{what}: begun")
             writer = _MemoryWriter(self._contents)
             yield writer
+            self.reached(f"{what}: written")
             writer.commit()
+            self.reached(f"{what}: committed")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -162,8 +170,10 @@ class MemoryLedger:
 
     def hold(self, stream: int) -> MemoryHold | None:
         """One holder a stream."""
-        hold = MemoryHold(self._held, stream)
-        return hold if self._held.setdefault(stream, hold) is hold else None
+        key = object()
+        if self._held.setdefault(stream, key) is not key:
+            return None
+        return MemoryHold(self._held, stream, key)
 
     def check(self) -> None:
         """Memory has no structure of its own to check."""

@@ -18,7 +18,7 @@ from secrets import token_hex
 from weakref import WeakSet
 
 from tacit.budget.holds import FileHold
-from tacit.budget.ledger import Tail
+from tacit.budget.ledger import Reached, Tail, nobody_watches
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
 from tacit.errors import (
     BudgetError,
@@ -33,12 +33,12 @@ WAIT_SECONDS = 10.0
 
 
 class SqliteLedger:
-    """A budget file.  ``reached`` is called at the named points of every write, for tests."""
+    """A budget file."""
 
     def __init__(self, path: Path, *, wait: float = WAIT_SECONDS) -> None:
         self.path = path
         self.wait = wait
-        self.reached: Callable[[str], None] = _pass_on
+        self.reached: Reached = nobody_watches
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
@@ -139,6 +139,11 @@ class SqliteLedger:
             if self._pid == os.getpid():
                 self._disconnect()
 
+    def __del__(self) -> None:
+        with suppress(Exception):
+            if self._pid == os.getpid():
+                self._disconnect()
+
     @contextmanager
     def _alone(self, what: str) -> Iterator[sqlite3.Connection]:
         """The connection, for one thread at a time; SQLite's errors become ours."""
@@ -225,10 +230,6 @@ os.register_at_fork(
     after_in_parent=_each_open(SqliteLedger.after_fork_in_parent),
     after_in_child=_each_open(SqliteLedger.after_fork_in_child),
 )
-
-
-def _pass_on(point: str) -> None:
-    """Nobody is watching."""
 
 
 def _connect(path: Path, wait: float) -> sqlite3.Connection:
