@@ -13,9 +13,9 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from types import MappingProxyType
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType, TracebackType
 from typing import Any
 from weakref import WeakSet
 
@@ -24,6 +24,26 @@ from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
 from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
 
 _EXIT_WAIT_SECONDS = 1.0
+
+
+class Turn:
+    """The block of `Lease.turn`; a class of its own, because every question passes through it."""
+
+    __slots__ = ("_lease",)
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __enter__(self) -> None:
+        self._lease.begin_turn()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lease.end_turn(failed=kind is not None)
 
 
 class Lease:
@@ -109,8 +129,7 @@ class Lease:
         """The recorded answer to this very question, or None; free, and never drawn again."""
         return self._answers.get(question_key)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> Turn:
         """Between a coin and its record nothing may escape: ask inside this block.
 
         It is for one thread at a time and refuses if the stream has ended, was lost to another
@@ -118,22 +137,32 @@ class Lease:
         that the answer was above; the reserved answer is then lost.  Parse, check and evaluate
         the question before entering.
         """
-        self._refuse_if_forked()
-        with self._lock:
-            self._refuse_if_over()
+        return Turn(self)
+
+    def begin_turn(self) -> None:
+        """What entering `turn` does."""
+        self._refuse_if_forked()  # first: in a forked copy the lock may be held for ever
+        self._lock.acquire()
+        try:
+            if self._over is not None:
+                raise self._ended()
             if self._turn_of is not None:
                 raise BudgetError("a turn is for one question, or one batch, at a time")
             self._turn_of = threading.get_ident()
-            try:
-                yield
-            except BaseException:
-                if not self._state.ended:
-                    self._unclean = True
-                raise
-            finally:
-                self._turn_of = None
-                if self._unclean:
-                    self._end(self._over or "its last question ended in an error")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def end_turn(self, *, failed: bool) -> None:
+        """What leaving `turn` does, by an exception or not."""
+        try:
+            if failed and not self._state.ended:
+                self._unclean = True
+            self._turn_of = None
+            if self._unclean:
+                self._end(self._over or "its last question ended in an error")
+        finally:
+            self._lock.release()
 
     def record_top(
         self, answer: Mapping[str, Any], *, question_key: str, secret: bytes | None = None
