@@ -135,6 +135,15 @@ def test_what_cannot_be_drawn_is_refused_before_paying(visits, rich_budget):
     assert rich_budget.left == before
 
 
+def test_a_universe_that_cannot_be_listed_is_refused(visits, monkeypatch):
+    monkeypatch.setattr("tacit.analyst.question_class.MOST_ANSWERS", 200)
+    with pytest.raises(Infeasible, match="more than 200 answers"):
+        visits.plan_small_db(["age < 3", "age < 4"], epsilon=1, rows=3)
+    monkeypatch.setattr("tacit.analyst.question_class.MOST_ELEMENTS", 100)
+    with pytest.raises(Infeasible, match="at most 100 can be listed"):
+        visits.plan_small_db(["age < 3"], epsilon=1, rows=3)
+
+
 def test_a_release_is_paid_first(visits):
     budget = Budget.in_memory(epsilon=1, covers=["visits"])
     visits.small_db(tacit.prefixes("age"), epsilon="3/4", rows=5, budget=budget)

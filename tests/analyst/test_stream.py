@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -156,6 +157,16 @@ def test_other_questions_in_the_middle_of_a_list_are_accounted_for(visits, budge
     assert (stream.halted, stream.unanswered) == (True, ("age >= 1",))
 
 
+def test_a_list_ends_with_its_stream(visits, budget, calm):
+    stream = visits.sparse(threshold=250, at_most=1, budget=budget, **calm)
+    answers = stream.ask_all(["age < 5", "age < 6", "age < 7"])
+    assert not next(answers)
+    stream.suspend()
+    with pytest.raises(StreamEnded):
+        next(answers)
+    assert len(stream.unanswered) == 2
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_answers_follow_the_exact_law_however_they_are_asked(visits, together):
     budget = Budget.in_memory(epsilon=10**6, covers=["visits"])
@@ -199,6 +210,12 @@ def test_leaving_with_suspends_and_resume_goes_on(visits, budget, calm):
     assert again.tops_left == 2
     assert again.ask("age >= 0")
     assert again.tops_left == 1
+
+
+def test_a_stream_that_is_simply_forgotten_loses_nothing(visits, budget, calm):
+    visits.sparse(threshold=100, at_most=3, budget=budget, name="flu", **calm)
+    gc.collect()
+    assert visits.resume("flu", budget=budget).tops_left == 3
 
 
 def test_only_one_holder(visits, budget, calm):

@@ -8,8 +8,8 @@ from math import log
 import pytest
 
 from tacit.analyst import tuning
-from tacit.book.bracket import Bracket
 from tacit.book.composition import optimal_each, two_point_delta
+from tacit.book.precision.bracket import Bracket
 from tacit.privacy import Privacy
 
 

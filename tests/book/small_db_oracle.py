@@ -58,8 +58,10 @@ def assert_law(
     scores: Sequence[Fraction],
     rate: Fraction,
     weights: Sequence[int] | None = None,
+    *,
+    wrong: Sequence[str] = ("8/10", "12/10"),
 ) -> None:
-    """The counts fit this law, and neither the one 20 % sharper nor the one 20 % flatter."""
+    """The counts fit this law, and do not if the rate is wrong by any of these factors."""
     weights = weights or [1] * len(scores)
     assert chi_square_p(seen, [float(p) for p in law(scores, rate, weights)]) > ACCEPT
     # Candidates of one score keep their shares in every law: pooled, they tell rates apart best.
@@ -68,10 +70,10 @@ def assert_law(
         [sum(v for v, s in zip(values, scores, strict=True) if s == level) for level in levels]
         for values in (seen, weights)
     ]
-    for factor, fits in ((10, True), (8, False), (12, False)):
-        probabilities = law(levels, rate * factor / 10, together[1])
+    for factor in ("1", *wrong):
+        probabilities = law(levels, rate * Fraction(factor), together[1])
         p_value = chi_square_p(together[0], [float(p) for p in probabilities])
-        assert (p_value > ACCEPT) == fits, (factor, p_value)
+        assert (p_value > ACCEPT) == (factor == "1"), (factor, p_value)
 
 
 def loss(one: Sequence[mpmath.mpf], other: Sequence[mpmath.mpf]) -> mpmath.mpf:

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.small_db_oracle import score
 
-from tacit.book.compression import linear_queries
+from tacit.book.sampling.compression import linear_queries
 from tacit.errors import BadParameter
 
 
@@ -31,6 +31,7 @@ def matrices(draw):
 
 
 @given(matrices(), st.data())
+@settings(max_examples=50)
 def test_the_score_is_the_same(matrix, data):
     queries = linear_queries(matrix)
     rows = st.lists(st.integers(0, len(matrix[0]) - 1), min_size=1, max_size=5)
@@ -51,6 +52,7 @@ def test_the_score_is_the_same(matrix, data):
 
 
 @given(matrices(), st.data())
+@settings(max_examples=50)
 def test_disguises_make_the_same_problem(matrix, data):
     disguised = list(matrix)
     for _ in range(data.draw(st.integers(1, 8))):

@@ -2,22 +2,21 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.small_db_oracle import assert_law, databases, law, loss, neighbours, score
-from tests.book.stand_in import InsecureTestCoins
 from tests.fit import ACCEPT, chi_square_p
 
-from tacit.book.candidates import EveryMultiset
-from tacit.book.compression import linear_queries
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_counts import LevelCounts, LevelDraw
-from tacit.book.sub_range import DrawnMultisets, draw_sub_range, reach
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.candidates import EveryMultiset
+from tacit.book.sampling.compression import linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_counts import LevelCounts, LevelDraw
+from tacit.book.sampling.sub_range import DrawnMultisets, draw_sub_range, reach
 from tacit.errors import BadParameter
 
 QUIET = Heartbeat(None)
@@ -111,7 +110,7 @@ def test_draws_follow_the_exponential_mechanism_and_no_other(matrix, faithful):
         first = {int(questions.queries.members(a)[0]) for a in range(questions.queries.atoms)}
         candidates = [y for y in candidates if first.issuperset(y)]
     seen = dict.fromkeys(candidates, 0)
-    for _ in range(4000):
+    for _ in range(3000):
         seen[tuple(questions._elements_of(sampler.draw(coins), coins).tolist())] += 1
     scores = [score(_fractions(matrix), x, y, 0) for y in candidates]
     assert_law(list(seen.values()), scores, rate)
@@ -131,15 +130,15 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
             self.scores = scores
 
         def blocks(self):
-            from tacit.book.candidates import Block
+            from tacit.book.sampling.candidates import Block
 
             for start in range(0, len(self.scores), length):
                 yield Block(np.array(self.scores[start : start + length]), None, lambda i: ())
 
     def sizes(scores):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tacit.book.level_counts._PENDING", length)
-            patch.setattr("tacit.book.level_counts._GROUPS", 8)
+            patch.setattr("tacit.book.sampling.level_counts._PENDING", length)
+            patch.setattr("tacit.book.sampling.level_counts._GROUPS", 8)
             found = LevelCounts(Listed(scores), rate=rate, heartbeat=QUIET)
             return found.best, found.sizes.tolist()
 
@@ -147,7 +146,7 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
 
 
 def test_a_lumped_group_keeps_the_law(monkeypatch):
-    monkeypatch.setattr("tacit.book.level_counts._GROUPS", 2)
+    monkeypatch.setattr("tacit.book.sampling.level_counts._GROUPS", 2)
     matrix, x, rows, rate = COUNTING, (0, 0, 0, 1, 1, 2), 3, Fraction(1)
     ours = _exact_law(matrix, x, rows, rate, faithful=False)
     truth = _true_law(matrix, x, rows, rate, faithful=False)
@@ -215,20 +214,20 @@ def test_the_sub_range_ignores_the_data():
     assert len(y) == 3
 
 
-def test_reach_holds_as_often_as_it_says():
-    elements, rows, size, beta = 4, 6, 20, Fraction(1, 10)
+@pytest.mark.parametrize(("size", "beta"), [(55, "1/20"), (20, "1/10"), (7, "1/3")])
+def test_reach_holds_as_often_as_it_says(size, beta):
+    elements, rows, beta = 4, 6, Fraction(beta)
     within = reach(elements, rows, size, beta)
+    everything = [Counter(y) for y in databases(range(elements), rows)]
+
+    def misses(best, j):
+        """How likely no candidate of a sub-range shares all but j rows with the best one."""
+        near = sum((y & best).total() >= rows - j for y in everything)
+        return (1 - Fraction(near, len(everything))) ** size
+
     assert 0 < within < rows
-    queries = linear_queries(np.eye(elements, dtype=int))
-    coins, misses, runs = InsecureTestCoins(4), 0, 300
-    best = Counter({0: rows})  # the hardest to come near: all rows alike
-    for _ in range(runs):
-        drawn = draw_sub_range(queries, rows, size, faithful=False, coins=coins)
-        shared = max((Counter(row.tolist()) & best).total() for row in drawn)
-        misses += shared < rows - within
-    assert misses / runs < float(beta) + 0.05
-    chance = comb(elements + within - 1, within) / comb(elements + rows - 1, rows)
-    assert abs(misses / runs - (1 - chance) ** size) < 0.08  # and the count behind it is right
+    assert max(misses(best, within) for best in everything) <= beta
+    assert max(misses(best, within - 1) for best in everything) > beta  # and no more than needed
 
 
 def test_reach_at_its_ends():

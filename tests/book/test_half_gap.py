@@ -12,9 +12,9 @@ import pytest
 from tests.book.exact_law import chance_of_top, threshold_law
 
 from tacit.book import recipes
-from tacit.book.group_law import Group
 from tacit.book.half_gap import best_shift, half_gap, success_probability
-from tacit.book.stream_law import Law
+from tacit.book.precision.group_law import Group
+from tacit.book.precision.stream_law import Law
 from tacit.errors import BadParameter
 from tacit.privacy import Privacy
 

@@ -5,11 +5,11 @@ from itertools import product
 
 import pytest
 from tests.book.small_db_oracle import assert_law
-from tests.book.stand_in import InsecureTestCoins
 
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_search import SlackSearch
-from tacit.book.slack_boxes import envelope
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_search import SlackSearch
+from tacit.book.sampling.slack_boxes import envelope
 
 QUIET = Heartbeat(None)
 

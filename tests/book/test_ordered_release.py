@@ -19,11 +19,11 @@ from tests.book.small_db_oracle import (
     prefix_questions,
     score,
 )
-from tests.book.stand_in import InsecureTestCoins
 
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.level_search import SlackSearch
-from tacit.book.ordered_release import Intervals, OrderedCounts, Prefixes
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_search import SlackSearch
+from tacit.book.sampling.ordered_release import Intervals, OrderedCounts, Prefixes
 from tacit.errors import BadParameter
 
 QUIET = Heartbeat(None)
@@ -136,7 +136,7 @@ def test_draws_follow_the_exponential_mechanism_and_no_other(questions, x, rows,
     counts, coins = _counts(x, questions.domain, rows, questions.slacks), InsecureTestCoins(7)
     search = SlackSearch(counts, rate=Fraction(epsilon, 2 * rows), heartbeat=QUIET)
     seen = dict.fromkeys(candidates, 0)
-    for _ in range(6000):
+    for _ in range(4000):
         seen[tuple(search.draw(coins).tolist())] += 1
     asked = QUESTIONS[questions.slacks](questions.domain)
     scores = [score(asked, x, y, 1) for y in candidates]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.book import vc_blocks, vc_search
 from tacit.book.shattering import VcDimension, shatters, vc_bound, vc_dimension
+from tacit.book.vc import vc_blocks, vc_search
 from tacit.errors import BadParameter, NotExact
 
 Matrix = NDArray[np.int64]

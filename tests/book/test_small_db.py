@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.book.small_db_oracle import (
+    assert_law,
     databases,
     interval_questions,
     law,
@@ -12,13 +13,13 @@ from tests.book.small_db_oracle import (
     prefix_questions,
     score,
 )
-from tests.book.stand_in import InsecureTestCoins
 
-from tacit.book.compression import linear_queries
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.ordered_release import Intervals, Prefixes
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.compression import linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.ordered_release import Intervals, Prefixes
+from tacit.book.sizing.small_db_cost import expect, most_rows
 from tacit.book.small_db import check_parameters, small_db
-from tacit.book.small_db_cost import expect, most_rows
 from tacit.errors import BadParameter
 
 COINS = InsecureTestCoins(11)
@@ -30,6 +31,35 @@ def test_a_release_over_an_ordered_domain(questions):
     x = np.sort(np.array([2, 2, 9] * 50))
     y = small_db(x, questions, rows=3, epsilon=50, coins=COINS)
     assert y.tolist() == [2, 2, 9]
+
+
+LINEAR = [["1/2", 0, 1, "1/3"], [0, 1, 0, "1/3"]]
+
+
+@pytest.mark.parametrize(
+    ("questions", "asked", "first"),
+    [
+        (Prefixes(4), prefix_questions(4), 1),
+        (Intervals(4), interval_questions(4), 1),
+        (FiniteQuestions(linear_queries(LINEAR)), LINEAR, 0),
+    ],
+)
+@pytest.mark.parametrize("rows_per_person", [1, 2])
+def test_releases_follow_the_exponential_mechanism(questions, asked, first, rows_per_person):
+    """From end to end; that 20 % would be noticed is shown for each sampler on its own."""
+    x = tuple(first + value for value in (0, 0, 0, 0, 1, 3, 3))
+    data = np.array(x) if first else np.bincount(x)
+    candidates = databases(range(first, first + 4), 2)
+    seen, coins = dict.fromkeys(candidates, 0), InsecureTestCoins(12)
+    for _ in range(500):
+        y = small_db(
+            data, questions, rows=2, epsilon=3, rows_per_person=rows_per_person, coins=coins
+        )
+        seen[tuple(y.tolist())] += 1
+    fractions = [[Fraction(value) for value in question] for question in asked]
+    scores = [score(fractions, x, y, first) for y in candidates]
+    rate = Fraction(3, 2 * rows_per_person)
+    assert_law(list(seen.values()), scores, rate, wrong=["1/2", "2"])
 
 
 def test_a_release_over_a_finite_class():
@@ -94,7 +124,7 @@ def test_several_rows_of_a_person_tell_no_more_than_epsilon(asked, rows_per_pers
 
 def test_progress_tells_the_time_and_nothing_else(monkeypatch):
     clock = iter(range(10**6))  # every look at it takes a second
-    monkeypatch.setattr("tacit.book.heartbeat.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("tacit.book.sampling.heartbeat.monotonic", lambda: float(next(clock)))
     told = []
     x = np.sort(np.random.default_rng(0).integers(1, 100, 1000))
     small_db(x, Intervals(100), rows=9, epsilon=1, coins=COINS, progress=told.append)
@@ -108,7 +138,7 @@ def test_enumeration_tells_the_time_too():
     x = np.ones(20, int)
     questions = FiniteQuestions(queries)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.book.heartbeat.monotonic", iter(range(10**6)).__next__)
+        patch.setattr("tacit.book.sampling.heartbeat.monotonic", iter(range(10**6)).__next__)
         small_db(x, questions, rows=6, epsilon=1, coins=COINS, progress=told.append)
     assert told
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.book.shattering import VcDimension, vc_dimension
-from tacit.book.size_by_vc import VcOnly
-from tacit.book.size_clauses import Hoeffding, Proportional, log_of_growth, sauer
-from tacit.book.small_db_size import alpha_of_rows, clauses_for, rows_needed
+from tacit.book.sizing.size_by_vc import VcOnly
+from tacit.book.sizing.size_clauses import Hoeffding, Proportional, log_of_growth, sauer
+from tacit.book.sizing.small_db_size import alpha_of_rows, clauses_for, rows_needed
 from tacit.errors import BadParameter
 
 alphas = st.fractions(Fraction(1, 500), Fraction(99, 100), max_denominator=1000)

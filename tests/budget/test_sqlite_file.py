@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -12,6 +13,7 @@ import pytest
 from tests.budget.common import ask, open_stream, resume
 
 from tacit.budget import Budget
+from tacit.budget.holds import FileHold
 from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import (
     BudgetError,
@@ -326,3 +328,35 @@ def test_secrets_stay_out_of_sight(path, tmp_path):
     lease.close()
     budget.close()
     assert b"OFFSET" not in path.read_bytes()  # overwritten when the stream ended
+
+
+def test_what_is_committed_is_on_the_disk(path):
+    """SQLite's own words for it: a write-ahead log, synced at every commit (2 is FULL)."""
+    budget = Budget.open(path)
+    charge(budget)
+    for setting, value in {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "fullfsync": 1,
+        "secure_delete": 1,
+    }.items():
+        assert budget._ledger._connection.execute(f"PRAGMA {setting}").fetchone() == (value,)
+    assert (path.parent / "clinic.budget-wal").stat().st_size > 0
+
+
+def test_a_lock_file_that_was_removed_in_between_is_not_a_hold(tmp_path, monkeypatch):
+    """Between opening and locking the file, its holder goes and another one comes."""
+    path = tmp_path / "held"
+    first, later = FileHold.take(path), []
+    flock = fcntl.flock
+
+    def slowly(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        first.release()
+        later.append(FileHold.take(path))
+        flock(descriptor, how)  # on the file that is gone: it succeeds, and means nothing
+
+    monkeypatch.setattr(fcntl, "flock", slowly)
+    assert FileHold.take(path) is None
+    later[0].release()
+    assert FileHold.take(path) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
 
@@ -14,14 +15,15 @@ from tests.tables.brute import TOML, Part, Pred, Row
 from tests.tables.engines import ENGINES, Opener, quick
 from tests.tables.strategies import questions, tables
 
-from tacit.errors import EngineFailed, QuestionRefused
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import rank_of_double
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 ASKED = st.lists(questions(), min_size=1, max_size=8)
 FEW = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-SOME = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -125,26 +127,63 @@ def test_rows_and_sums_are_bounded_for_each_person(opener: Opener) -> None:
         assert ask(engine, "sum(fee)") == 0  # nobody has a value, so nobody adds the least total
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, 300])
-def test_people_of_every_size_are_counted_once(size: int) -> None:
+def test_every_row_of_people_of_every_size_is_seen() -> None:
+    """Two people of each size from 1 to 140; question k is true for the k-th row of each only."""
     rows = [
-        visits(pid, age=pid % 100, week=number % 4) for pid in range(70) for number in range(size)
+        visits(2 * size + twin, big=number, week=size % 3)
+        for size in range(1, 141)
+        for twin in range(2)
+        for number in range(size)
     ]
-    rows += [visits(1000 + number, age=7) for number in range(100)]
     engine = quick(rows, "pid")
-    assert ask(engine, "age = 7") == 101
-    assert ask(engine, "week = 0") == 70
-    assert ask(engine, "week = 3") == (70 if size > 3 else 0)
-    assert ask(engine, "age >= 0") == 170
-    assert ask(engine, "select count(*) from visits where age = 7") == 100 + min(size, 3)
+    for number in range(140):
+        assert ask(engine, f"big = {number}") == 2 * (140 - number)
+        assert ask(engine, f"big >= {number}") == 2 * (140 - number)
+    assert ask(engine, "true") == 280
+    assert ask(engine, "count(*)") == 2 * (1 + 2 + 3 * 138)
+
+
+def test_a_crowd_of_all_sizes_against_plain_python() -> None:
+    """People, rows and sums over random rows; the last matching row of a person is often alone."""
+    random = np.random.default_rng(7)
+    rows: list[Row] = []
+    for pid, size in enumerate([*range(1, 70), 64, 64, 65, 100, 128, 129, 200]):
+        for week, age, cost in random.integers((0, -5, -60), (40, 130, 110), (size, 3)).tolist():
+            rows.append(visits(pid, week=week, age=age, cost=float(cost) if cost % 9 else None))
+    rows = [rows[place] for place in random.permutation(len(rows))]
+    engine, homes = quick(rows, "pid"), brute.households(rows, "pid")
+    for week in range(0, 40, 5):
+        first, second = brute.compare("week", "=", week), brute.compare("age", "<=", 20 + week * 4)
+        where = Pred(
+            f"week = {week} and age <= {20 + week * 4}",
+            lambda row, first=first, second=second: brute.conjunction([first(row), second(row)]),
+        )
+        parts = [brute.people(Fraction(1), where), brute.some_rows(Fraction(3), where, 2)]
+        parts.append(brute.total(Fraction(-2), "cost", where))
+        question = parse(brute.text_of(parts), engine.schema, max_rows=2)
+        assert engine.values([question])[0] * question.grid == brute.answer(parts, homes)
+
+
+def test_sums_do_not_overflow(opener: Opener) -> None:
+    rows = [visits(n // 3, huge=2**63 - 1, week=1, town="Ghent") for n in range(30)]
+    rows += [visits(n // 3, huge=-(2**63), week=2, town="Ghent") for n in range(90, 105)]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        assert ask(engine, "sum(huge)") == (10 - 5) * 2**62
+        assert ask(engine, "1000000 * sum(huge) - count(true)") == 5_000_000 * 2**62 - 15
+    with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
+        assert ask(engine, "sum(huge)") == (30 - 15) * 2**62
+        assert ask(engine, "sum(huge) filter (where week = 2)") == -15 * 2**62
+        prepared = prepare("sum(huge) filter (where week = :week)", engine.schema)
+        asked = [prepared.question(week=week) for week in range(100)]
+        assert engine.values(asked) == [0, 30 * 2**62, -15 * 2**62] + [0] * 97
 
 
 CELLS = TOML.replace("keys = {from = 1, to = 4}", "keys = {from = 0, to = 69}")
 GROUPED = {
     "select week, count(distinct pid) from visits where age > 3 group by week": brute.people,
-    "select count(*) from visits where age > 3 group by week": brute.some_rows,
+    "select count(*) from visits where age > 3 group by town, week": brute.some_rows,
     "select sum(cost) from visits where age > 3 group by week, smoker": brute.total,
-    "select sum(huge) from visits where age > 3 group by town, week": brute.total,
+    "select sum(huge) from visits where age > 3 group by week": brute.total,
 }
 
 
@@ -232,6 +271,41 @@ def test_points_are_bounded_for_each_person(opener: Opener) -> None:
         ]
     with opener(brute.arrow([]), TOML, "pid") as engine:
         assert engine.points(["age", "town"]).shape == (0, 2)
+
+
+def test_points_need_a_public_numbering(opener: Opener) -> None:
+    with opener(brute.arrow([visits(1)]), TOML, "pid") as engine:
+        for columns in (["note"], ["nowhere"], []):
+            with pytest.raises(BadParameter, match="columns"):
+                engine.points(columns)
+        with pytest.raises(BadParameter, match="max_rows"):
+            engine.points(["age"], max_rows=0)
+
+
+def test_threads_may_ask_at_once(opener: Opener) -> None:
+    rows = [visits(n % 40, age=n % 100, week=n % 5, smoker=n % 3 == 0) for n in range(400)]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        texts = [f"age >= {age} and week = {age % 5} and smoker" for age in range(0, 60, 4)]
+        questions = [parse(text, engine.schema) for text in texts]
+        alone = [engine.values([question]) for question in questions]
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(lambda question: engine.values([question]), questions)) == alone
+
+
+def test_bitmaps_stay_within_their_limit() -> None:
+    rows = [visits(n, age=n % 100, week=n % 5) for n in range(640)]
+    engine = quick(rows, EACH_ROW, limit=4 * 80)  # four bitmaps of 640 bits
+    assert isinstance(engine, BitmapEngine)
+    for age in range(100):
+        assert ask(engine, f"age = {age}") == 7 - (age >= 40)
+        assert len(engine._kept) <= 4
+    many = " or ".join(f"age = {age}" for age in range(50))
+    assert ask(engine, f"({many}) and week = 3") == 64 + 4
+    assert len(engine._kept) <= 4
+    for _ in range(3):  # the least recently used goes first
+        assert ask(engine, "age = 7") == 7
+        assert ask(engine, f"age >= {_}") == 640 - 7 * _
+    assert ("age", ((7, 7),)) in engine._kept
 
 
 def test_an_engine_shows_nothing_of_the_data(opener: Opener) -> None:

@@ -7,13 +7,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
+from sqlglot.tokens import Tokenizer
 from tests.tables import brute
 from tests.tables.brute import TOML, Part, Row
 from tests.tables.engines import quick
 from tests.tables.strategies import PREDICATES, questions, tables
 
 from tacit.errors import QuestionRefused
-from tacit.tables import EACH_ROW, parse, read_schema
+from tacit.tables import EACH_ROW, Column, Schema, parse, read_schema
 from tacit.tables.question import People, Rows, Total, weighted
 from tacit.tables.show import question as shown
 
@@ -80,6 +82,15 @@ def test_a_question_written_out_reads_as_itself(where: brute.Pred) -> None:
     schema = read_schema(TOML, name="visits", person="pid")
     question = parse(where.sql, schema)
     assert parse(shown(question, schema), schema) == question
+
+
+def test_a_column_may_have_any_name() -> None:
+    words = [word for word in (*Tokenizer.KEYWORDS, *exp.FUNCTION_BY_NAME) if word.isidentifier()]
+    for word in [*words, 'a"b', "a b", "é", "1", "a.b", "--", "town"]:
+        schema = Schema("t", EACH_ROW, (Column(word, "integer"), Column("rest", "text")))
+        quoted = word.replace('"', '""')
+        question = parse(f"\"{quoted}\" >= 3 and rest = 'x'", schema)
+        assert parse(shown(question, schema), schema) == question
 
 
 PROMISES = [

@@ -224,6 +224,27 @@ def test_decimals_on_the_grid_load_exactly(opener: Opener) -> None:
         assert codes(engine, "x") == sorted(int(value * 1000) for value in values)
 
 
+def test_a_typed_source_brings_its_types() -> None:
+    table = pa.table(
+        {
+            "x": [1],
+            "cost": pa.array([Decimal("1.25")], pa.decimal128(10, 2)),
+            "raw": [0.5],
+            "odd": [[1]],
+            "id": pa.array([2**64 - 1], pa.uint64()),
+        }
+    )
+    with load(table, person=EACH_ROW) as engine:
+        found = {column.name: (column.type, column.grid) for column in engine.schema.columns}
+        assert found == {
+            "x": ("integer", None),
+            "cost": ("real", Fraction(1, 100)),
+            "raw": ("real", None),
+            "id": ("text", None),
+        }
+        assert ask(engine, "cost = 1.25 and raw < 0.6 and id = '18446744073709551615'") == 1
+
+
 TYPES = {
     "integer": pa.array([1]),
     "real": pa.array([1.5]),

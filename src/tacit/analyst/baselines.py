@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import exp, expm1, inf, log, log1p
 
 from tacit.analyst.tuning import Task
-from tacit.book.bracket import Bracket
 from tacit.book.composition import optimal_each, optimal_epsilon
 from tacit.book.laplace import spaced
+from tacit.book.precision.bracket import Bracket
 
 
 @dataclass(frozen=True, slots=True)

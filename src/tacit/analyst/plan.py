@@ -22,10 +22,11 @@ from typing import Literal, get_args
 
 from tacit import certified
 from tacit.analyst.baselines import Baseline, laplace_baselines
-from tacit.analyst.plan_text import as_html, as_text
+from tacit.analyst.plan_text import as_html, as_text, title
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
-from tacit.book import recipes, theorems
+from tacit.book import recipes
 from tacit.book.half_gap import chance
+from tacit.book.precision import theorems
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import (
@@ -112,6 +113,9 @@ class Plan:
         """What makes the best recipe the best, in a sentence or two."""
         return _why(self)
 
+    def __repr__(self) -> str:
+        return f"<Plan for {title(self)}: {self.options[0].name}, α = {show(self.alpha)}>"
+
     def __str__(self) -> str:
         return as_text(self)
 
@@ -175,8 +179,8 @@ def _plan(
 ) -> Plan:
     """Read and check what was asked; the rest is remembered."""
     if (epsilon is None) == (alpha is None):
-        given = "neither was given" if epsilon is None else "both were given"
-        raise BadParameter("epsilon or alpha", given, "give one of them, to learn the other")
+        what = "alpha" if alpha is not None else "epsilon"
+        raise BadParameter(what, alpha, "give epsilon or alpha, one of them, to learn the other")
     if kind not in get_args(Kind):
         raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
     chance(beta)  # checked here, before anything is remembered

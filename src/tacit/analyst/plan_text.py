@@ -55,7 +55,8 @@ def _meaning(plan: Plan) -> str:
         f"α: with {_count(above)} questions at least that far above the threshold and the other "
         f"{_count(max(plan.questions - above, 1))} at least that far below, all answers are right"
         f"{values} with probability {show(100 * (1 - plan.beta))} %.  Lengths are in units of the "
-        f"sensitivity."
+        "sensitivity.  The shift is added to your threshold: a count at threshold + shift is about "
+        "as often ⊥ as ⊤."
     )
 
 

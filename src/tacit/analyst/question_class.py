@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.predicate_values import columns_of, holds
-from tacit.book.compression import LinearQueries, linear_queries
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.ordered_release import Intervals, Prefixes
+from tacit.book.sampling.compression import LinearQueries, linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.tables.codes import Code
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tacit.tables.schema import Column, Schema
 
 MOST_ELEMENTS = 1_000_000
+MOST_ANSWERS = 200_000_000
 _LARGEST_DOMAIN = 1 << 62
 _VC_SECONDS = 2
 
@@ -168,7 +169,7 @@ class FiniteClass:
         """Read the predicates; every column they name needs a finite declared domain."""
         if not asked:
             raise BadParameter("questions", "an empty list", "name at least one predicate")
-        predicates = [_predicate(text, schema) for text in asked]
+        predicates = [_predicate(text, schema) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)
         if not columns:
@@ -179,6 +180,11 @@ class FiniteClass:
                 f"the declared domains of {', '.join(names)} have {size} combinations together, "
                 f"and at most {MOST_ELEMENTS} can be listed; declare fewer values, or ask for "
                 "prefixes(...) or intervals(...) of one column"
+            )
+        if size * len(predicates) > MOST_ANSWERS:
+            raise Infeasible(
+                f"{len(predicates)} predicates on {size} combinations of values are more than "
+                f"{MOST_ANSWERS} answers; ask fewer, or over smaller declared domains"
             )
         texts = tuple(show_predicate(each, schema) for each in predicates)
         return cls(columns, tuple(predicates), texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release:
     """What SmallDB released: m rows, and what is promised about them.
 
@@ -41,9 +41,9 @@ class Release:
     """
 
     plan: ReleasePlan
-    schema: Schema = field(repr=False)
-    asked: Asked = field(repr=False)
-    codes: NDArray[np.int64] = field(repr=False)
+    schema: Schema
+    asked: Asked
+    codes: NDArray[np.int64]
 
     @property
     def privacy(self) -> Privacy:
@@ -166,6 +166,9 @@ class Release:
             "codes": self.codes.tolist(),
         }
         Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<Release: {self}>"
 
     def __str__(self) -> str:
         promised = self.guarantee()

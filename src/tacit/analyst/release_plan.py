@@ -8,11 +8,11 @@ from math import ceil, log, log2, sqrt
 
 from tacit import certified
 from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
-from tacit.book.small_db_cost import Expectation, expect, most_rows
-from tacit.book.small_db_people import best_rows
-from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
-from tacit.book.small_db_utility import error_bound
-from tacit.book.sub_range import reach
+from tacit.book.sampling.sub_range import reach
+from tacit.book.sizing.small_db_cost import Expectation, expect, most_rows
+from tacit.book.sizing.small_db_people import best_rows
+from tacit.book.sizing.small_db_size import ProvedSize, alpha_of_rows, rows_needed
+from tacit.book.sizing.small_db_utility import error_bound
 from tacit.errors import BadParameter, Infeasible
 from tacit.privacy import Number, Privacy, probability, show, whole
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +46,12 @@ def from_secret(secret: bytes) -> State:
     return State(int(offset), int(tops))
 
 
+def _suspend_quietly(lease: Lease) -> None:
+    """Nobody is there to be told; what goes wrong costs the reserved ⊤, as a crash would."""
+    with suppress(Exception):
+        lease.suspend()
+
+
 def _key(question: Question, limit: Fraction | None) -> str:
     """The same for the same question at the same threshold, in every process."""
     return sha256(f"{question.fingerprint} {limit}".encode()).hexdigest()
@@ -70,6 +78,8 @@ class Stream:
         self._earlier = dict(lease.answers)  # of earlier sittings, by key
         self._covered: tuple[Fraction, Fraction, int, int] = (Fraction(), Fraction(), 0, 0)
         self._history = History()
+        # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
+        finalize(self, _suspend_quietly, lease)
         self._batch: Sequence[Read] = ()
         self._batch_answered = 0
 
@@ -142,10 +152,10 @@ class Stream:
             for read in reads[at : at + answered - bool(top)]:
                 at += 1
                 yield self._tell(read, BELOW, limit, batch_at=at)
-                if self._state is not start:
+                if self._state is not start or not self._lease.alive:
                     break
-            if self._state is not start:
-                continue
+            if self._state is not start or not self._lease.alive:
+                continue  # decide anew from here, or find out that the stream has ended
             if top is not None:
                 with self._lease.turn():
                     self._keep(reads[at], top, after, limit)

@@ -19,10 +19,10 @@ from math import exp, expm1, floor, inf, lgamma, log, log10, sqrt
 import numpy as np
 
 from tacit.book import recipes
-from tacit.book.bracket import Bracket
 from tacit.book.half_gap import at_best_shift, best_shift, half_gap
+from tacit.book.precision.bracket import Bracket
+from tacit.book.precision.stream_law import Law
 from tacit.book.recipe import Noise, Recipe
-from tacit.book.stream_law import Law
 from tacit.privacy import Privacy
 
 _DIGITS = 4  # of shares and shifts

@@ -1,7 +1,7 @@
 """What accuracy means, and what the book proves about it (Definitions 3.9 and 3.10).
 
-The theorems are in :mod:`tacit.book.theorems`; the computed (not bounded) accuracy of a recipe
-is in :mod:`tacit.book.half_gap`.  Everything here looks at true values: it is for tests, for
+The theorems are in :mod:`tacit.book.precision.theorems`; the computed (not bounded) accuracy of a
+recipe is in :mod:`tacit.book.half_gap`.  Everything here looks at true values: it is for tests, for
 demonstrations on invented data and for choosing parameters, never for answering questions.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.book.answer import Answer
-from tacit.book.theorems import Guarantee, above_threshold, numeric_sparse, sparse
+from tacit.book.precision.theorems import Guarantee, above_threshold, numeric_sparse, sparse
 from tacit.errors import BadParameter
 from tacit.privacy import Number, exact, show, whole
 

@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book import scalar
-from tacit.book.bernoullis import ExpCoins, bernoullis, exp_coins
-from tacit.book.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
-from tacit.book.samplers import Sampler, noise
+from tacit.book.noise import scalar
+from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
+from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
+from tacit.book.noise.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.privacy import Number, exact, positive, show, whole
 

@@ -17,10 +17,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.book.dimension import Dimension, cutting_questions, warn_unless_exact
-from tacit.book.question_matrix import distinct, rational
-from tacit.book.vc_bits import Columns, pack
-from tacit.book.vc_search import deadline, largest_shattered
+from tacit.book.vc.dimension import Dimension, cutting_questions, warn_unless_exact
+from tacit.book.vc.question_matrix import distinct, rational
+from tacit.book.vc.vc_bits import Columns, pack
+from tacit.book.vc.vc_search import deadline, largest_shattered
 from tacit.privacy import Number, positive, show
 
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, inf, log, log1p
 
-from tacit.book.bracket import Bracket
+from tacit.book.precision.bracket import Bracket
+from tacit.book.precision.stream_law import Law
 from tacit.book.recipe import Recipe
-from tacit.book.stream_law import Law
 from tacit.errors import BadParameter
 from tacit.privacy import Number, exact, positive, probability, show
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.book.dimension import Dimension, cutting_questions, warn_unless_exact
-from tacit.book.question_matrix import Table, distinct, zero_one
-from tacit.book.vc_bits import Columns, pack
-from tacit.book.vc_search import deadline, largest_shattered
+from tacit.book.vc.dimension import Dimension, cutting_questions, warn_unless_exact
+from tacit.book.vc.question_matrix import Table, distinct, zero_one
+from tacit.book.vc.vc_bits import Columns, pack
+from tacit.book.vc.vc_search import deadline, largest_shattered
 from tacit.errors import BadParameter
 from tacit.privacy import Number, whole
 

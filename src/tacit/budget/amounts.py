@@ -95,7 +95,8 @@ class Amount:
         return f"Amount({', '.join(f'{unit}={str(value)!r}' for unit, value in self.values)})"
 
     def __str__(self) -> str:
-        return ", ".join(f"{_SIGNS[unit]} = {in_full(value)}" for unit, value in self.values)
+        said = ((_SIGNS[unit], in_full(value)) for unit, value in self.values)
+        return ", ".join(f"{sign} {'' if text[0] == '≈' else '= '}{text}" for sign, text in said)
 
 
 def in_full(value: Fraction) -> str:

@@ -100,8 +100,7 @@ def verify(ledger: Ledger, head: str | None) -> Verified:
         while some := reader.entries(after=count, most=_AT_ONCE):
             for entry in some:
                 count += 1
-                _check_link(entry, count, previous)
-                replay.apply(entry)
+                replay.apply(entry, _checked_body(entry, count, previous))
                 previous = entry.hash
                 found = found or entry.hash == head
         replay.compare(reader)
@@ -113,7 +112,8 @@ def verify(ledger: Ledger, head: str | None) -> Verified:
     return Verified(count, previous)
 
 
-def _check_link(entry: Entry, number: int, previous: str) -> None:
+def _checked_body(entry: Entry, number: int, previous: str) -> dict[str, Any]:
+    """What an entry says, if it is the one that belongs here."""
     if entry.number != number:
         raise LedgerDamaged(f"entry {number} of the history is missing")
     if digest(entry.text) != entry.hash:
@@ -127,6 +127,7 @@ def _check_link(entry: Entry, number: int, previous: str) -> None:
             f"entry {number} of the history does not follow the one before it: entries were "
             "removed, reordered or replaced"
         )
+    return body
 
 
 class _Replay:
@@ -136,10 +137,10 @@ class _Replay:
         self._tables: list[str] = []
         self._pots: dict[str | None, Pot] = {}
         self._streams: dict[str, StreamState] = {}
+        self._amounts: dict[str, Amount] = {}
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: Entry, body: dict[str, Any]) -> None:
         """One entry, by the same rules that were in force when it was written."""
-        body = entry.body
         try:
             act = getattr(self, f"_{body['kind']}")
             stream = act(body)
@@ -191,10 +192,17 @@ class _Replay:
 
     def _charge(self, body: dict[str, Any]) -> None:
         pot = self._pots[body["analyst"]]
-        charged = bounded(self._accountant.charge(cost_from_json(body["cost"])), pot.spent)
+        charged = bounded(self._amount(body["cost"]), pot.spent)
         _insist(body["charged"] == charged.as_json() and charged.fits_in(pot.left))
         _insist(body["table"] in self._tables)
         self._pots[pot.analyst] = replace(pot, spent=pot.spent + charged)
+
+    def _amount(self, cost: dict[str, Any]) -> Amount:
+        """What a cost comes to; long histories repeat the same few costs."""
+        key = repr(cost)
+        if key not in self._amounts:
+            self._amounts[key] = self._accountant.charge(cost_from_json(cost))
+        return self._amounts[key]
 
     def _open(self, body: dict[str, Any]) -> StreamState:
         self._charge(body)

@@ -55,10 +55,13 @@ class Alarm:
 def demo(*, folder: Path = Path("demo-output")) -> None:
     """Watch a clinic of a million invented people for outbreaks, privately.
 
-    Examples::
+    It takes under a minute and writes its data, its budget and its pictures to a
+    folder.  The people are invented, so it may show the truth beside each answer.
+
+    For example:
 
         tacit demo
-        tacit demo --folder /tmp/clinic
+        tacit demo --folder clinic
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ Maker = Callable[[Column, Sequence[object]], Predicate]
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
-    (value,) = values
+    value = values[0]
     if value is None:
         return NULL
     code = _code(column, value)
@@ -61,11 +61,17 @@ def _negated(predicate: Predicate) -> Predicate:
 
 
 def _at_least(column: Column, values: Sequence[object]) -> Predicate:
-    return NULL if values[0] is None else _from_to(column, _ordered(column, values[0]), None)
+    value = values[0]
+    if type(value) is int and column.type == "integer":
+        return _whole(column, value, None)
+    return NULL if value is None else _from_to(column, _ordered(column, value), None)
 
 
 def _at_most(column: Column, values: Sequence[object]) -> Predicate:
-    return NULL if values[0] is None else _from_to(column, None, _ordered(column, values[0]))
+    value = values[0]
+    if type(value) is int and column.type == "integer":
+        return _whole(column, None, value)
+    return NULL if value is None else _from_to(column, None, _ordered(column, value))
 
 
 def _above(column: Column, values: Sequence[object]) -> Predicate:

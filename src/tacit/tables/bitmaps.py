@@ -23,7 +23,7 @@ from tacit.tables.columns import Held, Intervals, comparison
 from tacit.tables.contributions import people_total, rows_total, sum_total
 from tacit.tables.engine import answers, grouped, withheld
 from tacit.tables.layout import WORD, Layout, Words, pack, unpack
-from tacit.tables.points import least_rows, point_codes
+from tacit.tables.points import check_points, least_rows, point_codes
 from tacit.tables.question import (
     Among,
     And,
@@ -54,14 +54,14 @@ FEWEST_CELLS = 64
 class All:
     """Every one of these must hold."""
 
-    parts: tuple[Node, ...]
+    parts: list[Node]
 
 
 @dataclass(slots=True)
 class Some:
     """One of these must hold."""
 
-    parts: tuple[Node, ...]
+    parts: list[Node]
 
 
 @dataclass(slots=True)
@@ -150,8 +150,10 @@ class BitmapEngine:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             self._check_open()
+            check_points(self.schema, columns, max_rows)
             found = unpack(self._layout.filled)
-            rows = [point_codes(self.schema, name, self._columns[name], found) for name in columns]
+            names = [self.schema.column(name).name for name in columns]
+            rows = [point_codes(self.schema, name, self._columns[name], found) for name in names]
             people = np.ones(self._layout.slots, dtype=np.int64)
             if self._layout.one_row < self._layout.words:
                 people[self._layout.one_row * 64 :] = 0
@@ -200,7 +202,10 @@ class BitmapEngine:
         if kind in ATOMS:
             return self._atom(cast(Atom, tree), wanted)
         if kind is And or kind is Or:
-            parts = tuple([self._node(part, wanted) for part in cast(And, tree).parts])
+            parts = [
+                self._atom(part, wanted) if type(part) is Range else self._node(part, wanted)
+                for part in cast(And, tree).parts
+            ]
             return All(parts) if (kind is And) == wanted else Some(parts)
         if isinstance(tree, Not):
             return self._node(tree.part, not wanted)
@@ -213,20 +218,24 @@ class BitmapEngine:
 
     def _atom(self, tree: Atom, wanted: bool) -> Node:
         column = self._columns[tree.column]
-        if type(tree) is Range or type(tree) is IsNull:
-            if wanted and type(tree) is Range:
-                intervals = column.interval(tree.low, tree.high)
-            else:
-                intervals = column.outcome(tree, wanted)
-            if not intervals:
-                return self._nothing
-            key: object = (tree.column, intervals)
-            kept = self._kept_as(key)
+        if type(tree) is Range and wanted:  # by far most often
+            intervals = column.interval(tree.low, tree.high)
+        elif type(tree) is Range or type(tree) is IsNull:
+            intervals = column.outcome(tree, wanted)
         else:
-            key = (tree, wanted)
-            kept = self._kept_as(key)  # before looking through all the words of the column
-            intervals = () if kept is not None else column.outcome(tree, wanted)
+            return self._words_atom(tree, wanted, column)
+        if not intervals:
+            return self._nothing
+        key = (tree.column, intervals)
+        kept = self._kept_as(key)
         return kept if kept is not None else self._build(key, self._in(column, intervals))
+
+    def _words_atom(self, tree: Atom, wanted: bool, column: Held) -> Node:
+        """An atom for which all the words of a column must be looked through."""
+        kept = self._kept_as((tree, wanted))
+        if kept is not None:
+            return kept
+        return self._build((tree, wanted), self._in(column, column.outcome(tree, wanted)))
 
     def _in(self, column: Held, intervals: Intervals) -> Maker:
         def make(start: int, stop: int) -> NDArray[np.bool_]:

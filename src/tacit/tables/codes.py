@@ -83,10 +83,10 @@ def widest(type_: Type, grid: Fraction | None) -> tuple[int, int]:
 
 def place(type_: Type, grid: Fraction | None, value: object) -> Fraction | int | str:
     """Where a value stands on the column's line of codes, between two codes if need be."""
-    if type_ == "integer" and type(value) is int:
-        return value
     if type_ == "text":
         return _text(value)
+    if type_ == "integer" and type(value) is int:
+        return value
     return _PLACES[type_](value, grid)
 
 
@@ -95,10 +95,11 @@ def _text(value: object) -> str:
         raise Unfit("it is text: give text in single quotes")
     if "\0" in value:
         raise Unfit("text with a NUL character cannot be asked for")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise Unfit("this text is not valid Unicode") from None
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Unfit("this text is not valid Unicode") from None
     return str(value)
 
 

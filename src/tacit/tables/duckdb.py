@@ -20,7 +20,7 @@ from tacit.tables.codes import Code, double_of_rank
 from tacit.tables.columns import ranks_of_doubles
 from tacit.tables.engine import CellGroup, answers, grouped, withheld
 from tacit.tables.normal import NORMAL
-from tacit.tables.points import key_places, least_rows
+from tacit.tables.points import check_points, key_places, least_rows
 from tacit.tables.question import Among, People, Question, Rows, Term, all_of
 from tacit.tables.schema import Schema
 from tacit.tables.sources import Source, quoted, text, unchanged
@@ -74,6 +74,7 @@ class DuckDBEngine:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             self._check_open()
+            check_points(self.schema, columns, max_rows)
             fetched = self._source.connection.execute(self._points_sql(columns)).fetchnumpy()
             people, *codes = [np.asarray(fetched[name]) for name in fetched]
             rows = [

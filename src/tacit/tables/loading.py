@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,7 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
             f"`tacit schema` proposes one"
         )
     columns = [
-        Column(column, declared)
+        Column(column, declared, own_grid(source_type))
         for column, source_type in source.columns.items()
         if (declared := own_type(source_type)) is not None
     ]
@@ -128,6 +129,12 @@ def own_type(source_type: str) -> Type | None:
         "nothing but NULL": "text",
     }
     return kinds.get(family(source_type))
+
+
+def own_grid(source_type: str) -> Fraction | None:
+    """The grid that a DECIMAL type brings along."""
+    match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
+    return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None
 
 
 @withheld("loading the table")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import BadParameter
+from tacit.privacy import whole
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
 from tacit.tables.schema import Schema
@@ -24,6 +26,17 @@ def least_rows(
     kept = order[rank < max_rows]
     points = np.stack([column[kept] for column in columns], axis=1)
     return points[np.lexsort(points.T[::-1])]  # in an order that says nothing about people
+
+
+def check_points(schema: Schema, columns: Sequence[str], max_rows: int) -> None:
+    """Refuse columns whose values have no public numbering."""
+    whole(max_rows, "max_rows")
+    for name in columns:
+        column = schema.find(name)
+        if column is None or (column.type == "text" and column.keys is None):
+            raise BadParameter("columns", name, "name declared columns; text needs declared keys")
+    if not columns:
+        raise BadParameter("columns", columns, "name at least one column")
 
 
 def key_places(schema: Schema, name: str) -> dict[Code, int] | None:

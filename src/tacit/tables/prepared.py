@@ -8,12 +8,12 @@ from itertools import product
 from math import prod
 
 from tacit.errors import QuestionRefused
-from tacit.tables.question import Batch, Question, Range, Term, all_of, with_where
+from tacit.tables.question import Batch, People, Question, Range, Term, all_of, with_where
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import Statement, statement
 from tacit.tables.sql import read
-from tacit.tables.templates import bound_term
+from tacit.tables.templates import bound, bound_term
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Prepared:
             raise refused(
                 "GROUP BY asks one question for each cell",
                 Place(self.text, 0, len(self.text)),
-                "ask it as a batch",
+                "ask it with stream.ask_all(...)",
             )
         return self._bound(parameters)
 
@@ -64,9 +64,10 @@ class Prepared:
             raise self._wrong_parameters(parameters)
         if not parameters:
             return self.shape
-        return self.shape.with_terms(
-            tuple([bound_term(term, parameters) for term in self.shape.terms])
-        )
+        terms = self.shape.terms
+        if len(terms) == 1 and type(terms[0]) is People:  # by far most often
+            return self.shape.with_terms((People(bound(terms[0].where, parameters)),))
+        return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
         missing = sorted(self.parameters - parameters.keys())

@@ -189,6 +189,8 @@ class Question:
 
     def answer(self, totals: Sequence[int]) -> int:
         """The answer in grid steps from the values of the terms."""
+        if len(totals) == 1:
+            return self.steps[0] * totals[0]
         return sum(map(mul, self.steps, totals))
 
     @property

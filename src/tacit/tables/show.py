@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+
+from sqlglot.parser import Parser
+from sqlglot.tokens import Tokenizer
 
 from tacit.tables.codes import decimal
 from tacit.tables.question import (
@@ -27,18 +31,14 @@ from tacit.tables.question import (
 from tacit.tables.schema import Schema
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII | re.IGNORECASE)
-# Names that SQL would read as something else when they stand bare.
-_KEYWORDS = re.compile(
-    "all|and|any|as|between|by|case|cast|count|count_if|current_date|current_time"
-    "|current_timestamp|date|distinct|else|end|escape|exists|false|filter|from|group|having|ilike"
-    "|in|interval|is|like|limit|not|null|offset|on|or|order|over|select|some|sum|symmetric|table"
-    "|then|time|timestamp|true|union|unknown|using|values|when|where|with"
-)
 
 
+@cache
 def name(column: str) -> str:
-    """A column's name as it must be written in a question."""
-    if _PLAIN.fullmatch(column) and not _KEYWORDS.fullmatch(column.lower()):
+    """A column's name as it must be written in a question: SQL's own words in double quotes."""
+    word = column.upper()
+    is_sql = word in Tokenizer.KEYWORDS or word in Parser.NO_PAREN_FUNCTION_PARSERS
+    if _PLAIN.fullmatch(column) and not is_sql:
         return column
     return '"' + column.replace('"', '""') + '"'
 

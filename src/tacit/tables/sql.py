@@ -37,6 +37,7 @@ from tacit.tables.schema import Column, Schema, total_steps
 MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
 _DIALECT = Dialect.get_or_raise("")
+_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
 
 _NOT_IN_SELECT = {
     "joins": ("a question is about one table: joins are refused", ""),
@@ -49,6 +50,7 @@ _NOT_IN_SELECT = {
     "windows": ("window functions are not part of the language", ""),
     "qualify": ("window functions are not part of the language", ""),
 }
+_QUOTE_HINT = "a name that is an SQL word needs double quotes"
 _AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
 
 
@@ -118,12 +120,16 @@ class _Reader:
             if token.comments or token.token_type == TokenType.HINT:
                 start = max(self.text.find("--"), self.text.find("/*"), 0)
                 raise refused("comments are not part of the language", self._from(start))
-            if token.token_type in Tokenizer.COMMANDS:
-                raise refused("only a predicate or a SELECT can be asked", self._everything())
         while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             tokens.pop()
         if not tokens:
             raise refused("there is no question here", self._everything(), "write age >= 60")
+        if tokens[0].token_type in _STATEMENTS:
+            raise refused(
+                "only a predicate or a SELECT can be asked",
+                Place(self.text, tokens[0].start, tokens[0].end + 1),
+                _QUOTE_HINT,
+            )
         for token in tokens:
             if token.token_type == TokenType.SEMICOLON:
                 raise refused("one question at a time", self._from(token.start), "remove the ;")
@@ -138,9 +144,7 @@ class _Reader:
             if len(trees) == 1 and trees[0] is not None:
                 return trees[0]
             place = self._everything()
-        raise refused(
-            "this is not SQL that can be read", place, "a name that is an SQL word needs quotes"
-        )
+        raise refused("this is not SQL that can be read", place, _QUOTE_HINT)
 
     def _from(self, start: int) -> Place:
         return Place(self.text, start, len(self.text))

@@ -1,0 +1,72 @@
+"""Is it as private as it says?  Exact losses, lower bounds from samples, a gallery of mistakes.
+
+`exact` computes the law of a sparse vector mechanism on two databases, with no sampling; `worst`
+looks for the databases that lose most; `sample` finds a lower bound for any black box; `gallery`
+holds six published algorithms, four of them broken, and mistakes that are easy to make.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Every public name and where it lives, loaded on first use.
+_HOME = {
+    "ExactLoss": "tacit.audit.exact_law",
+    "Law": "tacit.audit.law",
+    "SampledLoss": "tacit.audit.sampling",
+    "bulk_runs": "tacit.audit.black_boxes",
+    "compare": "tacit.audit.exact_law",
+    "composed": "tacit.audit.adversaries",
+    "exact": "tacit.audit.exact_law",
+    "gallery": "tacit.audit.exhibits",
+    "known_bad_pairs": "tacit.audit.sampling",
+    "most_telling": "tacit.audit.search",
+    "off_grid": "tacit.audit.floating_point",
+    "one_by_one": "tacit.audit.sampling",
+    "ours": "tacit.audit.exhibits",
+    "precision_test": "tacit.audit.floating_point",
+    "real_runs": "tacit.audit.black_boxes",
+    "sample": "tacit.audit.sampling",
+    "support_test": "tacit.audit.floating_point",
+    "worst": "tacit.audit.search",
+}
+
+if TYPE_CHECKING:
+    from tacit.audit.adversaries import composed
+    from tacit.audit.black_boxes import bulk_runs, real_runs
+    from tacit.audit.exact_law import ExactLoss, compare, exact
+    from tacit.audit.exhibits import gallery, ours
+    from tacit.audit.floating_point import off_grid, precision_test, support_test
+    from tacit.audit.law import Law
+    from tacit.audit.sampling import SampledLoss, known_bad_pairs, one_by_one, sample
+    from tacit.audit.search import most_telling, worst
+
+__all__ = [
+    "ExactLoss",
+    "Law",
+    "SampledLoss",
+    "bulk_runs",
+    "compare",
+    "composed",
+    "exact",
+    "gallery",
+    "known_bad_pairs",
+    "most_telling",
+    "off_grid",
+    "one_by_one",
+    "ours",
+    "precision_test",
+    "real_runs",
+    "sample",
+    "support_test",
+    "worst",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tacit.audit' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

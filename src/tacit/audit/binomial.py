@@ -1,0 +1,96 @@
+"""Clopper–Pearson: bounds for a probability from counts, right for every probability and size.
+
+The lower bound is the p for which at least so many hits have probability α; no approximation is
+made, and every rounding goes to the safe side.
+"""
+
+from __future__ import annotations
+
+from math import exp, expm1, inf, lgamma, log, log1p, pi
+
+import numpy as np
+
+_SLACK = 1e-9  # the tail below is good to about 1e-11, relatively
+_CHUNK = 1 << 12
+
+
+def clopper_pearson_low(hits: int, runs: int, alpha: float) -> float:
+    """A number that exceeds the probability of a hit in at most a part α of all experiments.
+
+    >>> round(clopper_pearson_low(5, 10, 0.025), 6)
+    0.187086
+    """
+    if hits == 0:
+        return 0.0
+    if hits == runs:
+        return exp(log(alpha) / runs) * (1 - 1e-12)
+    target = alpha * (1 - _SLACK)
+    low, high = 0.0, hits / runs
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if _at_least(hits, runs, middle) <= target else (low, middle)
+    return low
+
+
+def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
+    """A number that the probability of a hit exceeds in at most a part α of all experiments.
+
+    >>> round(clopper_pearson_high(5, 10, 0.025), 6)
+    0.812914
+    """
+    if hits == runs:
+        return 1.0
+    target = alpha * (1 - _SLACK)
+    if hits == 0:  # (1 − p)^runs = α
+        return min(-expm1(log(target) / runs) * (1 + 1e-12), 1.0)
+    low, high = hits / runs, 1.0
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if _at_most(hits, runs, middle) <= target else (middle, high)
+    return high
+
+
+def _at_least(hits: int, runs: int, p: float) -> float:
+    """Pr[Bin(runs, p) ≥ hits] for p ≤ hits/runs, where the terms only fall."""
+    return _falling_tail(hits, runs, p, log(p) if p else -inf, log1p(-p))
+
+
+def _at_most(hits: int, runs: int, p: float) -> float:
+    """Pr[Bin(runs, p) ≤ hits] for p ≥ hits/runs: as many misses at least as runs − hits."""
+    if p >= 1:
+        return 0.0
+    return _falling_tail(runs - hits, runs, 1 - p, log1p(-p), log(p))
+
+
+def _falling_tail(hits: int, runs: int, p: float, log_p: float, log_rest: float) -> float:
+    if p == 0:
+        return 0.0
+    odds = exp(log_p - log_rest)
+    total, last, done = 1.0, 1.0, 0
+    while done < runs - hits:
+        steps = np.arange(done, min(done + _CHUNK, runs - hits), dtype=np.float64)
+        terms = last * np.cumprod((runs - hits - steps) / (hits + steps + 1) * odds)
+        total += float(terms.sum())
+        last, done = float(terms[-1]), done + len(steps)
+        if last < 1e-18 * total:  # what follows falls at least as fast
+            break
+    return total * exp(_log_term(hits, runs, log_p, log_rest))
+
+
+def _log_term(hits: int, runs: int, log_p: float, log_rest: float) -> float:
+    """The logarithm of Pr[Bin = hits], 0 < hits < runs, by Stirling's formula and its error."""
+    misses = runs - hits
+    deviance = hits * (log(hits / runs) - log_p) + misses * (log(misses / runs) - log_rest)
+    stirling = _stirling_error(runs) - _stirling_error(hits) - _stirling_error(misses)
+    return stirling - deviance - log(2 * pi * hits * (misses / runs)) / 2
+
+
+def _stirling_error(n: int) -> float:
+    if n <= 15:
+        return lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2
+    square = n * n
+    return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / square) / square) / square) / n

@@ -1,0 +1,202 @@
+"""The values z of ρ over which a probability is summed, and every factor at each of them.
+
+The law of a stream between two draws of ρ is
+
+    P(a) = Σ_z Pr[ρ = z] ∏_⊥ Pr[ν < T + z − qᵢ] ∏_⊤ Pr[ν ≥ T + z − qᵢ],
+
+an integral if the noise is continuous.  The sum is cut at both ends, and what is cut off is
+bounded by two more columns: left of the first z, no ⊥ factor is larger than there and no ⊤
+factor larger than 1; right of the last z the other way round.  So the same products that give
+P(a) bound what it lacks, pattern by pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import ceil, floor
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit.law import Law
+from tacit.audit.noise import Noise, OneSided
+from tacit.audit.scaled import Scaled
+from tacit.errors import Infeasible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Value = int | Fraction
+_MOST_COLUMNS = 1 << 22
+_RATE_PER_PANEL = 8.0  # the integrand changes by at most e^8 or so within a panel
+Fineness = Literal["coarse", "fine"]
+_POINTS = {"coarse": 16, "fine": 24}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """All z, with Pr[ρ = z] (or density times weight); the first and last column bound the rest."""
+
+    law: Law
+    threshold: Value
+    z: NDArray[np.int64] | NDArray[np.float64]
+    weights: Scaled
+    ends: NDArray[np.int64]  # columns up to which a partial sum means something, see `_ends`
+
+    def bottom(self, answer: Value) -> Scaled:
+        """The factor of a question that is answered ⊥: never 0 where it bounds the right end."""
+        noise = self.law.question_noise
+        if self.law.continuous:
+            return _with_ends(_scaled(noise.log_below(self._distance(answer))), last=1.0)
+        return _with_ends(self._looked_up(noise, "below", answer), last=1.0)
+
+    def top(self, answer: Value) -> Scaled:
+        """The factor of a question that is answered ⊤."""
+        noise = self.law.question_noise
+        if self.law.continuous:
+            return _with_ends(_scaled(noise.log_reaches(self._distance(answer))), first=1.0)
+        return _with_ends(self._looked_up(noise, "reaches", answer), first=1.0)
+
+    def gap_decay(self) -> Scaled:
+        """e^(−z/b), up to a constant: how the law of a gap depends on z, for each ⊤."""
+        return OneSided(self.law.question_noise.scale).reaches(
+            np.asarray(self.z - self.z[0], dtype=np.int64)
+        )
+
+    def _distance(self, answer: Value) -> NDArray[np.float64]:
+        return np.asarray(self.z + float(self.threshold - answer), dtype=np.float64)
+
+    def _looked_up(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
+        first = int(self.z[0]) + int(self.threshold - answer)
+        last = first + len(self.z)
+        half = max(abs(first), abs(last)).bit_length()
+        return _table(noise, kind, half)[(1 << half) + first : (1 << half) + last]
+
+
+def columns(
+    law: Law,
+    threshold: Value,
+    answers: Iterable[Value],
+    *,
+    questions: int,
+    reach: float,
+    fineness: Fineness = "fine",
+) -> Columns:
+    """All z within ``reach`` decay lengths of where the factors bend, for all these answers."""
+    bends = sorted({Fraction(0), *(Fraction(answer - threshold) for answer in answers)})
+    noise = law.threshold_noise
+    first = bends[0] - noise.left * Fraction(reach) if noise.left else Fraction(0)
+    last = bends[-1] + noise.right * Fraction(reach) if noise.right else Fraction(0)
+    if law.continuous:
+        return _continuous(law, threshold, first, last, bends, questions, _POINTS[fineness])
+    if last - first > _MOST_COLUMNS:
+        raise Infeasible(
+            f"the exact law would need {floor(last - first)} columns, more than {_MOST_COLUMNS}: "
+            "use a coarser grid, or answers closer to the threshold"
+        )
+    return _discrete(law, threshold, floor(first), max(ceil(last), floor(first)), bends[0])
+
+
+def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction) -> Columns:
+    z = np.arange(first - 1, last + 2, dtype=np.int64)
+    noise = law.threshold_noise
+    inner = noise.mass(z)
+    weights = _joined(noise.below(z[1:2]), inner[1:-1], noise.reaches(z[-1:]))
+    return Columns(law, threshold, z, weights, _ends(np.arange(1, len(z) - 1), z[1:-1], bend - 1))
+
+
+def _continuous(
+    law: Law,
+    threshold: Value,
+    first: Fraction,
+    last: Fraction,
+    bends: list[Fraction],
+    questions: int,
+    points: int,
+) -> Columns:
+    noise = law.threshold_noise
+    if not noise.scale:  # ρ = 0: a single column
+        one = Scaled.of(np.array([0.0, 1.0, 0.0]))
+        return Columns(law, threshold, np.zeros(3), one, np.array([1]))
+    edges = _panels(law, first, last, bends, questions)
+    if len(edges) * points > _MOST_COLUMNS:
+        raise Infeasible(
+            f"quadrature would need {len(edges) * points} points, more than {_MOST_COLUMNS}: "
+            "use fewer questions, or answers closer to the threshold"
+        )
+    nodes, gauss = np.polynomial.legendre.leggauss(points)
+    middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+    inner = (middle[:, None] + half[:, None] * nodes).ravel()
+    logarithms = noise.log_density(inner) + np.log((half[:, None] * gauss).ravel())
+    z = np.concatenate([edges[:1], inner, edges[-1:]])
+    weights = _joined(
+        _scaled(noise.log_below(edges[:1])),
+        _scaled(logarithms),
+        _scaled(noise.log_reaches(edges[-1:])),
+    )
+    ends = _ends(points * np.arange(1, len(edges)), edges[1:], bends[0])
+    return Columns(law, threshold, z, weights, ends)
+
+
+def _ends(
+    places: NDArray[np.int64], z: NDArray[np.int64] | NDArray[np.float64], bend: Fraction
+) -> NDArray[np.int64]:
+    """Where to look for the worst partial sum: from the leftmost bend on.
+
+    Further left every factor is a pure exponential, so that ratios of partial sums do not change
+    any more, while what the sum lacks at its left end would weigh in.
+    """
+    return places[z >= float(bend)] if (z >= float(bend)).any() else places[-1:]
+
+
+def _panels(
+    law: Law, first: Fraction, last: Fraction, bends: list[Fraction], questions: int
+) -> NDArray[np.float64]:
+    """Ends of panels: every bend is one, and the integrand does not change much within any."""
+    rate = 1 / float(law.threshold_noise.scale)
+    if law.question_noise.scale:
+        rate += questions / float(law.question_noise.scale)
+    cuts = [float(first), *(float(bend) for bend in bends if first < bend < last), float(last)]
+    pieces = [
+        np.linspace(left, right, ceil((right - left) * rate / _RATE_PER_PANEL) + 1)[:-1]
+        for left, right in pairwise(cuts)
+        if right > left
+    ]
+    return np.concatenate([*pieces, [cuts[-1]]])
+
+
+TableKind = Literal["below", "reaches"]
+
+
+@lru_cache(maxsize=32)
+def _table(noise: Noise, kind: TableKind, half: int) -> Scaled:
+    """Pr[ν < x] or Pr[ν ≥ x] for all |x| ≤ 2^half: a search looks at the same x many times."""
+    x = np.arange(-(1 << half), (1 << half) + 1)
+    return (noise.below(x) if kind == "below" else noise.reaches(x)).level()
+
+
+def _scaled(logarithms: NDArray[np.float64]) -> Scaled:
+    # The errors of logarithms are accounted for when a block is closed: see `exact_law._closed`.
+    return Scaled.of_logarithms(logarithms, 0.0)
+
+
+def _joined(*parts: Scaled) -> Scaled:
+    return Scaled(
+        np.concatenate([part.mantissa for part in parts]),
+        np.concatenate([part.exponent for part in parts]),
+        max(part.ulps for part in parts),
+        max(part.depth for part in parts),
+    )
+
+
+def _with_ends(inner: Scaled, first: float | None = None, last: float | None = None) -> Scaled:
+    level = inner.level()
+    mantissa, exponent = level.mantissa.copy(), level.exponent.copy()
+    for place, value in ((0, first), (-1, last)):
+        if value is not None:
+            mantissa[place], exponent[place] = value / 2, 1
+    return Scaled(mantissa, exponent, level.ulps)

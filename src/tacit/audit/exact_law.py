@@ -1,0 +1,263 @@
+"""The exact privacy loss of a mechanism of the sparse vector family: no sampling.
+
+All strings of ⊤ and ⊥ are walked through; where ρ is drawn anew the law factorises, so that what
+follows a restart is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import groupby
+from math import exp, inf, isfinite
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit.blocks import Closed, Side, close
+from tacit.audit.columns import Fineness, columns
+from tacit.audit.outcomes import outcomes
+from tacit.audit.reading import Mechanism, Setting, read
+from tacit.audit.scaled import UNIT
+from tacit.audit.walk import Pattern, walk
+from tacit.errors import Infeasible
+from tacit.privacy import Number
+from tacit.privacy import exact as exactly
+
+
+@runtime_checkable
+class HasOutcomes(Protocol):
+    """A mechanism that can list its finitely many outcomes and their chances."""
+
+    def outcome_law(self, answers: Sequence[Any]) -> Mapping[Hashable, float | Fraction]:
+        """Every outcome, on a database with these true answers."""
+
+
+Floats = NDArray[np.float64]
+Found = list[tuple[Pattern, Closed]]
+
+_MOST_PATTERNS = 1 << 16
+_FIRST_REACH, _LAST_REACH = 48.0, 200.0  # in decay lengths of ρ
+_TOO_VAGUE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLoss:
+    """The law of a mechanism on two neighbouring databases, pattern by pattern.
+
+    ``loss`` is the largest |ln P/P′| over all patterns and all numbers told with them, and is
+    off by at most ``error``.
+    """
+
+    patterns: tuple[Any, ...] = field(repr=False)
+    probabilities: Floats = field(repr=False)
+    neighbour_probabilities: Floats = field(repr=False)
+    log_ratios: Floats = field(repr=False)  # of the patterns alone
+    lowest: Floats = field(repr=False)  # ln P/P′ with the worst numbers told
+    highest: Floats = field(repr=False)
+    loss: float
+    error: float
+    _outcomes: Callable[[], tuple[Floats, Floats]] = field(repr=False)
+
+    @property
+    def worst(self) -> Any:
+        """The pattern that loses most."""
+        return self.patterns[int(np.maximum(self.highest, -self.lowest).argmax())]
+
+    def exceeds(self, epsilon: Number) -> bool:
+        """Whether the loss is certainly larger than ε."""
+        return self.loss - self.error > float(exactly(epsilon, "epsilon"))
+
+    def delta(self, epsilon: Number) -> float:
+        """The least δ for which this pair is (ε, δ)-close: Σ (P − e^ε P′)₊, the worse direction."""
+        here, there = self._law_of_outcomes
+        factor = exp(float(exactly(epsilon, "epsilon")))
+        one = np.maximum(here - factor * there, 0.0).sum()
+        other = np.maximum(there - factor * here, 0.0).sum()
+        return float(max(one, other))
+
+    def epsilon(self, delta: Number) -> float:
+        """The least ε for which this pair is (ε, δ)-close; the loss itself for δ = 0."""
+        allowed = float(exactly(delta, "delta"))
+        if allowed <= 0:
+            return self.loss
+        if self.delta(0) <= allowed:
+            return 0.0
+        low, high = 0.0, 1.0
+        while self.delta(high) > allowed:
+            low, high = high, 2 * high
+            if high > 700:  # e^ε is beyond a float: what is left is impossible on one side
+                return inf
+        while high - low > 1e-13 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle) > allowed else (low, middle)
+        return high
+
+    @cached_property
+    def _law_of_outcomes(self) -> tuple[Floats, Floats]:
+        return self._outcomes()
+
+    def __str__(self) -> str:
+        worst = self.worst
+        name = written(worst) if isinstance(worst, tuple) else str(worst)
+        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {name}"
+
+
+def written(pattern: Pattern) -> str:
+    """A pattern as it is printed.
+
+    >>> written((False, False, True)), written((False,) * 99 + (True,))
+    ('⊥⊥⊤', '⊥^99 ⊤')
+    """
+    parts = [
+        (name, len(list(same)))
+        for name, same in groupby("⊤" if above else "⊥" for above in pattern)
+    ]
+    if all(count <= 6 for _, count in parts):
+        return "".join(name * count for name, count in parts)
+    return " ".join(name if count == 1 else f"{name}^{count}" for name, count in parts)
+
+
+def compare(
+    here: Mapping[Hashable, float | Fraction], there: Mapping[Hashable, float | Fraction]
+) -> ExactLoss:
+    """The exact loss of any mechanism with finitely many outcomes, from its law on two databases.
+
+    >>> stay, lie = Fraction(3, 4), Fraction(1, 4)
+    >>> print(compare({"yes": stay, "no": lie}, {"yes": lie, "no": stay}))
+    loss 1.09861228867 ± 1e-15, at yes
+    """
+    names = tuple(dict.fromkeys([*here, *there]))
+    one = np.array([float(here.get(name, 0)) for name in names])
+    other = np.array([float(there.get(name, 0)) for name in names])
+    possible = (one > 0) | (other > 0)
+    one, other = one[possible], other[possible]
+    with np.errstate(divide="ignore"):
+        ratios = np.log(one) - np.log(other)
+    loss = float(np.abs(ratios).max())
+    return ExactLoss(
+        patterns=tuple(name for name, may in zip(names, possible, strict=True) if may),
+        probabilities=one,
+        neighbour_probabilities=other,
+        log_ratios=ratios,
+        lowest=ratios,
+        highest=ratios,
+        loss=loss,
+        error=8 * UNIT * (1 + loss) if isfinite(loss) else 0.0,
+        _outcomes=lambda: (one, other),
+    )
+
+
+def exact(
+    mechanism: Mechanism | HasOutcomes,
+    answers: Sequence[Number],
+    neighbour_answers: Sequence[Number],
+    *,
+    threshold: Number | None = None,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    continuous: bool = False,
+) -> ExactLoss:
+    """The exact law and loss on two vectors of true answers that a neighbour may cause.
+
+    ``mechanism`` is a recipe, a prepared stream, a :class:`Law`, or a member of the gallery.  With
+    discrete noise, which is what all of Tacit's mechanisms use, sums are certified; with
+    ``continuous=True`` the book's continuous noise is integrated, and the error is estimated
+    from two quadratures.
+
+    >>> from tacit import Privacy
+    >>> from tacit.book import recipes
+    >>> found = exact(recipes.book(1, Privacy(1)), [0, 0, 1], [1, 1, 0], threshold=0)
+    >>> print(found)
+    loss 0.602678978546 ± 2e-14, at ⊥⊥⊤
+    >>> found.exceeds(1), found.delta(1), found.delta("1/2") > 0
+    (False, 0.0, True)
+    """
+    if isinstance(mechanism, HasOutcomes):
+        return compare(mechanism.outcome_law(answers), mechanism.outcome_law(neighbour_answers))
+    setting = read(
+        mechanism,
+        answers,
+        neighbour_answers,
+        threshold=threshold,
+        sensitivity=sensitivity,
+        grid=grid,
+        continuous=continuous,
+    )
+    law, count = setting.law, setting.law.pattern_count(len(setting.answers))
+    if count > _MOST_PATTERNS:
+        raise Infeasible(
+            f"{len(setting.answers)} questions have {count} patterns, more than {_MOST_PATTERNS}: "
+            "ask fewer, or look for the worst one with tacit.audit.worst"
+        )
+    found = _certified(setting)
+    if law.continuous:
+        found = _with_quadrature_error(found, _certified(setting, "coarse"))
+    return _loss(found, lambda: outcomes(_sides(setting, _FIRST_REACH, "fine")))
+
+
+def _certified(setting: Setting, fineness: Fineness = "fine") -> Found:
+    """All patterns, with the sums wide enough that what they lack does not matter."""
+    reach = _FIRST_REACH
+    while True:
+        found = walk(setting.law, _sides(setting, reach, fineness), close, Closed.times)
+        if reach >= _LAST_REACH or all(closed.error < _TOO_VAGUE for _, closed in found):
+            return found
+        reach *= 2
+
+
+def _sides(setting: Setting, reach: float, fineness: Fineness) -> tuple[Side, Side]:
+    shared = columns(
+        setting.law,
+        setting.threshold,
+        {*setting.answers, *setting.neighbours},
+        questions=len(setting.answers),
+        reach=reach,
+        fineness=fineness,
+    )
+    return Side(shared, setting.answers), Side(shared, setting.neighbours)
+
+
+def _with_quadrature_error(fine: Found, coarse: Found) -> Found:
+    """Two quadratures: the finer one counts, and how far they differ is its error."""
+    return [
+        (pattern, closed._replace(error=closed.error + _distance(closed, other)))
+        for (pattern, closed), (_, other) in zip(fine, coarse, strict=True)
+    ]
+
+
+def _distance(one: Closed, other: Closed) -> float:
+    pairs = ((one.lowest, other.lowest), (one.highest, other.highest))
+    return max(0.0 if a == b else abs(a - b) for a, b in pairs)
+
+
+def _loss(found: Found, told: Callable[[], tuple[Floats, Floats]]) -> ExactLoss:
+    possible = [
+        (pattern, closed)
+        for pattern, closed in found
+        if closed.here.mantissa or closed.there.mantissa
+    ]
+    results = [closed for _, closed in possible]
+    lowest = np.array([closed.lowest for closed in results])
+    highest = np.array([closed.highest for closed in results])
+    errors = np.array([closed.error for closed in results])
+    sizes = np.maximum(highest, -lowest)
+    loss = float(sizes.max())
+    error = 0.0
+    if isfinite(loss):
+        error = max(float((sizes + errors).max()) - loss, loss - float((sizes - errors).max()))
+    logs = np.array([[c.here.logarithm, c.there.logarithm] for c in results])
+    return ExactLoss(
+        patterns=tuple(pattern for pattern, _ in possible),
+        probabilities=np.exp(logs[:, 0]),
+        neighbour_probabilities=np.exp(logs[:, 1]),
+        log_ratios=np.array([closed.here.log_ratio(closed.there) for closed in results]),
+        lowest=lowest,
+        highest=highest,
+        loss=loss,
+        error=error,
+        _outcomes=told,
+    )

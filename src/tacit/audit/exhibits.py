@@ -1,0 +1,287 @@
+"""The gallery, ready to be audited: each algorithm with its claim, its law and a way to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil, exp, expm1
+
+from tacit import certified
+from tacit.audit import variants
+from tacit.audit.black_boxes import bulk_runs, system_coins
+from tacit.audit.law import Law
+from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.variants import Steps
+from tacit.book import recipes
+from tacit.book.one_sided import prepare
+from tacit.book.recipe import Recipe
+from tacit.privacy import Number, Privacy, whole
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """An algorithm with threshold 0 and sensitivity 1, and what it claims.
+
+    Hand it to `exact`, `worst` or `sample`: as a black box it takes a vector of true answers.
+    """
+
+    name: str
+    claimed: Privacy
+    private: bool  # whether the claim is true
+    law: Law = field(repr=False)
+    run: Callable[[Sequence[int], int], Steps] = field(repr=False)
+    pair: Pair | None = field(default=None, repr=False)  # where its flaw shows; None: search
+    why: str = ""
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes."""
+        return self.run(answers, size)
+
+
+def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant | OffGridGap, ...]:
+    """SVT1 to SVT6 of Lyu, Su and Li (2017), and the mistakes that are easy to make.
+
+    All claim (ε, 0) for ``at_most`` ⊤, except the literal E5, which needs a small ε to go wrong.
+    """
+    claimed, c = Privacy(epsilon), whole(at_most, "at_most")
+    return (*published(claimed, c), *mistakes(claimed, c), *misprints(claimed))
+
+
+def published(claimed: Privacy, c: int) -> tuple[Variant, ...]:
+    """SVT1 to SVT6."""
+    epsilon = claimed.epsilon
+    once = partial(Law, at_most=c)
+    for_ever = partial(Law, at_most=None)
+    return (
+        _variant(
+            "SVT1",
+            claimed,
+            once(threshold_noise=Laplace(2 / epsilon), question_noise=Laplace(4 * c / epsilon)),
+            partial(variants.svt1, c=c),
+            private=True,
+        ),
+        _variant(
+            "SVT2",
+            claimed,
+            once(
+                threshold_noise=Laplace(2 * c / epsilon),
+                question_noise=Laplace(4 * c / epsilon),
+                tops_per_group=1,
+            ),
+            partial(variants.svt2, c=c),
+            private=True,
+        ),
+        _variant(
+            "SVT3",
+            claimed,
+            once(
+                threshold_noise=Laplace(2 / epsilon),
+                question_noise=Laplace(2 * c / epsilon),
+                told="comparison",
+            ),
+            partial(variants.svt3, c=c),
+            why="tells q + ν",
+        ),
+        _variant(
+            "SVT4",
+            claimed,
+            once(
+                threshold_noise=Laplace(4 / epsilon),
+                question_noise=Laplace(4 / (3 * epsilon)),
+            ),
+            partial(variants.svt4, c=c),
+            why="ν is too small by 2c",
+        ),
+        _variant(
+            "SVT5",
+            claimed,
+            for_ever(threshold_noise=Laplace(2 / epsilon), question_noise=NO_NOISE),
+            variants.svt5,
+            why="no ν, never halts",
+        ),
+        _variant(
+            "SVT6",
+            claimed,
+            for_ever(threshold_noise=Laplace(2 / epsilon), question_noise=Laplace(2 / epsilon)),
+            variants.svt6,
+            why="never halts",
+        ),
+    )
+
+
+def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
+    """One-sided noise of the wrong sign, and so on."""
+    epsilon = claimed.epsilon
+    bits = epsilon * 8 / 9
+    monotone = recipes.spend("one-sided", c, claimed, monotone=True)
+    return (
+        _variant(
+            "negative one-sided ρ",
+            claimed,
+            Law(
+                threshold_noise=NegativeOneSided(2 / epsilon),
+                question_noise=OneSided(4 * c / epsilon),
+                at_most=c,
+            ),
+            partial(variants.negative_one_sided, c=c),
+            why="ρ must be ≥ 0",
+        ),
+        OffGridGap(claimed=claimed),
+        Variant(
+            name="monotone recipe, both directions",
+            claimed=claimed,
+            private=False,
+            law=replace(Law.of(monotone), monotone=False),
+            run=bulk_runs(prepare(monotone, threshold=0)),
+            why="for questions that move one way",
+        ),
+        _variant(
+            "NumericSparse reusing ν",
+            claimed,
+            Law(
+                threshold_noise=Laplace(2 * c / bits),
+                question_noise=Laplace(4 * c / bits),
+                at_most=c,
+                tops_per_group=1,
+                told="comparison",
+            ),
+            partial(variants.numeric_sparse_reusing_noise, c=c),
+            why="tells q + ν",
+        ),
+    )
+
+
+def misprints(claimed: Privacy) -> tuple[Variant, ...]:
+    """Algorithm 3 and its proof to the letter: E5 and E6, for one ⊤."""
+    return _literal_e5(), _literal_e6(claimed)
+
+
+def _literal_e5() -> Variant:
+    """ε₂ = 2/(√512 + 1) has no ε in it: the value's noise ignores the promise."""
+    claimed = Privacy("1/500", delta="1e-4")
+    recipe = recipes.book(1, claimed, numeric=True)
+    root = certified.sqrt(32 * certified.ln(2 / claimed.delta)[0])[0]
+    printed = Fraction(2) / (certified.sqrt(Fraction(512))[0] + 1)
+    value = (root / printed).limit_denominator(10**6)  # σ(ε₂) = √(32 c ln(2/δ))/ε₂
+    law = replace(Law.of(recipe), value_noise=Laplace(value))
+    scales = (recipe.threshold_scale, recipe.question_scale, value)
+    sure = 10 * ceil(recipe.question_scale)  # far above the threshold: ⊤ is certain, q is told
+    return Variant(
+        name="NumericSparse, E5 as printed",
+        claimed=claimed,
+        private=False,
+        law=law,
+        run=_Run(partial(variants.numeric_sparse_scales, c=1, scales=scales)),
+        pair=((sure,), (sure + 1,)),
+        why="ε₂ lacks its ε",
+    )
+
+
+def _literal_e6(claimed: Privacy) -> Variant:
+    """The proof's parts ε√512/(√512 + 1) and ε/√512 make 1.00187 ε together."""
+    root = certified.sqrt(Fraction(512))[0].limit_denominator(10**9)
+    bits, value = claimed.epsilon * root / (root + 1), claimed.epsilon / root
+    scales = (2 / bits, 4 / bits, 1 / value)
+    return Variant(
+        name="NumericSparse, E6 as printed",
+        claimed=claimed,
+        private=False,
+        law=Law(
+            threshold_noise=Laplace(scales[0]),
+            question_noise=Laplace(scales[1]),
+            value_noise=Laplace(scales[2]),
+            at_most=1,
+        ),
+        run=_Run(partial(variants.numeric_sparse_scales, c=1, scales=scales)),
+        why="the parts exceed ε",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A gallery function with everything but the answers filled in."""
+
+    function: Callable[..., Steps]
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        return self.function(answers, size, T=0, coins=system_coins())
+
+
+def _variant(
+    name: str,
+    claimed: Privacy,
+    law: Law,
+    function: Callable[..., Steps],
+    *,
+    private: bool = False,
+    why: str = "",
+) -> Variant:
+    run = _Run(partial(function, epsilon=claimed.epsilon))
+    return Variant(name=name, claimed=claimed, private=private, law=law, run=run, why=why)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffGridGap:
+    """One-sided AboveThreshold with its gap, and a threshold of 1/2 on a grid of step 1."""
+
+    claimed: Privacy
+    name: str = "gap, threshold off the grid"
+    private: bool = False
+    pair: Pair = ((0,), (1,))
+    why: str = "T was not rounded up"
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: the pattern, and twice the gap."""
+        return variants.gap_off_grid(
+            answers, size, T=Fraction(1, 2), epsilon=self.claimed.epsilon, coins=system_coins()
+        )
+
+    def outcome_law(self, answers: Sequence[int]) -> Mapping[Hashable, float]:
+        """Which question was ⊤, and whether its gap lies on the grid: a part of what is told.
+
+        Given ρ = z, a gap is off the grid iff q > T + z.
+        """
+        b, r = 4 / float(self.claimed.epsilon), exp(-float(self.claimed.epsilon) / 2)
+        law: dict[Hashable, float] = {}
+        for z in range(ceil(48 / (1 - r))):
+            left = (1 - r) * r**z  # Pr[ρ = z] and ⊥ so far
+            for index, answer in enumerate(answers):
+                short = max(0.5 + z - answer, 0.0)
+                told = (index, "off the grid" if answer > 0.5 + z else "on the grid")
+                law[told] = law.get(told, 0.0) + left * exp(-short / b)
+                left *= -expm1(-short / b)
+            law["⊥"] = law.get("⊥", 0.0) + left
+        return {told: chance for told, chance in law.items() if chance}
+
+
+def ours(epsilon: Number = "1/10", delta: Number = "1e-6") -> tuple[Variant, ...]:
+    """Tacit's own mechanisms: the book's, Lyu's, one-sided, monotone, grouped and numeric."""
+    pure = Privacy(epsilon)
+    mixed = Privacy(epsilon, delta)
+    share = Fraction(1, 4)
+    spend = recipes.spend
+    return (
+        _our("AboveThreshold (book)", recipes.book(1, pure)),
+        _our("Sparse, c = 2 (book)", recipes.book(2, pure)),
+        _our("NumericSparse (book)", recipes.book(1, pure, numeric=True)),
+        _our("Lyu Alg 7, c = 2", spend("two-sided", 2, pure, monotone=False)),
+        _our("one-sided", spend("one-sided", 1, pure, monotone=False)),
+        _our("one-sided, c = 2", spend("one-sided", 2, pure, monotone=False)),
+        _our("one-sided, monotone", spend("one-sided", 1, pure, monotone=True)),
+        _our("one-sided, numeric", spend("one-sided", 1, pure, monotone=False, value_share=share)),
+        _our("one-sided, 2 groups, δ > 0", spend("one-sided", 2, mixed, monotone=False, groups=2)),
+    )
+
+
+def _our(name: str, recipe: Recipe) -> Variant:
+    return Variant(
+        name=name,
+        claimed=recipe.privacy,
+        private=True,
+        law=Law.of(recipe),
+        run=bulk_runs(prepare(recipe, threshold=0)),
+    )

@@ -1,0 +1,115 @@
+"""What may be handed to the auditors, read into a law and whole numbers of grid steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, runtime_checkable
+
+from tacit.audit.columns import Value
+from tacit.audit.law import Law
+from tacit.book.mechanism import SparseVector
+from tacit.book.recipe import Recipe
+from tacit.errors import BadParameter
+from tacit.privacy import Number, exact, positive
+
+
+@runtime_checkable
+class HasLaw(Protocol):
+    """Anything that knows its law, such as a member of the gallery."""
+
+    @property
+    def law(self) -> Law:
+        """In grid steps."""
+
+
+Mechanism = Recipe | SparseVector | Law | HasLaw
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A law, and what it is asked on either side, all in grid steps."""
+
+    law: Law
+    threshold: Value
+    answers: tuple[Value, ...]
+    neighbours: tuple[Value, ...]
+
+
+def law_of(
+    mechanism: Mechanism,
+    *,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    continuous: bool = False,
+) -> Law:
+    """The law of whatever was handed in."""
+    if isinstance(mechanism, SparseVector):
+        return Law.of(
+            mechanism.recipe,
+            sensitivity=mechanism.sensitivity,
+            grid=mechanism.grid,
+            continuous=continuous,
+        )
+    if isinstance(mechanism, Recipe):
+        return Law.of(mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous)
+    law = mechanism if isinstance(mechanism, Law) else getattr(mechanism, "law", None)
+    if not isinstance(law, Law):
+        raise BadParameter(
+            "mechanism",
+            type(mechanism).__name__,
+            "give a recipe, a prepared stream, a tacit.audit.Law or a variant of the gallery; "
+            "anything else can be audited by tacit.audit.sample",
+        )
+    return law.as_continuous() if continuous and not law.continuous else law
+
+
+def read(
+    mechanism: Mechanism,
+    answers: Sequence[Number],
+    neighbour_answers: Sequence[Number],
+    *,
+    threshold: Number | None = None,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    continuous: bool = False,
+) -> Setting:
+    """Check a pair of answer vectors and bring everything to grid steps."""
+    shift = Fraction(0)
+    if isinstance(mechanism, SparseVector):
+        threshold = mechanism.threshold if threshold is None else threshold
+        sensitivity, grid = mechanism.sensitivity, mechanism.grid
+        shift = mechanism.recipe.shift
+    elif isinstance(mechanism, Recipe):
+        shift = mechanism.shift
+    law = law_of(mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous)
+    step, most = positive(grid, "grid"), positive(sensitivity, "sensitivity")
+    if len(answers) != len(neighbour_answers):
+        raise BadParameter(
+            "neighbour_answers", f"of length {len(neighbour_answers)}", "one for each answer"
+        )
+    here = tuple(exact(answer, "answers") for answer in answers)
+    there = tuple(exact(answer, "neighbour_answers") for answer in neighbour_answers)
+    for index, (one, other) in enumerate(zip(here, there, strict=True)):
+        if abs(one - other) > most:
+            raise BadParameter(
+                f"neighbour_answers[{index}]", other, f"within sensitivity {most} of {one}"
+            )
+    asked = exact(0 if threshold is None else threshold, "threshold") + shift * most
+    if law.continuous:
+        return Setting(law, asked, here, there)
+    steps = asked / step
+    return Setting(
+        law,
+        -(-steps.numerator // steps.denominator),  # rounded up, as every mechanism does
+        tuple(_whole_steps(answer, step, "answers") for answer in here),
+        tuple(_whole_steps(answer, step, "neighbour_answers") for answer in there),
+    )
+
+
+def _whole_steps(answer: Fraction, step: Fraction, name: str) -> int:
+    steps = answer / step
+    if steps.denominator != 1:
+        raise BadParameter(name, answer, f"it must be a whole multiple of grid {step}")
+    return steps.numerator

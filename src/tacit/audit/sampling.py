@@ -1,0 +1,277 @@
+"""A lower bound on the privacy loss of a black box, from samples alone.
+
+On a first part of the samples an event is learned that is likelier on one database than on its
+neighbour; on the rest it is confirmed with Clopper–Pearson bounds.  If p ≥ low and p′ ≤ high then
+no mechanism with ε < ln((low − δ)/high) behaves so.  The bounds fail together with probability
+1 − confidence at most, whatever the mechanism, the event and the pair: that is the probability
+of a false alarm.  Stopping early is paid for, since every look at the counts has its own part.
+
+No number of samples shows that a mechanism *is* private: a pass reads "not refuted".
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import log
+from time import perf_counter
+from typing import Any
+
+from tacit.audit.binomial import clopper_pearson_high, clopper_pearson_low
+from tacit.audit.events import Event, learn
+from tacit.audit.workers import Bulk, cores, counting
+from tacit.errors import BadParameter
+from tacit.privacy import Number, Privacy, exact, probability, show, small_probability, whole
+
+InputPair = tuple[Any, Any]
+
+_TRAINING = 4  # one run in so many
+_LEAST_RUNS = 200
+_EARLY_LOOKS = (256, 64, 16, 4)  # after 1/256 of the runs, and so on
+_EARLY_SHARE = 0.05  # of the false-alarm probability, for each of them; the last look has the rest
+_LEAST_TO_LOOK_AT = 100
+_WORTH_SHARING = 2.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SampledLoss:
+    """What samples say: ``lower_bound`` ≤ ε at the given δ, with the given confidence."""
+
+    lower_bound: float
+    delta: float
+    confidence: float
+    claimed: Privacy | None
+    refuted: bool
+    pair: InputPair = field(repr=False)
+    event: Event = field(repr=False)
+    hits: tuple[int, int] = field(repr=False)  # in the event, on either side of the pair
+    runs: int  # that confirmed it, a side
+
+    @property
+    def verdict(self) -> str:
+        """Never "private": samples cannot show that."""
+        return "refuted" if self.refuted else "not refuted"
+
+    @property
+    def false_alarm(self) -> float:
+        """The probability, at most, of refuting a true claim."""
+        return 1 - self.confidence
+
+    def __str__(self) -> str:
+        claim = f" of {self.claimed}" if self.claimed else ""
+        return (
+            f"{self.verdict}{claim}: ε ≥ {show(self.lower_bound)} at δ = {show(self.delta)}, "
+            f"{self.confidence:.4g} confidence; the event [{self.event}] came "
+            f"{self.hits[0]} and {self.hits[1]} times in {self.runs} runs a side"
+        )
+
+
+def sample(
+    mechanism: Callable[..., Any],
+    pair: InputPair | None = None,
+    *,
+    pairs: Sequence[InputPair] | None = None,
+    epsilon: Number | None = None,
+    delta: Number = 0,
+    confidence: Number = "0.95",
+    runs: int = 1_000_000,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> SampledLoss:
+    """Look for evidence against "this mechanism is (ε, δ)-private".
+
+    ``mechanism(input, size)`` returns ``size`` independent outcomes, as numbers, rows of numbers or
+    anything hashable; a callable of one argument is taken to return a single outcome.  ``pair``
+    is the two neighbouring inputs, or ``pairs`` several, of which the most promising is used;
+    without either, the list of `known_bad_pairs` is tried.  ``runs`` are runs on each input,
+    training included.  With an ``epsilon`` to refute it stops as soon as that is refuted;
+    without, it makes all runs and returns the best lower bound.
+
+    ``workers`` processes share the work (by default, all cores if it is long); ``progress`` shows a
+    bar (by default in a terminal).
+
+    >>> from tacit.book.coins import InsecureTestCoins
+    >>> coins = InsecureTestCoins(1)
+    >>> def leaky(count, size):                       # noise of scale 1 for a count: ε = 1
+    ...     return count + coins.laplaces(1, size)
+    >>> sample(leaky, (0, 1), epsilon="1/2", runs=20_000, workers=1).verdict
+    'refuted'
+    >>> sample(leaky, (0, 1), epsilon=1, runs=20_000, workers=1).verdict
+    'not refuted'
+    """
+    bulk = as_bulk(mechanism)
+    claimed = None if epsilon is None else Privacy(epsilon, delta)
+    allowed = float(small_probability(delta, "delta"))
+    alpha = 1 - float(probability(confidence, "confidence"))
+    total = whole(runs, "runs", at_least=_LEAST_RUNS)
+    choices = _pairs(pair, pairs)
+    training = max(total // _TRAINING, 100)
+    with _bar(progress, 2 * (total - training) + 2 * training * len(choices)) as advance:
+        start = perf_counter()
+        chosen, event = _learned(bulk, choices, training, total - training, allowed, advance)
+        pace = (perf_counter() - start) / (training * len(choices))
+        if workers is None:
+            workers = cores() if pace * (total - training) > _WORTH_SHARING else 1
+        with counting(bulk, chosen, event, workers=whole(workers, "workers")) as count:
+            best, done = 0.0, 0
+            hits = (0, 0)
+            for goal, share in _looks(total - training):
+                hits = (
+                    hits[0] + _hits(count, 0, goal - done, advance),
+                    hits[1] + _hits(count, 1, goal - done, advance),
+                )
+                done = goal
+                best = max(best, _bound(hits, done, event, allowed, share * alpha))
+                if claimed is not None and exact(best, "bound") > claimed.epsilon:
+                    break
+    return SampledLoss(
+        lower_bound=best,
+        delta=allowed,
+        confidence=1 - alpha,
+        claimed=claimed,
+        refuted=claimed is not None and exact(best, "bound") > claimed.epsilon,
+        pair=chosen,
+        event=event,
+        hits=hits,
+        runs=done,
+    )
+
+
+def _looks(runs: int) -> list[tuple[int, float]]:
+    """When to look, and which share of the false-alarm probability each look may spend."""
+    early = [runs // part for part in _EARLY_LOOKS if runs // part >= _LEAST_TO_LOOK_AT]
+    looks = [(goal, _EARLY_SHARE) for goal in early]
+    return [*looks, (runs, 1 - _EARLY_SHARE * len(looks))]
+
+
+def _learned(
+    bulk: Bulk,
+    choices: Sequence[InputPair],
+    training: int,
+    runs: int,
+    delta: float,
+    advance: Callable[[int], None],
+) -> tuple[InputPair, Event]:
+    """The pair and the event with the best prospects."""
+    best: tuple[InputPair, Event] | None = None
+    for pair in choices:
+        halves = []
+        for size in (training // 3, training - training // 3):
+            halves.append((_drawn(bulk, pair[0], size), _drawn(bulk, pair[1], size)))
+            advance(2 * size)
+        event = learn(halves[0], halves[1], delta=delta, runs=runs)
+        if best is None or event.promise > best[1].promise:
+            best = pair, event
+    assert best is not None
+    return best
+
+
+def _drawn(bulk: Bulk, given: Any, size: int) -> Any:
+    outcomes = bulk(given, size)
+    try:
+        count = len(outcomes)
+    except TypeError:
+        count = None
+    if count != size:
+        raise BadParameter(
+            "mechanism",
+            f"it returned {'one thing' if count is None else count} for size = {size}",
+            "mechanism(input, size) must return that many outcomes; wrap one that returns a "
+            "single outcome in tacit.audit.one_by_one",
+        )
+    return outcomes
+
+
+def _hits(
+    count: Callable[[int, int], Iterator[tuple[int, int]]],
+    side: int,
+    runs: int,
+    advance: Callable[[int], None],
+) -> int:
+    total = 0
+    for done, hits in count(side, runs):
+        total += hits
+        advance(done)
+    return total
+
+
+def _bound(hits: tuple[int, int], runs: int, event: Event, delta: float, alpha: float) -> float:
+    """ln((p − δ)/p′) at the worst ends of two intervals, each wrong with probability α/2."""
+    here, there = hits[::-1] if event.swapped else hits
+    low = clopper_pearson_low(here, runs, alpha / 2) - delta
+    high = clopper_pearson_high(there, runs, alpha / 2)
+    return max(log(low / high) - 1e-12, 0.0) if low > 0 else 0.0
+
+
+def as_bulk(mechanism: Callable[..., Any]) -> Bulk:
+    """The mechanism itself, or `one_by_one` if it takes one argument only."""
+    try:
+        parameters = inspect.signature(mechanism).parameters.values()
+    except (TypeError, ValueError):
+        return mechanism
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [p for p in parameters if p.kind in positional and p.default is p.empty]
+    several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return one_by_one(mechanism) if len(required) == 1 and not several else mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class one_by_one:  # noqa: N801 - it is used like a function
+    """A mechanism that returns one outcome, made to return many."""
+
+    mechanism: Callable[[Any], Any]
+
+    def __call__(self, given: Any, size: int) -> list[Any]:
+        """Run it ``size`` times."""
+        return [self.mechanism(given) for _ in range(size)]
+
+
+def known_bad_pairs(questions: int = 10) -> list[InputPair]:
+    """Pairs of answer vectors on which broken sparse vector algorithms are known to fail.
+
+    All answers move by at most 1 and lie about a threshold of 0 (Lyu, Su and Li 2017; Ding et al.
+    2018).
+    """
+    k = whole(questions, "questions", at_least=2)
+    half = k // 2
+    return [
+        ((0,) * (k - 1) + (1,), (1,) * (k - 1) + (0,)),
+        ((0,) * k, (1,) * half + (-1,) * (k - half)),
+        ((0,) * k, (-1,) * half + (1,) * (k - half)),
+        ((0,) * k, (1,) * k),
+        ((1,) + (0,) * (k - 1), (0,) + (1,) * (k - 1)),
+    ]
+
+
+def _pairs(pair: InputPair | None, pairs: Sequence[InputPair] | None) -> Sequence[InputPair]:
+    if pair is not None and pairs is not None:
+        raise BadParameter("pairs", "given together with pair", "give one of the two")
+    chosen = [pair] if pair is not None else known_bad_pairs() if pairs is None else list(pairs)
+    for number, given in enumerate(chosen):
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise BadParameter(f"pairs[{number}]", type(given).__name__, "two inputs, as a tuple")
+    if not chosen:
+        raise BadParameter("pairs", "[]", "at least one pair of inputs")
+    return [(one, other) for one, other in chosen]
+
+
+@contextmanager
+def _bar(wanted: bool | None, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on the terminal's error channel; it has no thread, so that forks are safe."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not (console.is_terminal if wanted is None else wanted):
+        yield lambda done: None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("sampling", total=total)
+
+        def advance(done: int) -> None:
+            bar.update(task, advance=done, refresh=True)
+
+        yield advance

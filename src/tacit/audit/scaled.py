@@ -1,0 +1,171 @@
+"""Arrays of non-negative numbers of any size, with a proved bound on their rounding errors.
+
+A probability of a long pattern may be 10^(−5000), far below what a float can hold, and a ratio of
+two of them is still wanted to twelve digits.  So every number is a float mantissa times a power
+of two of its own, and an array carries ``ulps``: no entry is off by more than that many units of
+2^(−53), relatively.  Only +, × and halving are used, which every machine rounds alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+UNIT = 2.0**-53
+_SECOND_ORDER = 1.001  # (1 + u)^n − 1 ≤ 1.001·n·u for n ≤ 10^12
+_DEEPEST = 500  # products of this many mantissas stay far from underflow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """mantissa · 2^exponent, entry by entry; mantissas are 0 or at least 2^(−depth)."""
+
+    mantissa: NDArray[np.float64]
+    exponent: NDArray[np.int64]
+    ulps: float = 0.0
+    depth: int = 1
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], ulps: float = 0.0) -> Scaled:
+        """From plain floats, which must be 0 or normal numbers."""
+        mantissa, exponent = np.frexp(values)
+        return cls(mantissa, exponent.astype(np.int64), ulps)
+
+    @classmethod
+    def of_logarithms(cls, logarithms: NDArray[np.float64], ulps: float) -> Scaled:
+        """e^logarithm, of any size; ``ulps`` bounds the error of what it is given, times 2^53."""
+        finite = np.maximum(logarithms, -1e300)
+        exponent = np.floor(finite / log(2))
+        rest = finite - exponent * log(2)
+        # The product and the difference are rounded, and so is exp (4 units at worst).
+        spread = float(np.abs(np.where(np.isfinite(logarithms), finite, 0.0)).max(initial=0.0))
+        mantissa = np.where(np.isfinite(logarithms), np.exp(rest), 0.0)
+        return cls(
+            mantissa / 2,
+            np.where(np.isfinite(logarithms), exponent, 0.0).astype(np.int64) + 1,
+            ulps + 4 * spread + 8,
+        )
+
+    def level(self) -> Scaled:
+        """The same numbers with mantissas in [1/2, 1) or 0."""
+        mantissa, shift = np.frexp(self.mantissa)
+        return Scaled(mantissa, self.exponent + shift, self.ulps)
+
+    def times(self, other: Scaled) -> Scaled:
+        """Entry by entry."""
+        left, right = self, other
+        if left.depth + right.depth > _DEEPEST:
+            left, right = left.level(), right.level()
+        return Scaled(
+            left.mantissa * right.mantissa,
+            left.exponent + right.exponent,
+            left.ulps + right.ulps + 1,
+            left.depth + right.depth,
+        )
+
+    def plus(self, other: Scaled) -> Scaled:
+        """Entry by entry.  What is 2^(−1000) of the other summand may vanish: it is below u."""
+        left, right = self.level(), other.level()
+        # A zero has no size of its own and must not decide the common exponent.
+        left_exponent = np.where(left.mantissa > 0, left.exponent, right.exponent)
+        right_exponent = np.where(right.mantissa > 0, right.exponent, left_exponent)
+        top = np.maximum(left_exponent, right_exponent)
+        total = _lowered(left.mantissa, top - left_exponent) + _lowered(
+            right.mantissa, top - right_exponent
+        )
+        return Scaled(total, top, max(left.ulps, right.ulps) + 2)
+
+    def to_the(self, count: int) -> Scaled:
+        """Every entry to the power ``count`` ≥ 0, by squaring."""
+        result = Scaled.of(np.ones_like(self.mantissa))
+        base = self
+        ulps = count * (self.ulps + 1) + 1  # each of `count` factors, each product once
+        while count:
+            if count & 1:
+                result = result.times(base)
+            count >>= 1
+            if count:
+                base = base.times(base).level()
+        return Scaled(result.mantissa, result.exponent, ulps, result.depth)
+
+    def total(self) -> Scaled:
+        """The sum over the last axis, pair by pair, so that errors grow with its logarithm."""
+        level = self.level()
+        if level.mantissa.shape[-1] == 0:
+            return Scaled.of(np.zeros(level.mantissa.shape[:-1]))
+        top = np.where(level.mantissa > 0, level.exponent, np.iinfo(np.int64).min // 4)
+        top = top.max(axis=-1, keepdims=True)
+        values = _lowered(level.mantissa, top - level.exponent)
+        rounds = 0
+        while values.shape[-1] > 1:
+            if values.shape[-1] % 2:
+                values = np.concatenate([values, np.zeros((*values.shape[:-1], 1))], axis=-1)
+            values = values[..., ::2] + values[..., 1::2]
+            rounds += 1
+        # Each addition rounds once; what vanished is below u of the sum altogether.
+        return Scaled(values[..., 0], top[..., 0], level.ulps + rounds + 1).level()
+
+    def running(self) -> Scaled:
+        """All sums of the entries up to and including each one, over the last axis."""
+        result, step = self.level(), 1
+        while step < result.mantissa.shape[-1]:
+            moved = Scaled(
+                _delayed(result.mantissa, step), _delayed(result.exponent, step), result.ulps
+            )
+            result, step = result.plus(moved), 2 * step
+        return result
+
+    def reversed(self) -> Scaled:
+        """The last axis back to front."""
+        return Scaled(self.mantissa[..., ::-1], self.exponent[..., ::-1], self.ulps, self.depth)
+
+    def __getitem__(self, key: Any) -> Scaled:
+        mantissa, exponent = np.asarray(self.mantissa[key]), np.asarray(self.exponent[key])
+        return Scaled(mantissa, exponent, self.ulps, self.depth)
+
+    @property
+    def relative_error(self) -> float:
+        """No entry is off by more than this, relatively."""
+        return _SECOND_ORDER * self.ulps * UNIT
+
+    def is_zero(self) -> NDArray[np.bool_]:
+        """Exactly 0: nothing here ever underflows."""
+        return np.asarray(self.mantissa == 0)
+
+    def logarithm(self) -> NDArray[np.float64]:
+        """The natural logarithm of every entry; −∞ for 0."""
+        level = self.level()
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(level.mantissa) + level.exponent * log(2))
+
+    def floats(self) -> NDArray[np.float64]:
+        """Plain floats; what is below 10^(−308) becomes 0."""
+        level = self.level()
+        return _lowered(level.mantissa, -level.exponent)
+
+
+def log_ratio(above: Scaled, below: Scaled) -> NDArray[np.float64]:
+    """ln(above/below): ±∞ where one is 0, nan where both are.
+
+    The mantissas are divided first, so that equal sizes do not cost digits.
+    """
+    a, b = above.level(), below.level()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.where((a.mantissa > 0) & (b.mantissa > 0), a.exponent - b.exponent, 0)
+        return np.log(a.mantissa / b.mantissa) + shift * log(2)
+
+
+def _lowered(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.ldexp(values, -np.clip(places, -1100, 1100).astype(np.int32))
+
+
+def _delayed(values: NDArray[Kind], step: int) -> NDArray[Kind]:
+    moved = np.zeros_like(values)
+    moved[..., step:] = values[..., :-step]
+    return moved

@@ -1,0 +1,218 @@
+"""A search for the neighbours, threshold and pattern that lose most.
+
+The pairs that lose most are known (Lyu, Su and Li 2017): some questions that stay ⊥ and rise by Δ,
+which pushes the threshold's noise to one side, and then the ⊤ that fall by Δ against it.  So a
+candidate is a shape: how many ⊥ and ⊤ a block has, how they move, and how far below the threshold
+they lie.  What is left is a climb over two distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import inf, isinf
+
+from tacit.audit.law import Law
+from tacit.audit.reading import Mechanism, law_of
+from tacit.audit.shapes import Shape, Step, block_loss, sampled_bound, worst_loss
+from tacit.audit.walk import Pattern
+from tacit.errors import BadParameter
+from tacit.privacy import Number, positive, whole
+
+_START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
+_WORTHWHILE = 1e-12
+_FAR_BELOW = 10**5
+
+Score = Callable[[Law, Shape], float]
+Place = tuple[Step, Step]
+
+
+@dataclass(frozen=True, slots=True)
+class WorstPair:
+    """A pair of answer vectors and the pattern that tells them apart best; the threshold is 0.
+
+    Hand ``answers`` and ``neighbour_answers`` to `exact` for the whole law.
+    """
+
+    loss: float
+    error: float
+    shape: Shape = field(repr=False)
+    score: float = field(repr=False)  # what the search looked for
+    idle: int = field(default=0, repr=False)  # further questions, far below the threshold
+
+    @property
+    def answers(self) -> tuple[Step, ...]:
+        """True answers on one database, in grid steps."""
+        shape = self.shape
+        return self._vector(-shape.bottom_distance, -shape.top_distance)
+
+    @property
+    def neighbour_answers(self) -> tuple[Step, ...]:
+        """True answers on the neighbouring one."""
+        shape = self.shape
+        return self._vector(
+            shape.bottom_moves - shape.bottom_distance, shape.top_moves - shape.top_distance
+        )
+
+    def _vector(self, bottom: Step, top: Step) -> tuple[Step, ...]:
+        block = (bottom,) * self.shape.bottoms + (top,) * self.shape.tops
+        return block * self.shape.times + (-_FAR_BELOW,) * self.idle
+
+    @property
+    def pattern(self) -> Pattern:
+        """⊥ … ⊥ ⊤ … ⊤, block after block."""
+        block = (False,) * self.shape.bottoms + (True,) * self.shape.tops
+        return block * self.shape.times + (False,) * self.idle
+
+
+def worst(
+    mechanism: Mechanism,
+    *,
+    questions: int,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    continuous: bool = False,
+    both_directions: bool | None = None,
+) -> WorstPair:
+    """The worst pair for so many questions, among those described above.
+
+    For a monotone recipe only pairs that move one way are tried, since its promise covers no
+    others; ``both_directions=True`` tries them all the same.  What is found is a lower bound of
+    the true supremum, and for the sparse vector family it comes as close to it as the number of
+    questions allows.
+
+    >>> from tacit import Privacy
+    >>> from tacit.book import recipes
+    >>> found = worst(recipes.book(1, Privacy(1)), questions=20)
+    >>> 1 - 1e-6 < found.loss < 1 + found.error
+    True
+    """
+    law = law_of(mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous)
+    moves = _moves(law, sensitivity, grid, both_directions)
+    return _best(law, whole(questions, "questions"), moves, worst_loss)
+
+
+def most_telling(
+    mechanism: Mechanism,
+    *,
+    questions: int,
+    runs: int,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    both_directions: bool | None = None,
+) -> WorstPair:
+    """The pair that gives the best lower bound if so many runs a side are sampled.
+
+    The worst pair is often told by a pattern that almost never comes; this one trades some of the
+    loss for a pattern that comes often enough to be counted.
+    """
+    law = law_of(mechanism, sensitivity=sensitivity, grid=grid)
+    moves = _moves(law, sensitivity, grid, both_directions)[:1]
+    most = whole(questions, "questions")
+    score = partial(sampled_bound, runs=whole(runs, "runs"))
+    best: WorstPair | None = None
+    for count in sorted({max(most * part // 8, 1) for part in (2, 3, 4, 6, 8)}):
+        found = _best(law, count, moves, score)
+        if best is None or found.score > best.score:
+            used = found.shape.questions * found.shape.times
+            best = replace(found, idle=most - used)  # the others stay out of the way
+    assert best is not None
+    return best
+
+
+def _best(law: Law, questions: int, moves: list[Place], score: Score) -> WorstPair:
+    best: tuple[float, Shape] | None = None
+    for times, bottoms, tops in _layouts(law, questions):
+        for move in moves:
+            found = _climb(law, Shape(bottoms, tops, 0, 0, *move, times), score)
+            if best is None or found[0] > best[0] + _WORTHWHILE:
+                best = found
+            if best[0] == inf:
+                break
+    assert best is not None
+    closed = block_loss(law, best[1])
+    loss = max(closed.highest, -closed.lowest) * best[1].times
+    return WorstPair(loss, closed.error * best[1].times, best[1], best[0])
+
+
+def _layouts(law: Law, questions: int) -> Iterator[tuple[int, int, int]]:
+    """How many blocks, and how many ⊥ and ⊤ each."""
+    per_block = law.tops_per_group or law.at_most
+    if per_block is None:  # never halts and never restarts: any division is possible
+        for tops in sorted({1, *(max(questions * part // 4, 1) for part in (1, 2, 3, 4))}):
+            yield 1, questions - tops, tops
+        return
+    most_blocks = 1
+    if law.tops_per_group is not None:
+        limit = questions if law.at_most is None else law.at_most // law.tops_per_group
+        most_blocks = min(max(limit, 1), questions)
+    for blocks in _several(most_blocks):
+        each = questions // blocks
+        for tops in sorted({1, min(per_block, max(each - 1, 1)), min(per_block, each)}):
+            if tops == per_block or blocks == 1:
+                yield blocks, each - tops, tops
+
+
+def _several(most: int) -> Iterable[int]:
+    """1, 2, 4, … and the largest."""
+    return sorted({*(1 << power for power in range(most.bit_length())), most})
+
+
+def _moves(law: Law, sensitivity: Number, grid: Number, both: bool | None) -> list[Place]:
+    """(⊥, ⊤) moves; the opposite ones are covered, since both signs of the loss count."""
+    most = positive(sensitivity, "sensitivity")
+    if not law.continuous:
+        most /= positive(grid, "grid")
+        if most.denominator != 1:
+            raise BadParameter("sensitivity", sensitivity, f"a whole multiple of grid {grid}")
+    step: Step = most if law.continuous else most.numerator
+    one_way: list[Place] = [(step, 0), (step, step), (0, step)]
+    mixed = not law.monotone if both is None else both
+    return [(step, -step), *one_way] if mixed else one_way
+
+
+def _climb(law: Law, shape: Shape, score: Score) -> tuple[float, Shape]:
+    """The best distances for this layout: from a coarse lattice, then uphill."""
+    scale = law.question_noise.scale or law.threshold_noise.scale or Fraction(1)
+    starts = [_steps(law, scale * start) for start in _START_DISTANCES]
+    lattice = [(one, other) for one in starts for other in starts]
+    bits = law.bits_only()
+    if bits != law:  # the numbers told cost time: let the bits find the region first
+        lattice = sorted(lattice, key=lambda place: -score(bits, _at(shape, place)))[:4]
+    seen: dict[Place, float] = {}
+
+    def value(place: Place) -> float:
+        if place not in seen:
+            seen[place] = score(law, _at(shape, place))
+        return seen[place]
+
+    best = max(lattice, key=value)
+    step = scale * 4
+    while not isinf(value(best)):
+        jump = _steps(law, step)
+        around = [
+            (best[0] + one * jump, best[1] + other * jump)
+            for one in (-1, 0, 1)
+            for other in (-1, 0, 1)
+        ]
+        next_best = max(around, key=value)
+        if value(next_best) > value(best) + _WORTHWHILE:
+            best = next_best
+        elif step <= (Fraction(1, 64) * scale if law.continuous else 1):
+            break
+        else:
+            step /= 4
+    return value(best), _at(shape, best)
+
+
+def _at(shape: Shape, place: Place) -> Shape:
+    return replace(shape, bottom_distance=place[0], top_distance=place[1])
+
+
+def _steps(law: Law, distance: Fraction) -> Step:
+    if law.continuous or not distance:
+        return distance if law.continuous else 0
+    size = max(round(abs(distance)), 1)
+    return size if distance > 0 else -size

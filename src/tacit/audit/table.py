@@ -1,0 +1,169 @@
+"""One table: mechanism, claimed, exact, sampled lower bound, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING
+
+from tacit.audit.exact_law import ExactLoss, exact
+from tacit.audit.exhibits import OffGridGap, Variant
+from tacit.audit.sampling import SampledLoss, sample
+from tacit.audit.search import most_telling, worst
+from tacit.errors import Infeasible
+from tacit.privacy import Number, Privacy, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_RUNS_TO_SEE = 10**6
+Audited = Variant | OffGridGap
+Vectors = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What both auditors found out about one mechanism."""
+
+    name: str
+    claimed: Privacy
+    private: bool = field(repr=False)  # what is known about it
+    exact: float  # the largest loss found, or ε at the claimed δ
+    error: float = field(repr=False)
+    sampled: SampledLoss | None
+    why: str = field(default="", repr=False)
+
+    @property
+    def refuted(self) -> bool:
+        """By the exact loss, beyond its error, or by samples."""
+        certainly = self.exact - self.error > self.claimed.epsilon
+        return certainly or (self.sampled is not None and self.sampled.refuted)
+
+    @property
+    def verdict(self) -> str:
+        """Refuted, or not: nothing here can say more."""
+        return "refuted" if self.refuted else "not refuted"
+
+    @property
+    def surprising(self) -> bool:
+        """A mechanism that is known to be private was refuted, or a broken one was not."""
+        return self.refuted == self.private
+
+
+def rows(
+    audited: Iterable[Audited],
+    *,
+    questions: int = 10,
+    runs: int | None = 1_000_000,
+    confidence: Number = "0.95",
+    workers: int | None = None,
+    starting: Callable[[str], None] = lambda name: None,
+) -> Iterator[Row]:
+    """Audit one after another; ``runs=None`` leaves the samples out."""
+    for mechanism in audited:
+        starting(mechanism.name)
+        loss, error = worst_loss(mechanism, questions)
+        sampled = None
+        if runs is not None:
+            sampled = sample(
+                mechanism,
+                telling_pair(mechanism, questions, runs),
+                epsilon=mechanism.claimed.epsilon,
+                delta=mechanism.claimed.delta,
+                confidence=confidence,
+                runs=runs,
+                workers=workers,
+                progress=False,
+            )
+        yield Row(
+            mechanism.name,
+            mechanism.claimed,
+            mechanism.private,
+            loss,
+            error,
+            sampled,
+            mechanism.why,
+        )
+
+
+def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
+    """The exact loss on the worst pair found, and its error; at the claimed δ if there is one."""
+    if mechanism.claimed.delta or isinstance(mechanism, OffGridGap):
+        found = worst_law(mechanism, questions)
+        if mechanism.claimed.delta:
+            return found.epsilon(mechanism.claimed.delta), max(found.error, 1e-12)
+        return found.loss, found.error
+    pair = worst(mechanism.law, questions=questions)
+    return pair.loss, pair.error
+
+
+def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
+    """The whole law on the worst pair found; of the bits alone if more cannot be listed."""
+    if isinstance(mechanism, OffGridGap):
+        return exact(mechanism, *mechanism.pair)
+    law = mechanism.law
+    if mechanism.pair is not None:
+        return exact(law, *mechanism.pair)
+    pair = worst(law.bits_only(), questions=questions)
+    found = exact(law, pair.answers, pair.neighbour_answers)
+    try:
+        found.delta(0)
+    except Infeasible:
+        found = exact(law.bits_only(), pair.answers, pair.neighbour_answers)
+    return found
+
+
+def telling_law(mechanism: Audited, questions: int) -> ExactLoss:
+    """The whole law on a pair that differs where there is something to see."""
+    law = mechanism if isinstance(mechanism, OffGridGap) else mechanism.law
+    pair = telling_pair(mechanism, questions, _RUNS_TO_SEE)
+    found = exact(law, *pair)
+    try:
+        found.delta(0)
+    except Infeasible:
+        assert isinstance(mechanism, Variant)
+        found = exact(mechanism.law.bits_only(), *pair)
+    return found
+
+
+def telling_pair(mechanism: Audited, questions: int, runs: int) -> Vectors:
+    """Two answer vectors that samples tell apart as well as possible."""
+    if isinstance(mechanism, OffGridGap) or mechanism.pair is not None:
+        return mechanism.pair or ((), ())
+    pair = most_telling(mechanism.law, questions=questions, runs=runs)
+    return (
+        tuple(int(answer) for answer in pair.answers),
+        tuple(int(answer) for answer in pair.neighbour_answers),
+    )
+
+
+def as_table(found: Iterable[Row], *, questions: int) -> Table:
+    """For a terminal."""
+    from rich.table import Table
+
+    table = Table(title=f"Is it as private as it says?  ({questions} questions)")
+    for heading in ("mechanism", "claimed", "exact", "sampled lower bound", "verdict"):
+        table.add_column(heading)
+    for row in found:
+        colour = "red" if row.refuted else "green"
+        why = f" ({row.why})" if row.why else ""
+        sampled = "—" if row.sampled is None else f"≥ {row.sampled.lower_bound:.4f}"
+        delta = f", δ = {show(row.claimed.delta)}" if row.claimed.delta else ""
+        table.add_row(
+            row.name,
+            f"ε = {show(row.claimed.epsilon)}{delta}",
+            written_loss(row.exact),
+            sampled,
+            f"[{colour}]{row.verdict}[/]{why}",
+        )
+    return table
+
+
+def written_loss(loss: float) -> str:
+    """∞, or a short number.
+
+    >>> written_loss(inf), written_loss(0.1000000000000003)
+    ('∞', '0.1')
+    """
+    return "∞" if loss == inf else show(loss, 6)
