@@ -11,15 +11,6 @@ from tests.book.small_db_oracle import score
 from tacit.book.sampling.compression import linear_queries
 from tacit.errors import BadParameter
 
-
-def _same(one, other):
-    return (
-        np.array_equal(one.answers, other.answers)
-        and one.denominator == other.denominator
-        and np.array_equal(one.atom_of, other.atom_of)
-    )
-
-
 answers = st.fractions(min_value=0, max_value=1, max_denominator=6)
 
 
@@ -67,14 +58,22 @@ def test_disguises_make_the_same_problem(matrix, data):
             disguised.append([scale * value + (1 - scale) / 2 for value in row])
         else:
             disguised.append([data.draw(answers)] * len(row))
-    assert _same(linear_queries(matrix), linear_queries(data.draw(st.permutations(disguised))))
+    assert linear_queries(matrix) == linear_queries(data.draw(st.permutations(disguised)))
 
 
 def test_a_thousand_disguises_of_one_question():
     smoker = [1, 0, 1, 0, 0]
     many = [smoker, [1 - value for value in smoker], [True] * 5] * 1000
-    assert _same(linear_queries([smoker]), linear_queries(many))
+    assert linear_queries([smoker]) == linear_queries(many)
     assert linear_queries(many).atoms == 2
+
+
+def test_other_questions_are_another_problem():
+    asked = [[1, 0, 1, 0, 0], [1, 1, 1, 0, 0]]
+    others = [asked[:1], [[1, 0, 1, 0, 0], [1, 0, 0, 0, 0]], [[1, 0, 1, 0], [1, 1, 1, 0]]]
+    others.append([[1, 0, 1, 0, 0], ["1/2", "1/2", "1/2", 0, 0]])
+    assert all(linear_queries(asked) != linear_queries(other) for other in others)
+    assert len({linear_queries(each) for each in [asked, asked[::-1], *others]}) == 5
 
 
 def test_atoms_count_their_elements():
@@ -90,7 +89,7 @@ def test_only_constant_questions_leave_one_atom():
 
 
 def test_floats_are_read_by_their_shortest_decimal():
-    assert _same(linear_queries(np.array([[0.1, 0.3]])), linear_queries([["1/10", "3/10"]]))
+    assert linear_queries(np.array([[0.1, 0.3]])) == linear_queries([["1/10", "3/10"]])
 
 
 @pytest.mark.parametrize(

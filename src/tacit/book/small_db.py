@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
-MOST_ROWS = 10**4
+MOST_ROWS = 10**5
 _MOST_ROWS_PER_PERSON = 10**6
 _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**12), Fraction(10**12)
 

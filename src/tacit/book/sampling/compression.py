@@ -54,6 +54,16 @@ class LinearQueries:
         np.add.at(per_atom, self.atom_of, x)
         return per_atom
 
+    def _key(self) -> tuple[object, ...]:
+        return self.answers.shape, self.answers.tobytes(), self.denominator, self.atom_of.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether they are the same problem, in whatever words it was put."""
+        return isinstance(other, LinearQueries) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     def __repr__(self) -> str:
         queries, atoms = self.answers.shape
         universe = len(self.atom_of)

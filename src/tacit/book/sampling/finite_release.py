@@ -55,6 +55,10 @@ class FiniteQuestions:
             return False
         return self.multisets(rows) <= self.most_enumerated
 
+    def candidates(self, rows: int) -> int:
+        """How many databases a release chooses from."""
+        return self.multisets(rows) if self.enumerated(rows) else self.part(rows)
+
     def part(self, rows: int) -> int:
         """How many candidates a sub-range has: fewer than wanted if they would fill the memory."""
         return max(1, min(self.sub_range, _MOST_CELLS // rows))
@@ -62,11 +66,13 @@ class FiniteQuestions:
     def check(self, x: npt.NDArray[np.generic]) -> Integers:
         """A histogram: how many rows each universe element has."""
         universe = len(self.queries.atom_of)
-        if x.shape != (universe,) or x.dtype.kind not in "iu" or (len(x) and x.min() < 0):
-            raise BadParameter(
-                "x", "(not shown)", f"give a histogram: {universe} integers, none below 0"
-            )
-        return x.astype(np.int64)
+        if x.shape == (universe,) and x.dtype.kind in "iu":
+            data = x.astype(np.int64)
+            if (data >= 0).all():
+                return data
+        raise BadParameter(
+            "x", "(not shown)", f"give a histogram: {universe} integers, none below 0"
+        )
 
     def draw(
         self, x: Integers, *, rows: int, rate: Fraction, coins: Coins, heartbeat: Heartbeat

@@ -88,7 +88,7 @@ class Prefixes:
         if not 1 <= self.domain <= _LARGEST_DOMAIN:
             raise BadParameter("domain", self.domain, "an ordered domain has 1 to 2^62 values")
 
-    def multisets(self, rows: int) -> int:
+    def candidates(self, rows: int) -> int:
         """The size of the range."""
         return comb(self.domain + rows - 1, rows)
 

@@ -24,7 +24,7 @@ from tacit.book.sampling.enumeration import Counts
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-_CHUNK = 1 << 12
+_CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
 
 
 def draw_sub_range(
@@ -68,8 +68,9 @@ class DrawnMultisets:
 
     def blocks(self) -> Iterator[Block]:
         """All of them, in the order in which they were drawn."""
-        for start in range(0, len(self._drawn), _CHUNK):
-            chunk = self._drawn[start : start + _CHUNK]
+        length = max(1, min(_CHUNK, _CHUNK_CELLS // max(1, len(self._target))))
+        for start in range(0, len(self._drawn), length):
+            chunk = self._drawn[start : start + length]
             misses = np.repeat(self._target[:, None], len(chunk), axis=1)
             for atoms in chunk.T:
                 misses -= self._step[:, atoms]

@@ -21,14 +21,22 @@ class Expectation:
     """What to expect of a release.
 
     ``seconds`` if the data has about as many people as announced and fills its domain, ``longest``
-    if it does not.  ``candidates`` is how many databases the mechanism chooses from; while all
-    weigh the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
+    if it does not.
     """
 
     sampler: str
-    candidates: int = field(repr=False)  # it may have thousands of digits
     seconds: float
     longest: float
+    questions: Prefixes | FiniteQuestions = field(repr=False)
+    rows: int = field(repr=False)
+
+    @property
+    def candidates(self) -> int:
+        """How many databases the mechanism chooses from.
+
+        While all weigh the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
+        """
+        return self.questions.candidates(self.rows)
 
 
 def expect(
@@ -48,7 +56,7 @@ def expect(
     hard = [_ordered(questions, size, 2 * float(rate), n, hard=True) for n in fewer]
     easy = _ordered(questions, size, 2 * float(rate), most, hard=False)
     sampler = "intervals by slack" if questions.slacks == 2 else "prefixes by slack"
-    return Expectation(sampler, questions.multisets(size), easy, max(easy, *hard))
+    return Expectation(sampler, easy, max(easy, *hard), questions, size)
 
 
 def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bool) -> float:
@@ -69,7 +77,7 @@ def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bo
     overlap = min(1 + (2 if hard else 3) * min(slack / parts, n / 2) * rows / n, rows)
     counts: float = 6 + 12 * max(log10(epsilon * n) - 2, 0)
     if parts == 2:  # the boxes follow a ridge, whose length grows with εn while values differ
-        counts = min(23 * max(epsilon * n / 100, 0.2) ** 0.7, 20 + 4 * questions.domain)
+        counts = min(23 * max(epsilon * n / 100, 0.2) ** 0.7, 20 + 4 * min(questions.domain, n))
     point_bits = max(log2(questions.domain * overlap / rows), 1)
     digit_products: float = (rows * point_bits / 60) * (overlap * point_bits / 90)
     term = 4e-7 + 7e-10 * min(digit_products, 30 * digit_products**0.75)
@@ -83,14 +91,12 @@ def _finite(questions: FiniteQuestions, rows: int, n: int) -> Expectation:
     largest = rows * n * questions.queries.denominator
     slower = 1 if largest < 1 << 30 else 2 if largest < 1 << 62 else 100
     if questions.enumerated(rows):
-        candidates = questions.multisets(rows)
         passes = 4 if questions.faithful else 2
         tables = questions.queries.atoms * rows * 1e-4
-        seconds = passes * candidates * (12 + 1.5 * asked) * 1e-9 * slower + tables
-        return Expectation("enumeration", candidates, seconds, seconds)
-    size = questions.part(rows)
-    seconds = size * rows * (60 + 3 * asked) * 1e-9 * slower
-    return Expectation("sub-range", size, seconds, seconds)
+        seconds = passes * questions.multisets(rows) * (12 + 1.5 * asked) * 1e-9 * slower + tables
+        return Expectation("enumeration", seconds, seconds, questions, rows)
+    seconds = questions.part(rows) * rows * (60 + 3 * asked) * 1e-9 * slower
+    return Expectation("sub-range", seconds, seconds, questions, rows)
 
 
 def most_rows(questions: FiniteQuestions) -> int:
