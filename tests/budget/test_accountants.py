@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.budget.accountants import SumAccountant, ZcdpAccountant
+from tacit.budget.accountants import SumAccountant, ZcdpAccountant, what_fits
 from tacit.budget.amounts import Amount, bounded, in_full
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Cost, Privacy
@@ -139,6 +139,25 @@ def test_numbers_in_full_are_exact_or_say_so(value):
         assert abs(Fraction(text[2:]) - value) <= value / 10**14
     else:
         assert Fraction(text) == value
+
+
+@given(st.fractions(min_value=Fraction(1, 10**30), max_value=1))
+def test_what_is_said_to_fit_fits(left):
+    said = what_fits(SumAccountant(), Amount.of(epsilon=left, delta=left / 2))
+    epsilon, delta = (part.split(" = ")[1].split(" ")[0] for part in said.split(","))
+    assert Fraction(epsilon) <= left
+    assert Fraction(delta) <= left / 2
+    assert Fraction(epsilon) > left * Fraction(99, 100)
+
+
+def test_an_amount_that_is_not_exact_says_so_once():
+    assert str(rho(Fraction(10**30, 3**80))).startswith("ρ ≈ ")
+
+
+def test_currencies_never_mix():
+    for mix in (Amount.__add__, Amount.__sub__, Amount.fits_in):
+        with pytest.raises(ValueError, match="different currencies"):
+            mix(rho(1), Amount.of(epsilon=Fraction(1), delta=Fraction(0)))
 
 
 def test_amounts_survive_their_text():

@@ -7,7 +7,8 @@ knows that the answer was above, since below writes nothing; and may ask again, 
 
 from __future__ import annotations
 
-import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from tests.budget import children
@@ -139,19 +140,14 @@ def test_a_full_disk(path):
     budget.verify()
 
 
-def test_a_read_only_file(tmp_path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for above in tmp_path.parents:  # nobody must be able to come in
-        if above.stat().st_uid == os.geteuid() and "pytest" in above.name:
-            above.chmod(0o755)
-    tmp_path.chmod(0o755)
-    path = folder / "clinic.budget"
-    with Budget.create(path, epsilon=1, covers=["visits"]) as budget:
-        open_stream(budget).suspend()
-    results = PROCESSES.Queue()
-    assert run(children.meet_a_read_only_file, path, results) == 0
-    assert results.get(timeout=JOIN_SECONDS) == 4
+def test_a_read_only_file():
+    with tempfile.TemporaryDirectory() as folder:  # where a child that is nobody can come in
+        path = Path(folder) / "clinic.budget"
+        with Budget.create(path, epsilon=1, covers=["visits"]) as budget:
+            open_stream(budget).suspend()
+        results = PROCESSES.Queue()
+        assert run(children.meet_a_read_only_file, path, results) == 0
+        assert results.get(timeout=JOIN_SECONDS) == 4
 
 
 def test_a_dead_stream_shows_its_recorded_answer_when_it_was_recorded_after_all(path):

@@ -14,6 +14,7 @@ from tacit.budget.chain import digest
 from tacit.budget.ledger import Ledger, Pot, StreamState, Tail
 from tacit.budget.memory import MemoryLedger
 from tacit.budget.sqlite import SqliteLedger
+from tacit.errors import LedgerBusy
 
 
 def _memory(folder: Path) -> Ledger:
@@ -185,6 +186,17 @@ def test_a_hold_ends_with_its_object(ledger):
     again = ledger.hold(1)
     assert again is not None
     again.release()
+
+
+def test_a_transaction_inside_another_is_refused_at_once(ledger):
+    """A stream that is forgotten may be suspended in the middle of anything."""
+    with ledger.writing("outer") as writer:
+        writer.append("charge", {})
+        for inner in (ledger.reading, lambda: ledger.writing("inner")):
+            with pytest.raises(LedgerBusy, match="this very thread"), inner():
+                pass
+    with ledger.reading() as reader:
+        assert reader.tail().number == 1
 
 
 def test_threads_write_one_after_another(ledger):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "budget.md"
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n((?:    .*\n)+))?", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n((?:    [^\n]*\n)+))?", re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):

@@ -160,6 +160,22 @@ def test_an_error_after_the_last_answer_loses_nothing(budget):
     assert (budget.stream("flu").tops, budget.stream("flu").lost) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"question_key": 5}, {"question_key": ""}, {"question_key": "a", "secret": 5}]
+)
+def test_an_answer_that_cannot_be_recorded_ends_the_lease(budget, wrong):
+    lease = open_stream(budget)
+
+    def ask_wrongly() -> None:
+        with lease.turn():
+            lease.record_top({"above": True}, **wrong)
+
+    with pytest.raises(BadParameter):
+        ask_wrongly()
+    assert not lease.alive
+    assert resume(budget).tops_lost == 1
+
+
 def test_answers_are_recorded_in_turn_only(budget):
     lease = open_stream(budget)
     with pytest.raises(BudgetError, match=r"inside lease.turn"):

@@ -179,8 +179,14 @@ def what_fits(accountant: Accountant, left: Amount) -> str:
     largest = accountant.largest_cost(left)
     if largest is None:
         return "Nothing fits any more."
-    delta = f", δ = {in_full(largest.delta)}" if largest.delta else ""
-    return f"A cost of at most ε = {in_full(largest.epsilon)}{delta} would fit."
+    delta = f", δ = {_no_more_than(largest.delta)}" if largest.delta else ""
+    return f"A cost of at most ε = {_no_more_than(largest.epsilon)}{delta} would fit."
+
+
+def _no_more_than(value: Fraction) -> str:
+    """In full, or rounded down: what is said to fit must fit."""
+    text = in_full(value)
+    return in_full(certified.round_down(value, 14)) if text.startswith("≈") else text
 
 
 def _part(value: Number | None, name: str) -> Fraction:

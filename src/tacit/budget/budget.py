@@ -18,6 +18,7 @@ from tacit.budget.checks import (
     check_cost,
     check_same_binding,
     checked_binding,
+    checked_secret,
     checked_text,
     real_path,
     refuse_ended,
@@ -189,7 +190,7 @@ class Budget:
         at_most = whole(at_most, "at_most")
         if at_most > _MOST_TOPS:
             raise BadParameter("at_most", at_most, f"at most {_MOST_TOPS}")
-        binding = checked_binding(binding)
+        binding, secret = checked_binding(binding), checked_secret(secret)
         hold = None
         try:
             with self._ledger.writing("open") as writer:
@@ -198,7 +199,7 @@ class Budget:
                 charged, _ = self._pay(writer, cost, table, analyst, f"stream {called!r}")
                 state = StreamState(number, called, table, analyst, at_most, binding)
                 writer.put_stream(state)
-                writer.put_secret(number, bytes(secret))
+                writer.put_secret(number, secret)
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
                 writer.append("open", {**as_json(state), **paid}, number)
                 hold = self._ledger.hold(number)
@@ -208,7 +209,7 @@ class Budget:
             if hold is not None:
                 hold.release()
             raise
-        return self._leased(state, bytes(secret), {}, hold)
+        return self._leased(state, secret, {}, hold)
 
     def resume_stream(
         self, name: str, *, binding: Mapping[str, str], after_loss: Callable[[bytes], bytes]
@@ -258,17 +259,16 @@ class Budget:
                 f"{self._ledger.place} covers {_listed(writer.tables())}, not {table!r}; charge "
                 "the budget of that table's people, or budget.cover it if they are the same"
             )
-        pot = writer.pot(analyst)
+        pot = writer.pot(None if analyst is None else checked_text(analyst, "analyst"))
         if pot is None:
             raise NotCovered(
                 f"{analyst!r} has no share of {self._ledger.place}; budget.share gives one"
             )
-        charged = bounded(self._accountant.charge(cost), pot.spent)
-        if not charged.fits_in(pot.left):
+        charged, left = bounded(self._accountant.charge(cost), pot.spent), pot.left
+        if not charged.fits_in(left):
             raise BudgetExhausted(self._refusal(what, table, charged, pot))
-        pot = replace(pot, spent=pot.spent + charged)
-        writer.put_pot(pot)
-        return charged, pot.left
+        writer.put_pot(replace(pot, spent=pot.spent + charged))
+        return charged, left - charged
 
     def _refusal(self, what: str, table: str, asked: Amount, pot: Pot) -> str:
         whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"

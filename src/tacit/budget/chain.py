@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
+from time import gmtime, strftime
 from typing import Any
 
 from tacit.budget.amounts import Amount
@@ -51,9 +51,12 @@ class Entry:
         return "  ".join([f"{self.number:>6}", body["at"], f"{body['kind']:<7}", *where])
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(body: Mapping[str, Any]) -> str:
     """One spelling for one meaning: sorted keys, no spaces, ASCII, no NaN."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(body)
 
 
 def digest(text: str) -> str:
@@ -66,7 +69,7 @@ def link(
 ) -> Entry:
     """The next entry after the last, whose hash is ``previous``."""
     number = last + 1
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
     text = canonical({**fields, "number": number, "previous": previous, "kind": kind, "at": at})
     return Entry(number, text, digest(text), stream)
 

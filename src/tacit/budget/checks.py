@@ -27,6 +27,13 @@ def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     return value
 
 
+def checked_secret(secret: Any) -> bytes:
+    """Bytes; what else was given is not shown."""
+    if not isinstance(secret, (bytes, bytearray)):
+        raise BadParameter("secret", type(secret).__name__, "bytes")
+    return bytes(secret)
+
+
 def check_short(name: str, number: Fraction) -> None:
     """Longer numbers would be stored and added up for ever."""
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:

@@ -14,36 +14,16 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from types import MappingProxyType, TracebackType
+from contextlib import AbstractContextManager, suppress
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
-from tacit.budget.checks import refuse_ended
+from tacit.budget.checks import checked_secret, checked_text, refuse_ended
 from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
 from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
 
 _EXIT_WAIT_SECONDS = 1.0
-
-
-class Turn:
-    """The block of `Lease.turn`; a class of its own, because every question passes through it."""
-
-    __slots__ = ("_lease",)
-
-    def __init__(self, lease: Lease) -> None:
-        self._lease = lease
-
-    def __enter__(self) -> None:
-        self._lease.begin_turn()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lease.end_turn(failed=kind is not None)
 
 
 class Lease:
@@ -129,23 +109,21 @@ class Lease:
         """The recorded answer to this very question, or None; free, and never drawn again."""
         return self._answers.get(question_key)
 
-    def turn(self) -> Turn:
-        """Between a coin and its record nothing may escape: ask inside this block.
+    def turn(self) -> AbstractContextManager[None]:
+        """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
 
         It is for one thread at a time and refuses if the stream has ended, was lost to another
         holder, or is a forked copy.  Any exception inside ends the lease, since it may have told
         that the answer was above; the reserved answer is then lost.  Parse, check and evaluate
         the question before entering.
         """
-        return Turn(self)
+        return _Turn(self)
 
-    def begin_turn(self) -> None:
-        """What entering `turn` does."""
-        self._refuse_if_forked()  # first: in a forked copy the lock may be held for ever
+    def _begin_turn(self) -> None:
+        self._refuse_if_forked()
         self._lock.acquire()
         try:
-            if self._over is not None:
-                raise self._ended()
+            self._refuse_if_over()
             if self._turn_of is not None:
                 raise BudgetError("a turn is for one question, or one batch, at a time")
             self._turn_of = threading.get_ident()
@@ -153,12 +131,10 @@ class Lease:
             self._lock.release()
             raise
 
-    def end_turn(self, *, failed: bool) -> None:
-        """What leaving `turn` does, by an exception or not."""
+    def _end_turn(self, *, failed: bool) -> None:
         try:
-            if failed and not self._state.ended:
-                self._unclean = True
             self._turn_of = None
+            self._unclean = self._unclean or (failed and not self._state.ended)
             if self._unclean:
                 self._end(self._over or "its last question ended in an error")
         finally:
@@ -176,7 +152,8 @@ class Lease:
             raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
         why = "its last answer above the threshold could not be recorded"
         self._over, self._unclean = why, True  # until the record is known to be on the disk
-        if question_key in self._answers:
+        secret = None if secret is None else checked_secret(secret)
+        if checked_text(question_key, "question_key") in self._answers:
             raise BadParameter("question_key", question_key, "its answer is on record already")
         public = json.loads(json.dumps(answer, allow_nan=False))
         state = self._state.after_top()
@@ -302,11 +279,26 @@ def taken_over(
     if state.ended:
         writer.put_secret(state.id, None)
     elif before.reserved:
-        secret = bytes(after_loss(secret))
+        secret = checked_secret(after_loss(secret))
         writer.put_secret(state.id, secret)
     writer.put_stream(state)
     writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
     return state, secret
+
+
+class _Turn:
+    """What ``with lease.turn():`` enters and leaves; a generator would take ten times as long."""
+
+    __slots__ = ("_lease",)
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __enter__(self) -> None:
+        self._lease._begin_turn()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        self._lease._end_turn(failed=kind is not None)
 
 
 def free_name(writer: Writer, name: str | None, number: int) -> str:

@@ -213,7 +213,8 @@ class Ledger(Protocol):
         """An exclusive transaction: all of it is durable when the block ends, or none of it.
 
         ``what`` names it for messages and for tests that interrupt it.  Raises ``LedgerBusy``
-        after a bounded wait and ``LedgerUnwritable`` if the write failed.
+        after a bounded wait, or at once inside a transaction of the same thread, and
+        ``LedgerUnwritable`` if the write failed.
         """
         ...
 

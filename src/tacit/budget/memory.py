@@ -132,6 +132,7 @@ class MemoryLedger:
         self._contents = _Contents()
         self._held: dict[int, object] = {}
         self._lock = threading.Lock()
+        self._owner: int | None = None
         self._pid = os.getpid()
         self._closed = False
 
@@ -161,11 +162,15 @@ class MemoryLedger:
             )
         if self._closed:
             raise BudgetError("this budget was closed, and a budget in memory is then gone")
+        if self._owner == threading.get_ident():  # a finaliser, or a callback: do not wait for us
+            raise LedgerBusy(f"{self.place} is in the middle of a transaction of this very thread")
         if not self._lock.acquire(timeout=_WAIT_SECONDS):
             raise LedgerBusy(f"{self.place} stayed busy for {_WAIT_SECONDS:g} seconds")
+        self._owner = threading.get_ident()
         try:
             yield
         finally:
+            self._owner = None
             self._lock.release()
 
     def hold(self, stream: int) -> MemoryHold | None:

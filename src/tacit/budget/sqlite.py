@@ -40,6 +40,7 @@ class SqliteLedger:
         self.wait = wait
         self.reached: Reached = nobody_watches
         self._lock = threading.Lock()
+        self._owner: int | None = None
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._seen = Tail()
@@ -152,8 +153,11 @@ class SqliteLedger:
                 f"{self.path} was in use when this process was forked; open the budget after "
                 "the fork"
             )
+        if self._owner == threading.get_ident():  # a finaliser, or a callback: do not wait for us
+            raise LedgerBusy(f"{self.path} is in the middle of a transaction of this very thread")
         if not self._lock.acquire(timeout=self.wait):
             raise _busy(self.path, self.wait)
+        self._owner = threading.get_ident()
         try:
             if self._closed:
                 raise BudgetError(f"{self.path} was closed; Budget.open opens it again")
@@ -162,6 +166,7 @@ class SqliteLedger:
             self._disconnect()  # start afresh: nothing half done survives in the connection
             raise _translated(error, self.path, what, self.wait) from None
         finally:
+            self._owner = None
             self._lock.release()
 
     def _connect(self) -> sqlite3.Connection:
@@ -207,7 +212,7 @@ class SqliteLedger:
 
     def after_fork_in_child(self) -> None:
         """Go on with a connection of our own; if one was in use after all, refuse for good."""
-        self._lock = threading.Lock()
+        self._lock, self._owner = threading.Lock(), None
         if self._connection is None:
             self._pid = os.getpid()
         else:  # closing it here would disturb the parent's transaction: keep it to the end
