@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
 from weakref import finalize
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.analyst.history import Asked, History
 from tacit.book.answer import BELOW, Answer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.book.recipe import Recipe
     from tacit.budget import Lease
-    from tacit.tables.question import Question
+    from tacit.tables.question import Question, Term
 
 
 def as_secret(state: State) -> bytes:
@@ -44,14 +44,6 @@ def from_secret(secret: bytes) -> State:
     """The inverse of `as_secret`."""
     offset, tops = json.loads(secret)
     return State(int(offset), int(tops))
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A question that was read, checked and evaluated: only the coin is missing."""
-
-    read: Read
-    steps: int = field(repr=False)  # its true value: never shown
 
 
 def _suspend_quietly(lease: Lease) -> None:
@@ -82,11 +74,13 @@ class Stream:
         self._kind = kind
         self._state = from_secret(lease.secret)
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
+        self._top_terms: set[tuple[Term, ...]] = set()  # of the questions in _tops
         self._earlier = dict(lease.answers)  # of earlier sittings, by key
+        self._covered: tuple[Fraction, Fraction, int, int] = (Fraction(), Fraction(), 0, 0)
         self._history = History()
         # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
         finalize(self, _suspend_quietly, lease)
-        self._batch: Sequence[_Ready] = ()
+        self._batch: Sequence[Read] = ()
         self._batch_answered = 0
 
     # Asking -------------------------------------------------------------------------------
@@ -99,18 +93,19 @@ class Stream:
         ``threshold`` is the question's own, if it should differ from the stream's.  The very
         question that was ⊤ before gets the recorded answer again, free of charge.
         """
-        limit = self._limit(threshold)
+        limit = None if threshold is None else self._limit(threshold)
         read = self._table.read(question, parameters)
         if (known := self._recorded(read, limit)) is not None:
             return self._tell(read, known, limit)
         self._refuse_if_halted()
-        self._check(read)
-        (ready,) = self._evaluate([read])
+        steps_each = self._steps_each(read)
+        (value,) = self._table.engine.values([read.question])
         with self._lease.turn():
             answer, state = self._mechanism.step_of(
-                self._state, ready.steps, self._coins, threshold=limit
+                self._state, value * steps_each, self._coins, threshold=limit
             )
-            self._keep(ready, answer, state, limit)
+            if answer:
+                self._keep(read, answer, state, limit)
         return self._tell(read, answer, limit)
 
     def ask_all(
@@ -126,56 +121,80 @@ class Stream:
         law as from `ask`.  It stops at the halt, and leaving early spends nothing further;
         ``unanswered`` lists the rest.
         """
-        limit = self._limit(threshold)
+        limit = None if threshold is None else self._limit(threshold)
         self._refuse_if_halted()
         reads = self._table.read_all(questions, parameters)
-        for read in reads:
-            self._check(read)
-        ready = self._evaluate(reads)
-        self._batch, self._batch_answered = ready, 0
-        return self._answer_all(ready, limit)
+        steps_each = [self._steps_each(read) for read in reads]
+        values = self._table.engine.values([read.question for read in reads])
+        steps = np.array(
+            [
+                max(-MOST_STEPS, min(value * each, MOST_STEPS))
+                for value, each in zip(values, steps_each, strict=True)
+            ],
+            np.int64,
+        )
+        self._batch, self._batch_answered = reads, 0
+        return self._answer_all(reads, steps, limit)
 
-    def _answer_all(self, ready: Sequence[_Ready], limit: Fraction | None) -> Iterator[Answer]:
-        clipped = [max(-MOST_STEPS, min(one.steps, MOST_STEPS)) for one in ready]
-        values, at = np.array(clipped, np.int64), 0
-        while at < len(ready) and not self.halted:
-            known_at, known = self._next_recorded(ready, at, limit)
+    def _answer_all(
+        self, reads: Sequence[Read], steps: NDArray[np.int64], limit: Fraction | None
+    ) -> Iterator[Answer]:
+        at = 0
+        while at < len(reads) and not self.halted:
+            known_at, known = self._next_recorded(reads, at, limit)
             # Decisions ahead of what is consumed are made in memory only: they count, and are
             # recorded, when they are reached; if the stream has moved on by then, they never were.
             with self._lease.turn():
                 start = self._state
                 answered, top, after = self._mechanism.scan(
-                    start, values[at:known_at], self._coins, threshold=limit
+                    start, steps[at:known_at], self._coins, threshold=limit
                 )
-            for one in ready[at : at + answered - bool(top)]:
+            for read in reads[at : at + answered - bool(top)]:
                 at += 1
-                yield self._tell(one.read, BELOW, limit, batch_at=at)
+                yield self._tell(read, BELOW, limit, batch_at=at)
                 if self._state is not start or not self._lease.alive:
                     break
             if self._state is not start or not self._lease.alive:
                 continue  # decide anew from here, or find out that the stream has ended
             if top is not None:
                 with self._lease.turn():
-                    self._keep(ready[at], top, after, limit)
+                    self._keep(reads[at], top, after, limit)
                 at += 1
-                yield self._tell(ready[at - 1].read, top, limit, batch_at=at)
+                yield self._tell(reads[at - 1], top, limit, batch_at=at)
             elif known is not None:
                 at += 1
-                yield self._tell(ready[at - 1].read, known, limit, batch_at=at)
+                yield self._tell(reads[at - 1], known, limit, batch_at=at)
 
     def _next_recorded(
-        self, ready: Sequence[_Ready], at: int, limit: Fraction | None
+        self, reads: Sequence[Read], at: int, limit: Fraction | None
     ) -> tuple[int, Answer | None]:
         """The first question from `at` on whose ⊤ is on record, and that answer."""
         if self._lease.answers:
-            for index in range(at, len(ready)):
-                if (known := self._recorded(ready[index].read, limit)) is not None:
+            for index in range(at, len(reads)):
+                if (known := self._recorded(reads[index], limit)) is not None:
                     return index, known
-        return len(ready), None
+        return len(reads), None
 
     # Before the coin ----------------------------------------------------------------------
 
-    def _check(self, read: Read) -> None:
+    def _steps_each(self, read: Read) -> int:
+        """What a step of the question's grid is in the stream's; refuses what it cannot cover.
+
+        A prepared question keeps its promise objects, so the last question's often serve again.
+        """
+        question, last = read.question, self._covered
+        if (
+            question.grid is last[0]
+            and question.sensitivity is last[1]
+            and question.direction == last[2]
+        ):
+            return last[3]
+        self._refuse_uncovered(read)
+        steps_each = (question.grid / self._mechanism.grid).numerator
+        self._covered = question.grid, question.sensitivity, question.direction, steps_each
+        return steps_each
+
+    def _refuse_uncovered(self, read: Read) -> None:
         """Refuse what the stream's noise does not cover."""
         question, mechanism = read.question, self._mechanism
         if question.sensitivity > mechanism.sensitivity:
@@ -195,25 +214,17 @@ class Stream:
                 f"stream's grid of {show(mechanism.grid)}: open one with grid='{question.grid}'"
             )
 
-    def _evaluate(self, reads: Sequence[Read]) -> list[_Ready]:
-        values = self._table.engine.values([read.question for read in reads])
-        grid = self._mechanism.grid
-        return [
-            _Ready(read, value * (read.question.grid / grid).numerator)
-            for read, value in zip(reads, values, strict=True)
-        ]
-
-    def _limit(self, threshold: Number | None) -> Fraction | None:
+    def _limit(self, threshold: Number) -> Fraction:
         """A question's own threshold, checked before any coin."""
-        if threshold is None:
-            return None
         self._mechanism.threshold_in_steps(threshold)
         return exact(threshold, "threshold")
 
     def _recorded(self, read: Read, limit: Fraction | None) -> Answer | None:
         """The answer to this very question at this very threshold, if it was ⊤ before."""
-        if (known := self._tops.get((read.question, limit))) is not None:
-            return known
+        if read.question.terms in self._top_terms:  # hashing the whole question takes longer
+            known = self._tops.get((read.question, limit))
+            if known is not None:
+                return known
         if not self._earlier:
             return None
         record = self._earlier.get(_key(read.question, limit))
@@ -228,17 +239,16 @@ class Stream:
 
     # After the coin -----------------------------------------------------------------------
 
-    def _keep(self, ready: _Ready, answer: Answer, state: State, limit: Fraction | None) -> None:
+    def _keep(self, read: Read, top: Answer, state: State, limit: Fraction | None) -> None:
         """Inside a turn: a ⊤ is on the disk before anybody sees it."""
-        if answer:
-            question = ready.read.question
-            self._lease.record_top(
-                {**answer.as_json(), "text": ready.read.text},
-                question_key=_key(question, limit),
-                secret=as_secret(state),
-            )
-            self._state = state
-            self._tops[question, limit] = answer
+        self._lease.record_top(
+            {**top.as_json(), "text": read.text},
+            question_key=_key(read.question, limit),
+            secret=as_secret(state),
+        )
+        self._state = state
+        self._tops[read.question, limit] = top
+        self._top_terms.add(read.question.terms)
 
     def _tell(
         self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
@@ -293,7 +303,7 @@ class Stream:
     @property
     def unanswered(self) -> tuple[str, ...]:
         """The questions of the last `ask_all` that were not answered."""
-        return tuple(one.read.text for one in self._batch[self._batch_answered :])
+        return tuple(read.text for read in self._batch[self._batch_answered :])
 
     def __repr__(self) -> str:
         return (
