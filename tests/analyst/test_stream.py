@@ -315,6 +315,14 @@ def test_threads_get_each_question_answered_once_and_one_halt(visits, budget, ca
     assert stream.halted
 
 
+def test_threads_that_ask_the_same_question_use_one_top(visits, budget, calm):
+    stream = visits.sparse(threshold=100, at_most=5, budget=budget, **calm)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: stream.ask("town = 'Bruges'"), range(40)))
+    assert len(set(answers)) == 1
+    assert stream.tops_left == 4
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_copy_refuses(visits, budget, calm):
     stream = visits.sparse(threshold=100, at_most=5, budget=budget, **calm)

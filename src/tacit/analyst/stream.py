@@ -101,6 +101,9 @@ class Stream:
         steps_each = self._steps_each(read)
         (value,) = self._table.engine.values([read.question])
         with self._lease.turn():
+            # Another thread may have had this very question's ⊤ while this one was evaluated.
+            if (known := self._recorded(read, limit)) is not None:
+                return self._tell(read, known, limit)
             answer, state = self._mechanism.step_of(
                 self._state, value * steps_each, self._coins, threshold=limit
             )
@@ -158,6 +161,8 @@ class Stream:
                 continue  # decide anew from here, or find out that the stream has ended
             if top is not None:
                 with self._lease.turn():
+                    if self._state is not start:  # another thread was quicker
+                        continue
                     self._keep(reads[at], top, after, limit)
                 at += 1
                 yield self._tell(reads[at - 1], top, limit, batch_at=at)
