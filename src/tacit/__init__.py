@@ -13,6 +13,7 @@ _HOME = {
     "Budget": "tacit.budget:Budget",
     "Privacy": "tacit.privacy:Privacy",
     "TacitError": "tacit.errors:TacitError",
+    "audit": "tacit.audit",
     "fat_shattering_dimension": "tacit.book.fat_shattering:fat_shattering_dimension",
     "intervals": "tacit.analyst.question_class:intervals",
     "load_release": "tacit.analyst.release:load_release",
@@ -24,6 +25,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
+    from tacit import audit
     from tacit.analyst import plan
     from tacit.analyst.question_class import intervals, prefixes
     from tacit.analyst.release import load_release
@@ -40,6 +42,7 @@ __all__ = [
     "Budget",
     "Privacy",
     "TacitError",
+    "audit",
     "fat_shattering_dimension",
     "intervals",
     "load_release",
