@@ -113,6 +113,7 @@ class DuckDBEngine:
         found: list[tuple[object, ...]] = self._source.connection.execute(
             query.sql("duckdb")
         ).fetchall()
+        unchanged(self._source, self._stamp)
         return found
 
     def _evaluate(self, terms: list[Term]) -> list[int]:
