@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,16 @@ from tests.tables.engines import ENGINES, Opener, quick
 from tests.tables.strategies import NOTES, questions, tables
 
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
-from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
+from tacit.tables import (
+    EACH_ROW,
+    Column,
+    Engine,
+    Schema,
+    parse,
+    parse_batch,
+    prepare,
+    write_schema,
+)
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import rank_of_double
 
@@ -360,6 +370,38 @@ def test_bitmaps_stay_within_their_limit() -> None:
         assert ask(engine, "age = 7") == 7
         assert ask(engine, f"age >= {_}") == 640 - 7 * _
     assert ("age", ((7, 7),)) in engine._kept
+
+
+AWKWARD = [
+    "t",
+    "t0",
+    "t1",
+    "c0",
+    "c1",
+    "person",
+    "people",
+    "read",
+    "held",
+    "source",
+    "word",
+    "code",
+]
+
+
+def test_no_name_is_mistaken_for_another(opener: Opener) -> None:
+    names = [*AWKWARD, "tacit_rows", "words0", "rows", "select", "_", '"', "a b", "é"]
+    table = pa.table({name: [number, number + 1] for number, name in enumerate(names)})
+    declared = [Column(name, "integer", keys=tuple(range(99))) for name in names]
+    schema = write_schema(Schema("visits", EACH_ROW, tuple(declared)))
+    for person in (EACH_ROW, "t0"):
+        with opener(table, schema, person) as engine:  # type: ignore[arg-type]
+            for number, name in enumerate(names):
+                quoted = '"' + name.replace('"', '""') + '"'
+                assert ask(engine, f"{quoted} = {number}") == 1, name
+                assert engine.points([name, "c1"]).tolist()[0] == [number, AWKWARD.index("c1")]
+            text = "select count(*) from visits group by t"
+            found = engine.values(parse_batch(text, engine.schema, max_rows=1).questions)
+            assert found == [1, 1] + [0] * 97
 
 
 def test_an_engine_shows_nothing_of_the_data(opener: Opener) -> None:
