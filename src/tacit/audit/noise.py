@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit import certified
 from tacit.audit.scaled import Scaled
+from tacit.privacy import exact, positive
 
 Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
@@ -29,6 +30,10 @@ class Noise:
     """No noise at all, and what the laws with noise have in common."""
 
     scale: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        read = positive if type(self) is not Noise else exact
+        object.__setattr__(self, "scale", read(self.scale, "scale"))
 
     # How far to the left and right the law has mass: its decay length, or 0 if it has none there.
     @property

@@ -262,7 +262,7 @@ def _bar(wanted: bool | None, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on the terminal's error channel; it has no thread, so that forks are safe."""
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_terminal=wanted or None)
     if not (console.is_terminal if wanted is None else wanted):
         yield lambda done: None
         return

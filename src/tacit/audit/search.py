@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import inf, isinf
+from math import ceil, inf, isinf
 
 from tacit.audit.law import Law
 from tacit.audit.reading import Mechanism, law_of
@@ -23,7 +23,9 @@ from tacit.privacy import Number, positive, whole
 
 _START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
 _WORTHWHILE = 1e-12
-_FAR_BELOW = 10**5
+_HOPELESS = 0.75  # a layout that starts so far below another is not climbed
+_FURTHEST = 64  # scales
+_FAR_BELOW = 40  # scales: there a question is ⊥ but for e^(−40)
 
 Score = Callable[[Law, Shape], float]
 Place = tuple[Step, Step]
@@ -40,7 +42,7 @@ class WorstPair:
     error: float
     shape: Shape = field(repr=False)
     score: float = field(repr=False)  # what the search looked for
-    idle: int = field(default=0, repr=False)  # further questions, far below the threshold
+    idle: tuple[Step, ...] = field(default=(), repr=False)  # questions that stay far below
 
     @property
     def answers(self) -> tuple[Step, ...]:
@@ -58,13 +60,13 @@ class WorstPair:
 
     def _vector(self, bottom: Step, top: Step) -> tuple[Step, ...]:
         block = (bottom,) * self.shape.bottoms + (top,) * self.shape.tops
-        return block * self.shape.times + (-_FAR_BELOW,) * self.idle
+        return block * self.shape.times + self.idle
 
     @property
     def pattern(self) -> Pattern:
         """⊥ … ⊥ ⊤ … ⊤, block after block."""
         block = (False,) * self.shape.bottoms + (True,) * self.shape.tops
-        return block * self.shape.times + (False,) * self.idle
+        return block * self.shape.times + (False,) * len(self.idle)
 
 
 def worst(
@@ -112,12 +114,13 @@ def most_telling(
     moves = _moves(law, sensitivity, grid, both_directions)[:1]
     most = whole(questions, "questions")
     score = partial(sampled_bound, runs=whole(runs, "runs"))
+    far = ceil(_FAR_BELOW * (law.threshold_noise.scale + law.question_noise.scale)) + 1
     best: WorstPair | None = None
     for count in sorted({max(most * part // 8, 1) for part in (2, 3, 4, 6, 8)}):
         found = _best(law, count, moves, score)
         if best is None or found.score > best.score:
             used = found.shape.questions * found.shape.times
-            best = replace(found, idle=most - used)  # the others stay out of the way
+            best = replace(found, idle=(-far,) * (most - used))
     assert best is not None
     return best
 
@@ -126,7 +129,8 @@ def _best(law: Law, questions: int, moves: list[Place], score: Score) -> WorstPa
     best: tuple[float, Shape] | None = None
     for times, bottoms, tops in _layouts(law, questions):
         for move in moves:
-            found = _climb(law, Shape(bottoms, tops, 0, 0, *move, times), score)
+            so_far = -inf if best is None else best[0]
+            found = _climb(law, Shape(bottoms, tops, 0, 0, *move, times), score, so_far)
             if best is None or found[0] > best[0] + _WORTHWHILE:
                 best = found
             if best[0] == inf:
@@ -173,8 +177,8 @@ def _moves(law: Law, sensitivity: Number, grid: Number, both: bool | None) -> li
     return [(step, -step), *one_way] if mixed else one_way
 
 
-def _climb(law: Law, shape: Shape, score: Score) -> tuple[float, Shape]:
-    """The best distances for this layout: from a coarse lattice, then uphill."""
+def _climb(law: Law, shape: Shape, score: Score, so_far: float) -> tuple[float, Shape]:
+    """The best distances for this layout: from a coarse lattice, then uphill if it is worth it."""
     scale = law.question_noise.scale or law.threshold_noise.scale or Fraction(1)
     starts = [_steps(law, scale * start) for start in _START_DISTANCES]
     lattice = [(one, other) for one in starts for other in starts]
@@ -189,6 +193,8 @@ def _climb(law: Law, shape: Shape, score: Score) -> tuple[float, Shape]:
         return seen[place]
 
     best = max(lattice, key=value)
+    if value(best) < _HOPELESS * so_far:
+        return value(best), _at(shape, best)
     step = scale * 4
     while not isinf(value(best)):
         jump = _steps(law, step)
@@ -197,7 +203,7 @@ def _climb(law: Law, shape: Shape, score: Score) -> tuple[float, Shape]:
             for one in (-1, 0, 1)
             for other in (-1, 0, 1)
         ]
-        next_best = max(around, key=value)
+        next_best = max((place for place in around if _near(place, scale)), key=value)
         if value(next_best) > value(best) + _WORTHWHILE:
             best = next_best
         elif step <= (Fraction(1, 64) * scale if law.continuous else 1):
@@ -205,6 +211,11 @@ def _climb(law: Law, shape: Shape, score: Score) -> tuple[float, Shape]:
         else:
             step /= 4
     return value(best), _at(shape, best)
+
+
+def _near(place: Place, scale: Fraction) -> bool:
+    """Some losses creep towards their supremum for ever: the climb ends there."""
+    return max(abs(place[0]), abs(place[1])) <= _FURTHEST * scale
 
 
 def _at(shape: Shape, place: Place) -> Shape:

@@ -1,0 +1,262 @@
+"""The sampling auditor: honest about false alarms, and strong enough to find what is there."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from math import exp, log
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from tacit.audit import known_bad_pairs, one_by_one, sample
+from tacit.audit.events import Reader, learn
+from tacit.audit.sampling import as_bulk
+from tacit.book.coins import Coins, InsecureTestCoins
+from tacit.errors import BadParameter, TacitError
+
+
+class RandomisedResponse:
+    """Tells the truth with probability 3/4: its loss is ln 3 exactly."""
+
+    def __init__(self, seed: int) -> None:
+        self.coins = InsecureTestCoins(seed)
+
+    def __call__(self, truth: int, size: int) -> np.ndarray:
+        return self.coins.bernoullis(Fraction(3, 4), size) == bool(truth)
+
+
+class LaplaceCount:
+    """Loss 1/scale exactly."""
+
+    def __init__(self, scale: int, seed: int) -> None:
+        self.scale, self.coins = scale, InsecureTestCoins(seed)
+
+    def __call__(self, count: int, size: int) -> np.ndarray:
+        return count + self.coins.laplaces(self.scale, size)
+
+
+# False alarms ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("confidence", ["0.9", "0.5"])
+def test_false_alarms_come_no_more_often_than_stated(confidence):
+    """Randomised response loses exactly what is claimed: every refutation is a false alarm."""
+    audits, alarms = 300, 0
+    for seed in range(audits):
+        found = sample(
+            RandomisedResponse(seed),
+            (0, 1),
+            epsilon=log(3),
+            confidence=confidence,
+            runs=1600,
+            workers=1,
+        )
+        alarms += found.refuted
+        assert found.false_alarm == pytest.approx(1 - float(confidence))
+    # Fewer than would be credible if the rate were larger than stated; and not none at all at
+    # 50 %, since a test that never alarms would also pass the first line.
+    assert binom.sf(alarms - 1, audits, 1 - float(confidence)) > 1e-6
+    if confidence == "0.5":
+        assert alarms >= 10
+
+
+def test_a_claim_that_is_a_little_too_small_is_refuted():
+    found = sample(RandomisedResponse(1), (0, 1), epsilon=log(3) - 0.05, runs=200_000, workers=1)
+    assert found.refuted
+    assert found.verdict == "refuted"
+    assert log(3) - 0.05 < found.lower_bound < log(3) + 0.01
+
+
+def test_a_pass_never_reads_private():
+    found = sample(RandomisedResponse(2), (0, 1), epsilon=2, runs=2000, workers=1)
+    assert found.verdict == "not refuted"
+    assert "private" not in str(found)
+
+
+# Power ----------------------------------------------------------------------------------------
+
+
+def test_the_bound_comes_close_for_laplace_noise():
+    found = sample(LaplaceCount(2, 1), (0, 1), runs=400_000, workers=1)
+    assert 0.47 < found.lower_bound < 0.5
+    assert found.runs == 300_000
+
+
+def test_delta_is_taken_off():
+    """One run in a hundred blurts the input out; with δ = 1/100 that is allowed."""
+    coins = InsecureTestCoins(5)
+
+    def blurting(given: int, size: int) -> np.ndarray:
+        quiet = given + coins.laplaces(10, size)
+        return np.where(coins.bernoullis(Fraction(1, 100), size), 10_000 + given, quiet)
+
+    assert sample(blurting, (0, 1), epsilon=1, runs=60_000, workers=1).refuted
+    found = sample(blurting, (0, 1), epsilon=1, delta="0.02", runs=60_000, workers=1)
+    assert not found.refuted
+
+
+def test_stopping_early():
+    found = sample(LaplaceCount(1, 1), (0, 1), epsilon="1/10", runs=400_000, workers=1)
+    assert found.refuted
+    assert found.runs < 10_000
+    assert found.runs * 2 >= sum(found.hits) > 0
+
+
+@pytest.mark.parametrize(
+    "kind", ["strings", "tuples", "ragged", "rows", "floats", "bools", "mixed"]
+)
+def test_any_kind_of_outcome(kind):
+    coins = InsecureTestCoins(3)
+
+    def mechanism(given: int, size: int):
+        said = coins.bernoullis(Fraction(1 + 2 * given, 4), size)
+        return {
+            "strings": ["yes" if yes else "no" for yes in said],
+            "tuples": [(int(yes), 0) for yes in said],
+            "ragged": [(1,) if yes else (0, 0) for yes in said],
+            "rows": np.column_stack([np.zeros(size, dtype=int), said]),
+            "floats": np.where(said, 0.25, np.nan),
+            "bools": said,
+            "mixed": ["yes" if yes else None for yes in said],
+        }[kind]
+
+    found = sample(mechanism, (0, 1), epsilon="1/2", runs=8000, workers=1)
+    assert found.refuted
+    assert str(found.event)
+
+
+def test_a_difference_hidden_in_the_second_column_is_found():
+    coins = InsecureTestCoins(4)
+
+    def mechanism(given: int, size: int):
+        return np.column_stack(
+            [coins.laplaces(50, size), coins.laplaces(50, size), given + coins.laplaces(1, size)]
+        )
+
+    assert sample(mechanism, (0, 1), epsilon="1/2", runs=30_000, workers=1).refuted
+
+
+def test_the_best_of_several_pairs_is_used():
+    pairs = [(0, 0), (5, 5), (0, 1), (3, 3)]
+    found = sample(LaplaceCount(1, 2), pairs=pairs, runs=20_000, workers=1)
+    assert found.pair == (0, 1)
+    assert found.lower_bound > 0.8
+
+
+def test_known_bad_pairs_are_neighbours_and_find_a_broken_mechanism():
+    for one, other in known_bad_pairs(7):
+        assert len(one) == len(other) == 7
+        assert max(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
+    coins = InsecureTestCoins(6)
+
+    def no_noise_on_questions(answers, size: int):
+        rho = coins.laplaces(2, size)
+        return (np.array(answers) >= rho[:, None]) @ (1 << np.arange(len(answers)))
+
+    assert sample(no_noise_on_questions, epsilon=1, runs=20_000, workers=1).refuted
+
+
+def test_scalar_mechanisms_are_wrapped():
+    coins = InsecureTestCoins(7)
+
+    def one(truth):
+        return "yes" if coins.bernoulli(Fraction(1 + 2 * truth, 4)) else "no"
+
+    assert sample(one, (0, 1), epsilon="1/2", runs=6000, workers=1).refuted
+    assert as_bulk(one) == one_by_one(one)
+    bulk = RandomisedResponse(1)
+    assert as_bulk(bulk) is bulk
+
+
+# Processes ------------------------------------------------------------------------------------
+
+
+def test_two_processes_count_what_one_counts():
+    coins = Coins()
+
+    def mechanism(given: int, size: int):  # a closure: no pickle needed where processes fork
+        return given + coins.laplaces(2, size)
+
+    found = sample(mechanism, (0, 1), runs=200_000, workers=2)
+    assert found.runs == 150_000
+    assert 0.44 < found.lower_bound < 0.5
+
+
+def test_copies_that_repeat_each_other_are_noticed(tmp_path):
+    """Reproducible coins repeat in every process: the runs must come from one process then."""
+    coins = InsecureTestCoins(8)
+    log_file = tmp_path / "who"
+    parent = os.getpid()
+
+    def mechanism(given: int, size: int):
+        if os.getpid() != parent:
+            with log_file.open("a") as file:
+                file.write(f"{size}\n")
+        return given + coins.laplaces(2, size)
+
+    found = sample(mechanism, (0, 1), runs=100_000, workers=2)
+    assert found.runs == 75_000
+    if log_file.exists():  # where processes fork: probes only, and not one counted run
+        assert {int(line) for line in log_file.read_text().split()} == {4096}
+
+
+def test_an_error_in_a_process_is_the_callers_error():
+    coins, parent = Coins(), os.getpid()
+
+    def fragile(given: int, size: int):
+        if os.getpid() != parent and size != 4096:
+            raise ZeroDivisionError("gone wrong")
+        return given + coins.laplaces(2, size)
+
+    with pytest.raises((ZeroDivisionError, TacitError)):
+        sample(fragile, (0, 1), runs=50_000, workers=2)
+
+
+# Input and output -----------------------------------------------------------------------------
+
+
+def test_bad_input_is_named():
+    mechanism = RandomisedResponse(1)
+    for options, message in (
+        ({"confidence": 1}, "confidence"),
+        ({"delta": 2}, "delta"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"runs": 10}, "runs"),
+        ({"pairs": []}, "at least one pair"),
+        ({"pairs": [(0, 1, 2)]}, "two inputs"),
+        ({"workers": 0}, "workers"),
+    ):
+        pair = None if "pairs" in options else (0, 1)
+        with pytest.raises(BadParameter, match=message):
+            sample(mechanism, pair, **options)
+    with pytest.raises(BadParameter, match="one of the two"):
+        sample(mechanism, (0, 1), pairs=[(0, 1)])
+    with pytest.raises(BadParameter, match="that many outcomes"):
+        sample(lambda given, size: [1], (0, 1), runs=1000)
+    with pytest.raises(BadParameter, match="one thing"):
+        sample(lambda given, size: 1, (0, 1), runs=1000)
+
+
+def test_the_bar_shows_on_request_only(capfd):
+    sample(RandomisedResponse(1), (0, 1), runs=2000, workers=1)
+    assert capfd.readouterr().err == ""
+    sample(RandomisedResponse(1), (0, 1), runs=2000, workers=1, progress=True)
+    assert "sampling" in capfd.readouterr().err
+
+
+def test_events_are_told_in_words():
+    coins = InsecureTestCoins(9)
+    samples = [(coins.laplaces(3, 20_000), 1 + coins.laplaces(3, 20_000)) for _ in range(2)]
+    event = learn(samples[0], samples[1], delta=0.0, runs=10**6)
+    assert "x0" in str(event)
+    inside = event.count(samples[0][0]) / 20_000
+    outside = event.count(samples[0][1]) / 20_000
+    ratio = inside / outside if not event.swapped else outside / inside
+    assert exp(0.2) < ratio < exp(0.45)
+
+
+def test_new_outcomes_after_training_are_no_error():
+    reader = Reader.learn(["a", "b"])
+    assert reader.rows(["b", "c", "a"]).ravel().tolist() == [1, -1, 0]

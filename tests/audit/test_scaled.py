@@ -1,0 +1,89 @@
+"""Scaled numbers against exact fractions: the error bound must hold, whatever the sizes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.audit.scaled import Scaled, log_ratio
+
+entries = st.tuples(
+    st.floats(0.5, 1, exclude_max=True), st.integers(-9000, 9000), st.integers(0, 4)
+).map(lambda t: (t[0] if t[2] else 0.0, t[1]))
+arrays = st.lists(entries, min_size=1, max_size=40)
+
+
+def _scaled(values: list[tuple[float, int]]) -> Scaled:
+    return Scaled(np.array([m for m, _ in values]), np.array([e for _, e in values]))
+
+
+def _exact(values: Scaled) -> list[Fraction]:
+    return [
+        Fraction(float(m)) * Fraction(2) ** int(e)
+        for m, e in zip(values.mantissa.ravel(), values.exponent.ravel(), strict=True)
+    ]
+
+
+def _within(result: Scaled, truth: list[Fraction]) -> None:
+    for got, true in zip(_exact(result), truth, strict=True):
+        if true == 0:
+            assert got == 0
+        else:
+            assert abs(got / true - 1) <= result.relative_error
+
+
+@given(arrays, st.data())
+def test_products_and_sums(values, data):
+    others = data.draw(st.lists(entries, min_size=len(values), max_size=len(values)))
+    one, other = _scaled(values), _scaled(others)
+    truth = list(zip(_exact(one), _exact(other), strict=True))
+    _within(one.times(other), [a * b for a, b in truth])
+    _within(one.plus(other), [a + b for a, b in truth])
+
+
+@given(arrays)
+def test_totals_and_running_sums(values):
+    scaled, truth = _scaled(values), _exact(_scaled(values))
+    _within(scaled.total(), [sum(truth, Fraction(0))])
+    _within(scaled.running(), [sum(truth[: i + 1], Fraction(0)) for i in range(len(truth))])
+
+
+@given(arrays, st.integers(0, 300))
+def test_powers(values, count):
+    scaled = _scaled(values)
+    _within(scaled.to_the(count), [value**count for value in _exact(scaled)])
+
+
+def test_many_products_do_not_underflow():
+    tiny = Scaled.of(np.array([0.5000001, 0.75]))
+    product = Scaled.of(np.ones(2))
+    for _ in range(5000):
+        product = product.times(tiny)
+    _within(product, [value**5000 for value in _exact(tiny)])
+
+
+def test_a_zero_does_not_decide_the_size_of_a_sum():
+    zero = Scaled(np.array([0.0, 0.5]), np.array([9000, -9000]))
+    _within(zero.total(), [Fraction(1, 2) ** 9001])
+    _within(zero.running(), [Fraction(0), Fraction(1, 2) ** 9001])
+
+
+@pytest.mark.parametrize("size", [0.0, -1e-3, -700.0, -5e4])
+def test_logarithms_of_any_size(size):
+    scaled = Scaled.of_logarithms(np.array([size, -np.inf]), 0.0)
+    assert scaled.logarithm()[0] == pytest.approx(size, rel=1e-14, abs=1e-15)
+    assert scaled.is_zero().tolist() == [False, True]
+
+
+def test_ratios_keep_their_digits_and_know_infinity():
+    one = Scaled(np.array([0.5, 0.5, 0.0, 0.0]), np.array([-8000, 1, 0, 0]))
+    other = Scaled(np.array([0.75, 0.0, 0.5, 0.0]), np.array([-8000, 0, 0, 0]))
+    ratios = log_ratio(one, other)
+    assert ratios[0] == pytest.approx(np.log(2 / 3), rel=1e-15)
+    assert ratios[1] == np.inf
+    assert ratios[2] == -np.inf
+    assert np.isnan(ratios[3])
