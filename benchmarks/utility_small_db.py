@@ -17,15 +17,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tacit.book.compression import linear_queries
-from tacit.book.finite_release import FiniteQuestions
-from tacit.book.ordered_release import Intervals, Prefixes
-from tacit.book.small_db_people import best_rows
-from tacit.book.small_db_size import alpha_of_rows
-from tacit.book.small_db_utility import error_bound
 
 from benchmarks.shared_data import shared, table
 from tacit.book.coins import Coins
+from tacit.book.sampling.compression import linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.ordered_release import Intervals, Prefixes
+from tacit.book.sizing.small_db_people import best_rows
+from tacit.book.sizing.small_db_size import alpha_of_rows
+from tacit.book.sizing.small_db_utility import error_bound
 from tacit.book.small_db import small_db
 
 Histogram = NDArray[np.int64]
