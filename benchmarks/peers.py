@@ -130,7 +130,7 @@ def _counts(report: Report) -> None:
             f"a private count on {ROWS:,} rows, ours, charged on disk", f"{ours[1] * 1e6:.3g} µs"
         )
         report.note("a stream's answer on the same rows, ours", f"{ours[2] * 1e6:.3g} µs")
-    _opendp_count(report, frame, ours[0])
+        _opendp_count(report, path, ours[0])
     _diffprivlib_count(report, frame, ours[0])
 
 
@@ -165,7 +165,8 @@ def _our_count(path: Path) -> tuple[float, float, float]:
     return figures[0], figures[1], asked
 
 
-def _opendp_count(report: Report, frame: object, ours: float) -> None:
+def _opendp_count(report: Report, path: Path, ours: float) -> None:
+    """Over a scan of the file: the search for a scale would copy a frame in memory at each step."""
     try:
         import opendp.prelude as dp
         import polars as pl
@@ -174,7 +175,7 @@ def _opendp_count(report: Report, frame: object, ours: float) -> None:
         return
     dp.enable_features("contrib")
     context = dp.Context.compositor(
-        data=frame.lazy(),  # type: ignore[attr-defined]
+        data=pl.scan_parquet(path),
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=10.0**4),
         split_evenly_over=10**4,
@@ -186,17 +187,17 @@ def _opendp_count(report: Report, frame: object, ours: float) -> None:
         kept = (pl.col("age") >= 20 + n % 40) & (pl.col("week") == 1 + n % 10) & pl.col("smoker")
         context.query().filter(kept).select(dp.len()).release().collect()
 
-    _ratio(report, "a private count, OpenDP's Polars context", _each(count, 10), ours)
+    _ratio(report, "a private count, OpenDP's Polars context", _each(count, 3), ours)
     _filter_growth(report, count)
 
 
 def _filter_growth(report: Report, count: Callable[[], None]) -> None:
     """Whether a query costs more once many have been asked."""
     start = time.perf_counter()
-    for _ in range(60):
+    for _ in range(40):
         count()
-    later = (time.perf_counter() - start) / 60
-    report.note("the same, after a hundred queries to one context", f"{later * 1e6:.3g} µs")
+    later = (time.perf_counter() - start) / 40
+    report.note("the same, after 20 to 60 more queries to one context", f"{later * 1e6:.3g} µs")
 
 
 def _diffprivlib_count(report: Report, frame: object, ours: float) -> None:
@@ -257,5 +258,5 @@ def _composition(report: Report) -> None:
         spent.spend(0.01, 0)
     theirs = _each(spent.total, 2)
     _ratio(report, "ε of 500 × ε₀ = 0.01, diffprivlib BudgetAccountant.total", theirs, ours)
-    total, best = float(spent.total().epsilon), float(optimal_epsilon(500, "0.01", "1e-6"))
+    total, best = float(spent.total()[0]), float(optimal_epsilon(500, "0.01", "1e-6"))
     report.note("the same: their ε against ours", f"{total:.4g} against {best:.4g}")
