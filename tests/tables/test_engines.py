@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.tables import brute
 from tests.tables.brute import TOML, Part, Pred, Row
 from tests.tables.engines import ENGINES, Opener, quick
-from tests.tables.strategies import questions, tables
+from tests.tables.strategies import NOTES, questions, tables
 
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
-from tacit.tables import EACH_ROW, Engine, parse, parse_batch, prepare
+from tacit.tables import (
+    EACH_ROW,
+    Column,
+    Engine,
+    Schema,
+    parse,
+    parse_batch,
+    prepare,
+    write_schema,
+)
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import rank_of_double
 
@@ -178,11 +189,64 @@ def test_sums_do_not_overflow(opener: Opener) -> None:
         assert engine.values(asked) == [0, 30 * 2**62, -15 * 2**62] + [0] * 97
 
 
+PATTERNS = ["%", "_", "a%", "%b", "a_b", "%a%b%", "", "_%", "a%%b", "!%", "!", "!!", "%\\%", "%\n%"]
+
+
+def test_like_means_the_same_everywhere(opener: Opener) -> None:
+    rows = [visits(n, note=note) for n, note in enumerate([*NOTES, "!a", "!!", "!%", None])]
+    with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
+        questions = [parse("note like :p", engine.schema, {"p": pattern}) for pattern in PATTERNS]
+        notes = [str(row["note"]) for row in rows if row["note"] is not None]
+        expected = [sum(brute.matches(note, pattern) for note in notes) for pattern in PATTERNS]
+        assert engine.values(questions) == expected
+
+
+FAR = [
+    ("big <= 1e30 and big >= -1e30", 3),
+    ("big > 1e30 or big < -1e30 or big = 1e30", 0),
+    ("not big = 1e30", 3),
+    ("big >= 9223372036854775807 or big <= -9223372036854775808", 2),
+    ("big between -9223372036854775808 and 9223372036854775807", 3),
+    ("raw <= 1e400 and raw >= -1e400", 3),
+    ("raw > 1e400 or raw < -1e400", 0),
+    ("raw >= 1.7976931348623157e308", 1),
+    ("raw in (1e400, 0)", 1),
+    ("cost <= 1e30 and fee >= -1e30", 3),
+    ("cost > 100 or cost < -50 or cost = 100.005", 0),
+    ("age > 120 or age < 0", 0),
+    ("day >= '0001-01-01' and day <= '9999-12-31'", 3),
+    ("day > '9999-12-31' or day < '0001-01-01'", 0),
+    ("at <= '9999-12-31 23:59:59.999999' and at >= '0001-01-01 00:00:00+01:00'", 3),
+]
+
+
+def test_values_far_outside_compare_as_numbers_do(opener: Opener) -> None:
+    greatest = 1.7976931348623157e308
+    more = {"cost": 3.0, "fee": 2.0, "age": 7, "day": date(2026, 1, 1), "at": datetime(2026, 1, 1)}
+    pairs = [(2**63 - 1, greatest), (-(2**63), -greatest), (0, 0.0)]
+    rows = [visits(n, big=big, raw=raw, **more) for n, (big, raw) in enumerate(pairs)]
+    rows.append(visits(3))
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        for text, expected in FAR:
+            assert ask(engine, text) == expected, text
+
+
+def test_columns_of_different_grids_compare_as_numbers(opener: Opener) -> None:
+    pairs = [(2**62, 2.0), (-(2**63), 2.0), (2, 2.0), (3, 2.75), (2, None), (2**63 - 1, 9.75)]
+    rows = [visits(n, big=big, fee=fee, cost=fee) for n, (big, fee) in enumerate(pairs)]
+    with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
+        assert ask(engine, "big <= fee") == 2
+        assert ask(engine, "big < fee") == 1
+        assert ask(engine, "big = fee") == 1
+        assert ask(engine, "fee < big") == 3
+        assert ask(engine, "fee = cost and big >= cost") == 4
+
+
 CELLS = TOML.replace("keys = {from = 1, to = 4}", "keys = {from = 0, to = 69}")
 GROUPED = {
     "select week, count(distinct pid) from visits where age > 3 group by week": brute.people,
-    "select count(*) from visits where age > 3 group by town, week": brute.some_rows,
-    "select sum(cost) from visits where age > 3 group by week, smoker": brute.total,
+    "select count(*) from visits where age > 3 group by smoker, week": brute.some_rows,
+    "select sum(cost) from visits where age > 3 group by town, week": brute.total,
     "select sum(huge) from visits where age > 3 group by week": brute.total,
 }
 
@@ -196,10 +260,10 @@ def test_group_by_is_every_declared_cell_and_nothing_else(
         text = text.replace("distinct pid", "*")
     rows: list[Row] = []
     towns = ["Ghent", "Bruges", "Łódź", "elsewhere", None]
-    for n in range(120):
+    for n in range(70):
         more = {"age": n % 9, "cost": n * 1.5 - 99, "huge": (-1) ** n * 2**62, "smoker": n % 3 == 0}
         rows.append(visits(n % 37, week=(n * n) % 80 or None, town=towns[n % 5], **more))
-    rows += [visits(7, week=3, age=9, cost=1.0, huge=5, town="Ghent", smoker=True)] * 90
+    rows += [visits(7, week=3, age=9, cost=1.0, huge=5, town="Ghent", smoker=True)] * 70
     with opener(brute.arrow(rows), CELLS, person) as engine:  # type: ignore[arg-type]
         batch = parse_batch(text, engine.schema)
         answers = engine.values(batch.questions)
@@ -306,6 +370,38 @@ def test_bitmaps_stay_within_their_limit() -> None:
         assert ask(engine, "age = 7") == 7
         assert ask(engine, f"age >= {_}") == 640 - 7 * _
     assert ("age", ((7, 7),)) in engine._kept
+
+
+AWKWARD = [
+    "t",
+    "t0",
+    "t1",
+    "c0",
+    "c1",
+    "person",
+    "people",
+    "read",
+    "held",
+    "source",
+    "word",
+    "code",
+]
+
+
+def test_no_name_is_mistaken_for_another(opener: Opener) -> None:
+    names = [*AWKWARD, "tacit_rows", "words0", "rows", "select", "_", '"', "a b", "é"]
+    table = pa.table({name: [number, number + 1] for number, name in enumerate(names)})
+    declared = [Column(name, "integer", keys=tuple(range(99))) for name in names]
+    schema = write_schema(Schema("visits", EACH_ROW, tuple(declared)))
+    for person in (EACH_ROW, "t0"):
+        with opener(table, schema, person) as engine:  # type: ignore[arg-type]
+            for number, name in enumerate(names):
+                quoted = '"' + name.replace('"', '""') + '"'
+                assert ask(engine, f"{quoted} = {number}") == 1, name
+                assert engine.points([name, "c1"]).tolist()[0] == [number, AWKWARD.index("c1")]
+            text = "select count(*) from visits group by t"
+            found = engine.values(parse_batch(text, engine.schema, max_rows=1).questions)
+            assert found == [1, 1] + [0] * 97
 
 
 def test_an_engine_shows_nothing_of_the_data(opener: Opener) -> None:

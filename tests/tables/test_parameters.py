@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +17,7 @@ from tests.tables.brute import TOML
 from tacit.errors import QuestionRefused
 from tacit.tables import check, parse, parse_batch, prepare, read_schema
 from tacit.tables.columns import like
+from tacit.tables.question import People, Range
 
 SCHEMA = read_schema(TOML, name="visits", person="pid")
 
@@ -54,6 +56,17 @@ SAME = [
 @pytest.mark.parametrize(("text", "value", "literal"), SAME)
 def test_a_parameter_means_the_same_as_its_literal(text: str, value: object, literal: str) -> None:
     assert parse(text, SCHEMA, {"x": value}) == parse(literal, SCHEMA)
+
+
+def test_timestamps_do_not_depend_on_where_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        question = parse("at >= '1970-01-01 00:00:01'", SCHEMA)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert question.terms == (People(Range("at", 1_000_000, None)),)
 
 
 UNFIT = [

@@ -95,7 +95,7 @@ def test_a_schema_that_is_none(text: str) -> None:
         read(text)
 
 
-@pytest.mark.parametrize("rows", ["0", "-1", "1.5", "'x'"])
+@pytest.mark.parametrize("rows", ["0", "-1", "1.5", "'x'", "1000000001"])
 def test_max_rows_is_a_positive_whole_number(rows: str) -> None:
     with pytest.raises(BadParameter, match="max_rows"):
         read(f"max_rows = {rows}\n" + declared(type='"integer"'))

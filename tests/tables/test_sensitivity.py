@@ -76,7 +76,7 @@ def test_the_engine_keeps_the_promise_when_a_person_leaves(
         assert (everyone - without) * question.direction >= 0
 
 
-@settings(SETTINGS, max_examples=200)
+@settings(SETTINGS, max_examples=80)
 @given(where=PREDICATES)
 def test_a_question_written_out_reads_as_itself(where: brute.Pred) -> None:
     schema = read_schema(TOML, name="visits", person="pid")

@@ -145,12 +145,15 @@ def test_tabs_and_gzip(tmp_path: Path) -> None:
         b"x,y\n1,POISON\xff\n",
     ],
 )
-def test_a_broken_csv_is_not_opened_and_not_quoted(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("limit", [1, "1GB"])
+def test_a_broken_csv_is_not_opened_and_not_quoted(
+    tmp_path: Path, content: bytes, limit: int | str
+) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     schema = '[columns.x]\ntype = "integer"\n[columns.y]\ntype = "text"'
     with pytest.raises(EngineFailed) as caught:
-        load(path, person=EACH_ROW, schema=schema)
+        load(path, person=EACH_ROW, schema=schema, memory_limit=limit)
     assert "POISON" not in _everything_said(caught.value)
 
 

@@ -21,7 +21,7 @@ from tacit.tables.columns import ranks_of_doubles
 from tacit.tables.engine import CellGroup, answers, grouped, withheld
 from tacit.tables.normal import NORMAL
 from tacit.tables.points import check_points, key_places, least_rows
-from tacit.tables.question import Among, People, Question, Rows, Term, all_of
+from tacit.tables.question import Among, People, Question, Rows, Term, all_of, limits
 from tacit.tables.schema import Schema
 from tacit.tables.sources import Source, quoted, text, unchanged
 from tacit.tables.writing import column, condition
@@ -40,6 +40,8 @@ class DuckDBEngine:
         self.schema = schema
         self._source = source
         self._stamp = source.stamp()
+        # Longer than any column's name, so that no result is ever mistaken for a column.
+        self._result = "_" * (1 + max(len(declared.name) for declared in schema.columns))
         self._lock = RLock()
         self._open = True
 
@@ -95,9 +97,9 @@ class DuckDBEngine:
                 value = (
                     f"list_position([{', '.join(text(str(key)) for key in places)}], {value}) - 1"
                 )
-            chosen.append(f"{value} AS c{number}")
-            there.append(f"c{number} IS NOT NULL")
-        inner = f"SELECT {person} AS person, {', '.join(chosen)} FROM {NORMAL}"
+            chosen.append(f"{value} AS {self._result}{number}")
+            there.append(f"{self._result}{number} IS NOT NULL")
+        inner = f"SELECT {person} AS {self._result}, {', '.join(chosen)} FROM {NORMAL}"
         return f"SELECT * FROM ({inner}) WHERE {' AND '.join(there)}"
 
     # Scans
@@ -113,6 +115,7 @@ class DuckDBEngine:
         found: list[tuple[object, ...]] = self._source.connection.execute(
             query.sql("duckdb")
         ).fetchall()
+        unchanged(self._source, self._stamp)
         return found
 
     def _evaluate(self, terms: list[Term]) -> list[int]:
@@ -130,7 +133,7 @@ class DuckDBEngine:
     def _scan(self, terms: list[Term]) -> list[int]:
         """The values of some terms in one scan."""
         if isinstance(self.schema.person, str):
-            names = [f"t{number}" for number in range(len(terms))]
+            names = [f"{self._result}{number}" for number in range(len(terms))]
             inner = exp.select(
                 *(
                     exp.alias_(self._contribution(term), name, quoted=True)
@@ -170,12 +173,14 @@ class DuckDBEngine:
             for name, values in zip(group.columns, zip(*group.cells, strict=True), strict=True)
         ]
         where = all_of((group.like.where, *asked))
-        every = group.like
-        inner = exp.select(*keys, exp.alias_(self._whole(every), "t", quoted=True)).from_(ROWS)
+        every, result = group.like, self._result
+        inner = exp.select(*keys, exp.alias_(self._whole(every), result, quoted=True)).from_(ROWS)
         inner = inner.where(condition(self.schema, where))
         if isinstance(self.schema.person, str):
             inner = inner.group_by(column(self.schema.person), *keys)
-        query = exp.select(*keys, _sum(_clamped(every, column("t")))).from_(inner.subquery("cells"))
+        query = exp.select(*keys, _sum(_clamped(every, column(result)))).from_(
+            inner.subquery("cells")
+        )
         found = {row[:-1]: row[-1] for row in self._run(query.group_by(*keys))}
         wanted = [
             tuple(
@@ -204,12 +209,7 @@ def _sum(expression: exp.Expr) -> exp.Expr:
 
 
 def _clamped(term: Term, value: exp.Expr) -> exp.Expr:
-    """A person's contribution moved into its bounds; NULL, for nobody's values, stays NULL."""
-    low, high = (
-        (0, 1)
-        if isinstance(term, People)
-        else ((0, term.most) if isinstance(term, Rows) else (term.low, term.high))
-    )
-    least, most = (exp.cast(exp.Literal.string(str(end)), "hugeint") for end in (low, high))
+    """A person's contribution moved into its limits; NULL, for nobody's values, stays NULL."""
+    least, most = (exp.cast(exp.Literal.string(str(end)), "hugeint") for end in limits(term))
     below, above = exp.LT(this=value, expression=least), exp.GT(this=value, expression=most)
     return exp.Case().when(below, least).when(above, most).else_(value)

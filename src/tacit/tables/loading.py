@@ -142,6 +142,8 @@ def _engine(source: Source, schema: Schema, limit: int) -> Engine:
     create_normal_view(source, schema)
     (rows,) = source.connection.execute(f"SELECT count(*) FROM {NORMAL}").fetchone() or (0,)
     if rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 > limit:
+        if not source.typed:  # a broken line must be found now, not by somebody's question
+            source.connection.execute("SELECT count(COLUMNS(*)) FROM source").fetchall()
         return DuckDBEngine(schema, source)
     return hold(source, schema, limit)
 

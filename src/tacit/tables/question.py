@@ -153,13 +153,17 @@ def with_where(term: Term, where: Predicate) -> Term:
     return Total(term.column, where, term.low, term.high)
 
 
-def contribution(term: Term) -> tuple[int, int]:
-    """The least and the most that one person can add to a term; nothing is always possible."""
+def limits(term: Term) -> tuple[int, int]:
+    """What one person adds to a term is moved into these limits."""
     if isinstance(term, People):
         return 0, 1
-    if isinstance(term, Rows):
-        return 0, term.most
-    return min(term.low, 0), max(term.high, 0)
+    return (0, term.most) if isinstance(term, Rows) else (term.low, term.high)
+
+
+def contribution(term: Term) -> tuple[int, int]:
+    """The least and the most that one person can add to a term; nothing is always possible."""
+    low, high = limits(term)
+    return min(low, 0), max(high, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,8 +195,16 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
         name=name,
         person=person,
         columns=tuple(_column(key, value) for key, value in columns.items()),
-        max_rows=None if rows is None else whole(rows, "max_rows"),
+        max_rows=None if rows is None else row_bound(rows),
     )
+
+
+def row_bound(value: object) -> int:
+    """How many rows of one person may count."""
+    rows = whole(value, "max_rows")
+    if rows > 10**9:
+        raise BadParameter("max_rows", rows, "at most a thousand million")
+    return rows
 
 
 def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:

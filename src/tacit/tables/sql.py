@@ -17,7 +17,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from tacit.errors import QuestionRefused
-from tacit.privacy import whole
 from tacit.tables.codes import NUMBERS
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
@@ -32,7 +31,7 @@ from tacit.tables.question import (
     weighted,
 )
 from tacit.tables.refusal import Place, refused
-from tacit.tables.schema import Column, Schema, total_steps
+from tacit.tables.schema import Column, Schema, row_bound, total_steps
 
 MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
@@ -83,7 +82,7 @@ class _Reader:
             raise refused("a question is a text of at most a million characters", Place("", 0, 0))
         self.text = text
         self.schema = schema
-        self.max_rows = schema.max_rows if max_rows is None else whole(max_rows, "max_rows")
+        self.max_rows = schema.max_rows if max_rows is None else row_bound(max_rows)
         self.total = total
         self.predicates = PredicateReader(text, schema)
         self.inside_select = False
