@@ -34,7 +34,7 @@ class Asked:
 
 
 class History(Sequence[Asked]):
-    """The answers of this session, oldest first; in a notebook, a table."""
+    """The answers given through one object, oldest first; in a notebook, a table."""
 
     def __init__(self, entries: Sequence[Asked] = ()) -> None:
         self._entries = list(entries)
