@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,9 +124,24 @@ def release(
             print(planned)
             return
         say(str(planned))
-        with tacit.Budget.open(budget) as paying:
-            drawn = opened.small_db(asked, budget=paying, analyst=analyst, **size)  # type: ignore[arg-type]
+        with tacit.Budget.open(budget) as paying, _elapsed() as progress:
+            drawn = opened.small_db(
+                asked,
+                budget=paying,
+                analyst=analyst,
+                progress=progress,
+                **size,  # type: ignore[arg-type]
+            )
     _write(drawn, save, csv, plot)
+
+
+@contextmanager
+def _elapsed() -> Iterator[Callable[[float], None]]:
+    """On a terminal, how long it has been drawing; how far it is would depend on the data."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("drawing ...") as status:
+        yield lambda seconds: status.update(f"drawing ... {seconds:.0f} s")
 
 
 def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Asked:
