@@ -38,22 +38,22 @@ def _audit(name, *, steps, each, delta, runs, coins, **options):
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_composition_is_safe_and_tight(name):
     found, promised = _audit(
-        name, steps=4, each=1, delta="0.1", runs=6000, coins=InsecureTestCoins(1), workers=1
+        name, steps=3, each=1, delta="0.1", runs=4000, coins=InsecureTestCoins(1), workers=1
     )
     assert not found.refuted
     assert 0.8 * promised < found.lower_bound <= promised
-    assert promised < advanced_epsilon(4, 1, "0.1")
+    assert promised < advanced_epsilon(3, 1, "0.1")
 
 
 def test_half_the_promise_is_refuted():
     box = composed(
         randomised_response_experiment(),
         ADVERSARIES["many databases"](1),
-        4,
+        3,
         coins=InsecureTestCoins(2),
     )
-    half = optimal_epsilon(4, 1, "0.1") / 2
-    assert sample(box, (0, 1), epsilon=half, delta="0.1", runs=4000, workers=1).refuted
+    half = optimal_epsilon(3, 1, "0.1") / 2
+    assert sample(box, (0, 1), epsilon=half, delta="0.1", runs=2000, workers=1).refuted
 
 
 def test_the_wanderer_is_led_by_answers():

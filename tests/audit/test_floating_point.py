@@ -37,16 +37,12 @@ class GridLaplace:
         return [count + int(step) * self.grid for step in noise]
 
 
-@pytest.mark.parametrize("scale", [10, 100])
+@pytest.mark.parametrize("scale", [3, 10, 100])
 def test_float_noise_is_refuted(scale):
+    """Even at ε = 1, far above the 1/scale that the noise should give."""
     naive = NaiveLaplace(scale, 1)
-    claim = Fraction(1, scale)
-    precise = precision_test(naive, (0, 1), epsilon=claim, runs=60_000, workers=1)
-    assert precise.refuted
-    assert precise.lower_bound > 5 * claim
-    supported = support_test(naive, (0, 1), scale=scale, epsilon=claim, runs=4000, workers=1)
-    assert supported.refuted
-    assert supported.lower_bound > 5 * claim
+    assert precision_test(naive, (0, 1), epsilon=1, runs=60_000, workers=1).refuted
+    assert support_test(naive, (0, 1), scale=scale, epsilon=1, runs=4000, workers=1).refuted
 
 
 @pytest.mark.parametrize("grid", [Fraction(1), Fraction(1, 8), Fraction(1, 10)])

@@ -35,7 +35,7 @@ TWO_TOPS = {variant.name: variant for variant in gallery(1, at_most=2)}
 OURS = {variant.name: variant for variant in ours(1, delta="1e-4")}
 SVT = [f"SVT{number}" for number in range(1, 7)]
 ANSWERS = (0, 2, -1, 1)
-RUNS = 40_000
+RUNS = 20_000
 
 
 @pytest.fixture(autouse=True)
@@ -61,26 +61,26 @@ def _pattern(code: int, law: Law) -> tuple[bool, ...]:
     return tuple(bits)
 
 
-def _bits_fit(outcomes: np.ndarray, law: Law) -> float:
+def _bits_fit(outcomes: np.ndarray, law: Law, answers: tuple[int, ...] = ANSWERS) -> float:
     """The p-value of sampled patterns against the exact law."""
     law = law.bits_only()
-    found = exact(law, ANSWERS, ANSWERS)
+    found = exact(law, answers, answers)
     seen = Counter(_pattern(int(code), law) for code in _codes(outcomes))
     assert set(seen) <= set(found.patterns)
     return chi_square_p([seen[pattern] for pattern in found.patterns], found.probabilities)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in GALLERY if not n.startswith(("gap", "NumericSparse, E5"))]
-)
+@pytest.mark.parametrize("name", [n for n, one in GALLERY.items() if one.pair is None])
 @pytest.mark.parametrize("tops", [1, 2])
 def test_what_is_run_has_the_law_that_is_audited(name, tops):
     variant = {1: GALLERY, 2: TWO_TOPS}[tops][name]
-    outcomes = variant(ANSWERS, RUNS)
-    assert _bits_fit(outcomes, variant.law) > ACCEPT
+    low = tuple(answer - 4 for answer in ANSWERS)
+    answers = low if name.startswith("negative") else ANSWERS  # at 0 it would always say ⊤
+    outcomes = variant(answers, RUNS)
+    assert _bits_fit(outcomes, variant.law, answers) > ACCEPT
     noise = variant.law.threshold_noise
     wider = replace(variant.law, threshold_noise=type(noise)(noise.scale * Fraction(5, 4)))
-    assert _bits_fit(outcomes, wider) < ACCEPT
+    assert _bits_fit(outcomes, wider, answers) < ACCEPT
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -88,7 +88,7 @@ def test_what_is_run_has_the_law_that_is_audited(name, tops):
 def test_ours_have_the_law_that_is_audited(name, runner):
     variant = OURS[name]
     box = runner(variant.run.mechanism, InsecureTestCoins(3))
-    outcomes = box(ANSWERS, RUNS if runner is bulk_runs else 6000)
+    outcomes = box(ANSWERS, RUNS if runner is bulk_runs else 3000)
     assert _bits_fit(outcomes, variant.law) > ACCEPT
     if runner is bulk_runs:
         noise = variant.law.question_noise
@@ -101,17 +101,16 @@ def test_gaps_and_values_have_the_law_that_is_audited(runner):
     recipe = recipes.spend("one-sided", 1, Privacy(2), monotone=False, value_share=Fraction(1, 2))
     law = Law.of(recipe)
     box = runner(prepare(recipe, threshold=0), InsecureTestCoins(4))
-    rows = box(ANSWERS, 30_000 if runner is bulk_runs else 8000)
+    rows = box(ANSWERS, 30_000 if runner is bulk_runs else 4000)
     first = rows[rows[:, 0] == 1]  # the first question was ⊤: its gap, and its value
-    gaps = [brute.probability(law, ANSWERS, (True,), told=(gap,)) for gap in range(200)]
-    assert (
-        chi_square_p(np.bincount(first[:, 1], minlength=200), np.array(gaps) / sum(gaps)) > ACCEPT
-    )
+    gaps = [brute.probability(law, ANSWERS, (True,), told=(gap,)) for gap in range(80)]
+    seen = np.bincount(first[:, 1], minlength=80)[:80]
+    assert chi_square_p(seen, np.array(gaps) / sum(gaps)) > ACCEPT
     late = np.array([*gaps[1:], gaps[0]])
-    assert chi_square_p(np.bincount(first[:, 1], minlength=200), late / sum(gaps)) < ACCEPT
+    assert chi_square_p(seen, late / sum(gaps)) < ACCEPT
     values = Counter((first[:, 2] - ANSWERS[0]).tolist())
-    masses = [float(brute.mass(law.value_noise, y)) for y in range(-200, 201)]
-    assert chi_square_p([values[y] for y in range(-200, 201)], masses) > ACCEPT
+    masses = [float(brute.mass(law.value_noise, y)) for y in range(-40, 41)]
+    assert chi_square_p([values[y] for y in range(-40, 41)], masses) > ACCEPT
 
 
 def test_the_numbers_told_by_svt3_have_its_law():
@@ -144,6 +143,7 @@ def test_values_lump_to_the_full_law():
     assert here[1] == there[1]
 
 
+@pytest.mark.long
 def test_e5_ignores_the_promise():
     """Whatever ε is claimed, the value's noise stays the same: ε(δ) is above the claim."""
     variant = GALLERY["NumericSparse, E5 as printed"]
@@ -156,14 +156,14 @@ def test_e5_ignores_the_promise():
 @pytest.mark.parametrize("name", ["SVT5", "negative one-sided ρ", "gap, threshold off the grid"])
 def test_what_is_infinite_is_refuted_by_few_samples(name):
     variant = GALLERY[name]
-    pair = ((0, 0), (1, -1)) if name != "gap, threshold off the grid" else variant.pair
+    pair = variant.pair or ((-1, 0), (0, -1))
     assert sample(variant, pair, epsilon=1, runs=20_000, workers=1).refuted
 
 
 @pytest.mark.parametrize("name", ["SVT3", "SVT4", "SVT6"])
 def test_broken_ones_are_refuted_by_samples(name):
     variant = GALLERY[name]
-    pair = most_telling(variant, questions=6, runs=100_000)
+    pair = most_telling(variant, questions=5, runs=100_000)
     found = sample(
         variant, (pair.answers, pair.neighbour_answers), epsilon=1, runs=100_000, workers=1
     )
@@ -180,7 +180,7 @@ def test_private_ones_are_not_refuted(name):
         epsilon=variant.claimed.epsilon,
         delta=variant.claimed.delta,
         confidence="0.999",
-        runs=20_000,
+        runs=10_000,
         workers=1,
     )
     assert not found.refuted

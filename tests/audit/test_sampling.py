@@ -43,7 +43,7 @@ class LaplaceCount:
 @pytest.mark.parametrize("confidence", ["0.9", "0.5"])
 def test_false_alarms_come_no_more_often_than_stated(confidence):
     """Randomised response loses exactly what is claimed: every refutation is a false alarm."""
-    audits, alarms = 300, 0
+    audits, alarms = 160, 0
     for seed in range(audits):
         found = sample(
             RandomisedResponse(seed),
@@ -59,7 +59,7 @@ def test_false_alarms_come_no_more_often_than_stated(confidence):
     # 50 %, since a test that never alarms would also pass the first line.
     assert binom.sf(alarms - 1, audits, 1 - float(confidence)) > 1e-6
     if confidence == "0.5":
-        assert alarms >= 10
+        assert alarms >= 5
 
 
 def test_a_claim_that_is_a_little_too_small_is_refuted():

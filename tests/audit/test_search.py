@@ -20,7 +20,7 @@ OURS = {variant.name: variant for variant in ours(1, delta="1e-4")}
 def test_above_threshold_approaches_its_promise_from_below():
     recipe = recipes.book(1, Privacy(1))
     losses = []
-    for questions in (1, 2, 3, 4, 20):
+    for questions in (1, 3, 20):
         found = worst(recipe, questions=questions)
         assert found.loss <= 1 + found.error
         assert found.error < 1e-12
@@ -31,11 +31,11 @@ def test_above_threshold_approaches_its_promise_from_below():
 
 
 def test_continuous_noise_approaches_it_too():
-    found = worst(recipes.book(1, Privacy(1)), questions=8, continuous=True)
+    found = worst(recipes.book(1, Privacy(1)), questions=6, continuous=True)
     assert 1 - 1e-6 < found.loss <= 1 + found.error
 
 
-@pytest.mark.parametrize("tops", [1, 2, 3])
+@pytest.mark.parametrize("tops", [1, 3])
 def test_svt4_reaches_its_own_supremum(tops):
     variant = {v.name: v for v in gallery(1, at_most=tops)}["SVT4"]
     found = worst(variant, questions=40)
@@ -48,9 +48,8 @@ def test_svt5_is_infinite_at_once():
 
 @pytest.mark.parametrize("name", ["SVT3", "SVT6", "NumericSparse reusing ν"])
 def test_some_grow_without_bound(name):
-    losses = [worst(GALLERY[name], questions=k).loss for k in (4, 40, 400)]
-    assert 9 < losses[1] / losses[0] < 14
-    assert 9 < losses[2] / losses[1] < 12
+    losses = [worst(GALLERY[name], questions=k).loss for k in (6, 600)]
+    assert 90 < losses[1] / losses[0] < 130
 
 
 @pytest.mark.parametrize("name", ["SVT1", "SVT2"])

@@ -19,10 +19,11 @@ GALLERY = {variant.name: variant for variant in gallery(1)}
 
 def test_every_broken_exhibit_is_refuted_and_no_private_one():
     """By exact losses alone; the literal E5 is slow, and has a test of its own."""
-    exhibits = [v for v in (*gallery(1), *ours(1)) if "E5" not in v.name]
-    found = list(rows(exhibits, questions=8, runs=None))
+    exhibits = [v for v in gallery(1) if "E5" not in v.name]
+    found = list(rows(exhibits, questions=5, runs=None))
     assert [row.name for row in found if row.surprising] == []
-    assert sum(row.refuted for row in found) == 9
+    assert [row.name for row in found if not row.refuted] == ["SVT1", "SVT2"]
+    assert not any(row.refuted for row in rows(ours(1)[-1:], questions=4, runs=None))
 
 
 def test_a_row_is_refuted_beyond_its_error_only():

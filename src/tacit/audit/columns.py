@@ -52,14 +52,14 @@ class Columns:
         noise = self.law.question_noise
         if self.law.continuous:
             return _with_ends(_scaled(noise.log_below(self._distance(answer))), last=1.0)
-        return _with_ends(self._looked_up(noise, "below", answer), last=1.0)
+        return _with_ends(self._shifted(noise, "below", answer), last=1.0)
 
     def top(self, answer: Value) -> Scaled:
         """The factor of a question that is answered ⊤."""
         noise = self.law.question_noise
         if self.law.continuous:
             return _with_ends(_scaled(noise.log_reaches(self._distance(answer))), first=1.0)
-        return _with_ends(self._looked_up(noise, "reaches", answer), first=1.0)
+        return _with_ends(self._shifted(noise, "reaches", answer), first=1.0)
 
     def gap_decay(self) -> Scaled:
         """e^(−z/b), up to a constant: how the law of a gap depends on z, for each ⊤."""
@@ -70,11 +70,9 @@ class Columns:
     def _distance(self, answer: Value) -> NDArray[np.float64]:
         return np.asarray(self.z + float(self.threshold - answer), dtype=np.float64)
 
-    def _looked_up(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
+    def _shifted(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
         first = int(self.z[0]) + int(self.threshold - answer)
-        last = first + len(self.z)
-        half = max(abs(first), abs(last)).bit_length()
-        return _table(noise, kind, half)[(1 << half) + first : (1 << half) + last]
+        return _looked_up(noise, kind, first, first + len(self.z))
 
 
 def columns(
@@ -104,8 +102,11 @@ def columns(
 def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction) -> Columns:
     z = np.arange(first - 1, last + 2, dtype=np.int64)
     noise = law.threshold_noise
-    inner = noise.mass(z)
-    weights = _joined(noise.below(z[1:2]), inner[1:-1], noise.reaches(z[-1:]))
+    weights = _joined(
+        _looked_up(noise, "below", first, first + 1),
+        _looked_up(noise, "mass", first, last + 1),
+        _looked_up(noise, "reaches", last + 1, last + 2),
+    )
     return Columns(law, threshold, z, weights, _ends(np.arange(1, len(z) - 1), z[1:-1], bend - 1))
 
 
@@ -169,14 +170,21 @@ def _panels(
     return np.concatenate([*pieces, [cuts[-1]]])
 
 
-TableKind = Literal["below", "reaches"]
+TableKind = Literal["mass", "below", "reaches"]
+
+
+def _looked_up(noise: Noise, kind: TableKind, first: int, end: int) -> Scaled:
+    """A discrete law at first .. end − 1."""
+    half = max(abs(first), abs(end)).bit_length()
+    return _table(noise, kind, half)[(1 << half) + first : (1 << half) + end]
 
 
 @lru_cache(maxsize=32)
 def _table(noise: Noise, kind: TableKind, half: int) -> Scaled:
-    """Pr[ν < x] or Pr[ν ≥ x] for all |x| ≤ 2^half: a search looks at the same x many times."""
+    """The law for all |x| ≤ 2^half: a search looks at the same x many times."""
     x = np.arange(-(1 << half), (1 << half) + 1)
-    return (noise.below(x) if kind == "below" else noise.reaches(x)).level()
+    law = {"mass": noise.mass, "below": noise.below, "reaches": noise.reaches}[kind]
+    return law(x).level()
 
 
 def _scaled(logarithms: NDArray[np.float64]) -> Scaled:

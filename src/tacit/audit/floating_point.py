@@ -89,19 +89,18 @@ class _Reachable:
 def reachable(number: float, centre: float, scale: float) -> bool:
     """Whether centre ± scale · ln(V), rounded as floats are, gives this number for some V.
 
-    V runs through the multiples of 2^(−52) in (0, 1], as in numpy's generator; only those near
-    e^(−|number − centre|/scale) can do it.
+    In numpy's generator V is 2U below the centre and (2 − U) − U above it, for U a multiple of
+    2^(−53): multiples of 2^(−52) and of 2^(−53).  Only those near e^(−|number − centre|/scale)
+    can do it.
 
     >>> number = 3.0 + 7.0 * log(0.625)
     >>> reachable(number, 3.0, 7.0), reachable(number, 4.0, 7.0)
     (True, False)
     """
-    near = round(exp(-abs(number - centre) / scale) * 2**52)
-    for j in range(max(near - _WIDTH, 1), min(near + _WIDTH, 2**52) + 1):
-        step = scale * log(j * 2.0**-52)
-        if number in (centre + step, centre - step):
-            return True
-    return False
+    side, bits = (1, 52) if number < centre else (-1, 53)
+    near = round(exp(-abs(number - centre) / scale) * 2**bits)
+    candidates = range(max(near - _WIDTH, 1), min(near + _WIDTH, 2**bits) + 1)
+    return any(centre + side * (scale * log(j * 2.0**-bits)) == number for j in candidates)
 
 
 def support_test(

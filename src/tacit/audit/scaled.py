@@ -19,6 +19,7 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 UNIT = 2.0**-53
 _SECOND_ORDER = 1.001  # (1 + u)^n − 1 ≤ 1.001·n·u for n ≤ 10^12
+_NO_EXPONENT = -(1 << 61)
 _DEEPEST = 500  # products of this many mantissas stay far from underflow
 
 
@@ -91,25 +92,25 @@ class Scaled:
                 result = result.times(base)
             count >>= 1
             if count:
-                base = base.times(base).level()
+                base = base.times(base)
         return Scaled(result.mantissa, result.exponent, ulps, result.depth)
 
     def total(self) -> Scaled:
         """The sum over the last axis, pair by pair, so that errors grow with its logarithm."""
-        level = self.level()
-        if level.mantissa.shape[-1] == 0:
-            return Scaled.of(np.zeros(level.mantissa.shape[:-1]))
-        top = np.where(level.mantissa > 0, level.exponent, np.iinfo(np.int64).min // 4)
+        if self.mantissa.shape[-1] == 0:
+            return Scaled.of(np.zeros(self.mantissa.shape[:-1]))
+        top = np.where(self.mantissa > 0, self.exponent, _NO_EXPONENT)
         top = top.max(axis=-1, keepdims=True)
-        values = _lowered(level.mantissa, top - level.exponent)
+        values = _lowered(self.mantissa, top - self.exponent)
         rounds = 0
         while values.shape[-1] > 1:
             if values.shape[-1] % 2:
                 values = np.concatenate([values, np.zeros((*values.shape[:-1], 1))], axis=-1)
             values = values[..., ::2] + values[..., 1::2]
             rounds += 1
-        # Each addition rounds once; what vanished is below u of the sum altogether.
-        return Scaled(values[..., 0], top[..., 0], level.ulps + rounds + 1).level()
+        # Each addition rounds once; what vanished below 2^(−1074) is nothing beside a sum of at
+        # least 2^(−depth).
+        return Scaled(values[..., 0], top[..., 0], self.ulps + rounds + 1).level()
 
     def running(self) -> Scaled:
         """All sums of the entries up to and including each one, over the last axis."""
@@ -162,7 +163,8 @@ def log_ratio(above: Scaled, below: Scaled) -> NDArray[np.float64]:
 
 
 def _lowered(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.ldexp(values, -np.clip(places, -1100, 1100).astype(np.int32))
+    # Beyond 1100 places everything is 0 anyhow, and the exponent must fit.
+    return np.ldexp(values, np.maximum(np.minimum(-places, 1100), -1100).astype(np.int32))
 
 
 def _delayed(values: NDArray[Kind], step: int) -> NDArray[Kind]:
