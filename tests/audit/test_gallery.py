@@ -248,4 +248,4 @@ def test_the_code_that_answers_questions_is_not_refuted(name):
         runs=200_000,
     )
     assert not found.refuted
-    assert found.lower_bound > 0.5 or variant.claimed.delta  # it does see something
+    assert found.lower_bound > 0.2 or variant.claimed.delta  # it does see something

@@ -128,7 +128,7 @@ def compare(
 
     >>> stay, lie = Fraction(3, 4), Fraction(1, 4)
     >>> print(compare({"yes": stay, "no": lie}, {"yes": lie, "no": stay}))
-    loss 1.09861228867 ± 1e-15, at yes
+    loss 1.09861228867 ± 2e-15, at yes
     """
     names = tuple(dict.fromkeys([*here, *there]))
     one = np.array([float(here.get(name, 0)) for name in names])

@@ -215,7 +215,8 @@ def _climb(law: Law, shape: Shape, score: Score, so_far: float) -> tuple[float, 
 
 def _near(place: Place, scale: Fraction) -> bool:
     """Some losses creep towards their supremum for ever: the climb ends there."""
-    return max(abs(place[0]), abs(place[1])) <= _FURTHEST * scale
+    furthest = _FURTHEST * scale
+    return abs(Fraction(place[0])) <= furthest and abs(Fraction(place[1])) <= furthest
 
 
 def _at(shape: Shape, place: Place) -> Shape:
