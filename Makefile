@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-long bench clean
+.PHONY: demo test check test-long bench bench-peers clean
 
 demo: $(VENV)/.ready
 	$(BIN)/tacit demo
@@ -24,12 +24,16 @@ test-long: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks
 
+# OpenDP pins an old polars, so the peers live in an environment of their own.
+bench-peers: .venv-peers/.ready
+	.venv-peers/bin/python -m benchmarks peers
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tacit needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install -c constraints.txt -e '.[plot]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
@@ -40,5 +44,11 @@ $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[bench]'
 	@touch $@
 
+.venv-peers/.ready: pyproject.toml constraints-peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-peers.txt \
+		-e . 'opendp[polars]' diffprivlib dp-accounting
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

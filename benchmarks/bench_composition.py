@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.report import Report, seconds
-from tacit.book import binomial_term
+from tacit.book.composing import binomial_term
 from tacit.book.composition import optimal_delta, optimal_each, optimal_epsilon, two_point_delta
 
 MILLION = 10**6

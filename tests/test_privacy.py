@@ -28,7 +28,19 @@ def test_numbers_are_read_exactly(written, meant):
 
 @pytest.mark.parametrize(
     "bad",
-    [float("nan"), float("inf"), "abc", "", "1/0", None, True, "1e999999999", [1], Decimal("nan")],
+    [
+        float("nan"),
+        float("inf"),
+        "abc",
+        "",
+        "1/0",
+        None,
+        True,
+        "1e999999999",
+        [1],
+        Decimal("nan"),
+        Decimal("1e99999999"),
+    ],
 )
 def test_what_is_not_a_number_is_named(bad):
     with pytest.raises(BadParameter, match="epsilon = "):

@@ -9,21 +9,56 @@ __version__ = "0.1.0"
 
 # Every public name and where it lives.  Loaded on first use, so that `import tacit` is quick.
 _HOME = {
-    "Privacy": "tacit.privacy",
-    "TacitError": "tacit.errors",
+    "EACH_ROW": "tacit.tables.schema:EACH_ROW",
+    "Budget": "tacit.budget:Budget",
+    "Privacy": "tacit.privacy:Privacy",
+    "TacitError": "tacit.errors:TacitError",
+    "audit": "tacit.audit",
+    "fat_shattering_dimension": "tacit.book.fat_shattering:fat_shattering_dimension",
+    "intervals": "tacit.analyst.question_class:intervals",
+    "load_release": "tacit.analyst.release:load_release",
+    "open": "tacit.analyst.table:open_table",
+    "plan": "tacit.analyst.plan",
+    "prefixes": "tacit.analyst.question_class:prefixes",
+    "shatters": "tacit.book.shattering:shatters",
+    "vc_dimension": "tacit.book.shattering:vc_dimension",
 }
 
 if TYPE_CHECKING:
+    from tacit import audit
+    from tacit.analyst import plan
+    from tacit.analyst.question_class import intervals, prefixes
+    from tacit.analyst.release import load_release
+    from tacit.analyst.table import open_table as open  # noqa: A004
+    from tacit.book.fat_shattering import fat_shattering_dimension
+    from tacit.book.shattering import shatters, vc_dimension
+    from tacit.budget import Budget
     from tacit.errors import TacitError
     from tacit.privacy import Privacy
+    from tacit.tables.schema import EACH_ROW
 
-__all__ = ["Privacy", "TacitError"]
+__all__ = [
+    "EACH_ROW",
+    "Budget",
+    "Privacy",
+    "TacitError",
+    "audit",
+    "fat_shattering_dimension",
+    "intervals",
+    "load_release",
+    "open",
+    "plan",
+    "prefixes",
+    "shatters",
+    "vc_dimension",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'tacit' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    module, _, attribute = _HOME[name].partition(":")
+    value = getattr(import_module(module), attribute) if attribute else import_module(module)
     globals()[name] = value
     return value
 

@@ -14,11 +14,16 @@
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
+        ├── LedgerExists     a budget file is never overwritten (also a FileExistsError)
+        ├── LedgerMissing    there is no budget file (also a FileNotFoundError)
         ├── LedgerBusy       the budget file stayed locked by somebody else
+        ├── LedgerUnwritable the budget file could not be written
         ├── LedgerDamaged    the budget file is not what it should be
         ├── StreamHeld       another process or object holds this stream
         ├── StreamEnded      the stream is halted, closed or dead
         └── StreamMismatch   resumed on another table, schema or recipe
+
+There is one warning of our own, ``NotExact``: a search met its time limit and gives bounds.
 
 A message says what was asked, what is wrong and what to do. It never carries a value that
 came from the data: positions and public parameters only.
@@ -84,8 +89,20 @@ class NotCovered(BudgetError):
     """The budget does not cover this table, or knows no such analyst."""
 
 
+class LedgerExists(BudgetError, FileExistsError):
+    """Something is at the path where a budget was to be created.  It was left as it is."""
+
+
+class LedgerMissing(BudgetError, FileNotFoundError):
+    """There is no budget file at this path."""
+
+
 class LedgerBusy(BudgetError):
     """The budget file stayed locked for longer than the wait that was allowed."""
+
+
+class LedgerUnwritable(BudgetError):
+    """The write failed: a full disk, a read-only file, a forked copy.  Nothing was released."""
 
 
 class LedgerDamaged(BudgetError):
@@ -102,3 +119,7 @@ class StreamEnded(BudgetError):
 
 class StreamMismatch(BudgetError):
     """A stream can only be resumed on the table, schema and recipe it was opened with."""
+
+
+class NotExact(UserWarning):
+    """A search met its time limit: the result holds proved bounds, not the exact number."""

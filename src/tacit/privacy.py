@@ -27,7 +27,7 @@ def exact(value: object, name: str) -> Fraction:
         if isinstance(value, str):
             return _from_text(value)
         if isinstance(value, Decimal):
-            return Fraction(value)
+            return _from_text(str(value))
         if isinstance(value, Rational):
             return Fraction(int(value.numerator), int(value.denominator))
         if isinstance(value, Real):

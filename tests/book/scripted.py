@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.book.keystream import KeyStream
+from tacit.book.noise.keystream import KeyStream
 
 DEPTH = 400
 

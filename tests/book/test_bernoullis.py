@@ -15,10 +15,10 @@ from tests.book.scripted import DEPTH, ScriptedStream
 from tests.fit import ACCEPT
 
 from tacit import certified
-from tacit.book import scalar
-from tacit.book.bernoullis import ExpCoins, bernoullis
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.keystream import InsecureTestKeyStream
+from tacit.book.noise import scalar
+from tacit.book.noise.bernoullis import ExpCoins, bernoullis
+from tacit.book.noise.keystream import InsecureTestKeyStream
 
 RATES = [
     Fraction(1000), Fraction(22, 7), Fraction(1, 3), Fraction(1, 20), Fraction(1, 10**4),

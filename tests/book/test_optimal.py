@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.composed import true_delta
 
-from tacit.book import binomial_term
+from tacit.book.composing import binomial_term
 from tacit.book.composition import (
     advanced_epsilon,
     optimal_delta,

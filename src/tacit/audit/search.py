@@ -215,8 +215,7 @@ def _climb(law: Law, shape: Shape, score: Score, so_far: float) -> tuple[float, 
 
 def _near(place: Place, scale: Fraction) -> bool:
     """Some losses creep towards their supremum for ever: the climb ends there."""
-    furthest = _FURTHEST * scale
-    return abs(Fraction(place[0])) <= furthest and abs(Fraction(place[1])) <= furthest
+    return all(abs(Fraction(distance)) <= _FURTHEST * scale for distance in place)
 
 
 def _at(shape: Shape, place: Place) -> Shape:

@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book import scalar
-from tacit.book.bernoullis import bernoullis, exp_coins
-from tacit.book.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
-from tacit.book.samplers import Sampler, noise
+from tacit.book.noise import scalar
+from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
+from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
+from tacit.book.noise.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.privacy import Number, exact, positive, show, whole
 
@@ -36,6 +36,7 @@ class Coins(Uncopyable):
     def _start(self, stream: KeyStream) -> None:
         self._stream = stream
         self._uses: dict[tuple[Fraction, bool], int | Sampler] = {}
+        self._last: tuple[Fraction | None, ExpCoins | None] = None, None
 
     def below(self, n: int) -> int:
         """A uniform integer in 0..n−1, for n of any size."""
@@ -52,9 +53,15 @@ class Coins(Uncopyable):
 
     def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
         """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        last_rate, last_tables = self._last  # read at once: another thread may be replacing it
+        if rate is last_rate and last_tables is not None:  # the usual case, and much the quickest
+            return last_tables.flip(self._stream, steps)
         if (step := _not_negative(rate, "rate")) == 0:
             return True
-        return exp_coins(step).flip(self._stream, steps)
+        tables = exp_coins(step)
+        if type(rate) is Fraction:  # which cannot change
+            self._last = rate, tables
+        return tables.flip(self._stream, steps)
 
     def geometric(self, scale: Number) -> int:
         """A number y = 0, 1, 2, ... with probability proportional to e^(−y/scale)."""

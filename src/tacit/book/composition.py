@@ -24,12 +24,21 @@ True
 
 from __future__ import annotations
 
-from tacit.book.advanced import (
+from tacit.book.composing.advanced import (
     advanced_each,
     advanced_epsilon,
     advanced_total,
     corollary_each,
     corollary_limit,
+)
+from tacit.book.composing.optimal import optimal_delta, two_point_delta
+from tacit.book.composing.optimal_inverse import optimal_each, optimal_epsilon
+from tacit.book.composing.zcdp import (
+    rho_of_epsilon,
+    rho_of_range,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
 )
 from tacit.book.experiment import (
     RANDOMISED_RESPONSE,
@@ -42,9 +51,6 @@ from tacit.book.experiment import (
     differ_by_one_person,
     with_and_without,
 )
-from tacit.book.optimal import optimal_delta, two_point_delta
-from tacit.book.optimal_inverse import optimal_each, optimal_epsilon
-from tacit.book.zcdp import rho_of_epsilon, rho_of_range, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
     "RANDOMISED_RESPONSE",

@@ -1,48 +1,122 @@
 """The command line: commands and printing, no logic.
 
 Each command lives in a module of its own and is imported when it is called, so that
-``tacit --help`` stays quick.  Exit codes: 0 done, 1 a promise was refuted or a check failed,
-2 bad input or a refusal (said on standard error), 130 interrupted.
+``tacit --help`` stays quick and no command imports what it does not use.  What a command raises
+becomes a message on standard error and an exit code in `tacit.cli.exits`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cyclopts import App
 
+# What ``tacit --help`` lists, in this order.  A command is the function of its name in the module
+# of its name; a command of a group is a function in the group's module.  Each summary is the first
+# line of that function's docstring, written here so that a list needs no import.
+COMMANDS: dict[str, str] = {
+    "schema": "Propose a schema for a table, to its steward.",
+    "budget": "What was promised to people, what is spent and what is left.",
+    "plan": "Which error do I get, and which ε do I need?",
+    "ask": "Ask a table, one question a line, from a terminal or a pipe.",
+    "release": "Release a small database that answers a whole class of questions.",
+    "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
+    "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
+}
+GROUPS: dict[str, dict[str, str]] = {
+    "budget": {
+        "create": "Promise (ε, δ) to the people of some tables, in a new budget file.",
+        "show": "Show what is left, the shares and the streams.",
+        "share": "Set aside a part of a budget for an analyst.",
+        "cover": "Let a budget cover one more table of the same people.",
+        "history": "Print every entry of a budget, oldest first.",
+        "verify": "Read the whole history again and find whatever was changed.",
+        "export": "Write the history as JSON lines; no secrets are in it.",
+    },
+    "plan": {
+        "above": "Plan a stream that halts at its first ⊤ (AboveThreshold).",
+        "sparse": "Plan a stream with at most c answers ⊤ (Sparse).",
+        "numeric": "Plan a stream whose ⊤ bring a noisy value (NumericSparse).",
+    },
+}
+_WHAT = "Ask as many questions as you like; only the surprising answers cost privacy."
+ENDS: dict[str, str] = {
+    "tacit": """\
+First steps:
+    tacit schema visits.csv > visits.toml      then look through it
+    tacit budget create clinic.budget --epsilon 1 --covers visits
+    tacit plan sparse --questions 10000 --at-most 10 --epsilon 1/2
+    tacit ask visits.csv --person patient_id --threshold 500 --at-most 10 \\
+        --epsilon 1/2 --budget clinic.budget --name flu-watch
+
+Exit codes: 0 done, 1 a check failed, 2 bad input, 3 the budget does not allow
+it, 4 the disk or the data engine failed, 70 an error inside Tacit.
+tacit COMMAND --help shows examples of each command.""",
+    "budget": """\
+For example:
+    tacit budget create clinic.budget --epsilon 1 --delta 1e-9 --covers visits
+    tacit budget share clinic.budget ana --epsilon 1/4
+    tacit budget show clinic.budget""",
+    "plan": """\
+For example:
+    tacit plan sparse --questions 10000 --at-most 10 --epsilon 1/2
+    tacit plan sparse --questions 10000 --at-most 10 --alpha 100
+    tacit plan numeric --questions 10000 --at-most 10 --epsilon 1 --plot a.png""",
+}
+
+
+def _default(value: object) -> str | None:
+    """A default as help shows it: none for what is simply absent."""
+    return None if value is None or value is False else str(value)
+
 
 def main() -> None:
     """The entry point ``tacit``."""
-    from tacit.errors import TacitError
+    from tacit.cli.exits import run
 
-    try:
-        _app()()
-    except TacitError as error:
-        print(f"tacit: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("tacit: interrupted", file=sys.stderr)
-        sys.exit(130)
+    sys.exit(run(sys.argv[1:]))
 
 
-def _app() -> App:
-    from cyclopts import App  # late: it takes most of the start-up time
+def application(arguments: Sequence[str] = ()) -> App:
+    """All commands, none of them imported yet.
+
+    A command that is named in the arguments shows its own docstring when it is asked for help;
+    the others stand in lists with their summaries.
+    """
+    from cyclopts import App, Parameter  # late: they take most of the start-up time
 
     import tacit
 
-    app = App(
-        name="tacit",
-        help="Ask as many questions as you like; only the surprising answers cost privacy.",
-        version=tacit.__version__,
-    )
-    for name, summary in _COMMANDS.items():
-        app.command(f"tacit.cli.{name}:{name}", name=name, help=summary)
-    return app
+    def new(name: str, summary: str, place: int = 0) -> App:
+        return App(
+            name=name,
+            help=summary,
+            sort_key=place,
+            version=tacit.__version__,
+            help_format="plaintext",
+            help_epilogue=ENDS[name],
+            default_parameter=Parameter(negative=(), show_default=_default),
+            end_of_options_delimiter="--",
+            suppress_keyboard_interrupt=False,
+            exit_on_error=False,
+            print_error=False,
+        )
 
+    def add(app: App, where: str, name: str, summary: str, place: int) -> None:
+        shown = None if name in arguments else summary
+        target = f"tacit.cli.{where}:{name}"
+        app.command(target, name=name, help=shown, help_epilogue="", sort_key=place)
 
-_COMMANDS = {
-    "demo": "Run the three algorithms on generated counts and see what was promised.",
-}
+    root = new("tacit", _WHAT)
+    for place, (name, summary) in enumerate(COMMANDS.items()):
+        if name not in GROUPS:
+            add(root, name, name, summary, place)
+            continue
+        group = new(name, summary, place)
+        for spot, (command, what) in enumerate(GROUPS[name].items()):
+            add(group, name, command, what, spot)
+        root.command(group)
+    return root

@@ -1,0 +1,251 @@
+"""Questions over 10 million rows × 8 columns: ratios within one run, one thread each.
+
+``TACIT_BENCH_ROWS`` makes it smaller.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import duckdb
+import numpy as np
+import sqlglot
+
+from benchmarks.report import Report, seconds
+from tacit.tables import EACH_ROW, load, parse, prepare
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.contributions import people_total
+from tacit.tables.duckdb import DuckDBEngine
+from tacit.tables.loading import hold
+from tacit.tables.normal import create_normal_view
+from tacit.tables.schema import Schema, read_schema
+from tacit.tables.sources import open_source
+
+ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
+QUESTIONS = 1_000
+
+SCHEMA = """
+max_rows = 5
+[columns.pid]
+type = "integer"
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+[columns.week]
+type = "integer"
+keys = {from = 1, to = 50}
+[columns.town]
+type = "text"
+[columns.diagnosis]
+type = "text"
+[columns.smoker]
+type = "boolean"
+[columns.cost]
+type = "real"
+grid = "0.01"
+bounds = [0, 1000]
+[columns.day]
+type = "date"
+"""
+
+# Small integers, an ENUM for text: the encoding with which DuckDB itself is quickest.
+GENERATED = f"""
+SELECT (hash(i) % {max(ROWS // 4, 1)})::INTEGER AS pid,
+       (hash(i + 1) % 100)::UTINYINT AS age,
+       (1 + hash(i + 2) % 50)::UTINYINT AS week,
+       ('town ' || (hash(i + 3) % 200)) AS town,
+       ('J' || (hash(i + 4) % 60)) AS diagnosis,
+       hash(i + 5) % 4 = 0 AS smoker,
+       ((hash(i + 6) % 100000) / 100)::DOUBLE AS cost,
+       DATE '2026-01-01' + (hash(i + 7) % 365)::INTEGER AS day
+FROM range({ROWS}) AS r(i)
+"""
+
+
+def run(report: Report) -> None:
+    """Every target of the table engine."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "visits.parquet"
+        with duckdb.connect(config={"threads": 1}) as rival:
+            rival.execute(f"COPY ({GENERATED}) TO '{path}'")
+            _conjunctions(report, path, rival)
+            _cells(report, path, rival)
+            _people(report, path, rival)
+            _scans(report, path)
+            _prepared(report, Path(folder) / "few.parquet", rival)
+    _reading(report)
+
+
+def _opened(path: Path, person: object) -> BitmapEngine:
+    """The bitmap engine, with DuckDB held to one thread while loading."""
+    schema = read_schema(SCHEMA, name="visits", person=person)  # type: ignore[arg-type]
+    source = open_source(path, table=None, memory_limit=2**33)
+    source.connection.execute("SET threads = 1")
+    create_normal_view(source, schema)
+    return hold(source, schema, 2**33)
+
+
+def _texts() -> list[str]:
+    """Conjunctions of three predicates over a hundred atoms of three columns and more."""
+    texts = []
+    for n in range(QUESTIONS):
+        first = f"town = 'town {n * 7 % 30}'" if n % 2 else f"diagnosis = 'J{n * 3 % 20}'"
+        second = f"age >= {n * 11 % 40 + 20}"
+        third = ("smoker", f"week = {n % 10 + 1}", f"cost < {n % 10 * 50 + 300}")[n % 3]
+        texts.append(f"{first} and {second} and {third}")
+    return texts
+
+
+def _conjunctions(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> None:
+    start = process_time()
+    engine = _opened(path, EACH_ROW)
+    report.note(
+        "loading 8 columns from Parquet", f"{process_time() - start:.2f} s of processor time"
+    )
+    texts = _texts()
+    questions = [parse(text, engine.schema) for text in texts]
+    start = process_time()
+    answers = [engine.values([question])[0] for question in questions]
+    built = len(engine._kept)
+    first = process_time() - start
+
+    mine = _each(lambda question: engine.values([question]), questions)
+    report.note("one conjunction, once its bitmaps are built", f"{mine * 1e3:.3f} ms")
+    report.note("building one bitmap", f"{max(first - mine * QUESTIONS, 0) / built * 1e3:.2f} ms")
+
+    every = texts[:: QUESTIONS // 20]
+    rival.execute(f"CREATE TYPE towns AS ENUM (SELECT DISTINCT town FROM '{path}' ORDER BY town)")
+    rival.execute(f"CREATE TYPE codes AS ENUM (SELECT DISTINCT diagnosis FROM '{path}' ORDER BY 1)")
+    rival.execute(
+        "CREATE TABLE held AS SELECT * REPLACE (town::towns AS town, diagnosis::codes AS diagnosis,"
+        f" CAST(round(cost * 100) AS INTEGER) / 100 AS cost) FROM '{path}'"
+    )
+    _same(rival, "held", texts[::50], answers[::50])
+    held = _rate(rival, "held", every)
+    parquet = _rate(rival, f"'{path}'", every)
+    report.at_least("conjunctions against DuckDB in memory", held / mine, 30)
+    report.at_least("conjunctions against DuckDB on Parquet", parquet / mine, 100)
+    reading = _bandwidth(engine)
+    report.at_most("conjunctions against reading their bitmaps", mine / reading, 4)
+
+    engine.close()
+
+
+def _same(
+    rival: duckdb.DuckDBPyConnection, table: str, texts: list[str], answers: list[int]
+) -> None:
+    for text, answer in zip(texts, answers, strict=True):
+        (count,) = rival.execute(f"SELECT count(*) FROM {table} WHERE {text}").fetchone() or (-1,)
+        assert count == answer, text
+
+
+def _rate(rival: duckdb.DuckDBPyConnection, table: str, texts: list[str]) -> float:
+    """Seconds for one of these counts."""
+    query = f"SELECT count(*) FROM {table} WHERE "
+    return _each(lambda text: rival.execute(query + text).fetchall(), texts, 5)
+
+
+def _bandwidth(engine: BitmapEngine) -> float:
+    """Seconds to read three bitmaps, when all those in use are read one after another."""
+    bitmaps = list(engine._kept.values())
+
+    return 3 * _each(np.bitwise_or.reduce, bitmaps)
+
+
+def _cells(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> None:
+    engine = _opened(path, EACH_ROW)
+    text = "week = :week and town = :town and smoker"
+    prepared = prepare(text, engine.schema)
+    questions = [
+        prepared.question(week=week, town=f"town {town}")
+        for week in range(1, 51)
+        for town in range(200)
+    ]
+    together = seconds(lambda: engine.values(questions), 3)
+    for question in questions[:50]:
+        engine.values([question])
+    one = seconds(lambda: [engine.values([question]) for question in questions[:50]], 3) / 50
+    report.note("10 000 cells in one scan", f"{together * 1e3:.0f} ms")
+    report.at_least("10 000 cells against asking one by one", one * 10_000 / together, 2)
+    theirs = seconds(
+        lambda: rival.execute(
+            "SELECT week, town, count(*) FROM held WHERE smoker GROUP BY week, town"
+        ).fetchall(),
+        3,
+    )
+    report.note("10 000 cells against DuckDB's GROUP BY", f"{theirs / together:.2f} ×")
+    engine.close()
+
+
+def _people(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> None:
+    engine = _opened(path, "pid")
+    texts = _texts()[::50]
+    questions = [parse(text, engine.schema) for text in texts]
+    answers = [engine.values([question])[0] for question in questions]
+    mine = _each(lambda question: engine.values([question]), questions)
+    query = "SELECT count(DISTINCT pid) FROM held WHERE "
+    assert [rival.execute(query + text).fetchone() for text in texts] == [(a,) for a in answers]
+    theirs = _each(lambda text: rival.execute(query + text).fetchall(), texts, 5)
+    report.note("counting people, several rows each", f"{mine * 1e3:.3f} ms")
+    report.at_least("people against COUNT(DISTINCT), selective", theirs / mine, 5)
+    broad = parse("age >= 20 and cost < 900 and week <= 45", engine.schema)
+    engine.values([broad])
+    mine = seconds(lambda: engine.values([broad]), 9)
+    query = "SELECT count(DISTINCT pid) FROM held WHERE age >= 20 AND cost < 900 AND week <= 45"
+    counted = seconds(lambda: rival.execute(query).fetchall(), 3)
+    report.at_least("people against COUNT(DISTINCT), broad", counted / mine, 5)
+    engine.close()
+
+
+def _scans(report: Report, path: Path) -> None:
+    """A table that does not fit into the memory limit."""
+    with load(path, person=EACH_ROW, schema=SCHEMA, memory_limit="128MB") as engine:
+        if isinstance(engine, DuckDBEngine):
+            questions = [parse(text, engine.schema) for text in _texts()[:128]]
+            each = seconds(lambda: engine.values(questions), 1) / len(questions)
+            report.note(
+                "beyond the memory limit: a question, of 128 a scan", f"{each * 1e3:.1f} ms"
+            )
+
+
+def _prepared(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> None:
+    """What asking adds, on so few rows that the bitmap work is next to nothing."""
+    rival.execute(f"COPY (SELECT * FROM held LIMIT 10000) TO '{path}'")
+    engine = _opened(path, EACH_ROW)
+    prepared = prepare("town = :town and age >= :age and smoker", engine.schema)
+    values = [{"town": f"town {n % 30}", "age": 20 + n % 40} for n in range(60)]
+    bound = [prepared.question(**value) for value in values]
+    fillers = [engine._filler(engine._node(question.terms[0].where, True)) for question in bound]
+    work = _each(lambda fill: people_total(engine._layout, fill), fillers, 200)
+    asked = _each(lambda value: engine.values([prepared.question(**value)]), values, 200)
+    report.at_most("a prepared question, above the bitmap work", (asked - work) * 1e6, 20, "µs")
+    engine.close()
+
+
+def _each(work: Callable[[Any], object], items: Sequence[Any], passes: int = 9) -> float:
+    """Seconds for one item: the mean over items of each one's best time in several passes.
+
+    Whole passes, so that no item finds in the cache what its own last run left there; each item
+    by itself, in processor time, so that a neighbour on the machine disturbs little.
+    """
+    best = [float("inf")] * len(items)
+    for _ in range(passes):
+        for place, item in enumerate(items):
+            start = process_time()
+            work(item)
+            best[place] = min(best[place], process_time() - start)
+    return sum(best) / len(items)
+
+
+def _reading(report: Report) -> None:
+    schema: Schema = read_schema(SCHEMA, name="visits", person=EACH_ROW)
+    texts = _texts()[:60]
+    parsing = _each(sqlglot.parse_one, texts, 50)
+    ours = _each(lambda text: parse(text, schema), texts, 50)
+    report.note("sqlglot's own parse", f"{parsing * 1e6:.0f} µs")
+    report.at_most("reading a new text, against sqlglot's parse", ours / parsing, 2)

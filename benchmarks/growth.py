@@ -1,0 +1,148 @@
+"""How cost grows with rows, with questions asked and with the budget's history, as a picture.
+
+``python -m benchmarks.growth FILE.png``; ``TACIT_BENCH_ROWS`` is the largest table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+import tacit
+from tacit.analyst.table import Table
+from tacit.privacy import Cost
+
+LARGEST = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
+SCHEMA = """
+[columns.age]
+type = "integer"
+[columns.week]
+type = "integer"
+[columns.smoker]
+type = "boolean"
+"""
+Series = dict[int, float]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows, scans = by_rows(folder)
+        asked = by_questions(folder)
+        charged, opened = by_history(folder)
+    for what, series in (
+        ("seconds for one ask, by rows", rows),
+        ("seconds for a batch of 1 000 cells, by rows", scans),
+        ("seconds for one ask, by questions asked before", asked),
+        ("seconds for one durable charge, by entries before", charged),
+        ("seconds to open a budget, by entries", opened),
+    ):
+        print(what + ":", ", ".join(f"{at:g}: {time:.3g}" for at, time in series.items()))
+    if len(sys.argv) > 1:
+        draw(Path(sys.argv[1]), rows, scans, asked, charged, opened)
+
+
+def table_of(rows: int, folder: Path) -> Table:
+    import duckdb
+
+    path = folder / f"visits{rows}.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(
+            "COPY (SELECT (hash(i) % 100)::INTEGER AS age, (1 + hash(i + 1) % 50)::INTEGER AS week,"
+            f" hash(i + 2) % 4 = 0 AS smoker FROM range({rows}) AS r(i)) TO '{path}'"
+        )
+    return tacit.open(path, person=tacit.EACH_ROW, name="visits", schema=SCHEMA)
+
+
+def middle(times: list[float]) -> float:
+    """A low quantile: what a question takes when nobody disturbs it."""
+    return float(np.quantile(times, 0.1))
+
+
+def asking(table: Table, count: int) -> list[float]:
+    """The time of each of `count` prepared questions, once their bitmaps are built."""
+    budget = tacit.Budget.in_memory(epsilon=1, covers=["visits"])
+    stream = table.sparse(threshold=10**9, at_most=1, epsilon=1, budget=budget)
+    prepared = table.prepare("age >= :age and week = :week and smoker")
+    times = []
+    for number in range(-500, count):
+        start = perf_counter()
+        stream.ask(prepared, age=20 + number % 50, week=1 + number % 10)
+        times.append(perf_counter() - start)
+    return times[500:]
+
+
+def by_rows(folder: Path) -> tuple[Series, Series]:
+    singles, batches = {}, {}
+    rows = 10_000
+    while rows <= LARGEST:
+        with table_of(rows, folder) as table:
+            singles[rows] = middle(asking(table, 300))
+            cells = [f"age = {age} and week = {week}" for age in range(20) for week in range(1, 51)]
+            questions = [table.prepare(text).question() for text in cells]
+            times = []
+            for _ in range(5):
+                start = perf_counter()
+                table.engine.values(questions)
+                times.append(perf_counter() - start)
+            batches[rows] = min(times)
+        rows *= 10
+    return singles, batches
+
+
+def by_questions(folder: Path) -> Series:
+    with table_of(10_000, folder) as table:
+        times = asking(table, 100_000)
+    return {at: middle(times[at - 1000 : at]) for at in (1000, 3000, 10_000, 30_000, 100_000)}
+
+
+def by_history(folder: Path) -> tuple[Series, Series]:
+    path = folder / "long.budget"
+    budget = tacit.Budget.create(path, epsilon=10**6, covers=["visits"])
+    charges, openings, done = {}, {}, 0
+    cost = Cost.pure("1/1000")
+    for entries in (10, 100, 1000, 10_000):
+        times = []
+        while done < entries:
+            start = perf_counter()
+            budget.charge(cost, table="visits", what="growth")
+            times.append(perf_counter() - start)
+            done += 1
+        charges[entries] = middle(times[-300:])
+        seen = []
+        for _ in range(7):
+            start = perf_counter()
+            tacit.Budget.open(path)
+            seen.append(perf_counter() - start)
+        openings[entries] = min(seen)
+    return charges, openings
+
+
+def draw(path: Path, *series: Series) -> None:
+    from matplotlib.figure import Figure
+
+    rows, scans, asked, charged, opened = series
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    first, second, third = figure.subplots(1, 3)
+    first.plot(rows.keys(), rows.values(), "o-", label="one question of three predicates")
+    first.plot(scans.keys(), scans.values(), "s-", label="1 000 cells in one scan")
+    first.set(xlabel="rows", title="rows")
+    second.plot(asked.keys(), asked.values(), "o-", label="one question, 10 000 rows")
+    second.set(xlabel="questions asked before", title="questions", ylim=(1e-5, 1e-3))
+    third.plot(charged.keys(), charged.values(), "o-", label="one durable charge")
+    third.plot(opened.keys(), opened.values(), "s-", label="opening the budget")
+    third.set(xlabel="entries before", title="history", ylim=(1e-4, 1e-1))
+    for axes in (first, second, third):
+        axes.set(xscale="log", yscale="log", ylabel="seconds")
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

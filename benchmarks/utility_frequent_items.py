@@ -1,0 +1,132 @@
+"""Frequent items by the sparse vector technique: SER and FNR as in Lyu, Su and Li (VLDB 2017).
+
+Which c of 16 470 items are in the most shopping baskets?  The items are asked in random order,
+"is this one in at least T baskets?", T being the mean of the c-th and the (c+1)-th count.
+
+FNR, the false negative rate: the share of the true top c that was not picked.
+SER, the score error rate: 1 − (average score of what was picked) / (average score of the top c).
+An algorithm may pick fewer than c; a place left empty counts with score 0.
+
+``python -m benchmarks.utility_frequent_items [--picture FILE]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.shared_data import shared, table
+from tacit.analyst import plan
+from tacit.book import recipes
+from tacit.book.coins import Coins
+from tacit.book.mechanism import SparseVector
+from tacit.book.one_sided import prepare
+from tacit.book.recipe import Recipe
+from tacit.privacy import Privacy
+
+EPSILON, DELTA, SHUFFLES = "0.1", "1e-6", 100
+SIZES = (25, 50, 100, 200)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--picture", type=Path)
+    arguments.add_argument("--shuffles", type=int, default=SHUFFLES)
+    options = arguments.parse_args()
+    with shared("retail_counts.csv").open() as file:
+        counts = np.sort([int(row["count"]) for row in csv.DictReader(file)])[::-1]
+    found: dict[str, dict[int, tuple[float, float, float]]] = {}
+    for size in SIZES:
+        for name, recipe in contestants(size, len(counts)).items():
+            figures = score(recipe, counts, size, options.shuffles)
+            found.setdefault(name, {})[size] = figures
+    head = ["recipe", *[f"c = {size}" for size in SIZES]]
+    print(f"SER / FNR (picked), ε = {EPSILON}, {options.shuffles} shuffles\n")
+    rows = [
+        [name, *["{:.2f} / {:.2f} ({:.0f})".format(*of[size]) for size in SIZES]]
+        for name, of in found.items()
+    ]
+    print(table(head, rows))
+    if options.picture:
+        draw(found, options.picture)
+
+
+def contestants(size: int, questions: int) -> dict[str, Recipe]:
+    """The printed algorithms, and the best of each kind as planned from k, c, ε and δ alone."""
+
+    def planned(kind: plan.Kind, delta: object) -> plan.Plan:
+        return plan.sparse(
+            questions=questions, at_most=size, epsilon=EPSILON, delta=delta, kind=kind
+        )
+
+    counts, any_kind = planned("counts", 0), planned("any", 0)
+    return {
+        "book (Algorithm 2)": recipes.book(size, Privacy(EPSILON)),
+        "Lyu Alg 7": recipes.spend("two-sided", size, Privacy(EPSILON), monotone=False),
+        "Lyu Alg 7, monotone": recipes.spend("two-sided", size, Privacy(EPSILON), monotone=True),
+        "book, shifted": any_kind.recipe("book, shifted"),
+        "Lyu Alg 7, shifted": any_kind.recipe("Lyu Alg 7"),
+        "Lyu Alg 7, monotone, shifted": counts.recipe("Lyu Alg 7, monotone"),
+        "best, any questions": any_kind.best,
+        "best, counts": counts.best,
+        "best, any questions, δ = 10⁻⁶": planned("any", DELTA).best,
+        "best, counts, δ = 10⁻⁶": planned("counts", DELTA).best,
+    }
+
+
+def score(
+    recipe: Recipe, counts: NDArray[np.int64], size: int, shuffles: int
+) -> tuple[float, float, float]:
+    """SER, FNR and how many were picked, on average.  Counts are sorted, largest first."""
+    threshold = (int(counts[size - 1]) + int(counts[size])) / 2
+    mechanism, coins = prepare(recipe, threshold=threshold), Coins()
+    top, order = counts[:size].sum(), np.random.default_rng(1)
+    figures = []
+    for _ in range(shuffles):
+        shuffled = order.permutation(len(counts))
+        chosen = shuffled[picked(mechanism, counts[shuffled], coins)]
+        missed = 1 - np.count_nonzero(chosen < size) / size
+        figures.append((1 - counts[chosen].sum() / top, missed, len(chosen)))
+    ser, fnr, many = np.mean(figures, axis=0)
+    return float(ser), float(fnr), float(many)
+
+
+def picked(mechanism: SparseVector, values: NDArray[np.int64], coins: Coins) -> list[int]:
+    state, at, places = mechanism.start(coins), 0, []
+    while at < len(values) and not mechanism.halted(state):
+        answered, top, state = mechanism.scan(state, values[at:], coins)
+        at += answered
+        if top is not None:
+            places.append(at - 1)
+    return places
+
+
+def draw(found: dict[str, dict[int, tuple[float, float, float]]], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    for axes, (which, name) in zip(
+        figure.subplots(1, 2), ((0, "score error rate"), (1, "false negative rate")), strict=True
+    ):
+        for recipe, style in (
+            ("book (Algorithm 2)", "s:"),
+            ("Lyu Alg 7, monotone", "^--"),
+            ("Lyu Alg 7, monotone, shifted", "v--"),
+            ("best, counts", "o-"),
+            ("best, counts, δ = 10⁻⁶", "D-"),
+        ):
+            heights = [found[recipe][size][which] for size in SIZES]
+            axes.plot(range(len(SIZES)), heights, style, label=recipe, markersize=5)
+        axes.set(xlabel="c", ylabel=name, ylim=(0, 1.02))
+        axes.set_xticks(range(len(SIZES)), SIZES)
+        axes.grid(alpha=0.3)
+    figure.axes[0].legend(fontsize=7, loc="lower right")
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

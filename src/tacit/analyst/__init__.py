@@ -1,0 +1,1 @@
+"""What an analyst holds: tables, streams, plans and releases."""

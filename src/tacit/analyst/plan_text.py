@@ -1,0 +1,112 @@
+"""How a plan looks: a plain table for terminals, the same as HTML for notebooks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from html import escape
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+from tacit.book.laplace import spaced
+from tacit.book.recipe import Recipe
+from tacit.privacy import show
+
+if TYPE_CHECKING:
+    from tacit.analyst.plan import Option, Plan
+
+_HEADS = ("recipe", "ε", "α", "proved α", "groups", "ε₁ : ε₂ : ε₃", "shift")
+
+
+def as_text(plan: Plan) -> str:
+    """The plan as lines of plain text."""
+    lines = [title(plan), "", *_aligned([_HEADS, *map(_cells, plan.options)]), ""]
+    lines += _aligned([("beside them", "ε", "α"), *_others(plan)])
+    lines += [f"not possible: {name}: {reason}" for name, reason in plan.refused]
+    return "\n".join([*lines, "", plan.why, _meaning(plan)])
+
+
+def as_html(plan: Plan) -> str:
+    """The plan as a table for a notebook."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADS)
+    body = [_html_row(_cells(option), best=i == 0) for i, option in enumerate(plan.options)]
+    body += [_html_row((*row, *[""] * (len(_HEADS) - len(row)))) for row in _others(plan)]
+    refused = [f"<p>not possible: {escape(name)}: {escape(why)}</p>" for name, why in plan.refused]
+    return (
+        f"<p><b>{escape(title(plan))}</b></p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        f"{''.join(refused)}<p>{escape(plan.why)}</p><p>{escape(_meaning(plan))}</p>"
+    )
+
+
+def title(plan: Plan) -> str:
+    """What was asked, in one line."""
+    asked = f"ε = {show(plan.epsilon)}" if plan.epsilon else f"α ≤ {show(plan.wanted_alpha or 0)}"
+    tops = f"at most {_count(plan.at_most)} above"
+    return (
+        f"{plan.algorithm}: {_count(plan.questions)} questions of kind {plan.kind!r}, {tops}, "
+        f"{asked}, δ = {show(plan.delta)}, β = {show(plan.beta)}"
+    )
+
+
+def _meaning(plan: Plan) -> str:
+    above = min(plan.at_most, plan.questions)
+    values = " and every value is within α" if plan.algorithm == "numeric_sparse" else ""
+    return (
+        f"α: with {_count(above)} questions at least that far above the threshold and the other "
+        f"{_count(max(plan.questions - above, 1))} at least that far below, all answers are right"
+        f"{values} with probability {show(100 * (1 - plan.beta))} %.  Lengths are in units of the "
+        "sensitivity.  The shift is added to your threshold: a count at threshold + shift is about "
+        "as often ⊥ as ⊤."
+    )
+
+
+def _others(plan: Plan) -> list[tuple[str, ...]]:
+    return [(line.name, _up(line.epsilon), _up(line.alpha)) for line in plan.baselines]
+
+
+def _cells(option: Option) -> tuple[str, ...]:
+    recipe = option.recipe
+    return (
+        option.name,
+        _up(option.epsilon),
+        _up(option.alpha),
+        "" if option.proved is None else _up(option.proved),
+        _count(recipe.groups),
+        _split(recipe),
+        f"{float(recipe.shift):+.4g}" if recipe.shift else "0",
+    )
+
+
+def _split(recipe: Recipe) -> str:
+    parts = [recipe.threshold_epsilon, recipe.question_epsilon, recipe.value_epsilon]
+    return " : ".join(f"{float(part / recipe.group_epsilon):.3f}" for part in parts if part)
+
+
+def _up(number: float | Fraction) -> str:
+    """Four digits, rounded up, thousands apart."""
+    exact = Fraction(number)
+    if exact <= 0:
+        return "0"
+    places = 3 - floor(log10(exact))
+    rounded = ceil(exact * Fraction(10) ** places - Fraction(1, 10**6)) / Fraction(10) ** places
+    return spaced(rounded) if exact > Fraction(1, 1000) else show(rounded)
+
+
+def _count(number: int) -> str:
+    return spaced(Fraction(number))
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *numbers in rows:
+        cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *cells]).rstrip())
+    return lines
+
+
+def _html_row(cells: tuple[str, ...], *, best: bool = False) -> str:
+    name, *numbers = (escape(cell) for cell in cells)
+    first = f"<th>{name}</th>" if best else f"<td>{name}</td>"
+    return "<tr>" + first + "".join(f"<td align='right'>{cell}</td>" for cell in numbers) + "</tr>"

@@ -1,0 +1,307 @@
+"""Classes of questions for SmallDB: prefixes and intervals of a column, or a list of predicates.
+
+A class is public: it follows from the schema and from what the analyst wrote.  It knows its
+universe, turns the table's rows into points of it, and turns points back into values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.predicate_values import columns_of, holds
+from tacit.book.sampling.compression import LinearQueries, linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.ordered_release import Intervals, Prefixes
+from tacit.book.shattering import VcDimension, vc_dimension
+from tacit.errors import BadParameter, Infeasible, QuestionRefused
+from tacit.tables.codes import Code
+from tacit.tables.prepared import prepare
+from tacit.tables.question import People, Predicate, Range
+from tacit.tables.show import predicate as show_predicate
+
+if TYPE_CHECKING:
+    from tacit.tables.engine import Engine
+    from tacit.tables.schema import Column, Schema
+
+MOST_ELEMENTS = 1_000_000
+MOST_ANSWERS = 200_000_000
+_LARGEST_DOMAIN = 1 << 62
+_VC_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """All prefixes, or all intervals, of one column; from ``prefixes`` or ``intervals``."""
+
+    column: str
+    kind: Literal["prefixes", "intervals"]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.column}"
+
+
+def prefixes(column: str) -> Ordered:
+    """The questions "column <= v", for every v: VC dimension 1."""
+    return Ordered(column, "prefixes")
+
+
+def intervals(column: str) -> Ordered:
+    """The questions "column between u and v", for all u and v: VC dimension 2."""
+    return Ordered(column, "intervals")
+
+
+Asked = Ordered | Sequence[str]
+
+
+def question_class(asked: Asked, schema: Schema) -> QuestionClass:
+    """Read a class of questions; what cannot be one is refused."""
+    if isinstance(asked, Ordered):
+        return OrderedClass.of(asked, schema)
+    if isinstance(asked, str) or not isinstance(asked, Sequence):
+        raise BadParameter(
+            "questions", type(asked).__name__, "give prefixes(...), intervals(...) or a list"
+        )
+    return FiniteClass.of(list(asked), schema)
+
+
+def _column(schema: Schema, name: str) -> Column:
+    found = schema.find(name)
+    if found is None:
+        names = ", ".join(column.name for column in schema.columns)
+        raise BadParameter("column", repr(name), f"it is one of {names}")
+    return found
+
+
+@dataclass(frozen=True)
+class OrderedClass:
+    """Prefixes or intervals of a column, on the integers 1..N in the order of its values."""
+
+    column: Column
+    kind: Literal["prefixes", "intervals"]
+
+    @classmethod
+    def of(cls, asked: Ordered, schema: Schema) -> OrderedClass:
+        """The class over a column's declared domain, whatever its size."""
+        column = _column(schema, asked.column)
+        if column.type == "text":
+            raise QuestionRefused(
+                f"{column.name} is text, and its declared keys have no order that counts; "
+                "give a list of predicates instead"
+            )
+        return cls(column, asked.kind)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @cached_property
+    def _shift(self) -> int:
+        """Neighbouring codes that share a point: a double has a few more values than 2^62."""
+        low, high = self.column.range
+        return max((high - low + 1).bit_length() - _LARGEST_DOMAIN.bit_length() + 1, 0)
+
+    @property
+    def domain(self) -> int:
+        """N, the number of points."""
+        low, high = self.column.range
+        return (high - low >> self._shift) + 1
+
+    @property
+    def sampler(self) -> Prefixes:
+        """Prefixes or intervals of 1..N."""
+        return Prefixes(self.domain) if self.kind == "prefixes" else Intervals(self.domain)
+
+    @property
+    def known(self) -> dict[str, object]:
+        """The structure is enough: its matrix is totally unimodular."""
+        return {"structure": self.kind}
+
+    @property
+    def atoms(self) -> int:
+        """Every point is one."""
+        return self.domain
+
+    def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
+        """Sorted points; rows without a value are left out, values outside the bounds clamped."""
+        codes = engine.points([self.column.name], max_rows=max_rows)[:, 0]
+        return np.sort(self._points(codes))
+
+    def _points(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        low, high = self.column.range
+        # Differences may need 64 bits without a sign.
+        above = np.clip(codes, low, high).astype(np.uint64) - np.array(low).astype(np.uint64)
+        return (above >> np.uint64(self._shift)).astype(np.int64) + 1
+
+    def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The least code of each point."""
+        low, _ = self.column.range
+        return np.array([[low + (int(point) - 1 << self._shift)] for point in points], np.int64)
+
+    def contains(self, predicate: Predicate) -> bool:
+        """A range of the column; for prefixes, one that is open or starts at the least value."""
+        if not isinstance(predicate, Range) or predicate.column != self.column.name:
+            return False
+        low, high = self.column.range
+        open_below = predicate.low is None or predicate.low <= low  # type: ignore[operator]
+        open_above = predicate.high is None or predicate.high >= high  # type: ignore[operator]
+        return self.kind == "intervals" or open_below or open_above
+
+
+@dataclass(frozen=True)
+class FiniteClass:
+    """A list of predicates over columns with declared domains."""
+
+    columns: tuple[Column, ...]
+    predicates: tuple[Predicate, ...]
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, asked: Sequence[str], schema: Schema) -> FiniteClass:
+        """Read the predicates; every column they name needs a finite declared domain."""
+        if not asked:
+            raise BadParameter("questions", "an empty list", "name at least one predicate")
+        predicates = [_predicate(text, schema) for text in dict.fromkeys(asked)]
+        names = sorted({name for each in predicates for name in columns_of(each)})
+        columns = tuple(schema.column(name) for name in names)
+        if not columns:
+            raise QuestionRefused("these predicates name no column: every answer is known")
+        size = prod(_domain_size(column) for column in columns)
+        if size > MOST_ELEMENTS:
+            raise Infeasible(
+                f"the declared domains of {', '.join(names)} have {size} combinations together, "
+                f"and at most {MOST_ELEMENTS} can be listed; declare fewer values, or ask for "
+                "prefixes(...) or intervals(...) of one column"
+            )
+        if size * len(predicates) > MOST_ANSWERS:
+            raise Infeasible(
+                f"{len(predicates)} predicates on {size} combinations of values are more than "
+                f"{MOST_ANSWERS} answers; ask fewer, or over smaller declared domains"
+            )
+        texts = tuple(show_predicate(each, schema) for each in predicates)
+        return cls(columns, tuple(predicates), texts)
+
+    @cached_property
+    def universe(self) -> list[tuple[Code, ...]]:
+        """Every combination of values, as codes."""
+        return list(product(*(_domain(column) for column in self.columns)))
+
+    @cached_property
+    def matrix(self) -> NDArray[np.bool_]:
+        """Which element satisfies which predicate."""
+        return np.array([self._row(predicate) for predicate in self.predicates])
+
+    def _row(self, predicate: Predicate) -> NDArray[np.bool_]:
+        values = {
+            column.name: [element[place] for element in self.universe]
+            for place, column in enumerate(self.columns)
+        }
+        return holds(predicate, values, len(self.universe))
+
+    @cached_property
+    def queries(self) -> LinearQueries:
+        """Disguises removed: equal, complementary and constant questions, equal elements."""
+        return linear_queries(self.matrix.astype(np.int64))
+
+    @property
+    def sampler(self) -> FiniteQuestions:
+        """All candidates, or a random part of them."""
+        return FiniteQuestions(self.queries)
+
+    @cached_property
+    def _vc(self) -> VcDimension:
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # bounds are enough here
+            return vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
+
+    def vc_dimension(self) -> VcDimension:
+        """The VC dimension of the questions over the declared domain, with a witness."""
+        return self._vc
+
+    @property
+    def known(self) -> dict[str, object]:
+        """Of the compressed class: how many questions, on how many atoms, of which dimension."""
+        questions = len(self.queries.answers)
+        if questions == 0:
+            return {"questions": 1, "atoms": 1}
+        return {"questions": questions, "atoms": self.queries.atoms, "vc": self._vc}
+
+    @property
+    def atoms(self) -> int:
+        """Kinds of elements that the questions tell apart."""
+        return self.queries.atoms
+
+    def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
+        """How many rows each element has; rows with a NULL or an undeclared text are left out."""
+        points = engine.points([column.name for column in self.columns], max_rows=max_rows)
+        index = np.zeros(len(points), np.int64)
+        for place, column in enumerate(self.columns):
+            if column.type == "text":
+                at = points[:, place]
+            else:
+                low, high = column.range
+                at = np.clip(points[:, place], low, high) - low
+            index = index * _domain_size(column) + at
+        return np.bincount(index, minlength=len(self.universe)).astype(np.int64)
+
+    def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes, or for text the place among the declared keys."""
+        sizes = [_domain_size(column) for column in self.columns]
+        places = np.stack(np.unravel_index(points, sizes), axis=1)
+        lows = [0 if column.type == "text" else column.range[0] for column in self.columns]
+        return places.astype(np.int64) + np.array(lows, np.int64)
+
+    def contains(self, predicate: Predicate) -> bool:
+        """Whether it cuts the universe as a question of the class does, or its complement."""
+        if not set(columns_of(predicate)) <= {column.name for column in self.columns}:
+            return False
+        row = self._row(predicate)
+        return bool(
+            row.all()
+            or not row.any()
+            or (self.matrix == row).all(axis=1).any()
+            or (self.matrix == ~row).all(axis=1).any()
+        )
+
+
+QuestionClass = OrderedClass | FiniteClass
+"""Further structured classes join here: what a release asks of one is what these two offer."""
+
+
+def _predicate(text: str, schema: Schema) -> Predicate:
+    question = prepare(text, schema).question()
+    if len(question.terms) != 1 or not isinstance(question.terms[0], People):
+        raise QuestionRefused(f"{text}\na release answers predicates, such as age >= 60")
+    return question.terms[0].where
+
+
+def _domain_size(column: Column) -> int:
+    if column.type == "text":
+        if not column.keys:
+            raise QuestionRefused(
+                f"{column.name} needs a declared domain: [columns.{column.name}] keys = [...]"
+            )
+        return len(column.keys)
+    if column.type != "boolean" and column.bounds is None:
+        raise QuestionRefused(
+            f"{column.name} needs a declared domain: [columns.{column.name}] bounds = [...]"
+        )
+    low, high = column.range
+    return high - low + 1
+
+
+def _domain(column: Column) -> Sequence[Code]:
+    if column.type == "text":
+        return column.keys or ()
+    low, high = column.range
+    return range(low, high + 1)

@@ -1,0 +1,274 @@
+"""A released small database: rows that answer a whole class of questions, and may be published."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.predicate_values import columns_of, holds
+from tacit.analyst.question_class import Asked, Ordered, QuestionClass, question_class
+from tacit.analyst.release_plan import ReleasePlan, plan_release
+from tacit.book.small_db import small_db
+from tacit.errors import BadParameter, QuestionRefused
+from tacit.privacy import Cost, Number, Privacy, show
+from tacit.tables.codes import Code
+from tacit.tables.prepared import prepare
+from tacit.tables.question import People, Predicate
+from tacit.tables.schema import Schema, read_schema, write_schema
+
+if TYPE_CHECKING:
+    from tacit.analyst.table import Table
+    from tacit.budget import Budget
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """What SmallDB released: m rows, and what is promised about them.
+
+    Everything here was paid for and is public: it may be printed, saved and published.
+    """
+
+    plan: ReleasePlan
+    schema: Schema
+    asked: Asked
+    codes: NDArray[np.int64]
+
+    @property
+    def privacy(self) -> Privacy:
+        """What it cost."""
+        return self.plan.privacy
+
+    @property
+    def rows(self) -> int:
+        """m, how many rows were released."""
+        return len(self.codes)
+
+    def guarantee(self, beta: Number = "1/20") -> Fraction | None:
+        """The error that all answers keep to, except with probability β; see the plan."""
+        return self.plan.guarantee(beta)
+
+    # Answering ----------------------------------------------------------------------------
+
+    def answer(self, question: str) -> Fraction:
+        """The fraction of people for whom a predicate of the class holds.
+
+        >>> release.answer("age between 30 and 39")  # doctest: +SKIP
+        Fraction(7, 50)
+        """
+        predicate = self._predicate(question)
+        if not self._class.contains(predicate):
+            raise QuestionRefused(
+                f"{question}\nthis release answers {self.plan.questions} only: about anything else "
+                "nothing is promised"
+            )
+        values = {name: self._column_codes(name) for name in set(columns_of(predicate))}
+        return Fraction(int(holds(predicate, values, self.rows).sum()), self.rows)
+
+    def count(self, question: str, *, people: int | None = None) -> Fraction:
+        """The same as a number of people, out of a public or a paid total."""
+        total = self.plan.people if people is None else people
+        if total is None:
+            raise BadParameter("people", None, "say how many there are: a public or a paid number")
+        return self.answer(question) * total
+
+    def _predicate(self, question: str) -> Predicate:
+        read = prepare(question, self.schema).question()
+        if len(read.terms) != 1 or not isinstance(read.terms[0], People):
+            raise QuestionRefused(f"{question}\na release answers predicates, such as age <= 39")
+        return read.terms[0].where
+
+    @cached_property
+    def _class(self) -> QuestionClass:
+        return question_class(self.asked, self.schema)
+
+    def _column_codes(self, name: str) -> list[Code]:
+        """A column's codes; for text, released as places among the keys, the keys themselves."""
+        (place,) = [i for i, column in enumerate(self._class.columns) if column.name == name]
+        codes: list[Code] = self.codes[:, place].tolist()
+        column = self._class.columns[place]
+        if column.type != "text":
+            return codes
+        return [(column.keys or ())[code] for code in self.codes[:, place].tolist()]
+
+    # Other shapes -------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The rows, column by column, as plain values."""
+        return {
+            column.name: [
+                _value(column.literal(code), column.type)
+                for code in self._column_codes(column.name)
+            ]
+            for column in self._class.columns
+        }
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        return _needs("pyarrow").table(self.to_dict())
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return _needs("pandas").DataFrame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame."""
+        return _needs("polars").DataFrame(self.to_dict())
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the rows as Parquet."""
+        _needs("pyarrow.parquet").write_table(self.to_arrow(), str(path))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the rows as CSV."""
+        columns = self.to_dict()
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+
+    def plot(self, path: str | Path) -> None:
+        """Draw the prefix curve, or for a list of questions their answers, to a file."""
+        from tacit.analyst.release_plot import plot_release
+
+        plot_release(self, Path(path))
+
+    # Keeping it ---------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file; `load_release` reads it again."""
+        asked = (
+            {"column": self.asked.column, "kind": self.asked.kind}
+            if isinstance(self.asked, Ordered)
+            else list(self.asked)
+        )
+        person = self.schema.person if isinstance(self.schema.person, str) else None
+        fields = {
+            "tacit release": _VERSION,
+            "table": self.schema.name,
+            "person": person,
+            "schema": write_schema(self.schema),
+            "questions": asked,
+            "epsilon": str(self.privacy.epsilon),
+            "people": self.plan.people,
+            "max_rows": self.plan.max_rows,
+            "codes": self.codes.tolist(),
+        }
+        Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<Release: {self}>"
+
+    def __str__(self) -> str:
+        promised = self.guarantee()
+        bound = "" if promised is None else f", every answer within {show(promised)} (95 %)"
+        return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}"
+
+
+def load_release(path: str | Path) -> Release:
+    """Read a saved release."""
+    from tacit.tables.schema import EACH_ROW
+
+    try:
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        if fields["tacit release"] != _VERSION:
+            raise KeyError("version")
+        schema = read_schema(
+            fields["schema"],
+            name=fields["table"],
+            person=EACH_ROW if fields["person"] is None else fields["person"],
+        )
+        asked: Asked = (
+            Ordered(**fields["questions"])
+            if isinstance(fields["questions"], dict)
+            else fields["questions"]
+        )
+        codes = np.array(fields["codes"], np.int64)
+    except (OSError, KeyError, TypeError, ValueError):
+        raise BadParameter("path", str(path), "it is not a release saved by this version") from None
+    planned = plan_release(
+        question_class(asked, schema),
+        describe(asked),
+        epsilon=fields["epsilon"],
+        alpha=None,
+        rows=len(codes),
+        people=fields["people"],
+        max_rows=fields["max_rows"],
+    )
+    return Release(planned, schema, asked, codes)
+
+
+def describe(asked: Asked) -> str:
+    """The class of questions in a few words."""
+    if isinstance(asked, Ordered):
+        return str(asked)
+    return f"{len(asked)} question" + "s" * (len(asked) != 1)
+
+
+def draw_release(
+    table: Table,
+    asked: Asked,
+    planned: ReleasePlan,
+    *,
+    budget: Budget,
+    analyst: str | None,
+    progress: Callable[[float], None] | None,
+) -> Release:
+    """Pay, then draw: once it is paid, it always finishes.
+
+    Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
+    """
+    questions = question_class(asked, table.schema)
+    budget.charge(
+        Cost.pure(planned.privacy.epsilon),
+        table=table.name,
+        what=f"release of {planned.questions}",
+        analyst=analyst,
+    )
+    points = small_db(
+        questions.data(table.engine, planned.max_rows),
+        questions.sampler,
+        rows=planned.rows,
+        epsilon=planned.privacy.epsilon,
+        coins=table.coins,
+        rows_per_person=planned.max_rows,
+        progress=progress,
+    )
+    frozen = asked if isinstance(asked, Ordered) else tuple(asked)
+    return Release(planned, table.schema, frozen, questions.codes(points))
+
+
+def _value(literal: str, type_: str) -> Any:
+    if type_ == "integer":
+        return int(literal)
+    if type_ == "real":
+        return float(literal)
+    if type_ == "boolean":
+        return literal == "true"
+    text = literal[1:-1].replace("''", "'")
+    if type_ == "date":
+        return date.fromisoformat(text)
+    return datetime.fromisoformat(text) if type_ == "timestamp" else text
+
+
+def _needs(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise BadParameter(
+            name, "not installed", f"pip install {name}, or 'tacit[frames]'"
+        ) from None

@@ -1,0 +1,222 @@
+"""What a SmallDB release will be like, said before it is paid, from public values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log, log2, sqrt
+
+from tacit import certified
+from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
+from tacit.book.sampling.sub_range import reach
+from tacit.book.sizing.small_db_cost import Expectation, expect, most_rows
+from tacit.book.sizing.small_db_people import best_rows
+from tacit.book.sizing.small_db_size import ProvedSize, alpha_of_rows, rows_needed
+from tacit.book.sizing.small_db_utility import error_bound
+from tacit.errors import BadParameter, Infeasible
+from tacit.privacy import Number, Privacy, probability, show, whole
+
+MOST_SECONDS = 600
+_PATIENT_SECONDS = 10  # if the choice of m is left to us
+_ASSUMED_PEOPLE = 10_000  # for the expected time only, when the steward has typed no number
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """Which sampler, how many rows and why, the promised error, and the time to expect."""
+
+    questions: str
+    privacy: Privacy
+    size: ProvedSize
+    expectation: Expectation
+    people: int | None
+    atoms: int
+    max_rows: int
+    advice: str
+
+    @property
+    def rows(self) -> int:
+        """m, the rows of the released database."""
+        return self.size.rows
+
+    def guarantee(self, beta: Number = "1/20") -> Fraction | None:
+        """The error that every answer keeps to, except with probability β; None without people.
+
+        Accuracy: Theorem 4.9 with explicit constants, α_m + (2r/(εn))(ln(candidates) + ln(1/β)).
+        It rests on the public number of people that the steward typed, each with a row.
+        """
+        failure = probability(beta, "beta")
+        if self.people is None:
+            return None
+        if self.expectation.sampler == "sub-range":
+            return self._sub_range_guarantee(failure)
+        return error_bound(
+            self.people,
+            epsilon=self.privacy.epsilon / self.max_rows,
+            beta=failure,
+            rows=self.rows,
+            alpha_m=self.size.alpha,
+            atoms=self.atoms,
+        )
+
+    def _sub_range_guarantee(self, beta: Fraction) -> Fraction:
+        """Half of β for a sub-range that stays far from the best candidate, half for the draw."""
+        assert self.people is not None
+        candidates = self.expectation.candidates
+        away = Fraction(reach(self.atoms, self.rows, candidates, beta / 2), self.rows)
+        log_terms = certified.ln(Fraction(candidates))[1] + certified.ln(2 / beta)[1]
+        drawn = 2 * self.max_rows * log_terms / (self.privacy.epsilon * self.people)
+        return min(certified.round_up(self.size.alpha + away + drawn), Fraction(1))
+
+    def __str__(self) -> str:
+        promised = self.guarantee()
+        error = (
+            "unknown: it needs people=, a public number typed by the steward"
+            if promised is None
+            else f"at most {show(promised)} of the people, except with probability 5 %"
+        )
+        seconds = self.expectation.seconds
+        lines = [
+            f"SmallDB release of {self.questions}, {self.privacy}",
+            f"  sampler   {self.expectation.sampler}",
+            f"  rows      {self.size}",
+            f"  error     {error}",
+            f"  time      about {'a second or less' if seconds < 1 else f'{seconds:.0f} s'}",
+        ]
+        return "\n".join([*lines, f"  advice    {self.advice}"] if self.advice else lines)
+
+
+def plan_release(
+    questions: QuestionClass,
+    described: str,
+    *,
+    epsilon: Number,
+    alpha: Number | None,
+    rows: int | None,
+    people: int | None,
+    max_rows: int,
+) -> ReleasePlan:
+    """Choose m and check that the release can be drawn; refuse, at no cost, what cannot."""
+    privacy = Privacy(epsilon)
+    size = _size(questions, privacy, alpha, rows, people, max_rows)
+    expectation = expect(
+        questions.sampler,
+        rows=size.rows,
+        epsilon=privacy.epsilon,
+        people=_ASSUMED_PEOPLE if people is None else people,
+        rows_per_person=max_rows,
+    )
+    _refuse_if_too_long(questions, size.rows, expectation)
+    planned = ReleasePlan(
+        described, privacy, size, expectation, people, questions.atoms, max_rows, ""
+    )
+    advice = _advice(questions, planned)
+    return ReleasePlan(
+        described, privacy, size, expectation, people, questions.atoms, max_rows, advice
+    )
+
+
+def _size(
+    questions: QuestionClass,
+    privacy: Privacy,
+    alpha: Number | None,
+    rows: int | None,
+    people: int | None,
+    max_rows: int,
+) -> ProvedSize:
+    if alpha is not None and rows is not None:
+        raise BadParameter("rows", rows, "give alpha or rows, not both")
+    known: dict[str, object] = questions.known
+    if alpha is not None:
+        return rows_needed(alpha, **known)  # type: ignore[arg-type]
+    if rows is not None:
+        return alpha_of_rows(whole(rows, "rows"), **known)  # type: ignore[arg-type]
+    if people is None:
+        raise BadParameter("alpha", None, "give alpha or rows; with people= Tacit can choose")
+    best = best_rows(
+        people,
+        epsilon=privacy.epsilon / max_rows,
+        beta="1/20",
+        **{**known, "atoms": questions.atoms},  # type: ignore[arg-type]
+    )
+    rows = best.rows
+    if isinstance(questions, FiniteClass):  # a whole range is better than a part of a larger one
+        rows = min(rows, most_rows(questions.sampler) or rows)
+    while rows > 1 and _longest(questions, privacy, rows, people, max_rows) > _PATIENT_SECONDS:
+        rows = rows * 4 // 5  # the bound is flat around its best m, the time is not
+    return alpha_of_rows(rows, **known)  # type: ignore[arg-type]
+
+
+def _longest(
+    questions: QuestionClass, privacy: Privacy, rows: int, people: int, max_rows: int
+) -> float:
+    found = expect(
+        questions.sampler,
+        rows=rows,
+        epsilon=privacy.epsilon,
+        people=people,
+        rows_per_person=max_rows,
+    )
+    return max(found.seconds, found.longest)
+
+
+def _refuse_if_too_long(questions: QuestionClass, rows: int, expectation: Expectation) -> None:
+    longest = max(expectation.seconds, expectation.longest)
+    if longest <= MOST_SECONDS:
+        return
+    hint = "fewer rows, or a larger alpha"
+    if isinstance(questions, FiniteClass):
+        hint = f"rows={most_rows(questions.sampler)} or fewer"
+    raise Infeasible(
+        f"a release with {rows} rows would take about {longest:.0f} s, longer than "
+        f"{MOST_SECONDS} s; ask for {hint}. Nothing was spent."
+    )
+
+
+def _advice(questions: QuestionClass, plan: ReleasePlan) -> str:
+    """Whether something simpler is expected to err less, as far as public numbers can tell."""
+    if plan.people is None:
+        return ""
+    epsilon, people = float(plan.privacy.epsilon / plan.max_rows), plan.people
+    if isinstance(questions, OrderedClass):
+        expected = _expected_ordered(questions, plan.rows, epsilon, people)
+        ours = min(expected, float(plan.guarantee() or 1))
+        simpler = {
+            "a noisy histogram": _histogram_error(questions, epsilon, people),
+            "a noisy tree of counts": _tree_error(questions, epsilon, people),
+        }
+    else:
+        ours = float(plan.guarantee() or 1)
+        asked = max(len(questions.queries.answers), 1)
+        simpler = {
+            "Laplace noise on each question": asked * log(max(asked, 2) * 20) / epsilon / people
+        }
+    name, error = min(simpler.items(), key=lambda item: item[1])
+    if error >= ours:
+        return ""
+    return (
+        f"{name} is expected to err less (about {show(error, 2)} against {show(ours, 2)}); "
+        "choose SmallDB if you want rows that answer every question of the class"
+    )
+
+
+def _expected_ordered(questions: OrderedClass, rows: int, epsilon: float, people: int) -> float:
+    """About 1.6/√(εn) was measured at m = √(εn): half a row, and what the draw adds."""
+    ends = 1 if questions.kind == "prefixes" else 2
+    noise = 0.8 * rows / (epsilon * people) + 0.3 / sqrt(epsilon * people)
+    return min(ends * (0.5 / rows + noise), 1.0)
+
+
+def _histogram_error(questions: OrderedClass, epsilon: float, people: int) -> float:
+    """A sum of N Laplace draws, at its worst prefix: 2.24 standard deviations (95 %)."""
+    ends = 1 if questions.kind == "prefixes" else 1.6
+    return ends * 2.24 * sqrt(2 * questions.domain) / (epsilon * people)
+
+
+def _tree_error(questions: OrderedClass, epsilon: float, people: int) -> float:
+    """Each of h levels gets ε/h; a prefix is a sum of about h/2 nodes; the worst of N of them."""
+    levels = max(ceil(log2(questions.domain)), 1) + 1
+    ends = 1 if questions.kind == "prefixes" else sqrt(2)
+    deviation = sqrt(levels / 2) * sqrt(2) * levels / epsilon
+    worst_of_all = sqrt(2 * log(2 * min(questions.domain, people) * 20))
+    return ends * deviation * worst_of_all / people

@@ -1,0 +1,338 @@
+"""A live stream: questions in, ⊥ or ⊤ out, and every ⊤ on record before it is seen.
+
+The order of things is the promise.  The stream was paid in full when it was opened; one ⊤ is
+always reserved, durably, before a question is asked; a ⊤ is recorded and the next one reserved,
+in one write, before the answer is released.  A ⊥ writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from hashlib import sha256
+from typing import TYPE_CHECKING, Self
+from weakref import finalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.history import Asked, History
+from tacit.book.answer import BELOW, Answer
+from tacit.book.grid import MOST_STEPS
+from tacit.book.mechanism import SparseVector, State
+from tacit.errors import Halted, QuestionRefused
+from tacit.privacy import Number, exact, show
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tacit.analyst.table import Askable, Read, Table
+    from tacit.book.coins import Coins
+    from tacit.book.recipe import Recipe
+    from tacit.budget import Lease
+    from tacit.tables.question import Question, Term
+
+
+def as_secret(state: State) -> bytes:
+    """What must be stored to go on later.  Secret."""
+    return json.dumps([state.offset, state.tops]).encode()
+
+
+def from_secret(secret: bytes) -> State:
+    """The inverse of `as_secret`."""
+    offset, tops = json.loads(secret)
+    return State(int(offset), int(tops))
+
+
+def _suspend_quietly(lease: Lease) -> None:
+    """Nobody is there to be told; what goes wrong costs the reserved ⊤, as a crash would."""
+    with suppress(Exception):
+        lease.suspend()
+
+
+def _key(question: Question, limit: Fraction | None) -> str:
+    """The same for the same question at the same threshold, in every process."""
+    return sha256(f"{question.fingerprint} {limit}".encode()).hexdigest()
+
+
+class Stream:
+    """An open stream over a table, from ``table.sparse(...)`` or ``table.resume(...)``.
+
+    Privacy: all its answers together are private to ``recipe.privacy``, which was charged when
+    it was opened.  ⊥ is never charged again, and at most ``recipe.at_most`` answers are ⊤.
+    """
+
+    def __init__(
+        self, table: Table, mechanism: SparseVector, lease: Lease, coins: Coins, *, kind: str
+    ) -> None:
+        self._table = table
+        self._mechanism = mechanism
+        self._lease = lease
+        self._coins = coins
+        self._kind = kind
+        self._state = from_secret(lease.secret)
+        self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
+        self._top_terms: set[tuple[Term, ...]] = set()  # of the questions in _tops
+        self._earlier = dict(lease.answers)  # of earlier sittings, by key
+        self._covered: tuple[Fraction, Fraction, int, int] = (Fraction(), Fraction(), 0, 0)
+        self._history = History()
+        # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
+        finalize(self, _suspend_quietly, lease)
+        self._batch: Sequence[Read] = ()
+        self._batch_answered = 0
+
+    # Asking -------------------------------------------------------------------------------
+
+    def ask(
+        self, question: Askable, *, threshold: Number | None = None, **parameters: object
+    ) -> Answer:
+        """Ask one question; ``:name`` in it stands for the parameter of that name.
+
+        ``threshold`` is the question's own, if it should differ from the stream's.  The very
+        question that was ⊤ before gets the recorded answer again, free of charge.
+        """
+        limit = None if threshold is None else self._limit(threshold)
+        read = self._table.read(question, parameters)
+        if (known := self._recorded(read, limit)) is not None:
+            return self._tell(read, known, limit)
+        self._refuse_if_halted()
+        steps_each = self._steps_each(read)
+        (value,) = self._table.engine.values([read.question])
+        with self._lease.turn():
+            # Another thread may have had this very question's ⊤ while this one was evaluated.
+            if (known := self._recorded(read, limit)) is not None:
+                return self._tell(read, known, limit)
+            answer, state = self._mechanism.step_of(
+                self._state, value * steps_each, self._coins, threshold=limit
+            )
+            if answer:
+                self._keep(read, answer, state, limit)
+        return self._tell(read, answer, limit)
+
+    def ask_all(
+        self,
+        questions: Askable | Iterable[Askable],
+        *,
+        threshold: Number | None = None,
+        **parameters: object,
+    ) -> Iterator[Answer]:
+        """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
+
+        All of them are read and checked first; then the answers come one by one, with the same
+        law as from `ask`.  It stops at the halt, and leaving early spends nothing further;
+        ``unanswered`` lists the rest.
+        """
+        limit = None if threshold is None else self._limit(threshold)
+        self._refuse_if_halted()
+        reads = self._table.read_all(questions, parameters)
+        steps_each = [self._steps_each(read) for read in reads]
+        values = self._table.engine.values([read.question for read in reads])
+        steps = np.array(
+            [
+                max(-MOST_STEPS, min(value * each, MOST_STEPS))
+                for value, each in zip(values, steps_each, strict=True)
+            ],
+            np.int64,
+        )
+        self._batch, self._batch_answered = reads, 0
+        return self._answer_all(reads, steps, limit)
+
+    def _answer_all(
+        self, reads: Sequence[Read], steps: NDArray[np.int64], limit: Fraction | None
+    ) -> Iterator[Answer]:
+        at = 0
+        while at < len(reads) and not self.halted:
+            known_at, known = self._next_recorded(reads, at, limit)
+            # Decisions ahead of what is consumed are made in memory only: they count, and are
+            # recorded, when they are reached; if the stream has moved on by then, they never were.
+            with self._lease.turn():
+                start = self._state
+                answered, top, after = self._mechanism.scan(
+                    start, steps[at:known_at], self._coins, threshold=limit
+                )
+            for read in reads[at : at + answered - bool(top)]:
+                at += 1
+                yield self._tell(read, BELOW, limit, batch_at=at)
+                if self._state is not start or not self._lease.alive:
+                    break
+            if self._state is not start or not self._lease.alive:
+                continue  # decide anew from here, or find out that the stream has ended
+            if top is not None:
+                with self._lease.turn():
+                    if self._state is not start:  # another thread was quicker
+                        continue
+                    self._keep(reads[at], top, after, limit)
+                at += 1
+                yield self._tell(reads[at - 1], top, limit, batch_at=at)
+            elif known is not None:
+                at += 1
+                yield self._tell(reads[at - 1], known, limit, batch_at=at)
+
+    def _next_recorded(
+        self, reads: Sequence[Read], at: int, limit: Fraction | None
+    ) -> tuple[int, Answer | None]:
+        """The first question from `at` on whose ⊤ is on record, and that answer."""
+        if self._lease.answers:
+            for index in range(at, len(reads)):
+                if (known := self._recorded(reads[index], limit)) is not None:
+                    return index, known
+        return len(reads), None
+
+    # Before the coin ----------------------------------------------------------------------
+
+    def _steps_each(self, read: Read) -> int:
+        """What a step of the question's grid is in the stream's; refuses what it cannot cover.
+
+        A prepared question keeps its promise objects, so the last question's often serve again.
+        """
+        question, last = read.question, self._covered
+        if (
+            question.grid is last[0]
+            and question.sensitivity is last[1]
+            and question.direction == last[2]
+        ):
+            return last[3]
+        self._refuse_uncovered(read)
+        steps_each = (question.grid / self._mechanism.grid).numerator
+        self._covered = question.grid, question.sensitivity, question.direction, steps_each
+        return steps_each
+
+    def _refuse_uncovered(self, read: Read) -> None:
+        """Refuse what the stream's noise does not cover."""
+        question, mechanism = read.question, self._mechanism
+        if question.sensitivity > mechanism.sensitivity:
+            raise QuestionRefused(
+                f"{read.text}\none person can change this answer by {show(question.sensitivity)}, "
+                f"and this stream's noise covers {show(mechanism.sensitivity)}: "
+                f"open one with sensitivity={show(question.sensitivity)}"
+            )
+        if self._kind == "counts" and question.direction != 1:
+            raise QuestionRefused(
+                f"{read.text}\nadding a person can lower this answer, which a stream of "
+                "kind='counts' does not cover: open one with kind='any'"
+            )
+        if (question.grid / mechanism.grid).denominator != 1:
+            raise QuestionRefused(
+                f"{read.text}\nits answers are multiples of {show(question.grid)}, off this "
+                f"stream's grid of {show(mechanism.grid)}: open one with grid='{question.grid}'"
+            )
+
+    def _limit(self, threshold: Number) -> Fraction:
+        """A question's own threshold, checked before any coin."""
+        self._mechanism.threshold_in_steps(threshold)
+        return exact(threshold, "threshold")
+
+    def _recorded(self, read: Read, limit: Fraction | None) -> Answer | None:
+        """The answer to this very question at this very threshold, if it was ⊤ before."""
+        if read.question.terms in self._top_terms:  # hashing the whole question takes longer
+            known = self._tops.get((read.question, limit))
+            if known is not None:
+                return known
+        if not self._earlier:
+            return None
+        record = self._earlier.get(_key(read.question, limit))
+        return None if record is None else Answer.from_json(record)
+
+    def _refuse_if_halted(self) -> None:
+        if self.halted:
+            raise Halted(
+                f"stream {self.name!r} has given all {self.recipe.at_most} ⊤ it was paid for and "
+                "has halted; open a new one to ask more"
+            )
+
+    # After the coin -----------------------------------------------------------------------
+
+    def _keep(self, read: Read, top: Answer, state: State, limit: Fraction | None) -> None:
+        """Inside a turn: a ⊤ is on the disk before anybody sees it."""
+        self._lease.record_top(
+            {**top.as_json(), "text": read.text},
+            question_key=_key(read.question, limit),
+            secret=as_secret(state),
+        )
+        self._state = state
+        self._tops[read.question, limit] = top
+        self._top_terms.add(read.question.terms)
+
+    def _tell(
+        self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
+    ) -> Answer:
+        self._history.append(Asked(read, answer, limit))
+        if batch_at is not None:
+            self._batch_answered = batch_at
+        return answer
+
+    # Looking ------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name to resume it by."""
+        return self._lease.name
+
+    @property
+    def recipe(self) -> Recipe:
+        """Which noise the stream uses; fixed when it was opened."""
+        return self._mechanism.recipe
+
+    @property
+    def threshold(self) -> Fraction:
+        """The stream's threshold; a question may bring its own."""
+        return self._mechanism.threshold
+
+    @property
+    def history(self) -> History:
+        """What was asked here and answered, oldest first."""
+        return self._history
+
+    @property
+    def recorded(self) -> History:
+        """Every ⊤ on record, from earlier sittings too."""
+        return History(
+            [
+                Asked(str(record["text"]), Answer.from_json(record))
+                for record in self._lease.answers.values()
+            ]
+        )
+
+    @property
+    def halted(self) -> bool:
+        """Whether the last ⊤ that was paid for has been given."""
+        return self._lease.halted
+
+    @property
+    def tops_left(self) -> int:
+        """How many ⊤ may still come."""
+        return self._lease.tops_left
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """The questions of the last `ask_all` that were not answered."""
+        return tuple(read.text for read in self._batch[self._batch_answered :])
+
+    def __repr__(self) -> str:
+        return (
+            f"<Stream {self.name!r} on {self._table.name}: {self.tops_left} of "
+            f"{self.recipe.at_most} ⊤ left, threshold {show(self.threshold)}>"
+        )
+
+    # Leaving ------------------------------------------------------------------------------
+
+    def suspend(self) -> None:
+        """Leave it for later: ``table.resume(name, budget=...)`` goes on, and nothing is lost."""
+        self._lease.suspend()
+
+    def close(self) -> None:
+        """End it for good.  Nothing is refunded."""
+        self._lease.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.suspend()

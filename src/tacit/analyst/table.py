@@ -1,0 +1,412 @@
+"""A table that can be asked: what a steward opens and an analyst holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from tacit.analyst import plan
+from tacit.analyst.question_class import Asked, question_class
+from tacit.analyst.release import Release, describe, draw_release
+from tacit.analyst.release_plan import ReleasePlan, plan_release
+from tacit.analyst.stream import Stream, as_secret, from_secret
+from tacit.book.coins import Coins, refuse_insecure
+from tacit.book.laplace import Estimate, laplace_mechanism
+from tacit.book.one_sided import prepare as prepare_mechanism
+from tacit.book.recipe import Recipe
+from tacit.errors import BadParameter, StreamMismatch
+from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.tables.loading import load
+from tacit.tables.prepared import Prepared, check, prepare
+from tacit.tables.question import Question
+from tacit.tables.schema import Schema
+from tacit.tables.show import question as show_question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from tacit.book.mechanism import SparseVector
+    from tacit.budget import Budget
+    from tacit.tables.engine import Engine
+    from tacit.tables.schema import Person
+    from tacit.tables.show import Statement
+
+Askable = str | Prepared
+Kind = Literal["counts", "any"]
+_PREPARED_TEXTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A question that was read.  Its words are put together only when somebody looks."""
+
+    question: Question
+    schema: Schema
+    own_words: str | None = None  # None if parameters or a cell make them say too little
+
+    @property
+    def text(self) -> str:
+        """The question on one line, with parameters and cell filled in."""
+        if self.own_words is not None:
+            return " ".join(self.own_words.split())
+        return show_question(self.question, self.schema)
+
+
+def open_table(
+    source: object,
+    *,
+    person: Person,
+    name: str | None = None,
+    people: int | None = None,
+    schema: Schema | str | Path | None = None,
+    table: str | None = None,
+    memory_limit: int | str | None = None,
+) -> Table:
+    """Open a sensitive table for questions; ``tacit.open`` is this function.
+
+    ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a
+    pandas, polars or Arrow table.  ``person`` says whose row it is: a column, or
+    ``tacit.EACH_ROW`` if every row is a person of its own; the promise is about people, so there
+    is no default.  ``name`` is what budgets and FROM call the table, by default the file's stem.
+    ``people`` is a public number that the steward types, for planning; it is never read from the
+    data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
+    """
+    public_people = None if people is None else whole(people, "people")
+    engine = load(
+        source, person=person, name=name, schema=schema, table=table, memory_limit=memory_limit
+    )
+    return Table(engine, people=public_people)
+
+
+class Table:
+    """A sensitive table, open for questions.  ``tacit.open`` makes one.
+
+    Nothing it shows depends on the data, unless it was paid for from a budget.
+    """
+
+    def __init__(
+        self, engine: Engine, *, people: int | None = None, coins: Coins | None = None
+    ) -> None:
+        self._engine = engine
+        self._people = people
+        self._coins = Coins() if coins is None else coins
+        refuse_insecure(self._coins)
+        self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(self._prepare)
+
+    @property
+    def name(self) -> str:
+        """The table's name: what a budget covers."""
+        return self.schema.name
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the columns."""
+        return self._engine.schema
+
+    @property
+    def engine(self) -> Engine:
+        """Where true values come from.  Whoever holds it can see the data."""
+        return self._engine
+
+    @property
+    def coins(self) -> Coins:
+        """Where its noise comes from."""
+        return self._coins
+
+    @property
+    def people(self) -> int | None:
+        """The public number of people that the steward typed; never read from the data."""
+        return self._people
+
+    # Reading questions --------------------------------------------------------------------
+
+    def check(self, question: str, **parameters: object) -> Statement:
+        """What would be promised about a question, or why it is refused; costs nothing."""
+        return check(question, self.schema, parameters)
+
+    def prepare(self, question: str) -> Prepared:
+        """Read a question once, to be asked often with different parameters."""
+        return self._prepared(question)
+
+    def _prepare(self, text: str) -> Prepared:
+        return prepare(text, self.schema)
+
+    def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
+        """One question with its parameters, as a tree."""
+        prepared = question if isinstance(question, Prepared) else self._prepared(question)
+        words = None if parameters else prepared.text
+        return Read(prepared.question(**parameters), self.schema, words)
+
+    def read_all(
+        self, questions: Askable | Iterable[Askable], parameters: Mapping[str, object]
+    ) -> list[Read]:
+        """A finite list of questions, each GROUP BY as one for each of its cells."""
+        several = [questions] if isinstance(questions, str | Prepared) else list(questions)
+        reads: list[Read] = []
+        for question in several:
+            prepared = question if isinstance(question, Prepared) else self._prepared(question)
+            if prepared.keys:
+                cells = prepared.batch(**parameters).questions
+                reads += [Read(cell, self.schema) for cell in cells]
+            else:
+                reads.append(self.read(prepared, parameters))
+        return reads
+
+    # One noisy number ---------------------------------------------------------------------
+
+    def count(
+        self,
+        question: Askable,
+        *,
+        epsilon: Number,
+        budget: Budget,
+        analyst: str | None = None,
+        **parameters: object,
+    ) -> Estimate:
+        """One noisy number: the Laplace mechanism.
+
+        Privacy: (ε, 0), charged to the budget before the number exists.
+        """
+        read = self.read(question, parameters)
+        cost = Cost.pure(epsilon)
+        budget.charge(cost, table=self.name, what=f"count: {read.text}", analyst=analyst)
+        (steps,) = self._engine.values([read.question])
+        return laplace_mechanism(
+            steps,
+            sensitivity=read.question.sensitivity,
+            grid=read.question.grid,
+            epsilon=cost.privacy.epsilon,
+            coins=self._coins,
+        )
+
+    def sum(
+        self,
+        column: str,
+        *,
+        where: str | None = None,
+        epsilon: Number,
+        budget: Budget,
+        analyst: str | None = None,
+        **parameters: object,
+    ) -> Estimate:
+        """A noisy sum of a column with declared bounds, over the rows that satisfy ``where``.
+
+        Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
+        """
+        found = self.schema.find(column)
+        if found is None:
+            names = ", ".join(each.name for each in self.schema.columns)
+            raise BadParameter("column", repr(column), f"it is one of {names}")
+        quoted = '"' + found.name.replace('"', '""') + '"'
+        table = '"' + self.name.replace('"', '""') + '"'
+        text = f"SELECT SUM({quoted}) FROM {table}" + (f" WHERE {where}" if where else "")
+        return self.count(text, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
+
+    # Streams ------------------------------------------------------------------------------
+
+    def above_threshold(self, *, threshold: Number, epsilon: Number, **options: Any) -> Stream:
+        """A stream that halts at its first ⊤ (AboveThreshold).  Options as for `sparse`."""
+        return self.sparse(threshold=threshold, at_most=1, epsilon=epsilon, **options)
+
+    def numeric_sparse(
+        self, *, threshold: Number, at_most: int, epsilon: Number, **options: Any
+    ) -> Stream:
+        """A stream whose ⊤ bring a noisy value (NumericSparse).  Options as for `sparse`."""
+        return self.sparse(
+            threshold=threshold, at_most=at_most, epsilon=epsilon, numeric=True, **options
+        )
+
+    def sparse(
+        self,
+        *,
+        threshold: Number,
+        at_most: int,
+        epsilon: Number,
+        delta: Number = 0,
+        budget: Budget,
+        name: str | None = None,
+        analyst: str | None = None,
+        kind: Kind = "counts",
+        sensitivity: Number = 1,
+        grid: Number = 1,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        recipe: Literal["best", "book"] | Recipe = "best",
+        numeric: bool = False,
+    ) -> Stream:
+        """Open a stream that says ⊥ until something passes the threshold, at most c times ⊤.
+
+        ``kind="counts"`` takes only questions that adding a person cannot lower, and needs less
+        noise for it; ``kind="any"`` takes all.  No question may change by more than
+        ``sensitivity`` with one person.  ``questions`` and ``beta`` help to plan the noise and
+        limit nothing; ``recipe="book"`` forces the printed algorithm.
+
+        Privacy: (ε, δ) for all answers together, charged now and in full.
+        """
+        if kind not in ("counts", "any"):
+            raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
+        promise = Privacy(epsilon, delta)
+        if isinstance(recipe, Recipe):
+            chosen = recipe
+        else:
+            make = plan.numeric_sparse if numeric else plan.sparse
+            planned = make(
+                questions=questions,
+                at_most=at_most,
+                epsilon=promise.epsilon,
+                delta=promise.delta,
+                beta=beta,
+                kind=kind,
+            )
+            chosen = planned.best if recipe == "best" else planned.recipe(recipe)
+        self._check_recipe(chosen, promise, at_most, kind)
+        mechanism = prepare_mechanism(
+            chosen, threshold=threshold, sensitivity=sensitivity, grid=grid
+        )
+        lease = budget.open_stream(
+            name,
+            cost=chosen.cost,
+            table=self.name,
+            at_most=chosen.at_most,
+            binding=self._binding(mechanism, kind),
+            secret=as_secret(mechanism.start(self._coins)),
+            analyst=analyst,
+        )
+        return Stream(self, mechanism, lease, self._coins, kind=kind)
+
+    @staticmethod
+    def _check_recipe(recipe: Recipe, promise: Privacy, at_most: int, kind: Kind) -> None:
+        if recipe.monotone and kind == "any":
+            raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
+        if recipe.at_most != at_most:
+            raise BadParameter("at_most", at_most, f"the recipe is for {recipe.at_most} ⊤")
+        within = recipe.privacy.epsilon <= promise.epsilon and recipe.privacy.delta <= promise.delta
+        if not within:
+            raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")
+
+    def _binding(self, mechanism: SparseVector, kind: str) -> dict[str, str]:
+        """What a stream can be resumed with, and nothing else."""
+        recipe = {f"recipe.{name}": text for name, text in mechanism.recipe.as_json().items()}
+        return {
+            **self._identity(),
+            "kind": kind,
+            "threshold": str(mechanism.threshold),
+            "sensitivity": str(mechanism.sensitivity),
+            "grid": str(mechanism.grid),
+            **recipe,
+        }
+
+    def _identity(self) -> dict[str, str]:
+        return {
+            "table": self.name,
+            "person": str(self.schema.person),
+            "schema": self.schema.digest,
+        }
+
+    def resume(self, name: str, *, budget: Budget) -> Stream:
+        """Go on with a stream after a crash, or tomorrow.  It is not paid again.
+
+        If it did not end cleanly, the ⊤ that was reserved is lost.
+        """
+        stored = dict(budget.stream(name).binding)
+        try:
+            recipe = Recipe.from_json(
+                {
+                    key.removeprefix("recipe."): text
+                    for key, text in stored.items()
+                    if key.startswith("recipe.")
+                }
+            )
+            mechanism = prepare_mechanism(
+                recipe,
+                threshold=Fraction(stored["threshold"]),
+                sensitivity=Fraction(stored["sensitivity"]),
+                grid=Fraction(stored["grid"]),
+            )
+        except (KeyError, ValueError):
+            raise StreamMismatch(
+                f"stream {name!r} was not opened by this version of Tacit"
+            ) from None
+
+        def after_loss(secret: bytes) -> bytes:
+            return as_secret(mechanism.after_top(from_secret(secret), self._coins))
+
+        binding = {**self._binding(mechanism, stored["kind"])}
+        lease = budget.resume_stream(name, binding=binding, after_loss=after_loss)
+        return Stream(self, mechanism, lease, self._coins, kind=stored["kind"])
+
+    # Releases -----------------------------------------------------------------------------
+
+    def plan_small_db(
+        self,
+        questions: Asked,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+    ) -> ReleasePlan:
+        """What `small_db` would do, and how well; costs nothing and uses public values only."""
+        return plan_release(
+            question_class(questions, self.schema),
+            describe(questions),
+            epsilon=epsilon,
+            alpha=alpha,
+            rows=rows,
+            people=self.people,
+            max_rows=whole(max_rows, "max_rows"),
+        )
+
+    def small_db(
+        self,
+        questions: Asked,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+        budget: Budget,
+        analyst: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Release:
+        """Release a small database that answers a whole class of questions.
+
+        ``questions``: ``tacit.prefixes(column)``, ``tacit.intervals(column)`` or a list of
+        predicates over columns with declared domains.  ``alpha`` or ``rows`` fixes its size; with
+        ``people`` known, both may be left out.  ``max_rows`` rows of each person take part, by
+        default one (the least); rows with NULL in a column of the questions take no part.
+
+        Privacy: (ε, 0), charged before anything is drawn.
+        Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
+        """
+        planned = self.plan_small_db(
+            questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
+        )
+        return draw_release(
+            self, questions, planned, budget=budget, analyst=analyst, progress=progress
+        )
+
+    # Leaving ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the data.  Streams that are open can no longer be asked."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        columns = ", ".join(column.name for column in self.schema.columns)
+        return f"<Table {self.name!r}, one person: {self.schema.person}; columns {columns}>"

@@ -1,0 +1,133 @@
+"""The book's composition: Theorem 3.20 and Corollary 3.21, decided in integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import exp, expm1, log, tanh
+from typing import Literal
+
+from tacit import certified
+from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
+from tacit.book.composing.parameters import chance, mechanisms, spending
+from tacit.errors import BadParameter, ConditionNotMet
+from tacit.privacy import Number, Privacy, show
+
+Form = Literal["book", "tanh"]
+_LARGEST_EXPONENT = 700  # e^ε fits a float up to here
+
+
+def advanced_epsilon(
+    k: int, epsilon_each: Number, delta_prime: Number, *, form: Form = "book"
+) -> float:
+    """ε′ = √(2k ln(1/δ′)) ε + kε(e^ε − 1), Theorem 3.20, rounded up.
+
+    ``form="tanh"`` puts tanh(ε/2) in place of e^ε − 1: as true, and smaller.
+
+    Privacy: k mechanisms, each (ε, δ)-private, are (ε′, kδ + δ′)-private.
+
+    >>> round(advanced_epsilon(10_000, "1/801", 1.2664165549094176e-14), 5)  # Ex 3.7
+    1.01435
+    """
+    k, each = mechanisms(k), spending(epsilon_each, "epsilon_each")
+    delta_prime = chance(delta_prime, "delta_prime")
+    return rounded_up(_advanced(k, each, delta_prime, form))
+
+
+def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = "book") -> float:
+    """What each of k mechanisms may spend by Theorem 3.20 itself, rounded down.
+
+    >>> round(1 / advanced_each(10_000, 1, 1.2664165549094176e-14), 2)  # Ex 3.7
+    812.32
+    """
+    k, epsilon = mechanisms(k), spending(epsilon, "epsilon")
+    delta_prime = chance(delta_prime, "delta_prime")
+    root, total = float(_root_of_log(k, delta_prime)[1]), float(epsilon)
+    low, high = log(total) - log(root) - 800, log(total) - log(root)
+    if _known(form) == "book":
+        high = min(high, log(_LARGEST_EXPONENT))
+    for _ in range(64):  # floats propose, by bisection of ln ε
+        middle = (low + high) / 2
+        x = exp(middle)
+        spent = x * (root + k * (expm1(x) if form == "book" else tanh(x / 2)))
+        low, high = (low, middle) if spent > total else (middle, high)
+    proposed = (Fraction(exp(low)) / slack for slack in SLACKS)  # integers decide
+    fits = (each for each in proposed if _advanced(k, each, delta_prime, form) <= epsilon)
+    return rounded_down(next(fits, Fraction(0)))
+
+
+def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "book") -> Privacy:
+    """(ε′, kδ + δ′) of k mechanisms that are `each` private, Theorem 3.20.
+
+    >>> print(advanced_total(100, Privacy("0.1", "1e-9"), "1e-6"))
+    (ε = 6.308, δ = 1.1e-06)
+    """
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    delta = k * each.delta + delta_prime
+    epsilon = advanced_epsilon(k, each.epsilon, delta_prime, form=form)
+    if delta >= 1 or epsilon == float("inf"):
+        raise ConditionNotMet(
+            f"{k} mechanisms, each {each}, come to (ε = {epsilon:.4g}, δ = {show(delta)}) by "
+            "Theorem 3.20, which promises nothing: use fewer, or a smaller epsilon or delta"
+        )
+    return Privacy(epsilon, delta)
+
+
+def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
+    """An upper bound of Theorem 3.20's ε′, to about 20 digits."""
+    less = Fraction(0)  # a lower bound of e^(−ε)
+    if each <= _LARGEST_EXPONENT:
+        less = certified.exp(-each, 160)[0]
+    elif _known(form) == "book":
+        return Fraction(10) ** 400
+    drift = (1 - less) / (less if _known(form) == "book" else 1 + less)
+    return each * (_root_of_log(k, delta_prime)[1] + k * drift)
+
+
+def _known(form: Form) -> Form:
+    if form not in ("book", "tanh"):
+        raise BadParameter("form", form, "it is 'book' or 'tanh'")
+    return form
+
+
+def corollary_limit(k: int, delta_prime: Number) -> Fraction:
+    """The largest ε′ for which Theorem 3.20 implies Corollary 3.21, rounded down.
+
+    E(k, δ′) = 2√(2k ln(1/δ′)) ln(1 + √(2 ln(1/δ′)/k)).  The book asks for ε′ < 1 instead, which
+    is not needed and, for δ′ near 1, not enough (docs/errata.md, E2).
+
+    >>> round(float(corollary_limit(1, "1e-6")), 1), round(float(corollary_limit(100, "1e-6")), 1)
+    (19.3, 44.4)
+    """
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    root = _root_of_log(k, delta_prime)[0]
+    return certified.round_down(2 * root * _ln_one_plus(root / k))
+
+
+def corollary_each(k: int, epsilon: Number, delta_prime: Number) -> Fraction:
+    """What each of k mechanisms may spend by Corollary 3.21: ε′/(2√(2k ln(1/δ′))), rounded down.
+
+    Privacy: k of them, each (ε, δ)-private, are (ε′, kδ + δ′)-private.
+
+    >>> round(1 / float(corollary_each(10_000, "0.999", 1.2664165549094176e-14)))
+    1602
+    """
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    epsilon, limit = spending(epsilon, "epsilon"), corollary_limit(k, delta_prime)
+    if epsilon > limit:
+        raise ConditionNotMet(
+            f"Corollary 3.21 does not cover epsilon = {show(epsilon)} with k = {k}, delta_prime = "
+            f"{show(delta_prime)}: at most {show(limit)}; use advanced_each or optimal_each"
+        )
+    return certified.round_down(epsilon / (2 * _root_of_log(k, delta_prime)[1]))
+
+
+def _root_of_log(k: int, delta_prime: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of √(2k ln(1/δ′)), to at least 20 digits."""
+    bits = 80 + 2 * int(1 / (1 - delta_prime)).bit_length()  # ln(1/δ′) ≥ 1 − δ′
+    low, high = certified.ln(1 / delta_prime, bits)
+    return certified.sqrt(2 * k * low, bits)[0], certified.sqrt(2 * k * high, bits)[1]
+
+
+def _ln_one_plus(x: Fraction) -> Fraction:
+    """A lower bound of ln(1 + x), to at least 20 digits."""
+    return certified.ln(1 + x, 80 + 2 * int(1 / x).bit_length())[0]

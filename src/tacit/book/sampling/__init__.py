@@ -1,0 +1,1 @@
+"""How SmallDB is drawn exactly: by slack on an order, by enumeration, by a sub-range."""

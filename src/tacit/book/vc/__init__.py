@@ -1,0 +1,1 @@
+"""The search for shattered sets behind `tacit.book.shattering`."""

@@ -1,0 +1,27 @@
+"""What may still be spent, durably."""
+
+from tacit.budget.accountants import Accountant, SumAccountant, ZcdpAccountant
+from tacit.budget.amounts import Amount
+from tacit.budget.budget import Budget, Receipt
+from tacit.budget.chain import Entry
+from tacit.budget.history import History, Verified
+from tacit.budget.hypothetical import Hypothetical
+from tacit.budget.lease import Lease
+from tacit.budget.ledger import Ledger, Pot, StreamState
+
+__all__ = [
+    "Accountant",
+    "Amount",
+    "Budget",
+    "Entry",
+    "History",
+    "Hypothetical",
+    "Lease",
+    "Ledger",
+    "Pot",
+    "Receipt",
+    "StreamState",
+    "SumAccountant",
+    "Verified",
+    "ZcdpAccountant",
+]

@@ -1,0 +1,199 @@
+"""How costs add up: two accountants that stay true however adaptively they are used.
+
+The analyst sees every answer before she decides what to ask next, how much to spend on it and
+whether to open another stream while the first is running.  The theorems of section 3.5.2 fix
+the amounts in advance, so they do not cover this; what does is named at each accountant below.
+All of them need a stream's full cost to be charged when it is opened, and none of them allows
+the privacy loss that happened to be realised to be charged instead of the one that was promised.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Protocol
+
+from tacit import certified
+from tacit.book.composition import rho_of_epsilon, zcdp_epsilon, zcdp_rho
+from tacit.budget.amounts import Amount, in_full
+from tacit.errors import BadParameter, ConditionNotMet
+from tacit.privacy import Cost, Number, Privacy, exact
+
+
+class Accountant(Protocol):
+    """Turns promises and costs into amounts of one currency."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in ``Budget.create(accountant=...)``."""
+        ...
+
+    @property
+    def because(self) -> str:
+        """The theorems that make it sound."""
+        ...
+
+    def limit(self, promise: Privacy) -> Amount:
+        """What may be spent in all, so that the promise holds."""
+        ...
+
+    def charge(self, cost: Cost) -> Amount:
+        """What a mechanism costs."""
+        ...
+
+    def share(self, promise: Privacy, **given: Number | None) -> Amount:
+        """A part of the limit, from what the steward wrote."""
+        ...
+
+    def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
+        """What has been promised so far by what was spent; None for nothing."""
+        ...
+
+    def largest_cost(self, left: Amount) -> Privacy | None:
+        """The largest single cost that still fits; None for nothing."""
+        ...
+
+
+class SumAccountant:
+    """Adds up (ε, δ): charges (Σεᵢ, Σδᵢ) and stops before either passes the promise.
+
+    *Privacy.* For pure costs and for (ε, δ), amounts chosen adaptively: Rogers, Roth, Ullman
+    and Vadhan 2016 ("Privacy odometers and filters"; basic composition is a valid filter).
+    Interleaved interactive streams: pure, Vadhan and Wang 2021; (ε, δ), Lyu 2022 and Vadhan and
+    Zhang 2023; streams opened adaptively while others run, Haney, Shoemate, Tian, Vadhan,
+    Vyrros, Xu and Zhang 2023 (every valid filter extends to concurrent composition).
+    """
+
+    name = "sum"
+    because = (
+        "basic composition is a valid privacy filter (Rogers, Roth, Ullman, Vadhan 2016), and "
+        "every valid (ε, δ) filter extends to interleaved streams (Haney et al. 2023)"
+    )
+
+    def limit(self, promise: Privacy) -> Amount:
+        """The promise itself."""
+        return Amount.of(epsilon=promise.epsilon, delta=promise.delta)
+
+    def charge(self, cost: Cost) -> Amount:
+        """The cost's (ε, δ)."""
+        return self.limit(cost.privacy)
+
+    def share(self, promise: Privacy, **given: Number | None) -> Amount:
+        """(ε, δ) as written; δ = 0 unless said."""
+        if given.get("rho") is not None:
+            raise BadParameter(
+                "rho", given["rho"], "this budget adds up (ε, δ): share it by epsilon= and delta="
+            )
+        return Amount.of(
+            epsilon=_part(given.get("epsilon"), "epsilon"),
+            delta=_part(given.get("delta") or 0, "delta"),
+        )
+
+    def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
+        """The sums themselves."""
+        return Privacy(spent.epsilon, spent.delta) if spent.epsilon else None
+
+    def largest_cost(self, left: Amount) -> Privacy | None:
+        """Whatever is left."""
+        return Privacy(left.epsilon, left.delta) if left.epsilon > 0 else None
+
+
+class ZcdpAccountant:
+    """Adds up ρ: a cost made of pure parts costs Σ ε₀²/2, and ρ is promised as one (ε, δ).
+
+    *Privacy.* An ε₀-private mechanism is ε₀²/2-zCDP (Bun and Steinke 2016, Proposition 1.4);
+    an interactive one too, because it is a randomised response that somebody else works on
+    (Vadhan and Wang 2021; Lyu 2022).  zCDP is a bound on the Rényi divergence of every order,
+    and a sum within a limit is a valid filter at each order when amounts are chosen adaptively
+    (Feldman and Zrnic 2021; Lécuyer 2021), also for interleaved streams opened adaptively
+    (Haney et al. 2023, for Rényi divergence of fixed order).  The limit is the largest ρ whose
+    conversion (theory: δ = min over a > 1 of exp((a−1)(aρ−ε))/(a−1) · (1−1/a)^a; Canonne,
+    Kamath and Steinke 2020) keeps to the promise, rounded down.
+
+    A cost without parts is refused: (ε, δ) with δ > 0 bounds no Rényi divergence.
+    """
+
+    name = "zcdp"
+    because = (
+        "a sum of ρ within a limit is a valid Rényi filter (Feldman, Zrnic 2021; Lécuyer 2021), "
+        "and Rényi filters extend to interleaved streams (Haney et al. 2023)"
+    )
+
+    def limit(self, promise: Privacy) -> Amount:
+        """The largest ρ that keeps to the promise; it needs δ > 0."""
+        if promise.delta == 0:
+            raise BadParameter(
+                "delta", 0, "zCDP promises nothing at delta = 0: give delta > 0 or accountant='sum'"
+            )
+        return Amount.of(rho=zcdp_rho(promise.epsilon, promise.delta))
+
+    def charge(self, cost: Cost) -> Amount:
+        """Σ ε₀²/2 over the pure parts."""
+        if not cost.parts:
+            raise ConditionNotMet(
+                f"a cost of {cost.privacy} that is not made of pure parts has no ρ: a zCDP budget "
+                "cannot account for it; use a recipe with pure parts, or a budget that adds up "
+                "(ε, δ)"
+            )
+        return Amount.of(rho=sum((n * rho_of_epsilon(each) for n, each in cost.parts), Fraction(0)))
+
+    def share(self, promise: Privacy, **given: Number | None) -> Amount:
+        """ρ as written, or the ρ that keeps to (ε, δ); δ is the budget's unless said."""
+        if given.get("rho") is not None:
+            if given.get("epsilon") is not None or given.get("delta") is not None:
+                raise BadParameter("rho", given["rho"], "give either rho or epsilon and delta")
+            return Amount.of(rho=_part(given["rho"], "rho"))
+        epsilon = _part(given.get("epsilon"), "epsilon")
+        if epsilon == 0:
+            return Amount.of(rho=Fraction(0))
+        delta = given.get("delta")
+        return self.limit(Privacy(epsilon, promise.delta if delta is None else delta))
+
+    def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
+        """The ε that ρ comes to at the budget's δ, rounded up."""
+        if spent.rho == 0:
+            return None
+        return Privacy(zcdp_epsilon(spent.rho, promise.delta) or _SMALL, promise.delta)
+
+    def largest_cost(self, left: Amount) -> Privacy | None:
+        """One pure mechanism with ε²/2 within what is left, rounded down."""
+        if left.rho <= 0:
+            return None
+        bits = 64 + left.rho.denominator.bit_length()
+        return Privacy(certified.round_down(certified.sqrt(2 * left.rho, bits)[0]))
+
+
+_SMALL = "1e-300"  # where ε = 0 would do, which ``Privacy`` does not write
+
+ACCOUNTANTS: dict[str, Accountant] = {"sum": SumAccountant(), "zcdp": ZcdpAccountant()}
+
+
+def accountant_named(name: str) -> Accountant:
+    """The accountant of that name."""
+    if name not in ACCOUNTANTS:
+        raise BadParameter("accountant", repr(name), f"it is one of {', '.join(ACCOUNTANTS)}")
+    return ACCOUNTANTS[name]
+
+
+def what_fits(accountant: Accountant, left: Amount) -> str:
+    """A sentence: the largest single cost that still fits."""
+    largest = accountant.largest_cost(left)
+    if largest is None:
+        return "Nothing fits any more."
+    delta = f", δ = {_no_more_than(largest.delta)}" if largest.delta else ""
+    return f"A cost of at most ε = {_no_more_than(largest.epsilon)}{delta} would fit."
+
+
+def _no_more_than(value: Fraction) -> str:
+    """In full, or rounded down: what is said to fit must fit."""
+    text = in_full(value)
+    return in_full(certified.round_down(value, 14)) if text.startswith("≈") else text
+
+
+def _part(value: Number | None, name: str) -> Fraction:
+    """A number that is at least 0; a share may be taken back to nothing."""
+    if value is None:
+        raise BadParameter(name, "nothing", "say how much, as in budget.share('ana', epsilon=0.1)")
+    number = exact(value, name)
+    if number < 0:
+        raise BadParameter(name, value, "it must be at least 0")
+    return number

@@ -1,0 +1,89 @@
+"""The history's entries: canonical JSON, each carrying the hash of the one before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from time import gmtime, strftime
+from typing import Any
+
+from tacit.budget.amounts import Amount
+from tacit.privacy import Cost, Privacy
+
+NOTHING_BEFORE = "0" * 64
+"""What the first entry carries in place of a hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the history: its number, its canonical text, and the hash of that text.
+
+    Nothing in an entry is secret: costs, names, times and answers that were released.
+    """
+
+    number: int
+    text: str
+    hash: str
+    stream: int | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the entry says."""
+        return dict(json.loads(self.text))
+
+    @property
+    def kind(self) -> str:
+        """created, share, cover, charge, open, top, resume, suspend or close."""
+        return str(self.body["kind"])
+
+    def __repr__(self) -> str:
+        return f"Entry({self.number}, {self.kind}, {self.hash[:12]}…)"
+
+    def __str__(self) -> str:
+        body = self.body
+        where = [body[key] for key in ("stream", "table", "analyst", "what") if body.get(key)]
+        charged = body.get("charged")
+        if charged:
+            where.append(str(Amount.from_json(charged)))
+        return "  ".join([f"{self.number:>6}", body["at"], f"{body['kind']:<7}", *where])
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(body: Mapping[str, Any]) -> str:
+    """One spelling for one meaning: sorted keys, no spaces, ASCII, no NaN."""
+    return _CANONICAL.encode(body)
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of an entry's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def link(
+    last: int, previous: str, kind: str, fields: Mapping[str, Any], stream: int | None = None
+) -> Entry:
+    """The next entry after the last, whose hash is ``previous``."""
+    number = last + 1
+    at = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
+    text = canonical({**fields, "number": number, "previous": previous, "kind": kind, "at": at})
+    return Entry(number, text, digest(text), stream)
+
+
+def cost_as_json(cost: Cost) -> dict[str, Any]:
+    """A cost as it enters the history."""
+    return {
+        "epsilon": str(cost.privacy.epsilon),
+        "delta": str(cost.privacy.delta),
+        "parts": [[count, str(epsilon)] for count, epsilon in cost.parts],
+    }
+
+
+def cost_from_json(body: dict[str, Any]) -> Cost:
+    """The inverse of ``cost_as_json``."""
+    parts = tuple((int(count), Fraction(epsilon)) for count, epsilon in body["parts"])
+    return Cost(Privacy(body["epsilon"], body["delta"]), parts)

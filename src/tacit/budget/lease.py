@@ -1,0 +1,323 @@
+"""A lease: the right to ask one stream, for one holder at a time.
+
+One answer above the threshold is reserved durably before the first question and again in the
+transaction that records an answer, before that answer is shown.  So whoever can see that a
+question came out above has already paid for seeing it: if the record fails, the failure itself
+tells, and what it tells is the reserved answer, which the next holder finds lost.  Answers below
+the threshold write nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakSet
+
+from tacit.budget.checks import checked_secret, checked_text, refuse_ended
+from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
+from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
+
+_EXIT_WAIT_SECONDS = 1.0
+
+
+class Lease:
+    """What a stream holds of its budget.
+
+    Privacy: over all leases of a stream, in all processes and whatever ends them, at most
+    ``at_most`` questions come out above the threshold; all of them were paid for at the opening.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        state: StreamState,
+        secret: bytes,
+        answers: Mapping[str, Any],
+        hold: Hold,
+    ) -> None:
+        self._ledger = ledger
+        self._state = state
+        self._secret: bytes | None = secret
+        self._answers = dict(answers)
+        self._hold: Hold | None = hold
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._turn_of: int | None = None
+        self._over: str | None = None  # why nothing can be asked any more
+        self._unclean = False
+        _LEASES.add(self)
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self._state.name
+
+    @property
+    def state(self) -> StreamState:
+        """Where the stream stands, as far as this lease knows."""
+        return self._state
+
+    @property
+    def binding(self) -> Mapping[str, str]:
+        """What the stream was opened with; it can be resumed with nothing else."""
+        return self._state.binding
+
+    @property
+    def tops_used(self) -> int:
+        """Answers above the threshold that are gone, recorded or lost."""
+        return self._state.tops_used
+
+    @property
+    def tops_lost(self) -> int:
+        """Those lost to unclean ends."""
+        return self._state.lost
+
+    @property
+    def tops_left(self) -> int:
+        """Answers above the threshold that may still come."""
+        return self._state.tops_left
+
+    @property
+    def halted(self) -> bool:
+        """Whether the last answer above the threshold was given."""
+        return self._state.status == HALTED
+
+    @property
+    def alive(self) -> bool:
+        """Whether this lease can be asked."""
+        return self._over is None and self._pid == os.getpid()
+
+    @property
+    def secret(self) -> bytes:
+        """The stream's secret state.  It must not be shown, logged or released."""
+        self._refuse_if_over()
+        assert self._secret is not None
+        return self._secret
+
+    @property
+    def answers(self) -> Mapping[str, Any]:
+        """The recorded answers by question, in the order in which they were given."""
+        return MappingProxyType(self._answers)
+
+    def recorded(self, question_key: str) -> Any | None:
+        """The recorded answer to this very question, or None; free, and never drawn again."""
+        return self._answers.get(question_key)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
+
+        It is for one thread at a time and refuses if the stream has ended, was lost to another
+        holder, or is a forked copy.  Any exception inside ends the lease, since it may have told
+        that the answer was above; the reserved answer is then lost.  Parse, check and evaluate
+        the question before entering.
+        """
+        return _Turn(self)
+
+    def _begin_turn(self) -> None:
+        self._refuse_if_forked()
+        self._lock.acquire()
+        try:
+            self._refuse_if_over()
+            if self._turn_of is not None:
+                raise BudgetError("a turn is for one question, or one batch, at a time")
+            self._turn_of = threading.get_ident()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _end_turn(self, *, failed: bool) -> None:
+        try:
+            self._turn_of = None
+            self._unclean = self._unclean or (failed and not self._state.ended)
+            if self._unclean:
+                self._end(self._over or "its last question ended in an error")
+        finally:
+            self._lock.release()
+
+    def record_top(
+        self, answer: Mapping[str, Any], *, question_key: str, secret: bytes | None = None
+    ) -> None:
+        """Record an answer above the threshold; release it only after this has returned.
+
+        One transaction records it, stores the new secret state (None: it stays) and reserves the
+        next answer, or marks the stream halted.  If that fails the lease is dead.
+        """
+        if self._turn_of != threading.get_ident() or self._over is not None:
+            raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
+        why = "its last answer above the threshold could not be recorded"
+        self._over, self._unclean = why, True  # until the record is known to be on the disk
+        secret = None if secret is None else checked_secret(secret)
+        if checked_text(question_key, "question_key") in self._answers:
+            raise BadParameter("question_key", question_key, "its answer is on record already")
+        public = json.loads(json.dumps(answer, allow_nan=False))
+        state = self._state.after_top()
+        with self._ledger.writing("record top") as writer:
+            self._compare(writer)
+            writer.put_stream(state)
+            if state.ended or secret is not None:
+                writer.put_secret(state.id, None if state.ended else secret)
+            writer.append(
+                "top",
+                {
+                    "stream": self.name,
+                    "top": state.tops,
+                    "question": question_key,
+                    "answer": public,
+                },
+                state.id,
+            )
+        self._state = state
+        self._answers[question_key] = public
+        self._secret = secret if secret is not None else self._secret
+        self._over, self._unclean = None, False
+        if state.ended:
+            self._end("it has given its last answer above the threshold")
+
+    def suspend(self) -> None:
+        """Leave cleanly: the unused reservation is returned, and anybody may resume.
+
+        Does nothing if the stream was suspended or has ended.  A lease that died has let go
+        already, and its reserved answer is lost.
+        """
+        self._refuse_if_forked()
+        with self._lock:
+            if self._hold is not None:
+                self._leave("suspend", self._state.after_suspend(), "it was suspended; resume it")
+
+    def close(self) -> None:
+        """End the stream for good.  Nothing is refunded."""
+        self._refuse_if_forked()
+        with self._lock:
+            if self._hold is not None:
+                self._leave("close", self._state.after_close(), "it was closed")
+            elif not self._state.ended:
+                raise self._ended()
+
+    def _leave(self, what: str, state: StreamState, why: str) -> None:
+        if self._turn_of is not None:
+            raise BudgetError(f"{what} after the turn, not inside it")
+        self._over = why  # nothing may be asked from here on, whether the write succeeds or not
+        with self._ledger.writing(what) as writer:
+            if (
+                writer.stream(self.name) != state
+            ):  # a try that failed may have been written after all
+                self._compare(writer)
+                writer.put_stream(state)
+                if state.ended:
+                    writer.put_secret(state.id, None)
+                writer.append(what, {"stream": self.name}, state.id)
+        self._state = state
+        self._end(why)
+
+    def _compare(self, writer: Writer) -> None:
+        """Compare and swap: the ledger must still say what this lease knows."""
+        if writer.stream(self.name) != self._state:
+            raise StreamHeld(
+                f"stream {self.name!r} was taken over by another holder; this one has ended"
+            )
+
+    def _end(self, why: str) -> None:
+        self._over = why
+        self._secret = None
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.release()
+
+    def _refuse_if_forked(self) -> None:
+        if self._pid != os.getpid():
+            raise StreamHeld(
+                f"stream {self.name!r} belongs to the process that was forked from; only that "
+                "one may ask"
+            )
+
+    def _refuse_if_over(self) -> None:
+        self._refuse_if_forked()
+        if self._over is not None:
+            raise self._ended()
+
+    def _ended(self) -> StreamEnded:
+        what_next = (
+            "; resume it, at the price of the answer that was reserved" if self._unclean else ""
+        )
+        return StreamEnded(f"stream {self.name!r} cannot be asked: {self._over}{what_next}")
+
+    def __repr__(self) -> str:
+        state = self._state
+        return (
+            f"<Lease of stream {state.name!r} on {state.table}: {state.status}, "
+            f"{state.tops} of {state.at_most} answers above, {state.lost} lost>"
+        )
+
+    def leave_at_exit(self) -> None:
+        """A program that ends normally leaves cleanly, unless it is in the middle of a turn."""
+        if self.alive and self._lock.acquire(timeout=_EXIT_WAIT_SECONDS):
+            try:
+                with suppress(Exception):
+                    self.suspend()
+            finally:
+                self._lock.release()
+
+
+def taken_over(
+    writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
+) -> tuple[StreamState, bytes]:
+    """The stream under a new holder, with the secret state to go on from."""
+    before = writer.stream(name)
+    if before is None:
+        raise LedgerDamaged(f"stream {name!r} has vanished from the budget")
+    refuse_ended(before)
+    secret = writer.secret(before.id)
+    if secret is None:
+        raise LedgerDamaged(f"the state of stream {name!r} has vanished from the budget")
+    state = before.after_resume()
+    if state.ended:
+        writer.put_secret(state.id, None)
+    elif before.reserved:
+        secret = checked_secret(after_loss(secret))
+        writer.put_secret(state.id, secret)
+    writer.put_stream(state)
+    writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
+    return state, secret
+
+
+class _Turn:
+    """What ``with lease.turn():`` enters and leaves; a generator would take ten times as long."""
+
+    __slots__ = ("_lease",)
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def __enter__(self) -> None:
+        self._lease._begin_turn()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        self._lease._end_turn(failed=kind is not None)
+
+
+def free_name(writer: Writer, name: str | None, number: int) -> str:
+    """The name, if no stream has it; one of its own for a stream that was not named."""
+    if name is None:
+        name = f"stream-{number}"
+        while writer.stream(name) is not None:
+            name += "'"
+    elif writer.stream(name) is not None:
+        raise BadParameter(
+            "name", repr(name), "a stream of this name exists; resume it or take another name"
+        )
+    return name
+
+
+_LEASES: WeakSet[Lease] = WeakSet()
+
+
+@atexit.register
+def _leave_all() -> None:
+    for lease in list(_LEASES):
+        lease.leave_at_exit()

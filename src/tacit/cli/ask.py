@@ -1,0 +1,245 @@
+"""``tacit ask``: a stream at a terminal or at the end of a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from math import ceil
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+from tacit.cli.clock import Clock, seconds
+from tacit.cli.conversation import Printer, converse
+from tacit.cli.exits import DONE, Misuse, say
+from tacit.cli.lines import piped, typed
+from tacit.cli.options import Column, File, Kind, Name, Number, Period, Size, Whole
+from tacit.cli.people import person_of
+from tacit.cli.signals import Signals
+from tacit.privacy import exact, show
+
+if TYPE_CHECKING:
+    from tacit.analyst.stream import Stream
+    from tacit.budget import Budget
+
+
+_QUESTIONS, _BETA = 10_000, "1/20"  # what a stream is planned for unless said
+
+_TABLE, _PAYS, _NEW, _ASKING = (
+    Parameter(group=Group(title, sort_key=place))
+    for place, title in enumerate(("The table", "What pays", "A new stream", "Asking"), 1)
+)
+
+
+def ask(
+    file: File,
+    /,
+    *,
+    person: Annotated[Column | None, _TABLE] = None,
+    each_row: Annotated[bool, _TABLE] = False,
+    schema: Annotated[File | None, _TABLE] = None,
+    table: Annotated[Name | None, _TABLE] = None,
+    called: Annotated[Name | None, _TABLE] = None,
+    memory: Annotated[Size | None, _TABLE] = None,
+    budget: Annotated[File, _PAYS],
+    analyst: Annotated[Name | None, _PAYS] = None,
+    resume: Annotated[Name | None, _PAYS] = None,
+    threshold: Annotated[Number | None, _NEW] = None,
+    at_most: Annotated[Whole | None, _NEW] = None,
+    epsilon: Annotated[Number | None, _NEW] = None,
+    delta: Annotated[Number | None, _NEW] = None,
+    name: Annotated[Name | None, _NEW] = None,
+    numeric: Annotated[bool, _NEW] = False,
+    kind: Annotated[Kind | None, _NEW] = None,
+    sensitivity: Annotated[Number | None, _NEW] = None,
+    grid: Annotated[Number | None, _NEW] = None,
+    recipe: Annotated[Literal["best", "book"] | None, _NEW] = None,
+    questions: Annotated[Whole | None, _NEW] = None,
+    beta: Annotated[Number | None, _NEW] = None,
+    every: Annotated[Period | None, _ASKING] = None,
+    json: Annotated[bool, _ASKING] = False,
+) -> int:
+    r"""Ask a table, one question a line, from a terminal or a pipe.
+
+    Each question is answered at once: ⊤ if its count passes the threshold, as far
+    as the noise lets one tell, else ⊥.  The whole stream is paid when it is opened;
+    it halts at its last ⊤.  Ctrl-D or Ctrl-C suspends it, and --resume goes on
+    later without paying again.  A question that is refused is told why, and the
+    stream goes on.
+
+    A line is a question, such as  town = 'Ghent' and age >= 60
+    A line that begins with { is JSON, for parameters or a threshold of its own:
+    {"question": "town = :t", "parameters": {"t": "Ghent"}, "threshold": 250}
+    Empty lines and lines that begin with # are skipped.
+
+    For example:
+
+        tacit ask visits.parquet --person patient_id --threshold 500 \
+            --at-most 10 --epsilon 1/2 --budget clinic.budget --name flu-watch
+        tacit ask visits.parquet --person patient_id --budget clinic.budget \
+            --resume flu-watch
+        tacit ask visits.parquet --person patient_id --threshold 500 \
+            --at-most 5 --epsilon 1/4 --budget clinic.budget \
+            --numeric --json < questions.txt
+
+    Parameters
+    ----------
+    file
+        The table: a Parquet, CSV, TSV or DuckDB file.
+    person
+        The column that says whose row it is: the promise is about people.
+    each_row
+        Every row is a person of its own.  Say this or --person.
+    schema
+        The schema; by default the TOML file beside the table.
+    table
+        Which table of a DuckDB file.
+    called
+        What the budget and FROM call the table; by default the file's stem.
+    memory
+        The most memory to use, such as 2GB; by default half of the machine's.
+    budget
+        The budget file that pays; tacit budget create makes one.
+    analyst
+        Whose share of the budget pays; by default what is not shared.
+    resume
+        Go on with the stream of this name, as it was opened; it is not paid again.
+    threshold
+        The threshold T.
+    at_most
+        How many answers may be ⊤ before it halts.
+    epsilon
+        What all answers together may cost, such as 1, 0.1 or 1/2.
+    delta
+        The δ beside it; by default 0.
+    name
+        What to resume it by; by default stream-1, stream-2, and so on.
+    numeric
+        ⊤ brings a noisy value with its error bar.
+    kind
+        By default counts: adding a person never lowers an answer.  any: more noise.
+    sensitivity
+        The most that one person may change an answer; by default 1.
+    grid
+        Answers are multiples of this; by default 1.
+    recipe
+        By default best, which has the least noise; book is the printed algorithm.
+    questions
+        About how many questions will come; helps to plan, limits nothing.
+    beta
+        The chance of a wrong answer to plan for; by default 1/20.
+    every
+        Answer on a clock, such as 50ms, whatever the evaluation took.
+    json
+        One JSON object a line, for programs.
+
+    """
+    fresh: dict[str, Any] = {
+        "threshold": threshold,
+        "at_most": at_most,
+        "epsilon": epsilon,
+        "delta": delta,
+        "name": name,
+        "numeric": numeric or None,
+        "kind": kind,
+        "sensitivity": sensitivity,
+        "grid": grid,
+        "recipe": recipe,
+        "questions": questions,
+        "beta": beta,
+        "analyst": analyst,
+    }
+    given = {option: value for option, value in fresh.items() if value is not None}
+    _check_options(given, resume)
+    who = person_of(person, each_row)
+    clock = Clock(None if every is None else seconds(every))
+    at_terminal = not json and bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
+
+    from tacit.analyst.table import open_table
+    from tacit.budget import Budget
+
+    with ExitStack() as stack:
+        paid = stack.enter_context(Budget.open(budget))
+        opened = stack.enter_context(
+            open_table(
+                file, person=who, name=called, schema=schema, table=table, memory_limit=memory
+            )
+        )
+        signals = stack.enter_context(Signals())
+        with signals.wait():
+            if resume is None:
+                stream = opened.sparse(budget=paid, **given)
+            else:
+                stream = opened.resume(resume, budget=paid)
+            stack.enter_context(_left_in_order(stream, paid, signals))
+        _announce(
+            stream,
+            paid,
+            resumed=resume is not None,
+            questions=given.get("questions", _QUESTIONS),
+            beta=given.get("beta", _BETA),
+        )
+        printer = Printer(as_json=json, at_terminal=at_terminal)
+        asked = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
+        for reply in converse(opened, stream, asked, clock=clock, signals=signals):
+            printer.show(reply)
+        if rest := len(stream.unanswered):
+            say(f"{rest} cells of the last question were not answered")
+    return DONE
+
+
+def _check_options(given: dict[str, Any], resume: str | None) -> None:
+    """A new stream says what it is; a resumed one goes on as it was."""
+    if resume is not None and given:
+        raise Misuse(
+            f"{_options(given)}: stream {resume!r} goes on as it was opened, so leave this out "
+            "with --resume"
+        )
+    missing = [option for option in ("threshold", "at_most", "epsilon") if option not in given]
+    if resume is None and missing:
+        raise Misuse(
+            f"a new stream needs {_options(missing)}; --resume NAME goes on with an old one"
+        )
+
+
+def _options(names: Iterable[str]) -> str:
+    return ", ".join("--" + name.replace("_", "-") for name in names)
+
+
+def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, beta: str) -> None:
+    """What was bought, and how far its answers can be trusted; all of it is public."""
+    from tacit.book.half_gap import half_gap
+    from tacit.budget.amounts import in_full
+
+    state, recipe = budget.stream(stream.name), stream.recipe
+    lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
+    paid = "resumed, and not paid again" if resumed else f"{recipe.privacy} paid"
+    say(
+        f"stream {state.name!r}: {paid}; {state.tops_left} of {state.at_most} ⊤ left{lost}, "
+        f"threshold {in_full(stream.threshold)}; left in the budget: {budget.left}"
+    )
+    alpha = half_gap(recipe, max(questions, recipe.at_most + 1), beta)
+    far = ceil(alpha * float(exact(state.binding["sensitivity"], "sensitivity")))
+    say(
+        f"{recipe.name} noise: with {questions} questions, all answers are right with "
+        f"probability {show(1 - exact(beta, 'beta'))} if none is within {far} of the threshold"
+    )
+    for entry in stream.recorded:
+        say(f"answered before: {entry}")
+
+
+@contextmanager
+def _left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator[None]:
+    """However the conversation ends, the stream is suspended and the analyst told where it is."""
+    try:
+        yield
+    finally:
+        signals.ignore()
+        stream.suspend()
+        state = budget.stream(stream.name)
+        left = f"{state.tops_left} of {state.at_most} ⊤ left"
+        if state.status == "halted":
+            say(f"stream {state.name!r} has halted: the last of its {state.at_most} ⊤ is gone")
+        elif state.status == "suspended":
+            say(f"stream {state.name!r} is suspended, {left}; --resume {state.name} goes on")

@@ -1,0 +1,305 @@
+"""``tacit budget``: what was promised, what is spent and what is left."""
+
+from __future__ import annotations
+
+import json as jsons
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any, Literal
+
+from tacit.cli.exits import printable, say
+from tacit.cli.options import File, Name, Names, Number, Whole
+
+if TYPE_CHECKING:
+    from tacit.budget import Budget, Entry, Pot, StreamState
+
+
+def create(
+    file: File,
+    /,
+    *,
+    epsilon: Number,
+    delta: Number = "0",
+    covers: Names,
+    accountant: Literal["sum", "zcdp"] = "sum",
+) -> None:
+    r"""Promise (ε, δ) to the people of some tables, in a new budget file.
+
+    A budget belongs to people: name every table that holds them.  No file is ever
+    overwritten.  Never put an old copy of a budget back: what was spent since then
+    would be forgotten.
+
+    For example:
+
+        tacit budget create clinic.budget --epsilon 1 --delta 1e-9 \
+            --covers visits labs
+        tacit budget create clinic.budget --epsilon 2 --delta 1e-6 --covers visits \
+            --accountant zcdp
+
+    Parameters
+    ----------
+    file
+        The new budget file.
+    epsilon
+        What is promised in all: 1, 0.1 or 1/2.
+    delta
+        The δ beside it; zcdp needs more than 0.
+    covers
+        The tables that hold these people, by name.
+    accountant
+        sum adds up (ε, δ); zcdp adds up ρ, good for many small costs.
+
+    """
+    from tacit.budget import Budget
+
+    with Budget.create(
+        file, epsilon=epsilon, delta=delta, covers=covers, accountant=accountant
+    ) as budget:
+        print(budget)
+
+
+def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
+    """Show what is left, the shares and the streams.
+
+    For example:
+
+        tacit budget show clinic.budget
+        tacit budget show clinic.budget --compare
+        tacit budget show clinic.budget --json
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    compare
+        Also name the theorem behind it, and what others would have said.
+    json
+        One JSON object, with every number exact.
+
+    """
+    from tacit.budget import Budget
+
+    with Budget.open(file) as budget:
+        if json:
+            print(jsons.dumps(_as_json(budget)))
+            return
+        from tacit.cli.budget_table import show_budget
+
+        show_budget(file, budget)
+        if compare:
+            print(f"The accountant is sound because {budget.accountant.because}.")
+            print(budget.hypothetical() or "Nothing was charged that could be compared.")
+
+
+def share(
+    file: File,
+    analyst: Name,
+    /,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    json: bool = False,
+) -> None:
+    """Set aside a part of a budget for an analyst.
+
+    Sharing again sets her share to the new size.  What is not shared stays for
+    whoever names no analyst.
+
+    For example:
+
+        tacit budget share clinic.budget ana --epsilon 1/4
+        tacit budget share clinic.budget ana --epsilon 1/4 --delta 1e-10
+        tacit budget share research.budget ben --rho 0.01
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    analyst
+        Whose share it is; tacit ask --analyst draws from it.
+    epsilon
+        Her ε.
+    delta
+        Her δ; 0 unless said, and for zCDP the budget's.
+    rho
+        Her ρ, in a budget that adds up zCDP.
+    json
+        One JSON object, with every number exact.
+
+    """
+    from tacit.budget import Budget
+
+    with Budget.open(file) as budget:
+        pot = budget.share(analyst, epsilon=epsilon, delta=delta, rho=rho)
+    print(
+        jsons.dumps(_pot(pot)) if json else f"{analyst}: {pot.limit}, of which {pot.left} is left"
+    )
+
+
+def cover(file: File, table: Name, /) -> None:
+    """Let a budget cover one more table of the same people.
+
+    For example:
+
+        tacit budget cover clinic.budget prescriptions
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    table
+        The table's name.
+
+    """
+    from tacit.budget import Budget
+
+    with Budget.open(file) as budget:
+        budget.cover(table)
+        print(f"covers {', '.join(budget.covers)}")
+
+
+def history(
+    file: File,
+    /,
+    *,
+    stream: Name | None = None,
+    last: Whole | None = None,
+    json: bool = False,
+) -> None:
+    """Print every entry of a budget, oldest first.
+
+    For example:
+
+        tacit budget history clinic.budget
+        tacit budget history clinic.budget --stream flu-watch --last 10
+        tacit budget history clinic.budget --json
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    stream
+        Only the entries of this stream.
+    last
+        Only so many, the newest.
+    json
+        One JSON object a line: each entry as it was hashed.
+
+    """
+    from tacit.budget import Budget
+    from tacit.privacy import whole
+
+    most = None if last is None else whole(last, "last")
+    with Budget.open(file) as budget:
+        only = None if stream is None else budget.stream(stream).id
+        entries = (entry for entry in budget.history if only in (None, entry.stream))
+        for entry in entries if most is None else deque(entries, most):
+            print(entry.text if json else printable(_told(entry)))
+
+
+def _told(entry: Entry) -> str:
+    """An entry on one line, with what it changed."""
+    from tacit.book.answer import Answer
+    from tacit.budget import Amount
+
+    body = entry.body
+    more = [str(Amount.from_json(body["limit"]))] if "limit" in body else []
+    match entry.kind:
+        case "created":
+            more.append(f"covers {', '.join(body['covers'])}")
+        case "open":
+            more.append(f"at most {body['at_most']} ⊤")
+        case "top":
+            more += [str(Answer.from_json(body["answer"])), body["answer"].get("text", "")]
+        case "resume" if body["lost"]:
+            more.append("one ⊤ lost: the last holder did not leave in order")
+    return "  ".join([str(entry), *more])
+
+
+def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> None:
+    """Read the whole history again and find whatever was changed.
+
+    It finds an entry that was edited, removed or reordered, and a total that does
+    not follow from the history.  Note the head that it prints somewhere else: only
+    with it can an end that was cut off, or an old copy put back, be found.  The
+    exit code is 1 if something is wrong.
+
+    For example:
+
+        tacit budget verify clinic.budget
+        tacit budget verify clinic.budget --head 3f7a...
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    head
+        A head that was noted before.
+    json
+        One JSON object.
+
+    """
+    from tacit.budget import Budget
+
+    with Budget.open(file) as budget:
+        verified = budget.verify(head)
+    told = {"entries": verified.entries, "head": verified.head}
+    print(jsons.dumps(told) if json else verified)
+
+
+def export(file: File, to: File | None = None, /) -> None:
+    """Write the history as JSON lines; no secrets are in it.
+
+    For example:
+
+        tacit budget export clinic.budget history.jsonl
+        tacit budget export clinic.budget | jq .entry.kind
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    to
+        A new file; standard output unless said.
+
+    """
+    from tacit.budget import Budget
+
+    with Budget.open(file) as budget:
+        count = budget.export(sys.stdout if to is None else to)
+    if to is not None:
+        say(f"wrote {count} entries to {to}")
+
+
+def _as_json(budget: Budget) -> dict[str, Any]:
+    """Everything that ``show`` shows, with exact numbers as text."""
+    promise = budget.promise
+    return {
+        "promise": {"epsilon": str(promise.epsilon), "delta": str(promise.delta)},
+        "accountant": budget.accountant.name,
+        "covers": list(budget.covers),
+        "whole": _pot(budget.whole),
+        "pots": [_pot(pot) for pot in budget.pots],
+        "streams": [_stream(state) for state in budget.streams()],
+        "head": budget.head,
+    }
+
+
+def _pot(pot: Pot) -> dict[str, Any]:
+    amounts = {"limit": pot.limit, "spent": pot.spent, "left": pot.left}
+    return {"analyst": pot.analyst} | {name: each.as_json() for name, each in amounts.items()}
+
+
+def _stream(state: StreamState) -> dict[str, Any]:
+    return {
+        "name": state.name,
+        "table": state.table,
+        "analyst": state.analyst,
+        "status": state.status,
+        "at_most": state.at_most,
+        "tops": state.tops,
+        "lost": state.lost,
+        "tops_left": state.tops_left,
+        "threshold": state.binding.get("threshold"),
+    }

@@ -1,0 +1,127 @@
+"""Questions in, answers out: a stream asked line by line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from tacit.cli import lines
+from tacit.cli.exits import printable
+from tacit.errors import BadParameter, QuestionRefused
+
+if TYPE_CHECKING:
+    from tacit.analyst.stream import Stream
+    from tacit.analyst.table import Table
+    from tacit.book.answer import Answer
+    from tacit.cli.clock import Clock
+    from tacit.cli.signals import Signals
+
+_SHOWN = 500  # characters of a line that cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is said to one line, or to one cell of a GROUP BY."""
+
+    line: int
+    question: str
+    answer: Answer | None  # None: refused
+    refusal: str
+    cell: int | None
+    cells: int | None
+    tops_left: int
+    halted: bool
+
+    def as_json(self) -> str:
+        """One line of JSON."""
+        told: dict[str, object] = {"line": self.line, "question": self.question}
+        if self.cell is not None:
+            told |= {"cell": self.cell, "cells": self.cells}
+        if self.answer is None:
+            told["refused"] = self.refusal
+        else:
+            told |= {
+                "above": self.answer.above,
+                "value": _number(self.answer.value),
+                "error": _number(self.answer.error()),
+                "gap": _number(self.answer.gap),
+            }
+        return json.dumps(told | {"tops_left": self.tops_left, "halted": self.halted})
+
+
+def _number(value: Fraction | None) -> int | float | None:
+    if value is None:
+        return None
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def converse(
+    table: Table, stream: Stream, asked: Iterable[str], *, clock: Clock, signals: Signals
+) -> Iterator[Reply]:
+    """Answer line by line until the halt; a refused line is told so, and the stream goes on."""
+    for number, line in enumerate(asked, 1):
+        if lines.is_silent(line):
+            continue
+        clock.start()
+        replies = _replies(table, stream, number, line)
+        while True:
+            with signals.wait():
+                reply = next(replies, None)
+            if reply is None:
+                break
+            clock.wait()
+            yield reply
+        if stream.halted:
+            return
+
+
+def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[Reply]:
+    def reply(
+        question: str,
+        answer: Answer | None,
+        refusal: str = "",
+        cell: int | None = None,
+        cells: int | None = None,
+    ) -> Reply:
+        state = stream.tops_left, stream.halted
+        return Reply(number, question, answer, refusal, cell, cells, *state)
+
+    question = " ".join(line[:_SHOWN].split())  # until it is read
+    try:
+        asking = lines.read(line)
+        question = " ".join(asking.question.split())
+        prepared = table.prepare(asking.question)
+        if prepared.keys:
+            answers = stream.ask_all(prepared, threshold=asking.threshold, **asking.parameters)
+            texts = stream.unanswered
+            for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
+                yield reply(text, answer, cell=cell, cells=len(texts))
+        else:
+            answer = stream.ask(prepared, threshold=asking.threshold, **asking.parameters)
+            yield reply(stream.history[-1].question, answer)
+    except (QuestionRefused, BadParameter) as refusal:
+        yield reply(question, None, str(refusal))
+
+
+class Printer:
+    """Shows replies as they come, each line at once: for people or, as JSON, for programs."""
+
+    def __init__(self, *, as_json: bool, at_terminal: bool) -> None:
+        self._as_json = as_json
+        self._at_terminal = at_terminal
+
+    def show(self, reply: Reply) -> None:
+        """Answers on standard output; a refusal on standard error, unless it is JSON."""
+        if self._as_json:
+            print(reply.as_json(), flush=True)
+        elif reply.answer is None:
+            where = "" if self._at_terminal else f" (line {reply.line})"
+            print(f"refused{where}: {printable(reply.refusal)}", file=sys.stderr, flush=True)
+        elif self._at_terminal and reply.cell is None:  # the question stands just above
+            print(reply.answer, flush=True)
+        else:
+            print(f"{reply.answer}  {printable(reply.question)}", flush=True)

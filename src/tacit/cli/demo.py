@@ -1,0 +1,327 @@
+"""``tacit demo``: a clinic, a year of questions, a crash in the middle, and what it cost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+
+from tacit.book.laplace import spaced
+from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
+
+if TYPE_CHECKING:
+    from tacit.analyst.stream import Stream
+    from tacit.analyst.table import Table
+    from tacit.book.answer import Answer
+    from tacit.budget import Budget
+
+THRESHOLD, CLOSER_THRESHOLD = 500, 300
+AT_MOST = 24
+EPSILON, BETA = "1", "0.05"
+QUESTIONS = len(TOWNS) * len(DIAGNOSES) * WEEKS
+KILLED_AFTER_WEEK = 20
+STREAM = "outbreaks"
+WEEKLY = (
+    "SELECT town, diagnosis, COUNT(DISTINCT patient_id) FROM visits "
+    "WHERE week = :week GROUP BY town, diagnosis"
+)
+CLOSER = (
+    "town = :town and diagnosis = :diagnosis and week = :week and age between :youngest and :oldest"
+)
+AGE_BANDS = ((18, 39), (40, 59), (60, 96))
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A ⊤ of the weekly questions, and what asking more closely about it said."""
+
+    town: str
+    diagnosis: str
+    week: int
+    answer: Answer
+    ages: tuple[tuple[int, int], ...] = ()
+
+
+def demo(*, folder: Path = Path("demo-output")) -> None:
+    """Watch a clinic of a million invented people for outbreaks, privately.
+
+    It takes under a minute and writes its data, its budget and its pictures to a
+    folder.  The people are invented, so it may show the truth beside each answer.
+
+    For example:
+
+        tacit demo
+        tacit demo --folder clinic
+
+    Parameters
+    ----------
+    folder
+        Where the data, the budget and the pictures are written.
+
+    """
+    console = Console(highlight=False)
+    start = perf_counter()
+    _clear(folder)
+    with console.status("inventing a clinic ..."):
+        source = write_clinic(folder)
+    console.print(
+        f"[bold]A clinic[/]: {spaced(Fraction(PEOPLE))} people who never existed, a few visits "
+        f"each, in {source}. Somewhere in it are {len(OUTBREAKS)} outbreaks.\n"
+    )
+    import tacit
+
+    promise = {"questions": QUESTIONS, "at_most": AT_MOST, "epsilon": EPSILON, "beta": BETA}
+    plan = tacit.plan.numeric_sparse(**promise)  # type: ignore[arg-type]
+    console.print(str(plan) + "\n", markup=False, soft_wrap=True)
+    budget = tacit.Budget.create(folder / "clinic.budget", epsilon=2, covers=["visits"])
+    alarms = _watch_and_be_killed(folder, console)
+    with tacit.open(source, person="patient_id", people=PEOPLE) as visits:
+        stream = visits.resume(STREAM, budget=budget)
+        console.print(
+            f"[bold]Killed[/] after week {KILLED_AFTER_WEEK} (kill −9), and resumed: "
+            f"{len(stream.recorded)} ⊤ are on record, the one that was reserved is lost, "
+            f"{stream.tops_left} of {AT_MOST} are left. Nothing was paid twice.\n"
+        )
+        with _progress(console) as progress:
+            task = progress.add_task("asking", total=QUESTIONS, completed=_asked_before())
+            weeks = range(KILLED_AFTER_WEEK + 1, WEEKS + 1)
+            for alarm in _watch(stream, weeks, lambda: progress.advance(task)):
+                alarms.append(alarm)
+        stream.close()
+        truths = _truths(source)
+        console.print(_alarm_table(alarms, truths))
+        _say_what_was_kept(console, plan.alpha, alarms, truths)
+        _release_ages(console, visits, budget, folder)
+    console.print(f"\n[bold]The budget[/]: {budget}\n")
+    _draw_alarms(console, alarms, truths, folder)
+    console.print(f"\nDone in {perf_counter() - start:.0f} s; everything is in {folder}{os.sep}")
+    budget.close()
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier demo left; the demo's people are invented, so is their budget."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("clinic.budget*"):
+        old.unlink()
+
+
+# Asking -------------------------------------------------------------------------------------------
+
+
+def _watch(stream: Stream, weeks: range, tick: Callable[[], None]) -> Iterator[Alarm]:
+    """Week by week, every town and diagnosis; on each ⊤, which ages it was."""
+    cells = [(town, diagnosis) for town in TOWNS for diagnosis in DIAGNOSES]
+    for week in weeks:
+        for (town, diagnosis), answer in zip(
+            cells, stream.ask_all(WEEKLY, week=week), strict=False
+        ):
+            tick()
+            if answer:
+                yield Alarm(town, diagnosis, week, answer, _ages(stream, town, diagnosis, week))
+        if stream.halted:
+            return
+
+
+def _ages(stream: Stream, town: str, diagnosis: str, week: int) -> tuple[tuple[int, int], ...]:
+    """Drill down: which age bands passed a lower threshold?  Adaptive, and mostly free."""
+    found = []
+    for youngest, oldest in AGE_BANDS:
+        if not stream.halted and stream.ask(
+            CLOSER,
+            threshold=CLOSER_THRESHOLD,
+            town=town,
+            diagnosis=diagnosis,
+            week=week,
+            youngest=youngest,
+            oldest=oldest,
+        ):
+            found.append((youngest, oldest))
+    return tuple(found)
+
+
+def _watch_and_be_killed(folder: Path, console: Console) -> list[Alarm]:
+    """Ask the first weeks in a process of its own, and kill it without warning."""
+    alarms: list[Alarm] = []
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_first_weeks, args=(str(folder), theirs), daemon=True)
+    process.start()
+    theirs.close()
+    with _progress(console) as progress:
+        task = progress.add_task("asking", total=QUESTIONS)
+        while (said := ours.recv()) != "weeks done":
+            if isinstance(said, Alarm):
+                alarms.append(said)
+            else:
+                progress.advance(task)
+    process.kill()  # SIGKILL: it gets no chance to tidy up
+    process.join()
+    return alarms
+
+
+def _first_weeks(folder: str, pipe: Connection) -> None:
+    import tacit
+
+    visits = tacit.open(Path(folder) / "visits.parquet", person="patient_id", people=PEOPLE)
+    budget = tacit.Budget.open(Path(folder) / "clinic.budget")
+    stream = visits.numeric_sparse(
+        threshold=THRESHOLD,
+        at_most=AT_MOST,
+        epsilon=EPSILON,
+        beta=BETA,
+        questions=QUESTIONS,
+        budget=budget,
+        name=STREAM,
+    )
+    for alarm in _watch(stream, range(1, KILLED_AFTER_WEEK + 1), lambda: pipe.send("asked")):
+        pipe.send(alarm)
+    pipe.send("weeks done")
+    pipe.recv()  # nothing comes: the end is a signal
+
+
+def _asked_before() -> int:
+    return len(TOWNS) * len(DIAGNOSES) * KILLED_AFTER_WEEK
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+# Showing ------------------------------------------------------------------------------------------
+
+
+def _truths(source: Path) -> dict[tuple[str, str, int], int]:
+    """The true count of every cell.  Only a demo, whose people are invented, may look at it."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
+        rows = connection.execute(
+            "SELECT town, diagnosis, week, count(DISTINCT patient_id) "
+            f"FROM '{source}' GROUP BY town, diagnosis, week"
+        ).fetchall()
+    return {(town, diagnosis, week): count for town, diagnosis, week, count in rows}
+
+
+def _alarm_table(alarms: list[Alarm], truths: dict[tuple[str, str, int], int]) -> Grid:
+    grid = Grid(title="Alarms", title_justify="left")
+    for heading in ("week", "town", "ICD", "answer", "truth", f"ages past {CLOSER_THRESHOLD}"):
+        right = heading in ("week", "truth")
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for alarm in alarms:
+        ages = ", ".join(f"{youngest}–{oldest}" for youngest, oldest in alarm.ages) or "–"
+        truth = truths.get((alarm.town, alarm.diagnosis, alarm.week), 0)
+        grid.add_row(
+            str(alarm.week),
+            alarm.town,
+            alarm.diagnosis,
+            str(alarm.answer),
+            spaced(Fraction(truth)),
+            ages,
+        )
+    return grid
+
+
+def _say_what_was_kept(
+    console: Console, alpha: float, alarms: list[Alarm], truths: dict[tuple[str, str, int], int]
+) -> None:
+    """The promise, beside what happened."""
+    found = {(alarm.town, alarm.diagnosis, alarm.week): alarm.answer for alarm in alarms}
+    wrong_side = max(
+        (THRESHOLD - truth if cell in found else truth - THRESHOLD)
+        for cell, truth in truths.items()
+    )
+    value_error = max(
+        (abs(answer.value - truths[cell]) for cell, answer in found.items() if answer.value),
+        default=Fraction(0),
+    )
+    hidden = {(one.town, one.diagnosis, one.week) for one in OUTBREAKS}
+    console.print(
+        f"[bold]Promised[/]: with probability 95 %, every answer right for counts further than "
+        f"α = {alpha:.0f} from {THRESHOLD}, and every value within {alpha:.0f}.\n"
+        f"[bold]Happened[/]: {len(hidden & set(found))} of {len(hidden)} outbreaks found, "
+        f"{len(set(found) - hidden)} false alarms; worst answer "
+        f"{max(wrong_side, 0)} on the wrong side of {THRESHOLD}, worst value off by "
+        f"{spaced(Fraction(value_error))}.\n"
+        f"[bold]Cost[/]: ε = {EPSILON} for all {spaced(Fraction(len(truths)))} weekly answers and "
+        "the questions about ages together; δ = 0. The ⊥ among them were free."
+    )
+
+
+def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path) -> None:
+    """A small database that answers every question "age at most so much", for publication."""
+    import tacit
+
+    planned = visits.plan_small_db(tacit.prefixes("age"), epsilon="1/2", rows=200)
+    console.print("\n" + str(planned), markup=False, soft_wrap=True)
+    with console.status("drawing ..."):
+        release = visits.small_db(tacit.prefixes("age"), epsilon="1/2", rows=200, budget=budget)
+    release.to_csv(folder / "ages.csv")
+    console.print(
+        f"[bold]Released[/]: {release.rows} ages, in {folder / 'ages.csv'}; for example, "
+        f"{float(release.answer('age <= 40')):.1%} are at most 40."
+    )
+    if _has_matplotlib():
+        release.plot(folder / "ages.png")
+        console.print(f"Picture: {folder / 'ages.png'}")
+
+
+def _has_matplotlib() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("matplotlib") is not None
+
+
+def _draw_alarms(
+    console: Console, alarms: list[Alarm], truths: dict[tuple[str, str, int], int], folder: Path
+) -> None:
+    """All true counts in grey, as only a demo may show them, and the alarms over them."""
+    if not _has_matplotlib():
+        console.print("(pictures need matplotlib: pip install 'tacit[plot]')")
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
+    weeks = [week for _, _, week in truths]
+    axes.plot(weeks, list(truths.values()), ".", color="0.8", markersize=3, label="true counts")
+    axes.axhline(THRESHOLD, color="0.4", linewidth=1, linestyle="--", label="threshold")
+    axes.errorbar(
+        [alarm.week for alarm in alarms],
+        [float(alarm.answer.value or 0) for alarm in alarms],
+        yerr=[float(alarm.answer.error() or 0) for alarm in alarms],
+        fmt="o",
+        color="tab:red",
+        capsize=3,
+        label="⊤, released value ± 95 %",
+    )
+    for alarm in alarms:
+        axes.annotate(
+            f" {alarm.town} {alarm.diagnosis}", (alarm.week, float(alarm.answer.value or 0))
+        )
+    axes.set(xlabel="week", ylabel="people with this diagnosis in this town", xlim=(0, WEEKS + 5))
+    axes.set_title(
+        f"{spaced(Fraction(len(truths)))} questions, {len(alarms)} alarms, ε = {EPSILON}"
+    )
+    axes.legend(loc="upper left")
+    path = folder / "alarms.png"
+    figure.savefig(path, dpi=120)
+    console.print(f"Picture: {path}")

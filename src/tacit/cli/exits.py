@@ -1,0 +1,167 @@
+"""How a command ends: what is said on standard error, and the exit code.
+
+=====  =========================================================================================
+code   meaning
+=====  =========================================================================================
+0      done; a stream that halted or was suspended at the end of its input is done too
+1      a check failed: a budget that does not verify, a claim that was refuted
+2      what was typed, or a file that was named, is wrong; nothing was spent
+3      the budget does not allow it, or the stream has ended or is held; nothing was spent
+4      the disk, a lock or the data engine failed; trying again may help
+70     an error inside Tacit; what it said is withheld, because it may quote data
+128+n  ended by signal n: 130 Ctrl-C, 143 terminated, 129 the terminal is gone, 141 nobody reads
+=====  =========================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import StringIO, TextIOWrapper
+from typing import TypeVar
+
+from tacit import errors
+
+Said = TypeVar("Said")
+
+DONE, CHECK_FAILED, BAD_INPUT, REFUSED, FAILED, BUG = 0, 1, 2, 3, 4, 70
+
+_CODES: dict[type[errors.TacitError], int] = {  # the first that fits
+    errors.LedgerDamaged: CHECK_FAILED,
+    errors.LedgerExists: BAD_INPUT,
+    errors.LedgerMissing: BAD_INPUT,
+    errors.LedgerBusy: FAILED,
+    errors.LedgerUnwritable: FAILED,
+    errors.EngineFailed: FAILED,
+    errors.BudgetError: REFUSED,
+    errors.TacitError: BAD_INPUT,
+}
+
+
+_NEXT: dict[type[errors.TacitError], str] = {
+    errors.LedgerMissing: "tacit budget create makes a budget file",
+    errors.LedgerExists: "tacit budget show shows a budget",
+    errors.NotCovered: "tacit budget share and tacit budget cover change who and what it covers",
+    errors.BudgetExhausted: "tacit budget show shows who has how much left",
+}
+
+
+class Misuse(errors.TacitError):
+    """Options that do not go together, or one that is missing."""
+
+
+class Signalled(KeyboardInterrupt):
+    """A signal asked the command to end."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(number)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code.  No exception escapes, so no traceback is shown."""
+    _print_anything()
+    if not sys.warnoptions:  # they are for developers, and look like a traceback
+        warnings.simplefilter("ignore")
+    try:
+        code = _called(arguments)
+        sys.stdout.flush()
+    except BaseException as error:
+        code = ended_by(error)
+        _stop_writing_if_it_fails()
+    return code
+
+
+def _called(arguments: Sequence[str]) -> int:
+    from cyclopts import CycloptsError
+
+    from tacit.cli import application
+
+    try:
+        result = application(arguments)(arguments, result_action="return_value")
+    except CycloptsError as error:
+        say(_misunderstood(arguments, error))
+        return BAD_INPUT
+    return result if isinstance(result, int) else DONE
+
+
+def ended_by(error: BaseException) -> int:
+    """Say what went wrong, without a word that may have come from the data; the exit code."""
+    match error:
+        case errors.TacitError():
+            say("\n  ".join([str(error), *_first_of(_NEXT, error)]))
+            return _first_of(_CODES, error)[0]
+        case SystemExit(code=code):
+            return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
+        case Signalled(number=number):
+            return 128 + number
+        case KeyboardInterrupt():
+            say("interrupted")
+            return 128 + signal.SIGINT
+        case BrokenPipeError():
+            return 128 + signal.SIGPIPE
+        case OSError(strerror=str(why), filename=name):
+            say(why if name is None else f"{name}: {why}")
+            return FAILED
+        case _:
+            say(
+                f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, "
+                "because it may quote data.  Please report what you did."
+            )
+            return BUG
+
+
+def _first_of(
+    table: Mapping[type[errors.TacitError], Said], error: errors.TacitError
+) -> list[Said]:
+    return [said for kind, said in table.items() if isinstance(error, kind)][:1]
+
+
+def _misunderstood(arguments: Sequence[str], error: Exception) -> str:
+    """What is wrong, and the help that is nearest to what was typed."""
+    from tacit.cli import COMMANDS, GROUPS
+
+    known: Mapping[str, object] | None = COMMANDS
+    words = ["tacit"]
+    for word in arguments:
+        if known is None:
+            break
+        if word not in known:  # said here: the parser would import every command to say it
+            return f"there is no command {word!r}; {' '.join(words)} has {', '.join(known)}"
+        words.append(word)
+        known = GROUPS.get(word) if known is COMMANDS else None
+    return f"{error}  See: {' '.join(words)} --help"
+
+
+def say(message: str) -> None:
+    """A message for people, on standard error.  Nobody may be there to read it."""
+    with suppress(OSError, ValueError):
+        print(f"tacit: {printable(message)}", file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """Text that does to a terminal what text does, and nothing else."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "·" for letter in text)
+
+
+def _print_anything() -> None:
+    """⊤ and ε must not stop a terminal that has no such letters, nor a closed file a command."""
+    for name in ("stdout", "stderr"):
+        file = getattr(sys, name)
+        if file is None:
+            setattr(sys, name, StringIO())
+        elif isinstance(file, TextIOWrapper):
+            file.reconfigure(errors="backslashreplace")
+
+
+def _stop_writing_if_it_fails() -> None:
+    """If standard output is gone or full, let the last flush go nowhere, silently."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

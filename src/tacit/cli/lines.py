@@ -1,0 +1,110 @@
+"""Questions as they are typed or piped in, one a line.
+
+A line is a question.  A line that begins with ``{`` is a JSON object with a question and, if
+wanted, its own threshold and its parameters::
+
+    town = 'Ghent' and age >= 60
+    {"question": "town = :town", "parameters": {"town": "Ghent"}, "threshold": 250}
+
+Empty lines and lines that begin with ``#`` say nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+from typing import TextIO
+
+from tacit.errors import QuestionRefused
+
+LONGEST = 100_000
+_ENTRIES = {"question", "parameters", "threshold"}
+_TAKEN = {"self", "question", "questions", "threshold"}  # names that Python's ask(...) has itself
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One question with what was written beside it."""
+
+    question: str
+    threshold: str | int | float | None = None
+    parameters: dict[str, object] = field(default_factory=dict)
+
+
+def typed(prompt: Callable[[], str]) -> Iterator[str]:
+    """Lines from a terminal, with a prompt, until Ctrl-D."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - editing and the arrow keys
+    _as_utf8(sys.stdin)
+    while True:
+        try:
+            yield input(prompt())
+        except EOFError:
+            print()
+            return
+        except KeyboardInterrupt:
+            print()
+            raise
+
+
+def piped(file: TextIO | None = None) -> Iterator[str]:
+    """Lines from a pipe or a file, each as soon as it is complete."""
+    source = sys.stdin if file is None else file
+    _as_utf8(source)
+    while source is not None and (line := source.readline(LONGEST + 1)):
+        whole = line
+        while len(line) > LONGEST and not line.endswith("\n"):  # far too long: to its end, unkept
+            line = source.readline(LONGEST + 1)
+        yield whole.removesuffix("\n").removesuffix("\r")
+
+
+def _as_utf8(source: TextIO | None) -> None:
+    """What is not valid UTF-8 is judged line by line, in `read`."""
+    if isinstance(source, TextIOWrapper):
+        source.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def is_silent(line: str) -> bool:
+    """Whether a line asks nothing."""
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def read(line: str) -> Asking:
+    """What a line asks; raises QuestionRefused if it cannot be read."""
+    if len(line) > LONGEST:
+        raise QuestionRefused(f"a line has at most {LONGEST} characters")
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        raise QuestionRefused("this line is not valid UTF-8") from None
+    return _read_json(line) if line.lstrip().startswith("{") else Asking(line.strip())
+
+
+def _read_json(line: str) -> Asking:
+    try:
+        entries = json.loads(line, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise QuestionRefused(
+            "this line begins with { and is not a JSON object such as "
+            '{"question": "town = :town", "parameters": {"town": "Ghent"}, "threshold": 250}'
+        ) from None
+    if unknown := entries.keys() - _ENTRIES:
+        raise QuestionRefused(
+            f"there is no entry {min(unknown)!r}: known are question, parameters and threshold"
+        )
+    question, parameters = entries.get("question"), entries.get("parameters", {})
+    if not isinstance(question, str):
+        raise QuestionRefused('the entry "question" must be text')
+    if not isinstance(parameters, dict):
+        raise QuestionRefused('the entry "parameters" must be an object: {"town": "Ghent"}')
+    if taken := parameters.keys() & _TAKEN:
+        raise QuestionRefused(f"a parameter cannot be called {min(taken)!r}: give it another name")
+    return Asking(question, entries.get("threshold"), parameters)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(name)

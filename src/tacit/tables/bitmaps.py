@@ -1,0 +1,315 @@
+"""Counting by bitmaps: one packed bitmap for each atom, combined word by word.
+
+A bitmap says for which slots an atom is TRUE, or for which it is FALSE; negation is pushed down
+to the atoms, so three-valued logic needs nothing else.  Bitmaps are built when first needed and
+kept within a memory limit, the least recently used going first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock
+from types import TracebackType
+from typing import Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import EngineFailed
+from tacit.tables.cells import count_cells
+from tacit.tables.columns import Held, Intervals, comparison
+from tacit.tables.contributions import people_total, rows_total, sum_total
+from tacit.tables.engine import answers, grouped, withheld
+from tacit.tables.layout import WORD, Layout, Words, pack, unpack
+from tacit.tables.points import check_points, least_rows, point_codes
+from tacit.tables.question import (
+    Among,
+    And,
+    Constant,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    People,
+    Predicate,
+    Question,
+    Range,
+    Rows,
+    SameOrder,
+    Term,
+)
+from tacit.tables.schema import Schema
+
+BUILD = 1 << 11
+"""Words built at once: 128 K rows, whose codes and bits stay in the cache."""
+
+FEWEST_CELLS = 64
+"""From so many terms that differ only in their cell, one scan is quicker than bitmaps."""
+
+
+@dataclass(slots=True)
+class All:
+    """Every one of these must hold."""
+
+    parts: list[Node]
+
+
+@dataclass(slots=True)
+class Some:
+    """One of these must hold."""
+
+    parts: list[Node]
+
+
+@dataclass(slots=True)
+class Except:
+    """Every row but these."""
+
+    part: Node
+
+
+Maker = Callable[[int, int], NDArray[np.bool_]]
+"""Makes the bits of the slots in words start..stop."""
+
+
+@dataclass(slots=True)
+class Unbuilt:
+    """A bitmap that does not fit into the memory limit, made block by block."""
+
+    make: Maker
+
+
+Atom = Range | Among | Like | IsNull
+ATOMS = frozenset((Range, Among, Like, IsNull))
+
+Node = Words | All | Some | Except | Unbuilt
+"""What remains of a predicate once its atoms are bitmaps."""
+
+
+class BitmapEngine:
+    """Answers from columns held in memory."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        layout: Layout,
+        columns: Mapping[str, Held],
+        *,
+        limit: int,
+        release: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.schema = schema
+        self._layout = layout
+        self._columns = columns
+        self._most = max(limit // max(layout.words * 8, 1), 1)
+        self._kept: OrderedDict[object, Words] = OrderedDict()
+        self._used = 0
+        self._nothing = np.zeros(layout.words, dtype=WORD)
+        self._release = release
+        self._lock = RLock()
+        self._open = True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.schema.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the data."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self._kept.clear()
+                self._columns = {}
+                self._release()
+
+    @withheld("answering")
+    def values(self, questions: Sequence[Question]) -> list[int]:
+        """The true answers, in steps of each question's grid."""
+        with self._lock:
+            self._check_open()
+            if len(questions) == 1:
+                (question,) = questions
+                return [question.answer([self._total(term) for term in question.terms])]
+            return answers(questions, self._evaluate)
+
+    @withheld("reading the points")
+    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+        """The rows as codes of some columns, at most ``max_rows`` of a person."""
+        with self._lock:
+            self._check_open()
+            check_points(self.schema, columns, max_rows)
+            found = unpack(self._layout.filled)
+            names = [self.schema.column(name).name for name in columns]
+            rows = [point_codes(self.schema, name, self._columns[name], found) for name in names]
+            people = np.ones(self._layout.slots, dtype=np.int64)
+            if self._layout.one_row < self._layout.words:
+                people[self._layout.one_row * 64 :] = 0
+                people[self._layout.starts] = 1
+            return least_rows(np.cumsum(people)[found], [row[found] for row in rows], max_rows)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise EngineFailed("the table has been closed")
+
+    # Terms
+
+    def _evaluate(self, terms: list[Term]) -> list[int]:
+        groups, single = grouped(terms, FEWEST_CELLS)
+        totals = [0] * len(terms)
+        for group in groups:
+            self._used = 0
+            where = self._node(group.like.where, True)
+            counted = count_cells(group, self._layout, self._columns, self._filler(where))
+            if counted is None:  # too many combinations for one scan
+                single += group.places
+                continue
+            for place, total in zip(group.places, counted, strict=True):
+                totals[place] = total
+        for place in single:
+            totals[place] = self._total(terms[place])
+        return totals
+
+    def _total(self, term: Term) -> int:
+        self._used = 0
+        fill = self._filler(self._node(term.where, True))
+        if isinstance(term, People):
+            return people_total(self._layout, fill)
+        if isinstance(term, Rows):
+            return rows_total(self._layout, fill, term.most)
+        return sum_total(self._layout, fill, self._columns[term.column], term.low, term.high)
+
+    def _filler(self, node: Node) -> Callable[[int, int, Words], None]:
+        return lambda start, stop, out: fill(node, start, stop, out, self._layout.filled)
+
+    # Predicates
+
+    def _node(self, tree: Predicate, wanted: bool) -> Node:
+        """Where a predicate is TRUE (wanted) or FALSE."""
+        kind = type(tree)
+        if kind in ATOMS:
+            return self._atom(cast(Atom, tree), wanted)
+        if kind is And or kind is Or:
+            parts = [
+                self._atom(part, wanted) if type(part) is Range else self._node(part, wanted)
+                for part in cast(And, tree).parts
+            ]
+            return All(parts) if (kind is And) == wanted else Some(parts)
+        if isinstance(tree, Not):
+            return self._node(tree.part, not wanted)
+        if isinstance(tree, IsTrue):
+            true = self._node(tree.part, True)
+            return true if wanted else Except(true)
+        if isinstance(tree, Constant):
+            return self._layout.filled if tree.value is wanted else self._nothing
+        return self._columns_atom(cast(SameOrder, tree), wanted)
+
+    def _atom(self, tree: Atom, wanted: bool) -> Node:
+        column = self._columns[tree.column]
+        if type(tree) is Range and wanted:  # by far most often
+            intervals = column.interval(tree.low, tree.high)
+        elif type(tree) is Range or type(tree) is IsNull:
+            intervals = column.outcome(tree, wanted)
+        else:
+            return self._words_atom(tree, wanted, column)
+        if not intervals:
+            return self._nothing
+        key = (tree.column, intervals)
+        kept = self._kept_as(key)
+        return kept if kept is not None else self._build(key, self._in(column, intervals))
+
+    def _words_atom(self, tree: Atom, wanted: bool, column: Held) -> Node:
+        """An atom for which all the words of a column must be looked through."""
+        kept = self._kept_as((tree, wanted))
+        if kept is not None:
+            return kept
+        return self._build((tree, wanted), self._in(column, column.outcome(tree, wanted)))
+
+    def _in(self, column: Held, intervals: Intervals) -> Maker:
+        def make(start: int, stop: int) -> NDArray[np.bool_]:
+            bits = column.test(intervals, start * 64, stop * 64)
+            if intervals and intervals[-1][1] == column.null:  # so have slots without a row
+                bits &= unpack(self._layout.filled[start:stop])
+            return bits
+
+        return make
+
+    def _columns_atom(self, tree: SameOrder, wanted: bool) -> Node:
+        kept = self._kept_as((tree, wanted))
+        if kept is not None:
+            return kept
+        left, right = self._columns[tree.left], self._columns[tree.right]
+        compare = comparison(self.schema, tree, left, right)
+
+        def make(start: int, stop: int) -> NDArray[np.bool_]:
+            first, second = (held.codes[start * 64 : stop * 64] for held in (left, right))
+            known = (first != left.null) & (second != right.null)
+            bits: NDArray[np.bool_] = known & (compare(first, second) == wanted)
+            return bits
+
+        return self._build((tree, wanted), make)
+
+    def _kept_as(self, key: object) -> Words | None:
+        """The bitmap kept under this key, if there is one."""
+        bitmap = self._kept.get(key)
+        if bitmap is not None:
+            self._used += 1
+            self._kept.move_to_end(key)
+        return bitmap
+
+    def _build(self, key: object, make: Maker) -> Node:
+        """A new bitmap, which is kept; or one made block by block if the question has too many."""
+        self._used += 1
+        if self._used > self._most:
+            return Unbuilt(make)
+        bitmap = np.empty(self._layout.words, dtype=WORD)
+        for start in range(0, self._layout.words, BUILD):
+            stop = min(start + BUILD, self._layout.words)
+            bitmap[start:stop] = pack(make(start, stop))
+        while len(self._kept) >= self._most:
+            self._kept.popitem(last=False)
+        self._kept[key] = bitmap
+        return bitmap
+
+
+def fill(node: Node, start: int, stop: int, out: Words, filled: Words) -> None:
+    """Write the words of a node from start to stop."""
+    if isinstance(node, np.ndarray):
+        np.copyto(out, node[start:stop])
+    elif isinstance(node, Unbuilt):
+        out[:] = pack(node.make(start, stop))
+    elif isinstance(node, Except):
+        fill(node.part, start, stop, out, filled)
+        np.bitwise_not(out, out=out)
+        np.bitwise_and(out, filled[start:stop], out=out)
+    else:
+        _combine(node, start, stop, out, filled)
+
+
+def _combine(node: All | Some, start: int, stop: int, out: Words, filled: Words) -> None:
+    operation = np.bitwise_and if type(node) is All else np.bitwise_or
+    first, *rest = node.parts
+    if rest and isinstance(first, np.ndarray) and isinstance(rest[0], np.ndarray):
+        operation(first[start:stop], rest[0][start:stop], out=out)
+        del rest[0]
+    else:
+        fill(first, start, stop, out, filled)
+    for part in rest:
+        if isinstance(part, np.ndarray):
+            operation(out, part[start:stop], out=out)
+        else:
+            other = np.empty_like(out)
+            fill(part, start, stop, other, filled)
+            operation(out, other, out=out)

@@ -1,0 +1,212 @@
+"""How a value stands in a column: as an integer code, or as text.
+
+Every engine computes with codes, so that all of them agree to the last bit:
+
+========== ==========================================================================
+integer    the number itself
+real       with a grid: the number of grid steps; without: the rank of the double
+           (an order-preserving map from doubles to 64-bit integers)
+boolean    0 or 1
+date       days since 1970-01-01
+timestamp  microseconds since 1970-01-01 00:00:00 UTC
+text       the text itself, compared by code point
+========== ==========================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from typing import Literal
+
+from tacit.errors import BadParameter
+from tacit.privacy import exact
+
+Type = Literal["integer", "real", "text", "boolean", "date", "timestamp"]
+TYPES: tuple[Type, ...] = ("integer", "real", "text", "boolean", "date", "timestamp")
+NUMBERS: tuple[Type, ...] = ("integer", "real")
+
+Code = int | str
+"""What a column holds in place of a value; NULL is None."""
+
+# A double carries 53 bits.  Within 2^50 steps two roundings cannot move a number that stands on
+# the grid to another step, so decimals such as 0.29 load exactly.
+WIDEST_GRID = 2**50
+WIDEST: dict[Type, tuple[int, int]] = {
+    "integer": (-(2**63), 2**63 - 1),
+    "boolean": (0, 1),
+    "text": (0, 0),  # has no codes
+    "date": (date.min.toordinal() - 719_163, date.max.toordinal() - 719_163),
+    "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999),
+}
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?", re.ASCII
+)
+
+
+class Unfit(Exception):
+    """A value that cannot be compared with a column of this type; says what would fit."""
+
+
+def rank_of_double(number: float) -> int:
+    """The rank of a double among all doubles: a <= b exactly if rank(a) <= rank(b).
+
+    >>> rank_of_double(0.0) == rank_of_double(-0.0) == 0, rank_of_double(-1.0) < rank_of_double(2.0)
+    (True, True)
+    """
+    bits: int = struct.unpack("<q", struct.pack("<d", number + 0.0))[0]
+    return bits if bits >= 0 else -(bits & (2**63 - 1))
+
+
+def double_of_rank(rank: int) -> float:
+    """The double with this rank."""
+    bits = rank if rank >= 0 else -rank | -(2**63)
+    number: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return number
+
+
+def widest(type_: Type, grid: Fraction | None) -> tuple[int, int]:
+    """The least and greatest code a column of this type can hold."""
+    if type_ == "real":
+        if grid is not None:
+            return -WIDEST_GRID, WIDEST_GRID
+        greatest = rank_of_double(sys.float_info.max)
+        return -greatest, greatest
+    return WIDEST[type_]
+
+
+def place(type_: Type, grid: Fraction | None, value: object) -> Fraction | int | str:
+    """Where a value stands on the column's line of codes, between two codes if need be."""
+    if type_ == "text":
+        return _text(value)
+    if type_ == "integer" and type(value) is int:
+        return value
+    return _PLACES[type_](value, grid)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Unfit("it is text: give text in single quotes")
+    if "\0" in value:
+        raise Unfit("text with a NUL character cannot be asked for")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Unfit("this text is not valid Unicode") from None
+    return str(value)
+
+
+def _number(value: object) -> Fraction:
+    if isinstance(value, str):
+        raise Unfit("it is a number: give a number without quotes")
+    try:
+        return exact(value, "value")
+    except BadParameter:
+        raise Unfit("it is a number: give a finite number") from None
+
+
+def _integer(value: object, grid: Fraction | None) -> Fraction:
+    return _number(value)
+
+
+def _real(value: object, grid: Fraction | None) -> Fraction | int:
+    number = _number(value)
+    if grid is not None:
+        return number / grid
+    try:
+        return rank_of_double(float(number))
+    except OverflowError:
+        return rank_of_double(float("inf") if number > 0 else float("-inf"))
+
+
+def _boolean(value: object, grid: Fraction | None) -> int:
+    if not isinstance(value, bool):
+        raise Unfit("it is boolean: give true or false")
+    return int(value)
+
+
+def _date(value: object, grid: Fraction | None) -> int:
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            value = None
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise Unfit("it is a date: give one such as '2026-01-31'")
+    return value.toordinal() - 719_163
+
+
+def _timestamp(value: object, grid: Fraction | None) -> int:
+    if isinstance(value, str) and _TIMESTAMP.fullmatch(value):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            value = None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise Unfit("it is a timestamp: give one such as '2026-01-31 09:30:00'")
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+_PLACES = {
+    "integer": _integer,
+    "real": _real,
+    "boolean": _boolean,
+    "date": _date,
+    "timestamp": _timestamp,
+}
+
+
+def literal(type_: Type, grid: Fraction | None, code: Code) -> str:
+    """A code as the literal that an analyst would write.
+
+    >>> literal("real", Fraction(1, 100), 1250), literal("date", None, 0)
+    ('12.5', "'1970-01-01'")
+    """
+    if isinstance(code, str):
+        return "'" + code.replace("'", "''") + "'"
+    if type_ == "boolean":
+        return "true" if code else "false"
+    if type_ == "date":
+        return f"'{date.fromordinal(code + 719_163).isoformat()}'"
+    if type_ == "timestamp":
+        moment = (_EPOCH + timedelta(microseconds=code)).replace(tzinfo=None)
+        return f"'{moment.isoformat(sep=' ')}'"
+    if type_ == "real":
+        return repr(double_of_rank(code)) if grid is None else decimal(code * grid)
+    return str(code)
+
+
+def decimal(number: Fraction) -> str:
+    """A finite decimal, written in full.
+
+    >>> decimal(Fraction(-5, 4)), decimal(Fraction(300))
+    ('-1.25', '300')
+    """
+    if not is_decimal(number):
+        raise ValueError("not a finite decimal")
+    digits = 0
+    while (number * 10**digits).denominator != 1:
+        digits += 1
+    whole = str(abs((number * 10**digits).numerator)).zfill(digits + 1)
+    sign = "-" if number < 0 else ""
+    return sign + (f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole)
+
+
+def is_decimal(number: Fraction) -> bool:
+    """Whether the number can be written with finitely many decimal digits."""
+    rest = number.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest == 1

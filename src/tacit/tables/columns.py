@@ -1,0 +1,259 @@
+"""Columns held in memory as narrow codes, one for every slot of the layout.
+
+Codes are small unsigned integers in the order of the values, so every atom is a set of code
+intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.tables.codes import Code
+from tacit.tables.question import Among, IsNull, Like, Range, SameOrder
+from tacit.tables.schema import Schema
+
+Intervals = tuple[tuple[int, int], ...]
+"""Disjoint, sorted stretches of codes, both ends included."""
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(slots=True)
+class Held:
+    """One column: codes by slot, and how values map to codes."""
+
+    codes: Codes
+    top: int  # the greatest code of a value; -1 if there is none
+    base: int | None  # the value of code 0, if codes are simply offsets
+    read_words: Callable[[], Sequence[Any]] | None = None
+    _words: Sequence[Any] | None = None
+
+    @property
+    def null(self) -> int:
+        """The code of NULL."""
+        return self.top + 1
+
+    @property
+    def words(self) -> Sequence[Any]:
+        """The sorted distinct values, if the column has a list of them.  Fetched when needed."""
+        if self._words is None:
+            assert self.read_words is not None
+            self._words = self.read_words()
+        return self._words
+
+    @property
+    def reach(self) -> int:
+        """No number of the column is larger than this in size."""
+        if self.top < 0:
+            return 0
+        if self.base is not None:
+            return max(abs(self.base), abs(self.base + self.top))
+        return max(abs(int(self.words[0])), abs(int(self.words[-1])))
+
+    def interval(self, low: Code | None, high: Code | None) -> Intervals:
+        """The codes of values from low to high."""
+        first, last = 0, self.top
+        if self.base is not None:
+            if isinstance(low, int):
+                first = max(low - self.base, 0)
+            if isinstance(high, int):
+                last = min(high - self.base, self.top)
+        else:
+            if low is not None:
+                first = bisect_left(self.words, low)
+            if high is not None:
+                last = bisect_right(self.words, high) - 1
+        return ((first, last),) if first <= last else ()
+
+    def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> Intervals:
+        """The codes for which an atom is TRUE (wanted) or FALSE."""
+        return self.true(atom) if wanted else self.false(atom)
+
+    def true(self, atom: Range | Among | Like | IsNull) -> Intervals:
+        """The codes for which an atom is TRUE."""
+        if isinstance(atom, Range):
+            return self.interval(atom.low, atom.high)
+        if isinstance(atom, IsNull):
+            return ((self.null, self.null),)
+        if isinstance(atom, Among):
+            return merged(piece for value in atom.values for piece in self.interval(value, value))
+        matches = like(atom.pattern)
+        return merged((code, code) for code, word in enumerate(self.words) if matches(word))
+
+    def false(self, atom: Range | Among | Like | IsNull) -> Intervals:
+        """The codes for which an atom is FALSE: neither TRUE nor NULL."""
+        if isinstance(atom, IsNull):
+            return ((0, self.top),) if self.top >= 0 else ()
+        gaps, start = [], 0
+        for low, high in self.true(atom):
+            if start < low:
+                gaps.append((start, low - 1))
+            start = high + 1
+        if start <= self.top:
+            gaps.append((start, self.top))
+        return tuple(gaps)
+
+    def values(self, codes: Codes) -> NDArray[np.int64]:
+        """The values of codes, for a number column.  The code of NULL gives a meaningless value."""
+        if self.base is not None:  # modulo 2^64, so that extreme integers come out right
+            offset = np.uint64(self.base % 2**64)
+            return (codes.astype(np.uint64) + offset).view(np.int64)
+        listed = np.append(np.array(self.words, dtype=np.int64), 0)
+        return listed[codes]
+
+    def test(self, intervals: Intervals, start: int, stop: int) -> NDArray[np.bool_]:
+        """Which slots from start to stop have a code in these intervals."""
+        codes = self.codes[start:stop]
+        if len(intervals) == 1:
+            return _between(codes, *intervals[0])
+        if len(intervals) > 3 and self.null < 2**22:
+            table = np.zeros(self.null + 1, dtype=np.bool_)
+            for low, high in intervals:
+                table[low : high + 1] = True
+            looked_up: NDArray[np.bool_] = table[codes]
+            return looked_up
+        found = np.zeros(len(codes), dtype=np.bool_)
+        for low, high in intervals:
+            found |= _between(codes, low, high)
+        return found
+
+
+def _between(codes: Codes, low: int, high: int) -> NDArray[np.bool_]:
+    if low == high:
+        equal: NDArray[np.bool_] = codes == codes.dtype.type(low)
+        return equal
+    if low == 0:
+        return codes <= codes.dtype.type(high)
+    # One comparison does both: below low, the difference wraps around to a large number.
+    return (codes - codes.dtype.type(low)) <= codes.dtype.type(high - low)
+
+
+def merged(pieces: Iterator[tuple[int, int]]) -> Intervals:
+    """Sorted pieces, neighbours joined."""
+    joined: list[tuple[int, int]] = []
+    for low, high in pieces:
+        if joined and joined[-1][1] + 1 == low:
+            joined[-1] = (joined[-1][0], high)
+        else:
+            joined.append((low, high))
+    return tuple(joined)
+
+
+def numbered(codes: Codes) -> NDArray[np.int64]:
+    """Codes renumbered 0, 1, 2, ... without gaps."""
+    if len(codes) and int(codes.max()) < 8 * len(codes):  # a table is quicker than sorting
+        present = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
+        present[codes] = True
+        table = np.cumsum(present) - 1
+        found: NDArray[np.int64] = table[codes]
+        return found
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def narrowest(greatest: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest unsigned type that holds a number."""
+    for kind in (np.uint8, np.uint16, np.uint32):
+        if greatest <= np.iinfo(kind).max:
+            return kind
+    return np.uint64
+
+
+def hold_numbers(values: NDArray[np.int64], nulls: NDArray[np.bool_]) -> Held:
+    """A number column as codes, still by row."""
+    present = values[~nulls]
+    if not len(present):
+        return Held(np.zeros(len(values), dtype=np.uint8), -1, 0)  # NULL has code 0
+    base, top = int(present.min()), int(present.max()) - int(present.min())
+    if top + 1 >= 2**64:  # no room for the code of NULL: list the values instead
+        words, inverse = np.unique(values, return_inverse=True)
+        codes = np.where(nulls, len(words), inverse).astype(narrowest(len(words)))
+        return Held(codes, len(words) - 1, None, _words=words.tolist())
+    offsets = values.view(np.uint64) - np.uint64(base % 2**64)
+    offsets[nulls] = top + 1
+    return Held(offsets.astype(narrowest(top + 1)), top, base)
+
+
+def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The ranks of doubles among all doubles; see ``rank_of_double``."""
+    bits = np.ascontiguousarray(numbers).view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
+
+
+def placed(held: Held, slots: int, slot_of_row: NDArray[np.int64] | None) -> Held:
+    """The column by slot; slots without a row get the code of NULL."""
+    codes = np.full(slots, held.null, dtype=held.codes.dtype)
+    if slot_of_row is None:
+        codes[: len(held.codes)] = held.codes
+    else:
+        codes[slot_of_row] = held.codes
+    return replace(held, codes=codes)
+
+
+def hold_words(
+    codes: NDArray[np.int64],
+    nulls: NDArray[np.bool_],
+    count: int,
+    read: Callable[[], Sequence[str]],
+) -> Held:
+    """A text column whose distinct values were numbered in order, still by row."""
+    kept = np.where(nulls, count, codes).astype(narrowest(count))
+    return Held(kept, count - 1, None, read)
+
+
+def comparison(
+    schema: Schema, tree: SameOrder, left: Held, right: Held
+) -> Callable[[Codes, Codes], NDArray[np.bool_]]:
+    """How to compare codes of two columns; only slots without NULL mean anything."""
+    compare = np.equal if tree.equal else np.less_equal
+    if schema.column(tree.left).type == "text":
+        every = sorted({*left.words, *right.words})
+        rank = {word: place for place, word in enumerate(every)}
+        first, second = (
+            np.array([*(rank[word] for word in held.words), 0], dtype=np.int64)
+            for held in (left, right)
+        )
+        return lambda a, b: compare(first[a], second[b])
+    # x steps of one grid against y steps of the other: a common grid makes both whole numbers.
+    steps = [schema.column(name).step for name in (tree.left, tree.right)]
+    scales = [(step * steps[0].denominator * steps[1].denominator).numerator for step in steps]
+    factors = [scale // gcd(*scales) for scale in scales]
+
+    def scaled(held: Held, codes: Codes, factor: int) -> NDArray[Any]:
+        values = held.values(codes)
+        return values * factor if held.reach * factor < 2**63 else values.astype(object) * factor
+
+    return lambda a, b: compare(scaled(left, a, factors[0]), scaled(right, b, factors[1])).astype(
+        np.bool_
+    )
+
+
+def like(pattern: str) -> Callable[[str], bool]:
+    """A test for a LIKE pattern, in time linear in the text for each piece of the pattern."""
+    pieces = pattern.split("%")
+    tests = [re.compile(re.escape(piece).replace("_", "."), re.DOTALL) for piece in pieces]
+    sizes = [len(piece) for piece in pieces]
+    if len(pieces) == 1:
+        return lambda word: tests[0].fullmatch(word) is not None
+
+    def matches(word: str) -> bool:
+        if len(word) < sizes[0] + sizes[-1]:
+            return False
+        if not tests[0].match(word) or not tests[-1].match(word, len(word) - sizes[-1]):
+            return False
+        position, end = sizes[0], len(word) - sizes[-1]
+        for test in tests[1:-1]:  # the leftmost fit leaves most room for the rest
+            found = test.search(word, position, end)
+            if found is None:
+                return False
+            position = found.end()
+        return True
+
+    return matches

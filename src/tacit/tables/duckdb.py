@@ -1,0 +1,215 @@
+"""The DuckDB adapter: answers by scanning the source, for tables that do not fit into memory.
+
+Questions are answered in batches, many to a scan.  For people with several rows a scan has two
+levels: the inner one says what each person contributes, the outer one adds it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import RLock
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from tacit.errors import EngineFailed
+from tacit.tables.codes import Code, double_of_rank
+from tacit.tables.columns import ranks_of_doubles
+from tacit.tables.engine import CellGroup, answers, grouped, withheld
+from tacit.tables.normal import NORMAL
+from tacit.tables.points import check_points, key_places, least_rows
+from tacit.tables.question import Among, People, Question, Rows, Term, all_of, limits
+from tacit.tables.schema import Schema
+from tacit.tables.sources import Source, quoted, text, unchanged
+from tacit.tables.writing import column, condition
+
+BATCH = 128
+"""Terms to a scan.  (count_if, since FILTER grows faster than linearly with their number.)"""
+
+FEWEST_CELLS = 16
+ROWS = exp.to_table(NORMAL)
+
+
+class DuckDBEngine:
+    """Answers by scanning the normal form of a source (see ``normal.py``)."""
+
+    def __init__(self, schema: Schema, source: Source) -> None:
+        self.schema = schema
+        self._source = source
+        self._stamp = source.stamp()
+        # Longer than any column's name, so that no result is ever mistaken for a column.
+        self._result = "_" * (1 + max(len(declared.name) for declared in schema.columns))
+        self._lock = RLock()
+        self._open = True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.schema.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the source."""
+        with self._lock:
+            self._open = False
+            self._source.close()
+
+    @withheld("answering")
+    def values(self, questions: Sequence[Question]) -> list[int]:
+        """The true answers, in steps of each question's grid."""
+        with self._lock:
+            return answers(questions, self._evaluate)
+
+    @withheld("reading the points")
+    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+        """The rows as codes of some columns, at most ``max_rows`` of a person."""
+        with self._lock:
+            self._check_open()
+            check_points(self.schema, columns, max_rows)
+            fetched = self._source.connection.execute(self._points_sql(columns)).fetchnumpy()
+            people, *codes = [np.asarray(fetched[name]) for name in fetched]
+            rows = [
+                ranks_of_doubles(array) if array.dtype == np.float64 else array.astype(np.int64)
+                for array in codes
+            ]
+            return least_rows(people.astype(np.int64), rows, max_rows)
+
+    def _points_sql(self, columns: Sequence[str]) -> str:
+        person = "row_number() OVER ()"
+        if isinstance(self.schema.person, str):
+            person = f"dense_rank() OVER (ORDER BY {quoted(self.schema.person)})"
+        chosen, there = [], []
+        for number, name in enumerate(columns):
+            value = quoted(self.schema.column(name).name)
+            places = key_places(self.schema, name)
+            if places is not None:
+                value = (
+                    f"list_position([{', '.join(text(str(key)) for key in places)}], {value}) - 1"
+                )
+            chosen.append(f"{value} AS {self._result}{number}")
+            there.append(f"{self._result}{number} IS NOT NULL")
+        inner = f"SELECT {person} AS {self._result}, {', '.join(chosen)} FROM {NORMAL}"
+        return f"SELECT * FROM ({inner}) WHERE {' AND '.join(there)}"
+
+    # Scans
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise EngineFailed("the table has been closed")
+        unchanged(self._source, self._stamp)
+
+    def _run(self, query: exp.Expr) -> list[tuple[object, ...]]:
+        """All rows of a result; fetched at once, since an open result blocks the connection."""
+        self._check_open()
+        found: list[tuple[object, ...]] = self._source.connection.execute(
+            query.sql("duckdb")
+        ).fetchall()
+        unchanged(self._source, self._stamp)
+        return found
+
+    def _evaluate(self, terms: list[Term]) -> list[int]:
+        groups, single = grouped(terms, FEWEST_CELLS)
+        totals = [0] * len(terms)
+        for group in groups:
+            for place, total in zip(group.places, self._cells(group), strict=True):
+                totals[place] = total
+        for start in range(0, len(single), BATCH):
+            places = single[start : start + BATCH]
+            for place, total in zip(places, self._scan([terms[p] for p in places]), strict=True):
+                totals[place] = total
+        return totals
+
+    def _scan(self, terms: list[Term]) -> list[int]:
+        """The values of some terms in one scan."""
+        if isinstance(self.schema.person, str):
+            names = [f"{self._result}{number}" for number in range(len(terms))]
+            inner = exp.select(
+                *(
+                    exp.alias_(self._contribution(term), name, quoted=True)
+                    for term, name in zip(terms, names, strict=True)
+                )
+            ).from_(ROWS)
+            inner = inner.group_by(column(self.schema.person))
+            query = exp.select(
+                *(
+                    _sum(_clamped(term, column(name)))
+                    for term, name in zip(terms, names, strict=True)
+                )
+            ).from_(inner.subquery("people"))
+        else:
+            query = exp.select(*(self._each_row(term) for term in terms)).from_(ROWS)
+        (row,) = self._run(query)
+        return [int(value or 0) for value in row]  # type: ignore[call-overload]
+
+    def _contribution(self, term: Term) -> exp.Expr:
+        """What a person's rows add up to, before it is clamped."""
+        where = condition(self.schema, term.where)
+        if isinstance(term, People | Rows):
+            return exp.CountIf(this=where)
+        return _sum(exp.Case().when(where, column(term.column)))
+
+    def _each_row(self, term: Term) -> exp.Expr:
+        where = condition(self.schema, term.where)
+        if isinstance(term, People | Rows):
+            return exp.CountIf(this=where)
+        return _sum(exp.Case().when(where, _clamped(term, column(term.column))))
+
+    def _cells(self, group: CellGroup) -> list[int]:
+        """The values of terms that differ in their cell only, in one scan with GROUP BY."""
+        keys = [column(name) for name in group.columns]
+        asked = [
+            Among(name, tuple(dict.fromkeys(values)))
+            for name, values in zip(group.columns, zip(*group.cells, strict=True), strict=True)
+        ]
+        where = all_of((group.like.where, *asked))
+        every, result = group.like, self._result
+        inner = exp.select(*keys, exp.alias_(self._whole(every), result, quoted=True)).from_(ROWS)
+        inner = inner.where(condition(self.schema, where))
+        if isinstance(self.schema.person, str):
+            inner = inner.group_by(column(self.schema.person), *keys)
+        query = exp.select(*keys, _sum(_clamped(every, column(result)))).from_(
+            inner.subquery("cells")
+        )
+        found = {row[:-1]: row[-1] for row in self._run(query.group_by(*keys))}
+        wanted = [
+            tuple(
+                self._as_found(name, value) for name, value in zip(group.columns, cell, strict=True)
+            )
+            for cell in group.cells
+        ]
+        return [int(found.get(cell) or 0) for cell in wanted]  # type: ignore[call-overload]
+
+    def _whole(self, term: Term) -> exp.Expr:
+        """A person's contribution where every row that is left counts."""
+        person = isinstance(self.schema.person, str)
+        if isinstance(term, People | Rows):
+            return exp.Count(this=exp.Star()) if person else exp.Literal.number(1)
+        return _sum(column(term.column)) if person else column(term.column)
+
+    def _as_found(self, name: str, value: Code) -> object:
+        """A code as DuckDB gives it back."""
+        declared = self.schema.column(name)
+        ranked = declared.type == "real" and declared.grid is None
+        return double_of_rank(value) if ranked and isinstance(value, int) else value
+
+
+def _sum(expression: exp.Expr) -> exp.Expr:
+    return exp.Sum(this=expression)
+
+
+def _clamped(term: Term, value: exp.Expr) -> exp.Expr:
+    """A person's contribution moved into its limits; NULL, for nobody's values, stays NULL."""
+    least, most = (exp.cast(exp.Literal.string(str(end)), "hugeint") for end in limits(term))
+    below, above = exp.LT(this=value, expression=least), exp.GT(this=value, expression=most)
+    return exp.Case().when(below, least).when(above, most).else_(value)

@@ -1,0 +1,207 @@
+"""Opening a table: the schema, the check, and the engine that suits its size."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from tacit.errors import BadParameter, SchemaMismatch
+from tacit.privacy import exact
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.codes import Type
+from tacit.tables.columns import (
+    Held,
+    hold_numbers,
+    hold_words,
+    numbered,
+    placed,
+    ranks_of_doubles,
+)
+from tacit.tables.duckdb import DuckDBEngine
+from tacit.tables.engine import Engine, withheld
+from tacit.tables.layout import by_person, every_row
+from tacit.tables.normal import NORMAL, create_normal_view, family
+from tacit.tables.schema import Column, EachRow, Person, Schema, read_schema
+from tacit.tables.sources import Source, open_source, quoted
+
+FEWEST_BITMAPS = 16
+"""With room for fewer bitmaps than this beside the columns, scanning the source is better."""
+
+_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+
+
+def load(
+    source: object,
+    *,
+    person: Person,
+    name: str | None = None,
+    schema: Schema | str | Path | None = None,
+    table: str | None = None,
+    memory_limit: int | str | None = None,
+) -> Engine:
+    """Open a table.
+
+    ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a pandas,
+    polars or Arrow table.  ``person``: the column that says whose row it is, or ``EACH_ROW``.
+    ``name``: what FROM calls the table; by default the file's stem.  ``schema``: a Schema, TOML
+    text or the path of a TOML file; by default the file ``<stem>.toml`` beside the data, or else,
+    if the source has types of its own, those types alone.  ``memory_limit``: bytes, or text such
+    as "2GB"; by default half of the machine's memory.
+
+    Privacy: names and types are checked, values never are.
+    """
+    if not isinstance(person, str | EachRow):
+        raise BadParameter("person", person, "name a column, or say tacit.EACH_ROW")
+    limit = byte_limit(memory_limit)
+    opened = open_source(source, table=table, memory_limit=limit)
+    try:
+        declared = _schema(schema, opened, name or opened.name, person)
+        return _engine(opened, declared, limit)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def byte_limit(limit: int | str | None) -> int:
+    """A memory limit in bytes."""
+    if limit is None:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    match = re.fullmatch(r"([0-9.]+) *([KMGT]?B?)", str(limit).strip().upper())
+    unit = match and _UNITS.get(
+        match[2] if match[2].endswith("B") or not match[2] else match[2] + "B"
+    )
+    if not match or not unit:
+        raise BadParameter("memory_limit", limit, "give bytes, or a text such as '512MB' or '2GB'")
+    return int(exact(match[1], "memory_limit") * unit)
+
+
+def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
+    if isinstance(given, Schema):
+        return Schema(name, person, given.columns, given.max_rows)
+    if given is None and source.sidecar is not None and source.sidecar.is_file():
+        given = source.sidecar
+    if given is None:
+        return _types_only(source, name, person)
+    is_text = isinstance(given, str) and "[columns" in given
+    if is_text:
+        return read_schema(str(given), name=name, person=person)
+    try:
+        text = Path(given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadParameter("schema", str(given), f"it cannot be read: {error}") from None
+    return read_schema(text, name=name, person=person)
+
+
+def _types_only(source: Source, name: str, person: Person) -> Schema:
+    """What a typed source says about itself.  Types only: nothing is looked up in the data."""
+    if not source.typed:
+        raise SchemaMismatch(
+            f"{name} has no types of its own: write a schema to {source.sidecar}; "
+            f"`tacit schema` proposes one"
+        )
+    columns = [
+        Column(column, declared, own_grid(source_type))
+        for column, source_type in source.columns.items()
+        if (declared := own_type(source_type)) is not None
+    ]
+    return Schema(name, person, tuple(columns))
+
+
+def own_type(source_type: str) -> Type | None:
+    """The type to declare for a DuckDB type, or None if there is none."""
+    if source_type in ("UBIGINT", "HUGEINT", "UHUGEINT"):  # may exceed 64 bits: often identifiers
+        return "text"
+    kinds: dict[str, Type] = {
+        "integer": "integer",
+        "real": "real",
+        "decimal": "real",
+        "text": "text",
+        "boolean": "boolean",
+        "date": "date",
+        "timestamp": "timestamp",
+        "timestamp in nanoseconds": "timestamp",
+        "timestamp with time zone": "timestamp",
+        "nothing but NULL": "text",
+    }
+    return kinds.get(family(source_type))
+
+
+def own_grid(source_type: str) -> Fraction | None:
+    """The grid that a DECIMAL type brings along."""
+    match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
+    return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None
+
+
+@withheld("loading the table")
+def _engine(source: Source, schema: Schema, limit: int) -> Engine:
+    create_normal_view(source, schema)
+    (rows,) = source.connection.execute(f"SELECT count(*) FROM {NORMAL}").fetchone() or (0,)
+    if rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 > limit:
+        if not source.typed:  # a broken line must be found now, not by somebody's question
+            source.connection.execute("SELECT count(COLUMNS(*)) FROM source").fetchall()
+        return DuckDBEngine(schema, source)
+    return hold(source, schema, limit)
+
+
+def hold(source: Source, schema: Schema, limit: int) -> BitmapEngine:
+    """Read all columns into memory, in one scan of the source."""
+    run = source.connection.execute
+    run(f"CREATE TABLE read AS SELECT * FROM {NORMAL}")
+    joins, chosen = "", []
+    for number, column in enumerate(schema.columns):
+        value = f"read.{quoted(column.name)}"
+        if column.type == "text":
+            run(
+                f"CREATE TABLE words{number} AS "
+                "SELECT word, row_number() OVER (ORDER BY word) - 1 AS code "
+                f"FROM (SELECT DISTINCT {value} AS word FROM read) WHERE word IS NOT NULL"
+            )
+            joins += f" LEFT JOIN words{number} ON {value} = words{number}.word"
+            value = f"words{number}.code"
+        chosen.append(f"{value} AS c{number}")
+    # One table keeps rows together: the order of a join's output is nobody's promise.
+    run(f"CREATE TABLE held AS SELECT {', '.join(chosen)} FROM read{joins}")
+    run("DROP TABLE read")
+    columns = {
+        column.name: _held(source, column, number) for number, column in enumerate(schema.columns)
+    }
+    run("DROP TABLE held")
+    return _placed(source, schema, columns, limit)
+
+
+def _held(source: Source, column: Column, number: int) -> Held:
+    fetched = source.connection.execute(
+        f"SELECT coalesce(c{number}, 0) AS v, c{number} IS NULL AS n FROM held"
+    ).fetchnumpy()
+    values, nulls = np.asarray(fetched["v"]), np.asarray(fetched["n"])
+    if column.type != "text":
+        ranked = values.dtype == np.float64
+        return hold_numbers(ranks_of_doubles(values) if ranked else values, nulls)
+    (count,) = source.connection.execute(f"SELECT count(*) FROM words{number}").fetchone() or (0,)
+    return hold_words(values, nulls, count, _reader(source, number))
+
+
+def _reader(source: Source, number: int) -> Callable[[], Sequence[str]]:
+    """Fetches the distinct texts of a column; most identifiers are never asked for."""
+
+    def read() -> Sequence[str]:
+        query = f"SELECT word FROM words{number} ORDER BY code"
+        return [word for (word,) in source.connection.execute(query).fetchall()]
+
+    return read
+
+
+def _placed(source: Source, schema: Schema, columns: dict[str, Held], limit: int) -> BitmapEngine:
+    slot_of_row = None
+    if isinstance(schema.person, str):
+        layout, slot_of_row = by_person(numbered(columns[schema.person].codes))
+    else:
+        layout = every_row(len(next(iter(columns.values())).codes))
+    by_slot = {name: placed(held, layout.slots, slot_of_row) for name, held in columns.items()}
+    left = limit - sum(held.codes.nbytes for held in by_slot.values())
+    return BitmapEngine(schema, layout, by_slot, limit=max(left, 0), release=source.close)

@@ -1,0 +1,148 @@
+"""Questions prepared once and asked often, and what is promised about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from tacit.errors import QuestionRefused
+from tacit.tables.question import Batch, People, Question, Range, Term, all_of, with_where
+from tacit.tables.refusal import Place, refused
+from tacit.tables.schema import Column, Schema
+from tacit.tables.show import Statement, statement
+from tacit.tables.sql import read
+from tacit.tables.templates import bound, bound_term
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question that was read once and can be asked often, with different parameters.
+
+    What is promised (``sensitivity``, ``direction``, ``grid`` of ``shape``) does not depend on
+    the parameters.
+    """
+
+    text: str
+    parameters: frozenset[str]
+    shape: Question
+    keys: tuple[Column, ...] = ()
+
+    def question(self, /, **parameters: object) -> Question:
+        """The question with its parameters."""
+        if self.keys:
+            raise refused(
+                "GROUP BY asks one question for each cell",
+                Place(self.text, 0, len(self.text)),
+                "ask it with stream.ask_all(...)",
+            )
+        return self._bound(parameters)
+
+    def batch(self, /, **parameters: object) -> Batch:
+        """One question for each cell of the declared keys; just one without GROUP BY."""
+        question = self._bound(parameters)
+        lists = [column.cells or () for column in self.keys]
+        tests = [
+            {key: Range(column.name, key, key) for key in keys}
+            for column, keys in zip(self.keys, lists, strict=True)
+        ]
+        cells = tuple(product(*lists))
+        questions = tuple(
+            question.with_terms(
+                tuple(
+                    _in_cell(term, [test[key] for test, key in zip(tests, cell, strict=True)])
+                    for term in question.terms
+                )
+            )
+            for cell in cells
+        )
+        return Batch(tuple(column.name for column in self.keys), cells, questions)
+
+    def _bound(self, parameters: Mapping[str, object]) -> Question:
+        if parameters.keys() != self.parameters:
+            raise self._wrong_parameters(parameters)
+        if not parameters:
+            return self.shape
+        terms = self.shape.terms
+        if len(terms) == 1 and type(terms[0]) is People:  # by far most often
+            return self.shape.with_terms((People(bound(terms[0].where, parameters)),))
+        return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
+
+    def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
+        missing = sorted(self.parameters - parameters.keys())
+        if missing:
+            start = max(self.text.find(f":{missing[0]}"), 0)
+            place = Place(self.text, start, start + len(missing[0]) + 1)
+            return refused(f"the parameter :{missing[0]} has no value", place, "give it by name")
+        extra = sorted(parameters.keys() - self.parameters)
+        return refused(
+            f"there is no parameter :{extra[0]} in this question",
+            Place(self.text, 0, len(self.text)),
+        )
+
+
+def _in_cell(term: Term, tests: list[Range]) -> Term:
+    return with_where(term, all_of((term.where, *tests)))
+
+
+def prepare(
+    text: str,
+    schema: Schema,
+    *,
+    max_rows: int | None = None,
+    total: Sequence[object] | None = None,
+) -> Prepared:
+    """Read a question.
+
+    ``max_rows`` (for COUNT(*)) and ``total`` (for SUM: the least and greatest total of one
+    person) override what the schema declares.
+    """
+    found = read(text, schema, max_rows, total)
+    return Prepared(text, found.parameters, found.shape, found.keys)
+
+
+def parse(
+    text: str,
+    schema: Schema,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    max_rows: int | None = None,
+    total: Sequence[object] | None = None,
+) -> Question:
+    """Read one question with its parameters; GROUP BY is refused, see ``parse_batch``."""
+    return prepare(text, schema, max_rows=max_rows, total=total).question(**(parameters or {}))
+
+
+def parse_batch(
+    text: str,
+    schema: Schema,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    max_rows: int | None = None,
+    total: Sequence[object] | None = None,
+) -> Batch:
+    """Read a question with GROUP BY: a batch with one question for each declared cell."""
+    return prepare(text, schema, max_rows=max_rows, total=total).batch(**(parameters or {}))
+
+
+def check(
+    text: str,
+    schema: Schema,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    max_rows: int | None = None,
+    total: Sequence[object] | None = None,
+) -> Statement:
+    """What would be promised about a question, or why it is refused; costs nothing.
+
+    Parameters may be left out: nothing that is promised depends on them.
+    """
+    try:
+        prepared = prepare(text, schema, max_rows=max_rows, total=total)
+        cells = prod(len(key.cells or ()) for key in prepared.keys) if prepared.keys else None
+        if prepared.parameters and not parameters:
+            return statement(prepared.shape, schema, cells, text=text.strip())
+        return statement(prepared._bound(parameters or {}), schema, cells)
+    except QuestionRefused as refusal:
+        return Statement(str(text), refusal=str(refusal))

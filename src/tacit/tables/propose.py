@@ -1,0 +1,107 @@
+"""Proposing a schema: for the steward, once, before anybody may ask.
+
+This looks at the data, unlike everything else here.  Types stand as they are; whatever would
+publish values (bounds, keys) is written as a comment, for the steward to replace by what is
+publicly known.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tacit.tables.codes import Code, Type, decimal
+from tacit.tables.engine import withheld
+from tacit.tables.loading import byte_limit, own_type
+from tacit.tables.normal import NORMAL, create_normal_view, text_pattern
+from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
+from tacit.tables.sources import Source, open_source, quoted
+
+MOST_KEYS = 50
+MOST_DIGITS = 6
+
+_HEADER = """\
+# A proposed schema.  Everything in this file is public.
+# The commented lines were drawn from the data: uncomment one only after replacing its values
+# by what is publicly known.  SUM needs bounds, a grid for reals, and a total for each person;
+# COUNT(*) needs max_rows if people have several rows; GROUP BY needs keys.
+# max_rows = 10
+"""
+
+
+def propose_schema(source: object, *, table: str | None = None) -> str:
+    """A schema for a source, as TOML, for the steward to look through.
+
+    Privacy: this shows statistics of the data.  It is not for analysts.
+    """
+    opened = open_source(source, table=table, memory_limit=byte_limit(None))
+    try:
+        return _proposed(opened)
+    finally:
+        opened.close()
+
+
+@withheld("looking through the data")
+def _proposed(source: Source) -> str:
+    columns = [
+        column
+        for name, source_type in source.columns.items()
+        if (column := _column(source, name, source_type)) is not None
+    ]
+    create_normal_view(source, Schema("table", EACH_ROW, tuple(columns)))
+    return _HEADER + "".join("\n" + _written(source, column) for column in columns)
+
+
+def _column(source: Source, name: str, source_type: str) -> Column | None:
+    type_ = own_type(source_type) if source.typed else _type_of_text(source, name)
+    if type_ is None:
+        return None
+    return Column(name, type_, _grid(source, name) if type_ == "real" else None)
+
+
+def _type_of_text(source: Source, name: str) -> Type:
+    """The narrowest type that every value of a text column has."""
+    kinds: list[Type] = ["boolean", "integer", "real", "date", "timestamp"]
+    tests = ", ".join(f"count_if({text_pattern(kind, f'trim({quoted(name)})')})" for kind in kinds)
+    row = source.connection.execute(f"SELECT count({quoted(name)}), {tests} FROM source").fetchone()
+    present, *matching = row or (0,)
+    for kind, count in zip(kinds, matching, strict=True):
+        if present and count == present:
+            return kind
+    return "text"
+
+
+def _grid(source: Source, name: str) -> Fraction | None:
+    """The coarsest decimal grid on which every value stands, if there is one."""
+    value = f"CAST({quoted(name)} AS DOUBLE)"
+    if not source.typed:
+        value = f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"
+    for digits in range(MOST_DIGITS + 1):
+        off = f"{value} <> round({value}, {digits})"
+        row = source.connection.execute(
+            f"SELECT count_if({off} AND isfinite({value})) FROM source"
+        ).fetchone()
+        if row == (0,):
+            return Fraction(1, 10**digits)
+    return None
+
+
+def _written(source: Source, column: Column) -> str:
+    lines = [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']
+    if column.grid is not None:
+        lines.append(f'grid = "{decimal(column.grid)}"')
+    elif column.type == "real":
+        lines.append('# grid = "0.001"')
+    value = quoted(column.name)
+    ordered = column.type in ("integer", "date", "timestamp") or column.grid is not None
+    ends = source.connection.execute(f"SELECT min({value}), max({value}) FROM {NORMAL}").fetchone()
+    if ordered and ends and ends[0] is not None:
+        lines.append(f"# bounds = {toml_list(column, ends)}")
+    if column.type in ("text", "integer", "date"):
+        rows = source.connection.execute(
+            f"SELECT DISTINCT {value} AS v FROM {NORMAL} WHERE v IS NOT NULL "
+            f"ORDER BY v LIMIT {MOST_KEYS + 1}"
+        ).fetchall()
+        if 0 < len(rows) <= MOST_KEYS:
+            keys: tuple[Code, ...] = tuple(key for (key,) in rows)
+            lines.append(f"# keys = {toml_list(column, keys)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,253 @@
+"""The tree of a question, and what follows from it: sensitivity, direction and grid.
+
+A question is a weighted sum of terms.  A term adds up what each person contributes:
+
+- ``People(where)``: 1 if at least one of the person's rows satisfies the whole predicate;
+- ``Rows(where, most)``: how many of the person's rows satisfy it, at most ``most``;
+- ``Total(column, where, low, high)``: the sum of a column over those rows, moved into
+  [low, high]; nothing if none of those rows has a value.
+
+Predicates follow SQL's three-valued logic: only what is TRUE counts.  The tree is frozen and
+holds codes (see ``codes.py``), never text that an engine would have to read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+from operator import mul
+
+from tacit.tables.codes import Code
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL for every row."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """low <= column <= high, both ends included; None is an open end.  NULL if the column is."""
+
+    column: str
+    low: Code | None
+    high: Code | None
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """The column's value is one of these, which are sorted and distinct.  NULL if the column is."""
+
+    column: str
+    values: tuple[Code, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A text pattern: % stands for any text, _ for one code point, anything else for itself."""
+
+    column: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class SameOrder:
+    """left = right, or left <= right, for two columns.  NULL if either is."""
+
+    left: str
+    right: str
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """The column has no value; never NULL itself."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue:
+    """The predicate is TRUE, not FALSE or NULL; never NULL itself."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Three-valued negation."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Three-valued conjunction."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Three-valued disjunction."""
+
+    parts: tuple[Predicate, ...]
+
+
+Predicate = Constant | Range | Among | Like | SameOrder | IsNull | IsTrue | Not | And | Or
+
+TRUE = Constant(True)
+
+
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """The conjunction of predicates, without needless nesting and without TRUE."""
+    flat = tuple(
+        part
+        for side in parts
+        for part in (side.parts if isinstance(side, And) else (side,))
+        if part != TRUE
+    )
+    return And(flat) if len(flat) > 1 else flat[0] if flat else TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """How many people have at least one row for which the predicate is TRUE."""
+
+    where: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows satisfy the predicate, no more than ``most`` of any person."""
+
+    where: Predicate
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of a column, each person's part of it moved into [low, high], in grid steps."""
+
+    column: str
+    where: Predicate
+    low: int
+    high: int
+
+
+Term = People | Rows | Total
+
+
+def with_where(term: Term, where: Predicate) -> Term:
+    """The same term with another predicate."""
+    if type(term) is People:
+        return People(where)
+    if isinstance(term, Rows):
+        return Rows(where, term.most)
+    assert isinstance(term, Total)
+    return Total(term.column, where, term.low, term.high)
+
+
+def limits(term: Term) -> tuple[int, int]:
+    """What one person adds to a term is moved into these limits."""
+    if isinstance(term, People):
+        return 0, 1
+    return (0, term.most) if isinstance(term, Rows) else (term.low, term.high)
+
+
+def contribution(term: Term) -> tuple[int, int]:
+    """The least and the most that one person can add to a term; nothing is always possible."""
+    low, high = limits(term)
+    return min(low, 0), max(high, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A weighted sum of terms, with what is promised about it.
+
+    Privacy: adding or removing one person's rows changes the answer by at most ``sensitivity``;
+    if ``direction`` is +1, adding a person never lowers it, if -1 never raises it.
+    The answer is a whole number of steps of ``grid``: Σ steps[i] × the i-th term.
+    Build it with ``weighted``, which derives all of this from the terms.
+    """
+
+    terms: tuple[Term, ...]
+    steps: tuple[int, ...]
+    grid: Fraction
+    sensitivity: Fraction
+    direction: int
+
+    @property
+    def sensitivity_steps(self) -> int:
+        """The sensitivity as a number of grid steps; it is always whole."""
+        return (self.sensitivity / self.grid).numerator
+
+    def with_terms(self, terms: tuple[Term, ...]) -> Question:
+        """The same shape with other predicates: nothing promised depends on them."""
+        return Question(terms, self.steps, self.grid, self.sensitivity, self.direction)
+
+    def answer(self, totals: Sequence[int]) -> int:
+        """The answer in grid steps from the values of the terms."""
+        if len(totals) == 1:
+            return self.steps[0] * totals[0]
+        return sum(map(mul, self.steps, totals))
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for equal questions, in every process: to recognise one asked before."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()
+
+
+_ONE = Fraction(1)
+
+
+def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | None:
+    """Σ weight × term, each with what one unit of the term is worth; None if all cancel.
+
+    Privacy: a person adds to term i something in [l_i, u_i] with l_i <= 0 <= u_i, and so to the
+    answer something in [Σ min(w_i l_i, w_i u_i), Σ max(w_i l_i, w_i u_i)].  The sensitivity is
+    the larger size of the two ends.  For people-counts it is the larger of the sum of positive
+    weights and the sum of negative weights' sizes.
+    """
+    parts = list(parts)
+    if len(parts) == 1 and type(parts[0][1]) is People and parts[0][0] == 1:
+        return Question((parts[0][1],), (1,), _ONE, _ONE, 1)  # by far the most frequent kind
+    scales: dict[Term, Fraction] = {}
+    for weight, term, unit in parts:
+        scales[term] = scales.get(term, Fraction(0)) + weight * unit
+    scales = {term: scale for term, scale in scales.items() if scale}
+    if not scales:
+        return None
+    low = high = Fraction(0)
+    for term, scale in scales.items():
+        ends = [scale * end for end in contribution(term)]
+        low, high = low + min(ends), high + max(ends)
+    grid = _common_grid(scales.values())
+    return Question(
+        terms=tuple(scales),
+        steps=tuple((scale / grid).numerator for scale in scales.values()),
+        grid=grid,
+        sensitivity=max(-low, high),
+        direction=1 if low == 0 else -1 if high == 0 else 0,
+    )
+
+
+def _common_grid(scales: Iterable[Fraction]) -> Fraction:
+    """The greatest number of which all are whole multiples."""
+    numbers = list(scales)
+    denominator = lcm(*(number.denominator for number in numbers))
+    return Fraction(gcd(*((number * denominator).numerator for number in numbers)), denominator)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The questions of a GROUP BY: one for each cell of the declared keys, in declared order."""
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Code, ...], ...]
+    questions: tuple[Question, ...]

@@ -1,0 +1,345 @@
+"""What a table looks like to an analyst: its columns, its people, and what is public about it.
+
+A schema is a small TOML file beside the data, written by the steward::
+
+    max_rows = 20                     # COUNT(*): no person adds more than 20 rows
+
+    [columns.age]
+    type = "integer"
+    bounds = [0, 120]                 # values outside are moved to the nearest end
+
+    [columns.cost]
+    type = "real"
+    grid = "0.01"                     # values are rounded to cents
+    bounds = [0, 5000]                # of one row
+    total = [0, 20000]                # of one person, for SUM
+
+    [columns.town]
+    type = "text"
+    keys = ["Bruges", "Ghent"]        # the cells of GROUP BY
+
+Everything in it is public.  Nothing of it is ever read from the data by Tacit itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import Any, Final
+
+from tacit.errors import BadParameter, SchemaMismatch
+from tacit.privacy import exact, positive, whole
+from tacit.tables.codes import (
+    NUMBERS,
+    TYPES,
+    Code,
+    Type,
+    Unfit,
+    decimal,
+    is_decimal,
+    literal,
+    widest,
+)
+from tacit.tables.codes import place as place_of
+
+MOST_KEYS = 1_000_000
+
+
+class EachRow(Enum):
+    """The promise that every row is a person of its own."""
+
+    EACH_ROW = "each row"
+
+    def __repr__(self) -> str:
+        return "tacit.EACH_ROW"
+
+
+EACH_ROW: Final = EachRow.EACH_ROW
+"""Say ``person=tacit.EACH_ROW`` if nobody has more than one row."""
+
+Person = str | EachRow
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its type, and what has been declared about it, in codes."""
+
+    name: str
+    type: Type
+    grid: Fraction | None = None
+    bounds: tuple[int, int] | None = None
+    total: tuple[int, int] | None = None
+    keys: tuple[Code, ...] | None = None
+    range: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """The codes that the column can hold: its bounds, or all that its type can hold."""
+
+    def __post_init__(self) -> None:
+        can_hold = self.bounds if self.bounds is not None else widest(self.type, self.grid)
+        object.__setattr__(self, "range", can_hold)
+
+    @property
+    def step(self) -> Fraction:
+        """What one code step of a number is worth."""
+        return self.grid if self.grid is not None else Fraction(1)
+
+    def place(self, value: object) -> Fraction | int | str:
+        """Where a value stands on the line of codes; raises Unfit."""
+        return place_of(self.type, self.grid, value)
+
+    def code(self, value: object) -> Code:
+        """The code of a value that must be one the column can hold; raises Unfit."""
+        found = self.place(value)
+        if isinstance(found, Fraction):
+            if found.denominator != 1:
+                raise Unfit("it is not a whole number of grid steps")
+            found = found.numerator
+        if isinstance(found, int):
+            low, high = self.range
+            if not low <= found <= high:
+                raise Unfit("it lies outside the bounds of the column")
+        return found
+
+    def literal(self, code: Code) -> str:
+        """A code as an analyst would write the value."""
+        return literal(self.type, self.grid, code)
+
+    @property
+    def cells(self) -> tuple[Code, ...] | None:
+        """The values of GROUP BY, in order; a boolean has its two without being told."""
+        return (0, 1) if self.keys is None and self.type == "boolean" else self.keys
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table's name, who its people are, and its columns."""
+
+    name: str
+    person: Person
+    columns: tuple[Column, ...]
+    max_rows: int | None = None
+    _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_name: dict[str, Column] = {}
+        for column in self.columns:
+            if column.name.casefold() in by_name:
+                raise BadParameter(
+                    f"columns.{column.name}", column.name, "names may not differ by case alone"
+                )
+            by_name[column.name.casefold()] = column
+        object.__setattr__(self, "_by_name", by_name)
+        if isinstance(self.person, str):
+            self._check_person(self.person)
+
+    def _check_person(self, person: str) -> None:
+        column = self.find(person)
+        if column is None:
+            raise SchemaMismatch(
+                f"the person column {person!r} is not declared: "
+                "add it to the schema as integer or text"
+            )
+        if column.type not in ("integer", "text") or column.bounds is not None:
+            # Rounding or clamping would merge people, and a merged pair can move a clamped
+            # total by more than either of them could alone.
+            raise SchemaMismatch(
+                f"the person column {column.name!r} must be integer or text, and without bounds"
+            )
+        object.__setattr__(self, "person", column.name)
+
+    def find(self, name: str) -> Column | None:
+        """The column with this name, whatever its case."""
+        return self._by_name.get(name.casefold())
+
+    def column(self, name: str) -> Column:
+        """The column with this name, which must exist."""
+        return self._by_name[name.casefold()]
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything declared about the columns; the order of columns is no part of it.
+
+        The table's name and its person column stand apart, so that an error can say which differs.
+        """
+        columns = {
+            column.name: [
+                column.type,
+                str(column.grid),
+                column.bounds,
+                column.total,
+                None if column.keys is None else list(column.keys),
+            ]
+            for column in self.columns
+        }
+        text = json.dumps({"columns": columns, "max_rows": self.max_rows}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_schema(text: str, *, name: str, person: Person) -> Schema:
+    """Read a schema from TOML; an error names the entry that is wrong."""
+    try:
+        declared = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise BadParameter("schema", "this TOML", f"it cannot be read: {error}") from None
+    _known("schema", declared, {"columns", "max_rows"})
+    columns = declared.get("columns")
+    if not isinstance(columns, dict) or not columns:
+        raise BadParameter("columns", columns, "declare each column, as in [columns.age]")
+    rows = declared.get("max_rows")
+    return Schema(
+        name=name,
+        person=person,
+        columns=tuple(_column(key, value) for key, value in columns.items()),
+        max_rows=None if rows is None else row_bound(rows),
+    )
+
+
+def row_bound(value: object) -> int:
+    """How many rows of one person may count."""
+    rows = whole(value, "max_rows")
+    if rows > 10**9:
+        raise BadParameter("max_rows", rows, "at most a thousand million")
+    return rows
+
+
+def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:
+    for key in entries:
+        if key not in known:
+            raise BadParameter(f"{where}.{key}", key, f"known entries: {', '.join(sorted(known))}")
+
+
+def _column(name: str, entries: object) -> Column:
+    where = f"columns.{name}"
+    if not isinstance(entries, dict):
+        raise BadParameter(where, entries, 'write a table such as [columns.age] type = "integer"')
+    _known(where, entries, {"type", "grid", "bounds", "total", "keys"})
+    type_ = entries.get("type")
+    if type_ not in TYPES:
+        raise BadParameter(f"{where}.type", type_, f"one of {', '.join(TYPES)}")
+    bare = Column(name, type_, _grid(where, type_, entries.get("grid")))
+    bounds = _pair(f"{where}.bounds", bare, entries.get("bounds"))
+    if bounds is not None and type_ == "real" and bare.grid is None:
+        raise BadParameter(f"{where}.bounds", entries["bounds"], "a real column also needs a grid")
+    bounded = Column(name, type_, bare.grid, bounds)
+    total = _total(f"{where}.total", bounded, entries.get("total"))
+    return Column(name, type_, bare.grid, bounds, total, _keys(where, bounded, entries.get("keys")))
+
+
+def _grid(where: str, type_: Type, value: object) -> Fraction | None:
+    if value is None:
+        return None
+    if type_ != "real":
+        raise BadParameter(f"{where}.grid", value, "only a real column has a grid")
+    grid = positive(value, f"{where}.grid")
+    # Both ends are stated as doubles when values are rounded, and must be exact there.
+    if not is_decimal(grid) or grid.numerator > 2**31 or grid.denominator > 2**31:
+        raise BadParameter(f"{where}.grid", value, "give a decimal such as 1, 0.01 or 0.125")
+    return grid
+
+
+def _pair(where: str, column: Column, value: object) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    if column.type in ("text", "boolean"):
+        raise BadParameter(where, value, f"a {column.type} column has no bounds")
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise BadParameter(where, value, "give the least and the greatest value, as in [0, 120]")
+    number = column.type in NUMBERS  # may be quoted in TOML, as the grid may be
+    ends = [exact(end, where) if number and isinstance(end, str) else end for end in value]
+    low, high = (_code(where, column, end) for end in ends)
+    if not isinstance(low, int) or not isinstance(high, int) or low > high:
+        raise BadParameter(where, value, "the first bound may not exceed the second")
+    return low, high
+
+
+def _total(where: str, column: Column, value: object) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    if column.type not in NUMBERS or column.bounds is None:
+        raise BadParameter(where, value, "only a number with bounds has a total")
+    return total_steps(column, value, where)
+
+
+def total_steps(column: Column, value: object, where: str = "total") -> tuple[int, int]:
+    """A declared bound of one person's total, in steps of the column's grid."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise BadParameter(where, value, "give the least and the greatest total, as in [0, 20000]")
+    low, high = (exact(end, where) / column.step for end in value)
+    if low.denominator != 1 or high.denominator != 1 or low > high:
+        raise BadParameter(where, value, "give two values on the grid of the column, in order")
+    if max(abs(low), abs(high)) > 2**62:
+        raise BadParameter(where, value, "at most 2^62 steps of the grid")
+    return low.numerator, high.numerator
+
+
+def _keys(where: str, column: Column, value: object) -> tuple[Code, ...] | None:
+    if value is None:
+        return None
+    where = f"{where}.keys"
+    if (
+        isinstance(value, dict)
+        and set(value) == {"from", "to"}
+        and column.type in ("integer", "date")
+    ):
+        low, high = (_code(where, column, value[end]) for end in ("from", "to"))
+        if isinstance(low, int) and isinstance(high, int) and 0 <= high - low < MOST_KEYS:
+            return tuple(range(low, high + 1))
+    if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_KEYS:
+        raise BadParameter(where, _brief(value), "list the key values, as in ['Bruges', 'Ghent']")
+    codes = tuple(_code(where, column, entry) for entry in value)
+    if len(set(codes)) != len(codes):
+        raise BadParameter(where, _brief(value), "each key value may be listed once")
+    return codes
+
+
+def _code(where: str, column: Column, value: object) -> Code:
+    try:
+        return column.code(value)
+    except Unfit as problem:
+        raise BadParameter(
+            where, _brief(value), f"{column.name} cannot hold it: {problem}"
+        ) from None
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def write_schema(schema: Schema) -> str:
+    """A schema as TOML; reading it again gives the same schema."""
+    lines = [] if schema.max_rows is None else [f"max_rows = {schema.max_rows}", ""]
+    for column in schema.columns:
+        lines += [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']
+        if column.grid is not None:
+            lines.append(f'grid = "{decimal(column.grid)}"')
+        if column.bounds is not None:
+            lines.append(f"bounds = {toml_list(column, column.bounds)}")
+        if column.total is not None:
+            lines.append(f"total = {toml_list(column, column.total)}")
+        if column.keys is not None:
+            lines.append(f"keys = {toml_list(column, column.keys)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def toml_list(column: Column, codes: tuple[Code, ...]) -> str:
+    """Values of a column as a TOML list."""
+    return "[" + ", ".join(_toml(column, code) for code in codes) + "]"
+
+
+def toml_text(text: str) -> str:
+    """A text as a TOML string: JSON's escapes are TOML's, if other letters stand for themselves."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml(column: Column, code: Code) -> str:
+    if isinstance(code, str):
+        return toml_text(code)
+    text = column.literal(code)
+    return '"' + text[1:-1] + '"' if text.startswith("'") else text

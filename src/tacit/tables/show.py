@@ -1,0 +1,178 @@
+"""A question written out from its tree, and the printed statement of what is promised about it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from sqlglot.parser import Parser
+from sqlglot.tokens import Tokenizer
+
+from tacit.tables.codes import decimal
+from tacit.tables.question import (
+    Among,
+    And,
+    Constant,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    People,
+    Predicate,
+    Question,
+    Range,
+    Rows,
+    SameOrder,
+    Term,
+)
+from tacit.tables.schema import Schema
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII | re.IGNORECASE)
+
+
+@cache
+def name(column: str) -> str:
+    """A column's name as it must be written in a question: SQL's own words in double quotes."""
+    word = column.upper()
+    is_sql = word in Tokenizer.KEYWORDS or word in Parser.NO_PAREN_FUNCTION_PARSERS
+    if _PLAIN.fullmatch(column) and not is_sql:
+        return column
+    return '"' + column.replace('"', '""') + '"'
+
+
+def predicate(tree: Predicate, schema: Schema) -> str:
+    """A predicate as text; reading it gives the same tree."""
+    match tree:
+        case Constant(value):
+            return {True: "true", False: "false", None: "null"}[value]
+        case Range():
+            return _range(tree, schema)
+        case Among(column, ()):
+            return f"{name(column)} <> {name(column)}"
+        case Among(column, values):
+            listed = ", ".join(schema.column(column).literal(value) for value in values)
+            return f"{name(column)} in ({listed})"
+        case Like(column, pattern):
+            return f"{name(column)} like {schema.column(column).literal(pattern)}"
+        case SameOrder(left, right, equal):
+            return f"{name(left)} {'=' if equal else '<='} {name(right)}"
+        case IsNull(column):
+            return f"{name(column)} is null"
+        case IsTrue(part):
+            return f"({predicate(part, schema)}) is true"
+        case Not(part):
+            return f"not {_nested(part, schema)}"
+        case And(parts):
+            return " and ".join(_nested(part, schema) for part in parts)
+        case Or(parts):
+            return " or ".join(_nested(part, schema) for part in parts)
+
+
+def _nested(tree: Predicate, schema: Schema) -> str:
+    text = predicate(tree, schema)
+    return f"({text})" if isinstance(tree, And | Or | Not) else text
+
+
+def _range(tree: Range, schema: Schema) -> str:
+    column, written = schema.column(tree.column), name(tree.column)
+    low = None if tree.low is None else column.literal(tree.low)
+    high = None if tree.high is None else column.literal(tree.high)
+    if low is None:
+        return f"{written} <= {high}"
+    if high is None:
+        return f"{written} >= {low}"
+    if column.type == "boolean" and tree.low == tree.high:
+        return written if tree.low == 1 else f"{written} = false"
+    return f"{written} = {low}" if low == high else f"{written} between {low} and {high}"
+
+
+def question(asked: Question, schema: Schema) -> str:
+    """A question as one line of text."""
+    written = ""
+    for step, term in zip(asked.steps, asked.terms, strict=True):
+        weight = step * asked.grid / _unit(term, schema)
+        sign = ("-" if weight < 0 else "") if not written else (" - " if weight < 0 else " + ")
+        size = "" if abs(weight) == 1 else f"{decimal(abs(weight))} * "
+        written += sign + size + _term(term, schema)
+    return written
+
+
+def _unit(term: Term, schema: Schema) -> Fraction:
+    return Fraction(1) if isinstance(term, People | Rows) else schema.column(term.column).step
+
+
+def _term(term: Term, schema: Schema) -> str:
+    where = predicate(term.where, schema)
+    if isinstance(term, People):
+        return f"count({where})"
+    head = "count(*)" if isinstance(term, Rows) else f"sum({name(term.column)})"
+    return head if term.where == Constant(True) else f"{head} filter (where {where})"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is promised about a question, or why it is refused.  Costs nothing, shows no data.
+
+    Falsy if the question is refused.
+    """
+
+    text: str
+    refusal: str | None = None
+    sensitivity: Fraction | None = None
+    direction: int | None = None
+    grid: Fraction | None = None
+    cells: int | None = None
+    counts: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.refusal is None
+
+    def __str__(self) -> str:
+        if self.refusal is not None:
+            return f"refused: {self.refusal}"
+        lines = [("question", self.text)]
+        lines += [("adds up", line) for line in self.counts]
+        if self.cells is not None:
+            lines.append(("cells", f"{self.cells}, each a question of its own"))
+        lines += [
+            ("sensitivity", str(self.sensitivity)),
+            ("direction", _DIRECTIONS[self.direction]),
+            ("grid", str(self.grid)),
+        ]
+        return "\n".join(f"{label:<12} {value}" for label, value in lines)
+
+
+_DIRECTIONS = {
+    1: "+1: adding a person never lowers the answer",
+    -1: "-1: adding a person never raises the answer",
+    0: "0: adding a person may move the answer either way",
+    None: "",
+}
+
+
+def statement(
+    asked: Question, schema: Schema, cells: int | None = None, text: str | None = None
+) -> Statement:
+    """What is promised about a question (of each cell, for a batch)."""
+    return Statement(
+        text=question(asked, schema) if text is None else text,
+        sensitivity=asked.sensitivity,
+        direction=asked.direction,
+        grid=asked.grid,
+        cells=cells,
+        counts=tuple(dict.fromkeys(_meaning(term, schema) for term in asked.terms)),
+    )
+
+
+def _meaning(term: Term, schema: Schema) -> str:
+    each_row = not isinstance(schema.person, str)
+    if isinstance(term, People):
+        return "1 for each such row" if each_row else "1 for each person with at least one such row"
+    if isinstance(term, Rows):
+        return f"the number of such rows, at most {term.most} of a person"
+    step = schema.column(term.column).step
+    who = "each row's value" if each_row else "each person's total"
+    return f"{who}, moved into [{decimal(term.low * step)}, {decimal(term.high * step)}]"

@@ -1,0 +1,385 @@
+"""Reading a question: a predicate, a weighted sum of counts, or a SELECT.
+
+The text is parsed by sqlglot and rebuilt as the tree of ``question.py``.  Nothing of the text
+reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its place underlined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from sqlglot import Dialect, exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from tacit.errors import QuestionRefused
+from tacit.tables.codes import NUMBERS
+from tacit.tables.predicates import PredicateReader
+from tacit.tables.question import (
+    TRUE,
+    People,
+    Predicate,
+    Question,
+    Rows,
+    Term,
+    Total,
+    all_of,
+    weighted,
+)
+from tacit.tables.refusal import Place, refused
+from tacit.tables.schema import Column, Schema, row_bound, total_steps
+
+MOST_TEXT = 1_000_000
+MOST_CELLS = 1_000_000
+_DIALECT = Dialect.get_or_raise("")
+_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
+
+_NOT_IN_SELECT = {
+    "joins": ("a question is about one table: joins are refused", ""),
+    "laterals": ("a question is about one table", ""),
+    "with_": ("a question may not contain another query", ""),
+    "having": ("HAVING would show true counts", "a stream's threshold does this, privately"),
+    "order": ("cells come in the order in which the schema declares them", "remove ORDER BY"),
+    "limit": ("every declared cell is answered", "remove LIMIT"),
+    "distinct": ("SELECT DISTINCT is not part of the language", "use COUNT(DISTINCT person)"),
+    "windows": ("window functions are not part of the language", ""),
+    "qualify": ("window functions are not part of the language", ""),
+}
+_QUOTE_HINT = "a name that is an SQL word needs double quotes"
+_AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a text was read as: a question whose parameters are still open, and its cells."""
+
+    shape: Question
+    parameters: frozenset[str]
+    keys: tuple[Column, ...]
+
+
+def read(text: str, schema: Schema, max_rows: int | None, total: Sequence[object] | None) -> Read:
+    """Read a text, or refuse it."""
+    reader = _Reader(text, schema, max_rows, total)
+    try:
+        return reader.read()
+    except RecursionError:
+        pass  # and refused below, without a thousand frames behind it
+    raise refused("this question is nested too deeply", Place(text, 0, len(text)))
+
+
+class _Reader:
+    """Reads one text."""
+
+    def __init__(
+        self, text: str, schema: Schema, max_rows: int | None, total: Sequence[object] | None
+    ) -> None:
+        if not isinstance(text, str) or len(text) > MOST_TEXT:
+            raise refused("a question is a text of at most a million characters", Place("", 0, 0))
+        self.text = text
+        self.schema = schema
+        self.max_rows = schema.max_rows if max_rows is None else row_bound(max_rows)
+        self.total = total
+        self.predicates = PredicateReader(text, schema)
+        self.inside_select = False
+
+    def read(self) -> Read:
+        root = self._parsed()
+        keys: tuple[Column, ...] = ()
+        parts: list[tuple[Fraction, Term, Fraction]] = []
+        if isinstance(root, exp.Select):
+            keys = self._select(root, parts)
+        elif _is_aggregate(root):
+            self._weighted(root, TRUE, parts)
+        else:
+            parts.append((Fraction(1), People(self.predicates.read(root)), Fraction(1)))
+        shape = weighted(parts)
+        if shape is None:
+            raise refused("the terms cancel: the answer is always 0", self._everything())
+        return Read(shape, frozenset(self.predicates.parameters), keys)
+
+    def _everything(self) -> Place:
+        return Place(self.text, 0, len(self.text))
+
+    # Text
+
+    def _parsed(self) -> exp.Expr:
+        """The one expression or SELECT that the text holds."""
+        try:
+            tokens = list(_DIALECT.tokenize(self.text))
+        except TokenError:
+            raise refused(
+                "this text is not SQL: perhaps a quote is not closed", self._everything()
+            ) from None
+        for token in tokens:
+            if token.comments or token.token_type == TokenType.HINT:
+                start = max(self.text.find("--"), self.text.find("/*"), 0)
+                raise refused("comments are not part of the language", self._from(start))
+        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            tokens.pop()
+        if not tokens:
+            raise refused("there is no question here", self._everything(), "write age >= 60")
+        if tokens[0].token_type in _STATEMENTS:
+            raise refused(
+                "only a predicate or a SELECT can be asked",
+                Place(self.text, tokens[0].start, tokens[0].end + 1),
+                _QUOTE_HINT,
+            )
+        for token in tokens:
+            if token.token_type == TokenType.SEMICOLON:
+                raise refused("one question at a time", self._from(token.start), "remove the ;")
+        return self._tree(tokens)
+
+    def _tree(self, tokens: list[Token]) -> exp.Expr:
+        try:
+            trees = _DIALECT.parser().parse(tokens, self.text)
+        except ParseError as error:
+            place = self._error_place(error)
+        else:
+            if len(trees) == 1 and trees[0] is not None:
+                return trees[0]
+            place = self._everything()
+        raise refused("this is not SQL that can be read", place, _QUOTE_HINT)
+
+    def _from(self, start: int) -> Place:
+        return Place(self.text, start, len(self.text))
+
+    def _error_place(self, error: ParseError) -> Place:
+        details = error.errors[0] if error.errors else {}
+        line, column = details.get("line"), details.get("col")
+        if not line or not column:
+            return self._everything()
+        length = len(details.get("highlight") or " ")
+        lines = self.text.split("\n")
+        end = sum(len(before) + 1 for before in lines[: line - 1]) + column
+        return Place(self.text, max(end - length, 0), end)
+
+    # SELECT
+
+    def _select(
+        self, select: exp.Select, parts: list[tuple[Fraction, Term, Fraction]]
+    ) -> tuple[Column, ...]:
+        self.inside_select = True
+        for key, (problem, hint) in _NOT_IN_SELECT.items():
+            if found := select.args.get(key):
+                node = found[0] if isinstance(found, list) else found
+                place = self.predicates.place(node if isinstance(node, exp.Expr) else select)
+                raise refused(problem, place, hint)
+        self.predicates.only(select, "expressions", "from_", "where", "group")
+        self._from_table(select)
+        condition = select.args.get("where")
+        where = TRUE if condition is None else self.predicates.read(condition.this)
+        keys = self._keys(select.args.get("group"))
+        aggregates = self._selected(select, keys)
+        if len(aggregates) != 1:
+            raise refused(
+                "a question has one answer: select exactly one count or sum",
+                self.predicates.place(select),
+            )
+        self._weighted(aggregates[0], where, parts)
+        return keys
+
+    def _from_table(self, select: exp.Select) -> None:
+        clause = select.args.get("from_")
+        if clause is None:
+            raise refused("FROM is missing", self._everything(), f"FROM {self.schema.name}")
+        self.predicates.only(clause, "this")
+        table = clause.this
+        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+            raise refused("a question is about one table", self.predicates.place(table))
+        self.predicates.only(table, "this", "alias")
+        if table.name.casefold() != self.schema.name.casefold():
+            raise refused(
+                f"this question is about the table {self.schema.name}", self.predicates.place(table)
+            )
+        alias = table.args.get("alias")
+        if alias is not None:
+            self.predicates.only(alias, "this")
+            self.predicates.tables = {alias.name.casefold()}
+
+    def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
+        if group is None:
+            return ()
+        self.predicates.only(group, "expressions")
+        keys: list[Column] = []
+        for node in group.expressions:
+            if not isinstance(node, exp.Column):
+                raise self.predicates.refusal(node, "GROUP BY takes columns by name")
+            column = self.predicates.column(node)
+            if column.cells is None:
+                raise refused(
+                    f"GROUP BY needs the key values of {column.name}",
+                    self.predicates.place(node),
+                    f"list them in the schema: [columns.{column.name}] keys = [...]",
+                )
+            if column not in keys:
+                keys.append(column)
+        if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
+            raise refused(f"more than {MOST_CELLS} cells", self.predicates.place(group))
+        return tuple(keys)
+
+    def _selected(self, select: exp.Select, keys: tuple[Column, ...]) -> list[exp.Expr]:
+        """The expressions that are not plain keys of GROUP BY."""
+        found = []
+        for node in select.expressions:
+            if isinstance(node, exp.Alias):
+                self.predicates.only(node, "this", "alias")
+                node = node.this
+            if not isinstance(node, exp.Column):
+                found.append(node)
+            elif self.predicates.column(node) not in keys:
+                raise refused(
+                    "rows themselves cannot be shown", self.predicates.place(node), _AGGREGATE_HINT
+                )
+        return found
+
+    # Weighted sums
+
+    def _weighted(
+        self, root: exp.Expr, where: Predicate, parts: list[tuple[Fraction, Term, Fraction]]
+    ) -> None:
+        """Add Σ weight × term to the parts, without recursion along the sum."""
+        waiting: list[tuple[exp.Expr, Fraction]] = [(root, Fraction(1))]
+        while waiting:
+            node, weight = waiting.pop()
+            if isinstance(node, exp.Paren | exp.Neg):
+                self.predicates.only(node, "this")
+                waiting.append((node.this, -weight if isinstance(node, exp.Neg) else weight))
+            elif isinstance(node, exp.Add | exp.Sub):
+                self.predicates.only(node, "this", "expression")
+                second = -weight if isinstance(node, exp.Sub) else weight
+                waiting += [(node.args["expression"], second), (node.this, weight)]
+            elif isinstance(node, exp.Mul):
+                inner, factor = self._scaled(node)
+                waiting.append((inner, weight * factor))
+            else:
+                term, unit = self._aggregate(node, where)
+                parts.append((weight, term, unit))
+
+    def _scaled(self, node: exp.Mul) -> tuple[exp.Expr, Fraction]:
+        self.predicates.only(node, "this", "expression")
+        sides = (node.this, node.args["expression"])
+        for factor, inner in (sides, sides[::-1]):
+            sign, literal = (-1, factor.this) if isinstance(factor, exp.Neg) else (1, factor)
+            if isinstance(literal, exp.Literal) and literal.is_number:
+                return inner, Fraction(sign * self.predicates.number(literal))
+        raise refused("a weight is a number", self.predicates.place(node), "2 * count(smoker)")
+
+    def _aggregate(self, node: exp.Expr, where: Predicate) -> tuple[Term, Fraction]:
+        if isinstance(node, exp.Filter):
+            self.predicates.only(node, "this", "expression")
+            condition = self.predicates.read(node.args["expression"].this)
+            return self._aggregate(node.this, all_of((where, condition)))
+        if isinstance(node, exp.Count):
+            return self._count(node, where), Fraction(1)
+        if isinstance(node, exp.CountIf):
+            self.predicates.only(node, "this")
+            return self._rows(node, all_of((where, self.predicates.read(node.this)))), Fraction(1)
+        if isinstance(node, exp.Sum):
+            return self._sum(node, where)
+        raise self._not_an_aggregate(node)
+
+    def _not_an_aggregate(self, node: exp.Expr) -> QuestionRefused:
+        place = self.predicates.place(node)
+        if isinstance(node, exp.Div):
+            return refused("division is not part of the language", place, "0.5 * count(...) halves")
+        if isinstance(node, exp.Literal):
+            return refused("a constant adds nothing", place, "put it into the threshold")
+        if isinstance(node, exp.AggFunc):
+            return refused(
+                f"{node.sql_name()} has no bounded sensitivity here", place, _AGGREGATE_HINT
+            )
+        return self.predicates.refusal(node, "a count or a sum is needed here")
+
+    def _count(self, node: exp.Count, where: Predicate) -> Term:
+        self.predicates.only(node, "this", "big_int")
+        inner = node.this
+        if isinstance(inner, exp.Star):
+            self.predicates.only(inner)
+            return self._rows(node, where)
+        if isinstance(inner, exp.Distinct):
+            return self._people(inner, where)
+        if inner is None:
+            raise refused("count what?", self.predicates.place(node), "count(age >= 60)")
+        if self.inside_select:
+            raise refused(
+                "in SQL this would count rows where it is not NULL",
+                self.predicates.place(node),
+                "write COUNT(*) FILTER (WHERE ...), or count(...) without SELECT",
+            )
+        return People(all_of((where, self.predicates.read(inner))))
+
+    def _people(self, distinct: exp.Distinct, where: Predicate) -> Term:
+        self.predicates.only(distinct, "expressions")
+        nodes = distinct.expressions
+        column = self.predicates.column(nodes[0]) if isinstance(nodes[0], exp.Column) else None
+        if len(nodes) != 1 or column is None or column.name != self.schema.person:
+            who = self.schema.person if isinstance(self.schema.person, str) else "each row"
+            raise refused(
+                "only people can be counted by COUNT(DISTINCT ...)",
+                self.predicates.place(distinct),
+                f"a person is {who}" + ("" if who != "each row" else ": use COUNT(*)"),
+            )
+        return People(where)
+
+    def _rows(self, node: exp.Expr, where: Predicate) -> Term:
+        if not isinstance(self.schema.person, str):
+            return People(where)
+        if self.max_rows is None:
+            raise refused(
+                "counting rows needs a bound on how many one person may add",
+                self.predicates.place(node),
+                f"max_rows=..., or COUNT(DISTINCT {self.schema.person}) to count people",
+            )
+        return Rows(where, self.max_rows)
+
+    def _sum(self, node: exp.Sum, where: Predicate) -> tuple[Term, Fraction]:
+        self.predicates.only(node, "this")
+        if not isinstance(node.this, exp.Column):
+            raise self.predicates.refusal(node.this, "SUM takes a column by name")
+        column, place = self.predicates.column(node.this), self.predicates.place(node)
+        if column.type not in NUMBERS:
+            raise refused(f"{column.name} is {column.type}: it has no sum", place)
+        if column.bounds is None:
+            needs = "bounds" if column.type == "integer" or column.grid else "bounds and a grid"
+            raise refused(
+                f"SUM needs {needs} for {column.name}",
+                place,
+                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
+            )
+        total = column.total if self.total is None else total_steps(column, self.total)
+        if total is None and isinstance(self.schema.person, str):
+            raise refused(
+                f"SUM needs a bound on one person's total of {column.name}",
+                place,
+                f"total=(least, greatest), or in the schema: [columns.{column.name}] total = [...]",
+            )
+        low, high = self._reach(column.bounds, total)
+        return Total(column.name, where, low, high), column.step
+
+    def _reach(self, bounds: tuple[int, int], total: tuple[int, int] | None) -> tuple[int, int]:
+        """What one person's total can be, once moved into the declared total."""
+        least, most = bounds
+        if total is None:
+            return least, most
+        low, high = total
+        each_row = not isinstance(self.schema.person, str)
+        # Values that are never negative add up to at least the least of them.
+        if each_row or least >= 0:
+            low = min(max(least, low), high)
+        if each_row or most <= 0:
+            high = max(min(most, high), low)
+        return low, high
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    """Whether a text without SELECT is a sum of aggregates, rather than a predicate."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(
+        node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Filter | exp.AggFunc | exp.Literal
+    )

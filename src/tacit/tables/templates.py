@@ -1,0 +1,124 @@
+"""Predicates that wait for parameters, and how they are filled in.
+
+A prepared question is read once; asking it again only replaces its parameters, which takes a few
+microseconds.  What is promised about a question does not depend on the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from tacit.errors import QuestionRefused
+from tacit.tables.atoms import OPERATORS, Maker
+from tacit.tables.codes import Unfit
+from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Range, Term, with_where
+from tacit.tables.refusal import Place, refused
+from tacit.tables.schema import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Where a parameter goes; ``many`` if it stands for a whole IN list."""
+
+    name: str
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An atom whose values are not all known yet."""
+
+    column: Column
+    make: Maker
+    values: tuple[object, ...]
+    place: Place
+
+
+Template = Predicate | Pending
+
+
+def ready_or_pending(
+    column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Place]
+) -> Predicate:
+    """The atom now if all its values are known, else one that waits."""
+    make = OPERATORS[operator]
+    for value in values:
+        if type(value) is Hole:
+            # And, Or and Not carry it as if it were a predicate until it is filled in.
+            return cast(Predicate, Pending(column, make, values, place()))
+    try:
+        return make(column, values)
+    except Unfit as problem:
+        raise _unfit(column, place(), problem) from None
+
+
+def _unfit(column: Column, place: Place, problem: Unfit) -> QuestionRefused:
+    return refused(f"{column.name} cannot be compared with this value", place, str(problem))
+
+
+def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
+    """The atom with its parameters."""
+    first = pending.values[0]
+    if len(pending.values) == 1 and type(first) is Hole and not first.many:  # by far most often
+        values: list[object] = [parameters[first.name]]
+    else:
+        values = _all_values(pending, parameters)
+    try:
+        return pending.make(pending.column, values)
+    except Unfit as problem:
+        raise _unfit(pending.column, pending.place, problem) from None
+
+
+def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[object]:
+    values: list[object] = []
+    for value in pending.values:
+        if type(value) is not Hole:
+            values.append(value)
+        elif value.many:
+            values += _several(value.name, parameters[value.name], pending.place)
+        else:
+            values.append(parameters[value.name])
+    return values
+
+
+def _several(name: str, value: object, place: Place) -> list[object]:
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    raise refused(f":{name} stands for a list", place, "give a list, tuple or set of values")
+
+
+def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
+    """The predicate with all its parameters filled in."""
+    kind = type(tree)
+    if kind is Pending:
+        return _filled(cast(Pending, tree), parameters)
+    if kind is And or kind is Or:
+        parts = [
+            part if type(part) is Range else bound(part, parameters)
+            for part in cast(And, tree).parts
+        ]
+        for part in parts:
+            if type(part) is kind:  # BETWEEN with a NULL became a conjunction
+                return joined(cast(type[And], kind), parts)
+        return cast(type[And], kind)(tuple(parts))
+    if kind is Not:
+        return Not(bound(cast(Not, tree).part, parameters))
+    if kind is IsTrue:
+        return IsTrue(bound(cast(IsTrue, tree).part, parameters))
+    return cast(Predicate, tree)
+
+
+def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
+    """A conjunction or disjunction without one of its own kind directly inside it."""
+    flat: list[Predicate] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, kind) else (part,))
+    return kind(tuple(flat))
+
+
+def bound_term(term: Term, parameters: Mapping[str, object]) -> Term:
+    """A term with its predicate's parameters filled in."""
+    where = bound(term.where, parameters)
+    return term if where is term.where else with_where(term, where)

@@ -1,0 +1,250 @@
+"""SmallDB at the door: tables, budgets, plans, and what a release can do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import tacit
+from tacit.analyst.question_class import FiniteClass, question_class
+from tacit.budget import Budget
+from tacit.errors import BadParameter, BudgetExhausted, Infeasible, QuestionRefused
+
+LOTS = 10**6
+
+
+@pytest.fixture
+def rich_budget():
+    return Budget.in_memory(epsilon=10 * LOTS, covers=["visits", "people"])
+
+
+def truth(test, people=300):
+    """The fraction of the 300 people whose age, 0..99 in turn, passes a test."""
+    return Fraction(sum(test(pid % 100) for pid in range(people)), people)
+
+
+def test_with_much_epsilon_a_release_is_as_good_as_its_size_allows(visits, rich_budget):
+    release = visits.small_db(tacit.prefixes("age"), epsilon=LOTS, alpha="1/40", budget=rich_budget)
+    assert release.rows == 20  # ⌈1/(2α)⌉
+    for age in range(0, 120, 7):
+        found = release.answer(f"age <= {age}")
+        assert abs(found - truth(lambda a, age=age: a <= age)) <= Fraction(1, 40)
+        assert release.answer(f"age > {age}") == 1 - found
+
+
+def test_intervals_answer_both_ends(visits, rich_budget):
+    release = visits.small_db(
+        tacit.intervals("age"), epsilon=LOTS, alpha="1/20", budget=rich_budget
+    )
+    assert release.rows == 20
+    for low in range(0, 100, 13):
+        for high in range(low, 120, 17):
+            found = release.answer(f"age between {low} and {high}")
+            assert abs(found - truth(lambda a, low=low, high=high: low <= a <= high)) <= Fraction(
+                1, 20
+            )
+    assert release.count("age between 30 and 39") == release.answer("age between 30 and 39") * 300
+
+
+def test_a_list_of_predicates_over_several_columns(visits, rich_budget):
+    questions = ["town = 'Bruges'", "town = 'Bruges' and age < 50", "age >= 90"]
+    release = visits.small_db(questions, epsilon=LOTS, rows=6, budget=rich_budget)
+    assert abs(release.answer("town = 'Bruges'") - Fraction(2, 3)) <= release.plan.size.alpha
+    assert release.answer("not (age < 90)") == release.answer("age >= 90")  # one of the class
+    assert release.answer("town <> 'Bruges'") == 1 - release.answer("town = 'Bruges'")
+    with pytest.raises(QuestionRefused, match="nothing is promised"):
+        release.answer("age >= 91")
+    with pytest.raises(QuestionRefused):
+        release.answer("cost > 3")
+
+
+def test_what_is_not_of_the_class_is_refused(visits, rich_budget):
+    release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
+    with pytest.raises(QuestionRefused, match="prefixes of age only"):
+        release.answer("age between 30 and 39")
+    with pytest.raises(QuestionRefused, match="predicates"):
+        release.answer("count(age <= 3) - count(age > 5)")
+
+
+def test_the_plan_is_public_and_costs_nothing(visits_file, tmp_path):
+    other = tmp_path / "other" / "visits.csv"
+    other.parent.mkdir()
+    other.write_text("pid,town,age,cost\n1,Ghent,3,2.5\n")
+    (other.parent / "visits.toml").write_text((visits_file.parent / "visits.toml").read_text())
+    plans = []
+    for file in (visits_file, other):
+        with tacit.open(file, person="pid", people=300) as table:
+            plans.append(str(table.plan_small_db(tacit.intervals("age"), epsilon=1, rows=9)))
+            plans.append(str(table.plan_small_db(["age < 3"], epsilon=1, rows=9)))
+    assert plans[:2] == plans[2:]
+
+
+def test_the_size_comes_from_the_smallest_proved_clause(visits):
+    plan = visits.plan_small_db(tacit.prefixes("age"), epsilon=1, alpha="0.01")
+    assert (plan.rows, plan.size.clause) == (50, "prefixes")
+    finite = visits.plan_small_db(["age < 30", "age < 60"], epsilon=1, rows=4)
+    assert finite.expectation.sampler == "enumeration"
+    chosen = visits.plan_small_db(tacit.prefixes("age"), epsilon=1)
+    assert chosen.guarantee() is not None
+
+
+def test_the_guarantee_needs_a_public_number_of_people(visits_file):
+    with tacit.open(visits_file, person="pid") as table:
+        plan = table.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=9)
+        assert plan.guarantee() is None
+        assert "people=" in str(plan)
+        with pytest.raises(BadParameter, match="people"):
+            table.plan_small_db(tacit.prefixes("age"), epsilon=1)
+
+
+def test_the_guarantee_holds_in_a_hundred_releases(visits, rich_budget):
+    failures = 0
+    for _ in range(100):
+        release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=8, budget=rich_budget)
+        worst = max(
+            abs(release.answer(f"age <= {age}") - truth(lambda a, age=age: a <= age))
+            for age in range(0, 121, 4)
+        )
+        failures += worst > release.guarantee("1/4")
+    assert failures <= 40  # 25 expected at the very most
+
+
+def test_the_planner_says_when_something_simpler_is_better(visits_file):
+    with tacit.open(visits_file, person="pid", people=10**6) as table:
+        assert "histogram" in table.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=99).advice
+    with tacit.open(visits_file, person="pid", people=300) as table:
+        small = table.plan_small_db(tacit.prefixes("age"), epsilon="1/10", rows=5)
+        assert small.advice == "" or "tree" in small.advice or "histogram" in small.advice
+
+
+def test_what_cannot_be_drawn_is_refused_before_paying(visits, rich_budget):
+    before = rich_budget.left
+    with pytest.raises(Infeasible, match="Nothing was spent"):
+        visits.small_db(tacit.intervals("age"), epsilon=1, rows=60_000, budget=rich_budget)
+    with pytest.raises(QuestionRefused, match="declared domain"):
+        visits.small_db(["pid < 3"], epsilon=1, rows=3, budget=rich_budget)
+    with pytest.raises(QuestionRefused, match="text"):
+        visits.small_db(tacit.prefixes("town"), epsilon=1, rows=3, budget=rich_budget)
+    with pytest.raises(BadParameter, match="column"):
+        visits.small_db(tacit.prefixes("agee"), epsilon=1, rows=3, budget=rich_budget)
+    with pytest.raises(BadParameter, match="not both"):
+        visits.small_db(tacit.prefixes("age"), epsilon=1, rows=3, alpha=0.1, budget=rich_budget)
+    with pytest.raises(BadParameter, match="questions"):
+        visits.small_db([], epsilon=1, rows=3, budget=rich_budget)
+    assert rich_budget.left == before
+
+
+def test_a_universe_that_cannot_be_listed_is_refused(visits, monkeypatch):
+    monkeypatch.setattr("tacit.analyst.question_class.MOST_ANSWERS", 200)
+    with pytest.raises(Infeasible, match="more than 200 answers"):
+        visits.plan_small_db(["age < 3", "age < 4"], epsilon=1, rows=3)
+    monkeypatch.setattr("tacit.analyst.question_class.MOST_ELEMENTS", 100)
+    with pytest.raises(Infeasible, match="at most 100 can be listed"):
+        visits.plan_small_db(["age < 3"], epsilon=1, rows=3)
+
+
+def test_a_release_is_paid_first(visits):
+    budget = Budget.in_memory(epsilon=1, covers=["visits"])
+    visits.small_db(tacit.prefixes("age"), epsilon="3/4", rows=5, budget=budget)
+    with pytest.raises(BudgetExhausted):
+        visits.small_db(tacit.prefixes("age"), epsilon="1/2", rows=5, budget=budget)
+
+
+def test_disguises_cost_and_err_like_the_one_question(visits):
+    once = visits.plan_small_db(["age >= 60"], epsilon=1, rows=7)
+    disguised = visits.plan_small_db(
+        [
+            form
+            for _ in range(250)
+            for form in (
+                "age >= 60",
+                "not age < 60",
+                "age > 59",
+                "age < 60 or age is null",
+            )
+        ],
+        epsilon=1,
+        rows=7,
+    )
+    assert disguised.guarantee() == once.guarantee()
+    assert disguised.expectation == once.expectation
+    assert disguised.size == once.size
+
+
+def test_vc_dimension_of_questions_over_the_declared_domain(visits):
+    ages = question_class([f"age <= {age}" for age in range(20, 60, 5)], visits.schema)
+    assert isinstance(ages, FiniteClass)
+    assert ages.vc_dimension().dimension == 1
+
+
+def test_saving_loading_and_other_shapes(visits, rich_budget, tmp_path):
+    release = visits.small_db(["town = 'Ypres'", "age < 50"], epsilon=1, rows=4, budget=rich_budget)
+    release.save(tmp_path / "r.json")
+    again = tacit.load_release(tmp_path / "r.json")
+    assert again.to_dict() == release.to_dict()
+    assert (again.privacy, again.guarantee()) == (release.privacy, release.guarantee())
+    assert again.answer("age < 50") == release.answer("age < 50")
+    assert release.to_arrow().num_rows == 4
+    assert list(release.to_pandas().columns) == ["age", "town"]
+    assert release.to_polars().shape == (4, 2)
+    release.to_csv(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text().splitlines()[0] == "age,town"
+    release.to_parquet(tmp_path / "r.parquet")
+    assert (tmp_path / "r.parquet").stat().st_size > 0
+    release.plot(tmp_path / "r.png")
+    assert (tmp_path / "r.png").stat().st_size > 1000
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(BadParameter, match="not a release"):
+        tacit.load_release(tmp_path / "bad.json")
+
+
+REAL = """
+[columns.id]
+type = "integer"
+[columns.height]
+type = "real"
+[columns.born]
+type = "date"
+bounds = ["1900-01-01", "2026-01-01"]
+[columns.smoker]
+type = "boolean"
+"""
+
+
+@pytest.fixture
+def people(tmp_path):
+    rows = ["id,height,born,smoker"]
+    for n in range(400):
+        rows.append(f"{n},{1.5 + n / 1000},{1950 + n % 50}-06-15,{'true' if n % 4 else 'false'}")
+    rows += ["900,nan,,", "901,,1999-01-01,true"]
+    file = tmp_path / "people.csv"
+    file.write_text("\n".join(rows) + "\n")
+    with tacit.open(file, person=tacit.EACH_ROW, schema=REAL, people=402) as table:
+        yield table
+
+
+def test_real_numbers_dates_and_missing_values(people, rich_budget):
+    """The seed's infinite class: every threshold on the real line, by order alone."""
+    heights = people.small_db(
+        tacit.prefixes("height"), epsilon=LOTS, alpha="1/50", budget=rich_budget
+    )
+    assert abs(heights.answer("height <= 1.7") - Fraction(201, 400)) <= Fraction(1, 50) + Fraction(
+        1, 400
+    )
+    assert all(1.4 < height < 2.0 for height in heights.to_dict()["height"])
+    born = people.small_db(tacit.intervals("born"), epsilon=LOTS, rows=40, budget=rich_budget)
+    found = born.answer("born between '1960-01-01' and '1969-12-31'")
+    assert abs(found - Fraction(80, 401)) <= born.plan.size.alpha + Fraction(1, 400)
+    smokers = people.small_db(["smoker"], epsilon=LOTS, rows=20, budget=rich_budget)
+    assert abs(smokers.answer("smoker") - Fraction(301, 401)) <= Fraction(1, 20)
+
+
+def test_several_rows_of_a_person_count_as_declared(visits, rich_budget):
+    one = visits.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=8)
+    two = visits.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=8, max_rows=2)
+    assert two.guarantee() > one.guarantee()
+    release = visits.small_db(
+        tacit.prefixes("age"), epsilon=LOTS, rows=20, max_rows=2, budget=rich_budget
+    )
+    assert abs(release.answer("age < 50") - Fraction(1, 2)) <= Fraction(1, 20)

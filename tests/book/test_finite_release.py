@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.book.small_db_oracle import assert_law, databases, law, loss, neighbours, score
+from tests.fit import ACCEPT, chi_square_p
+
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.sampling.candidates import EveryMultiset
+from tacit.book.sampling.compression import linear_queries
+from tacit.book.sampling.finite_release import FiniteQuestions
+from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.sampling.level_counts import LevelCounts, LevelDraw
+from tacit.book.sampling.sub_range import DrawnMultisets, draw_sub_range, reach
+from tacit.errors import BadParameter
+
+QUIET = Heartbeat(None)
+COUNTING = [[1, 1, 0, 0, 0], [1, 0, 1, 0, 0]]  # four atoms, the last of two elements
+LINEAR = [["1/2", 0, 1, "1/3"], [0, 1, 0, "1/3"]]
+MATRICES = [COUNTING, LINEAR]
+
+
+def _histogram(rows, universe):
+    return np.bincount(np.array(rows, dtype=np.int64), minlength=universe)
+
+
+def _atoms(queries, rows):
+    return tuple(sorted(Counter(queries.atom_of[list(rows)].tolist()).items()))
+
+
+def _exact_law(matrix, x, rows, rate, *, faithful):
+    """The law of the sampler from its own groups: what is proposed times what is accepted."""
+    queries = linear_queries(matrix)
+    unit = rows * queries.denominator
+    every = EveryMultiset(
+        queries, queries.histogram(_histogram(x, len(matrix[0]))), rows, faithful=faithful
+    )
+    levels = LevelCounts(every, rate=rate / unit, heartbeat=QUIET)
+    accepted = {}
+    for block in every.blocks():
+        for i, key in enumerate(levels.keys(block)):
+            counts, level = tuple(sorted(block.counts(i))), int(block.levels[i])
+            counts = tuple((atom, times) for atom, times in counts if times)
+            assert level >= levels.floor(int(key))  # or no coin could make up for it
+            # A group's weight over its size, times e^(−rate·(level − floor)) · weight/2^doublings
+            # is weight · e^(−rate·level): what the draw must give.
+            accepted[counts] = (Fraction(level, unit), every.weight(counts))
+    assert int(levels.sizes.sum()) == len(accepted)
+    keys = Counter(int(key) for block in every.blocks() for key in levels.keys(block))
+    assert keys == {i: int(size) for i, size in enumerate(levels.sizes.flat) if size}
+    ordered = sorted(accepted)
+    laws = law([accepted[c][0] for c in ordered], rate, [accepted[c][1] for c in ordered])
+    return dict(zip(ordered, laws, strict=True))
+
+
+def _true_law(matrix, x, rows, rate, *, faithful):
+    """Brute force over all databases on the universe, added up by atoms."""
+    queries = linear_queries(matrix)
+    candidates = databases(range(len(matrix[0])), rows)
+    by_atoms = Counter(_atoms(queries, y) for y in candidates)
+    scores = {_atoms(queries, y): score(_fractions(matrix), x, y, 0) for y in candidates}
+    ordered = sorted(by_atoms)
+    weights = [by_atoms[counts] if faithful else 1 for counts in ordered]
+    laws = law([scores[counts] for counts in ordered], rate, weights)
+    return dict(zip(ordered, laws, strict=True))
+
+
+def _fractions(matrix):
+    return [[Fraction(value) for value in row] for row in matrix]
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.parametrize("matrix", MATRICES)
+@pytest.mark.parametrize("x", [(), (0,), (0, 0, 1, 3), (2, 2, 2, 2, 2, 2)])
+def test_the_law_is_the_exponential_mechanisms(matrix, x, faithful):
+    ours = _exact_law(matrix, x, 3, Fraction(2, 3), faithful=faithful)
+    truth = _true_law(matrix, x, 3, Fraction(2, 3), faithful=faithful)
+    assert ours.keys() == truth.keys()
+    assert loss([ours[y] for y in truth], list(truth.values())) < 1e-40
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.parametrize("matrix", MATRICES)
+@pytest.mark.parametrize("epsilon", ["1/10", "3"])
+def test_no_neighbour_tells_more_than_epsilon(matrix, epsilon, faithful):
+    epsilon, universe = Fraction(epsilon), range(len(matrix[0]))
+    for x in [(), (0, 1), (2, 2, 2), (0, 1, 2, 3)]:
+        here = _exact_law(matrix, x, 2, epsilon / 2, faithful=faithful)
+        for neighbour in neighbours(x, universe):
+            there = _exact_law(matrix, neighbour, 2, epsilon / 2, faithful=faithful)
+            assert loss(list(here.values()), [there[y] for y in here]) <= epsilon
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_draws_follow_the_exponential_mechanism_and_no_other(matrix, faithful):
+    x, rows, rate = (0, 0, 0, 1, 1, 2), 3, Fraction(2)
+    questions = FiniteQuestions(linear_queries(matrix), faithful=faithful)
+    histogram, coins = _histogram(x, len(matrix[0])), InsecureTestCoins(5)
+    everything = questions._everything(histogram, rows)
+    unit = rows * questions.queries.denominator
+    sampler = LevelDraw(everything, rate=rate / unit, heartbeat=QUIET)
+    candidates = databases(range(len(matrix[0])), rows)
+    if not faithful:  # only each atom's first element is ever shown
+        first = {int(questions.queries.members(a)[0]) for a in range(questions.queries.atoms)}
+        candidates = [y for y in candidates if first.issuperset(y)]
+    seen = dict.fromkeys(candidates, 0)
+    for _ in range(3000):
+        seen[tuple(questions._elements_of(sampler.draw(coins), coins).tolist())] += 1
+    scores = [score(_fractions(matrix), x, y, 0) for y in candidates]
+    assert_law(list(seen.values()), scores, rate)
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=1, max_size=400),
+    st.fractions(Fraction(1, 10**6), 2),
+    st.integers(1, 50),
+)
+@settings(max_examples=60)
+def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length):
+    class Listed:
+        most_doublings = 0
+
+        def __init__(self, scores):
+            self.scores = scores
+
+        def blocks(self):
+            from tacit.book.sampling.candidates import Block
+
+            for start in range(0, len(self.scores), length):
+                yield Block(np.array(self.scores[start : start + length]), None, lambda i: ())
+
+    def sizes(scores):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tacit.book.sampling.level_counts._PENDING", length)
+            patch.setattr("tacit.book.sampling.level_counts._GROUPS", 8)
+            found = LevelCounts(Listed(scores), rate=rate, heartbeat=QUIET)
+            return found.best, found.sizes.tolist()
+
+    assert sizes(levels) == sizes(sorted(levels)) == sizes(sorted(levels, reverse=True))
+
+
+def test_a_lumped_group_keeps_the_law(monkeypatch):
+    monkeypatch.setattr("tacit.book.sampling.level_counts._GROUPS", 2)
+    matrix, x, rows, rate = COUNTING, (0, 0, 0, 1, 1, 2), 3, Fraction(1)
+    ours = _exact_law(matrix, x, rows, rate, faithful=False)
+    truth = _true_law(matrix, x, rows, rate, faithful=False)
+    assert loss([ours[y] for y in truth], list(truth.values())) < 1e-40
+    test_draws_follow_the_exponential_mechanism_and_no_other(COUNTING, False)
+
+
+@pytest.mark.parametrize("faithful", [False, True])
+def test_a_sub_range_is_drawn_from_the_measure(faithful):
+    queries = linear_queries(COUNTING)
+    drawn = draw_sub_range(queries, 3, 6000, faithful=faithful, coins=InsecureTestCoins(2))
+    weights = Counter(_atoms(queries, y) for y in databases(range(5), 3))
+    seen = Counter(tuple(sorted(Counter(row.tolist()).items())) for row in drawn)
+    assert seen.keys() <= weights.keys()
+    candidates = sorted(weights)
+    observed = [seen[counts] for counts in candidates]
+    measures = {
+        True: [weights[counts] / weights.total() for counts in candidates],
+        False: [1 / len(candidates)] * len(candidates),
+    }
+    assert chi_square_p(observed, measures[faithful]) > ACCEPT
+    assert chi_square_p(observed, measures[not faithful]) < ACCEPT
+
+
+def test_a_sub_range_release_follows_the_mechanism_over_its_own_candidates():
+    queries, x, rate = linear_queries(LINEAR), (0, 0, 0, 1, 1, 2), Fraction(2)
+    coins = InsecureTestCoins(3)
+    drawn = draw_sub_range(queries, 3, 40, faithful=False, coins=coins)
+    candidates = DrawnMultisets(queries, queries.histogram(_histogram(x, 4)), drawn)
+    sampler = LevelDraw(candidates, rate=rate / (3 * queries.denominator), heartbeat=QUIET)
+    weights = Counter(tuple(sorted(row.tolist())) for row in drawn)
+    seen = dict.fromkeys(weights, 0)
+    for _ in range(4000):
+        counts = sampler.draw(coins)
+        seen[tuple(sorted(atom for atom, times in counts for _ in range(times)))] += 1
+    scores = [score(_fractions(LINEAR), x, y, 0) for y in weights]
+    assert_law(list(seen.values()), scores, rate, list(weights.values()))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
+def test_no_neighbour_tells_more_than_epsilon_within_a_sub_range(epsilon):
+    queries = linear_queries(LINEAR)
+    drawn = draw_sub_range(queries, 3, 30, faithful=False, coins=InsecureTestCoins(6))
+
+    def law_of(x):
+        candidates = DrawnMultisets(queries, queries.histogram(_histogram(x, 4)), drawn)
+        levels = [int(level) for block in candidates.blocks() for level in block.levels]
+        unit = 3 * queries.denominator
+        truth = [score(_fractions(LINEAR), x, tuple(y), 0) for y in drawn.tolist()]
+        assert [Fraction(level, unit) for level in levels] == truth
+        return law(truth, epsilon / 2)
+
+    for x in [(), (0, 1), (2, 2, 2), (0, 1, 2, 3)]:
+        for neighbour in neighbours(x, range(4)):
+            assert loss(law_of(x), law_of(neighbour)) <= epsilon
+
+
+def test_the_sub_range_ignores_the_data():
+    questions = FiniteQuestions(linear_queries(COUNTING), most_enumerated=1, sub_range=50)
+    assert not questions.enumerated(3)
+    x = [_histogram(rows, 5) for rows in [(), (0,) * 9]]
+    ranges = [questions._part(data, 3, InsecureTestCoins(8)) for data in x]
+    assert np.array_equal(ranges[0]._drawn, ranges[1]._drawn)
+    y = questions.draw(x[1], rows=3, rate=Fraction(9), coins=InsecureTestCoins(8), heartbeat=QUIET)
+    assert len(y) == 3
+
+
+@pytest.mark.parametrize(("size", "beta"), [(55, "1/20"), (20, "1/10"), (7, "1/3")])
+def test_reach_holds_as_often_as_it_says(size, beta):
+    elements, rows, beta = 4, 6, Fraction(beta)
+    within = reach(elements, rows, size, beta)
+    everything = [Counter(y) for y in databases(range(elements), rows)]
+
+    def misses(best, j):
+        """How likely no candidate of a sub-range shares all but j rows with the best one."""
+        near = sum((y & best).total() >= rows - j for y in everything)
+        return (1 - Fraction(near, len(everything))) ** size
+
+    assert 0 < within < rows
+    assert max(misses(best, within) for best in everything) <= beta
+    assert max(misses(best, within - 1) for best in everything) > beta  # and no more than needed
+
+
+def test_reach_at_its_ends():
+    assert reach(10, 5, 10**9, Fraction(1, 20)) == 0
+    assert reach(10**6, 5, 1, Fraction(1, 20)) == 5
+
+
+@pytest.mark.parametrize("x", [[1, 2], [1, 1, 1, 1, -7], [0.5] * 5, [[1] * 5]], ids=str)
+def test_bad_data_is_refused_without_a_word_about_it(x):
+    with pytest.raises(BadParameter) as refused:
+        FiniteQuestions(linear_queries(COUNTING)).check(np.array(x))
+    assert str(refused.value) == (
+        "x = (not shown) is not allowed: give a histogram: 5 integers, none below 0"
+    )
+
+
+def test_candidates_that_would_fill_the_memory_are_fewer():
+    questions = FiniteQuestions(linear_queries(np.eye(40, dtype=int)))
+    assert questions.part(20) == 10**5
+    assert questions.part(10**4) * 10**4 < 10**8
+    heavy = FiniteQuestions(linear_queries([[1] + [0] * 10**4]), faithful=True)
+    assert heavy.enumerated(100)
+    assert not heavy.enumerated(9000)  # weights of some 10 000 bits

@@ -1,0 +1,207 @@
+"""Thm 4.9 with constants: against mpmath, brute force over m, and the exact law of SmallDB."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from math import exp, factorial
+
+import mpmath
+import numpy as np
+import pytest
+
+from tacit.book.sizing.small_db_people import Utility, best_rows, people_needed
+from tacit.book.sizing.small_db_size import alpha_of_rows
+from tacit.book.sizing.small_db_utility import error_bound, log_binomial, log_range
+from tacit.errors import BadParameter
+
+
+@pytest.mark.parametrize(
+    ("n", "k"),
+    [(5, 2), (1, 0), (300, 150), (601, 300), (603, 301), (10**6, 5000), (2**62 + 400, 400),
+     (2**62 + 10**6, 10**6), (10**9, 5 * 10**8), (2**62, 3)],
+)  # fmt: skip
+def test_log_binomial_is_above_and_close(n: int, k: int) -> None:
+    with mpmath.workdps(60):
+        logs = [mpmath.loggamma(part + 1) for part in (n, k, n - k)]
+        truth = Fraction(str(logs[0] - logs[1] - logs[2]))
+    slack = Fraction(1, 10**30)  # mpmath's own rounding
+    assert truth - slack <= log_binomial(n, k) <= truth + Fraction(1, 10**15)
+
+
+def test_the_three_measures() -> None:
+    with mpmath.workdps(40):
+        assert float(log_range(7, 5, "multisets")) == pytest.approx(float(mpmath.log(330)))
+        assert log_range(7, 5, "faithful") == log_range(7, 5, "multisets")
+        assert float(log_range(7, 5, "sequences")) == pytest.approx(7 * float(mpmath.log(5)))
+    assert log_range(7, 1, "sequences") == log_range(7, 1, "multisets") == 0
+
+
+def test_error_bound_is_the_formula_rounded_up() -> None:
+    arguments = {"epsilon": "1/2", "beta": "1/100", "rows": 30, "alpha_m": "1/60", "atoms": 50}
+    with mpmath.workdps(40):
+        noise = mpmath.log(mpmath.binomial(79, 30)) + mpmath.log(100)
+        truth = Fraction(str(mpmath.mpf(1) / 60 + 4 * noise / 12345))
+    bound = error_bound(12345, **arguments)  # type: ignore[arg-type]
+    assert truth <= bound <= truth * (1 + Fraction(1, 10**13))
+    assert error_bound(12, **arguments) == 1  # type: ignore[arg-type]
+    universe = {**arguments, "universe": 1000}
+    worse = [
+        error_bound(12345, **universe, measure=measure)  # type: ignore[arg-type]
+        for measure in ("faithful", "sequences")
+    ]
+    assert bound < worse[0] < worse[1]
+
+
+KNOWN = [
+    {"structure": "prefixes", "atoms": 100},
+    {"structure": "intervals", "atoms": 2**62},
+    {"questions": 300, "atoms": 64},
+    {"questions": 5, "atoms": 2},
+    {"vc": 2, "universe": 1000, "measure": "sequences"},
+    {"questions": 300, "atoms": 12, "universe": 50, "measure": "faithful"},
+]
+
+
+def brute_error(n: int, rows: int, known: dict[str, object]) -> Fraction:
+    size = {key: known.get(key) for key in ("questions", "vc", "atoms", "structure")}
+    size["atoms"] = known.get("atoms", known.get("universe"))
+    alpha = alpha_of_rows(rows, **size).alpha  # type: ignore[arg-type]
+    range_of = {key: known[key] for key in ("atoms", "universe", "measure") if key in known}
+    return error_bound(n, epsilon=1, beta="1/20", rows=rows, alpha_m=alpha, **range_of)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("known", KNOWN)
+@pytest.mark.parametrize("n", [500, 20_000])
+def test_best_rows_is_the_best_of_all_m(known: dict[str, object], n: int) -> None:
+    plan = best_rows(n, epsilon=1, beta="1/20", **known)  # type: ignore[arg-type]
+    assert plan.people == n
+    errors = [brute_error(n, m, known) for m in range(1, 120)]
+    if plan.rows < 120:
+        assert plan.error <= min(errors) * (1 + Fraction(1, 10**12))
+    steps = sorted({plan.rows * step // 20 for step in range(2, 60)} - {0})
+    assert plan.error <= min(brute_error(n, m, known) for m in steps) * (1 + Fraction(1, 10**12))
+    assert plan.error == brute_error(n, plan.rows, known)
+
+
+@pytest.mark.parametrize("known", KNOWN)
+@pytest.mark.parametrize("error", ["1/10", "1/30"])
+def test_people_needed_is_the_least_n(known: dict[str, object], error: str) -> None:
+    target = Fraction(error)
+    plan = people_needed(target, epsilon=1, beta="1/20", **known)  # type: ignore[arg-type]
+    assert plan.error <= target
+    hair = 1 + Fraction(1, 10**13)
+    assert brute_error(plan.people, plan.rows, known) <= target * hair
+    fewer = best_rows(plan.people - 1, epsilon=1, beta="1/20", **known)  # type: ignore[arg-type]
+    assert fewer.error > target * (1 - Fraction(1, 10**12))
+    steps = sorted({plan.rows * step // 20 for step in range(2, 60)} - {0})
+    assert all(brute_error(plan.people - 1, m, known) > target for m in [*steps, *range(1, 60)])
+
+
+def test_both_forms_shrink_as_they_should() -> None:
+    """Error like n^(−1/2) for α_m = c/m, and like n^(−1/3) for α_m = c/√m (Thm 4.9)."""
+    common = {"epsilon": 1, "beta": "1/20", "universe": 10**6, "measure": "sequences"}
+    for known, root in (({"structure": "prefixes"}, 2), ({"vc": 2}, 3)):
+        errors = [best_rows(n, **common, **known).error for n in (10**8, 64 * 10**8)]  # type: ignore[arg-type]
+        assert float(errors[0] / errors[1]) == pytest.approx(64 ** (1 / root), rel=0.25)
+
+
+def test_a_universe_of_one_point_needs_no_rows_to_choose_from() -> None:
+    plan = best_rows(100, epsilon=1, beta="1/20", questions=50, atoms=1)
+    assert (plan.rows, plan.alpha) == (1, 0)
+
+
+def test_it_prints_well() -> None:
+    plan = Utility(1000, 16, Fraction(1, 32), "prefixes", Fraction(1, 10))
+    assert str(plan) == (
+        "n = 1000 people: error at most 0.1 with m = 16 rows (α_m = 0.03125, prefixes)"
+    )
+
+
+@pytest.mark.parametrize("measure", ["multisets", "sequences", "faithful"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_law_of_small_db_keeps_the_promise(measure: str, seed: int) -> None:
+    """The exact probability of an error above the bound is at most β."""
+    rng = np.random.default_rng(seed)
+    copies = np.array([1, 2, 3])  # the universe: 6 points in 3 atoms
+    questions = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1]])
+    n, m, epsilon, beta = 400, 5, 0.2, Fraction(1, 10)
+    x = rng.multinomial(n, [0.2, 0.5, 0.3])
+    weights, errors = [], []
+    for y in itertools.product(range(m + 1), repeat=3):
+        if sum(y) != m:
+            continue
+        score = float(abs(questions @ (x - n * np.array(y) / m)).max())
+        errors.append(score / n)
+        weights.append(base_weight(y, copies, measure) * exp(-epsilon * score / 2))
+    alpha_m = Fraction(min(errors)).limit_denominator(10**6) + Fraction(1, 10**6)
+    bound = error_bound(
+        n,
+        epsilon=epsilon,
+        beta=beta,
+        rows=m,
+        alpha_m=alpha_m,
+        atoms=3,
+        universe=6,
+        measure=measure,  # type: ignore[arg-type]
+    )
+    assert bound < 1
+    beyond = sum(w for w, error in zip(weights, errors, strict=True) if error > bound)
+    assert beyond <= beta * sum(weights)
+
+
+def test_the_promise_could_not_be_smaller() -> None:
+    """One good candidate among 1000 of one row: the bound says 1 just as long as it must."""
+
+    def failure(n: int) -> float:
+        bad = 999 * exp(-n / 2)
+        return bad / (1 + bad)
+
+    def bound(n: int) -> Fraction:
+        return error_bound(n, epsilon=1, beta="1/10", rows=1, alpha_m=0, atoms=1000)
+
+    assert bound(19) < 1  # so the good one must be drawn, except with probability 1/10 ...
+    assert failure(19) < 1 / 10
+    assert bound(18) == 1  # ... and a bound lower by 3 % would promise that here, wrongly
+    assert float(2 * (np.log(1000) + np.log(10)) / 18) < 1.03
+    assert failure(18) > 1 / 10
+
+
+def base_weight(y: tuple[int, ...], copies: np.ndarray, measure: str) -> float:
+    """How many multisets, or sequences, over the universe have these atom counts."""
+    weight = 1.0
+    for count, copy in zip(y, copies.tolist(), strict=True):
+        if measure == "sequences":
+            weight *= copy**count / factorial(count)
+        if measure == "faithful":
+            weight *= factorial(copy + count - 1) / factorial(count) / factorial(copy - 1)
+    return weight * (factorial(sum(y)) if measure == "sequences" else 1)
+
+
+def test_what_the_measure_needs_is_asked_for() -> None:
+    common = {"epsilon": 1, "beta": "1/20", "rows": 5, "alpha_m": 0}
+    for measure in ("sequences", "faithful"):
+        with pytest.raises(BadParameter, match="universe"):
+            error_bound(100, **common, atoms=5, measure=measure)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="atoms, or universe"):
+        error_bound(100, **common)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="measure"):
+        error_bound(100, **common, atoms=5, measure="uniform")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"n": 0}, {"n": 1.5}, {"epsilon": 0}, {"beta": 0}, {"beta": 1}, {"rows": 0},
+     {"alpha_m": -1}, {"alpha_m": 2}, {"atoms": 0}],
+)  # fmt: skip
+def test_bad_arguments_are_refused(bad: dict[str, object]) -> None:
+    good = {"n": 100, "epsilon": 1, "beta": "1/20", "rows": 5, "alpha_m": 0, "atoms": 9}
+    with pytest.raises(BadParameter, match=next(iter(bad))):
+        error_bound(**{**good, **bad})  # type: ignore[arg-type]
+
+
+def test_bad_plans_are_refused() -> None:
+    with pytest.raises(BadParameter, match="error"):
+        people_needed(1, epsilon=1, beta="1/20", structure="prefixes", atoms=9)
+    with pytest.raises(BadParameter, match="structure"):
+        best_rows(100, epsilon=1, beta="1/20", universe=9, structure="convex")

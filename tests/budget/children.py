@@ -1,0 +1,353 @@
+"""What child processes do in the tests of races, crashes and forks.
+
+Started from a fork server, which has no threads and nothing of the test open; so a child is
+quick to start and as independent as a program of its own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+from tests.budget.common import ask, open_stream, resume
+
+from tacit.budget import Budget, Lease
+from tacit.errors import BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
+from tacit.privacy import Cost
+
+ROOT = Path(__file__).parents[2]
+os.environ["PYTHONPATH"] = os.pathsep.join(  # children import what this process imports
+    [str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+)
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.budget.children"])
+
+JOIN_SECONDS = 60
+
+
+def start(target: Any, *arguments: Any) -> Any:
+    process = PROCESSES.Process(target=target, args=arguments)
+    process.start()
+    return process
+
+
+def run(target: Any, *arguments: Any) -> int:
+    """Run to the end; the exit code (−9 if killed)."""
+    process = start(target, *arguments)
+    process.join(JOIN_SECONDS)
+    assert process.exitcode is not None, "the child hangs"
+    return int(process.exitcode)
+
+
+class Log:
+    """Lines that survive their writer: what a watcher outside has seen."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+
+    def say(self, *words: object) -> None:
+        os.write(self._descriptor, (" ".join(map(str, words)) + "\n").encode())
+
+
+def ask_and_tell(lease: Lease, key: str, log: Log) -> None:
+    """A question that comes out above: drawn, recorded, and only then released."""
+    with lease.turn():
+        log.say("drawn", lease.name, key)  # from here on a watcher may know
+        lease.record_top({"key": key}, question_key=key)
+    log.say("released", lease.name, key)
+
+
+# Races
+
+
+def race_to_charge(path: Path, barrier: Barrier, rounds: int, results: Any) -> None:
+    """In each round, try to take one grain."""
+    for number in range(rounds):
+        barrier.wait(JOIN_SECONDS)
+        budget = Budget.open(path.with_name(f"{path.name}{number}"), wait=60)
+        try:
+            budget.charge(Cost.pure("1/11"), table="visits", what="a grain")
+            results.put((number, "charged"))
+        except BudgetExhausted:
+            results.put((number, "exhausted"))
+        budget.close()
+        barrier.wait(JOIN_SECONDS)
+
+
+def race_to_resume(path: Path, barrier: Barrier, rounds: int, results: Any) -> None:
+    """In each round, try to resume a stream and ask it once."""
+    budget = Budget.open(path, wait=60)
+    for number in range(rounds):
+        barrier.wait(JOIN_SECONDS)
+        try:
+            lease = resume(budget, f"stream {number}")
+            ask(lease, f"from {os.getpid()}")
+            if os.getpid() % 2:
+                lease.suspend()
+            results.put((number, "above"))
+            del lease  # half of them leave without a word
+        except StreamHeld:
+            results.put((number, "held"))
+        except StreamEnded:
+            results.put((number, "ended"))
+        barrier.wait(JOIN_SECONDS)
+
+
+# Crashes
+
+
+def _die(point: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
+    """Do one thing and be killed at a named point of its write."""
+    budget, log = Budget.open(path), Log(log_path)
+    lease = resume(budget) if act in ("record top", "suspend", "close") else None
+    budget._ledger.reached = lambda reached: _die(reached) if reached == point else None
+    if lease is None:
+        {
+            "charge": lambda: budget.charge(Cost.pure("1/100"), table="visits", what="last words"),
+            "share": lambda: budget.share("bob", epsilon="1/100"),
+            "cover": lambda: budget.cover("labs"),
+            "open": lambda: open_stream(budget, "second"),
+            "resume": lambda: resume(budget),
+        }[act]()
+    elif act == "record top":
+        ask_and_tell(lease, f"question-{lease.state.generation}", log)
+    else:
+        getattr(lease, act)()
+    raise SystemExit("survived")
+
+
+def work_until_killed(path: Path, log_path: Path, seed: int) -> None:
+    """All kinds of work, as quick as possible, until somebody kills us."""
+    budget, log, dice = Budget.open(path), Log(log_path), random.Random(seed)
+    log.say("ready")
+    while True:
+        unfinished = [state.name for state in budget.streams() if not state.ended]
+        try:
+            if not unfinished or dice.random() < 0.3:
+                lease = open_stream(budget, None, at_most=4, cost=Cost.pure("1/1000000"))
+                log.say("opened", lease.name)
+            else:
+                lease = resume(budget, dice.choice(unfinished))
+                log.say("resumed", lease.name)
+        except StreamEnded:
+            continue
+        for number in range(dice.randrange(4)):
+            if lease.halted:
+                break
+            ask_and_tell(lease, f"{seed}.{lease.state.generation}.{number}", log)
+        budget.charge(Cost.pure("1/1000000"), table="visits", what=f"seed {seed}")
+        log.say("charged", seed)
+        dice.choice([lease.suspend, lease.suspend, lease.close, lambda: None])()
+        del lease  # who has not left by now leaves without a word
+
+
+# Failing writes
+
+
+class _FullDisk:
+    """While it lasts, no file of this process can grow past one byte."""
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+
+    def __exit__(self, *_: object) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+
+
+def _refusals(budget: Budget) -> int:
+    """How many of three writes fail as they should."""
+    refused = 0
+    for act in (
+        lambda: budget.charge(Cost.pure("1/1000"), table="visits", what="a count"),
+        lambda: open_stream(budget, "second"),
+        lambda: budget.share("bob", epsilon="1/1000"),
+    ):
+        try:
+            act()
+        except LedgerUnwritable:
+            refused += 1
+    return refused
+
+
+def meet_a_full_disk(path: Path, results: Any) -> None:
+    """Every ⊤ meets a full disk: resume, ask, fail, and again, until nothing is granted."""
+    drawn, released, refused = 0, 0, 0
+    for number in range(100):
+        budget = Budget.open(path)
+        try:
+            lease = resume(budget)
+        except StreamEnded:
+            break
+        with _FullDisk():
+            refused += _refusals(budget)
+            drawn += 1
+            try:
+                ask(lease, f"q{number}")
+                released += 1
+            except LedgerUnwritable:
+                pass
+            assert not lease.alive
+            lease.suspend()  # a dead lease returns nothing
+    results.put((drawn, released, refused))
+
+
+def meet_a_read_only_file(path: Path, results: Any) -> None:
+    """The same with a file, a log and a folder that may not be written."""
+    if os.geteuid() == 0:  # root may write anywhere: become nobody
+        for owned in (path.parent, path):
+            os.chown(owned, 65534, 65534)
+        os.chdir(path.parent)
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    budget = Budget.open(path)
+    spent = budget.spent
+    budget.close()
+    path.chmod(0o400)
+    budget = Budget.open(path)
+    refused = _refusals(budget)
+    try:
+        resume(budget)
+    except LedgerUnwritable:
+        refused += 1
+    assert budget.spent == spent  # it can still be looked at
+    budget.close()
+    path.chmod(0o600)
+    Budget.open(path).verify()
+    results.put(refused)
+
+
+# Forks
+
+
+def fork_with_a_lease(path: Path, results: Any) -> None:
+    """A forked copy of a lease refuses; the parent goes on; the budget works on both sides."""
+    budget = Budget.open(path)
+    lease = open_stream(budget, at_most=3)
+    child = os.fork()
+    if child == 0:
+        code = 0
+        for act in (lambda: ask(lease, "child"), lease.suspend, lease.close, lambda: lease.secret):
+            try:
+                act()
+                code = 1
+            except StreamHeld:
+                pass
+        try:
+            resume(budget)  # the parent holds it, and is alive
+            code = 2
+        except StreamHeld:
+            pass
+        budget.charge(Cost.pure("1/100"), table="visits", what="in the child")
+        os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ask(lease, "parent")
+    budget.charge(Cost.pure("1/100"), table="visits", what="in the parent")
+    state = budget.stream("flu")
+    results.put((code, state.tops, state.lost, str(budget.spent.epsilon), budget.verify().entries))
+
+
+def fork_and_let_the_child_go_on(path: Path, results: Any) -> None:
+    """The parent closes last while the child still writes: nothing is lost with the log."""
+    budget = Budget.open(path)
+    budget.charge(Cost.pure("1/100"), table="visits", what="before the fork")
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        budget.charge(Cost.pure("1/100"), table="visits", what="1 in the child")
+        os.read(receive, 1)  # until the parent has closed
+        for number in range(2, 6):
+            budget.charge(Cost.pure("1/100"), table="visits", what=f"{number} in the child")
+        os._exit(0)
+    budget.charge(Cost.pure("1/100"), table="visits", what="in the parent")
+    time.sleep(0.05)
+    budget.close()
+    os.write(send, b"!")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    again = Budget.open(path)
+    results.put((code, len(again.history), again.verify().entries))
+
+
+def die_while_a_forked_child_lives(path: Path, results: Any) -> None:
+    """The holder is killed; its child lives on, and must not keep the stream held."""
+    budget = Budget.open(path)
+    lease = open_stream(budget, at_most=3)
+    child = os.fork()
+    if child == 0:
+        time.sleep(JOIN_SECONDS)
+        os._exit(0)
+    results.put((child, lease.name))
+    results.close()
+    results.join_thread()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fork_a_budget_in_memory(results: Any) -> None:
+    """Its copy would forget: it refuses."""
+    budget = Budget.in_memory(epsilon=1, covers=["visits"])
+    child = os.fork()
+    if child == 0:
+        try:
+            budget.charge(Cost.pure("1/100"), table="visits", what="in the child")
+            os._exit(1)
+        except LedgerUnwritable:
+            os._exit(0)
+    results.put(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def fork_in_the_middle_of_a_transaction(path: Path, results: Any) -> None:
+    """A fork waits for a transaction, but not for ever; a child that got half of one refuses."""
+    budget = Budget.open(path, wait=0.2)
+
+    def fork_here(point: str) -> None:
+        if point == "charge: written":
+            budget._ledger.reached = lambda point: None
+            child = os.fork()
+            if child == 0:
+                try:
+                    budget.spent  # noqa: B018
+                    os._exit(1)
+                except LedgerUnwritable:
+                    os._exit(0)
+            results.put(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    budget._ledger.reached = fork_here
+    budget.charge(Cost.pure("1/100"), table="visits", what="around the fork")
+    results.put((str(budget.spent.epsilon), budget.verify().entries))
+
+
+def end_by_exit(path: Path) -> None:
+    """Neither suspend nor close: a program of its own that just ends."""
+    program = (
+        "import sys; from tacit.budget import Budget; from tests.budget.common import *; "
+        "lease = open_stream(Budget.open(sys.argv[1]), at_most=3); ask(lease, 'a')"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+
+
+def charge_often(path: Path, times: int) -> None:
+    """One charge after another."""
+    budget = Budget.open(path, wait=60)
+    for _ in range(times):
+        budget.charge(Cost.pure("1/1000"), table="visits", what="one of many")
+
+
+def hold_until_killed(path: Path, results: Any) -> None:
+    """Hold a stream, say so, and wait."""
+    lease = resume(Budget.open(path))
+    results.put(lease.name)
+    time.sleep(JOIN_SECONDS)

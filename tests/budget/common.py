@@ -1,0 +1,49 @@
+"""What the tests of the budget share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.budget import Budget, Lease
+from tacit.privacy import Cost
+
+BINDING = {"table": "visits", "recipe": "book"}
+
+
+def next_secret(secret: bytes) -> bytes:
+    """The state after an answer above: the next threshold."""
+    word, number = secret.split()
+    return b"%s %d" % (word, int(number) + 1)
+
+
+def open_stream(
+    budget: Budget, name: str | None = "flu", *, at_most: int = 3, **more: Any
+) -> Lease:
+    options = {
+        "cost": Cost.pure("1/10"),
+        "table": "visits",
+        "at_most": at_most,
+        "binding": BINDING,
+        "secret": b"threshold 0",
+        **more,
+    }
+    return budget.open_stream(name, **options)
+
+
+def resume(budget: Budget, name: str = "flu", after_loss: Any = next_secret) -> Lease:
+    return budget.resume_stream(name, binding=BINDING, after_loss=after_loss)
+
+
+def ask(lease: Lease, key: str, *, above: bool = True, secret: bytes | None = None) -> None:
+    """Put one question whose coin is known."""
+    with lease.turn():
+        if above:
+            lease.record_top({"above": True}, question_key=key, secret=secret)
+
+
+def abandon(lease: Lease) -> None:
+    """Leave as a killed process would: the kernel drops the hold, and nothing is written."""
+    hold, lease._hold = lease._hold, None
+    lease._over = "its process is gone"
+    if hold is not None:
+        hold.drop() if hasattr(hold, "drop") else hold.release()

@@ -1,0 +1,31 @@
+"""docs/budget.md says what really happens: its code runs and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "budget.md"
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n((?:    [^\n]*\n)+))?", re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__page__"}
+    shown = 0
+    for code, output in BLOCK.findall(PAGE.read_text()):
+        exec(compile(code, str(PAGE), "exec"), names)  # noqa: S102 - that is the test
+        printed = capsys.readouterr().out
+        if output:
+            shown += 1
+            assert printed == re.sub(r"^    ", "", output, flags=re.MULTILINE)
+    assert shown == 5
+
+
+def test_every_error_of_a_budget_is_on_the_page():
+    from tacit import errors
+
+    text = PAGE.read_text()
+    for name, value in vars(errors).items():
+        if isinstance(value, type) and issubclass(value, errors.BudgetError):
+            assert value is errors.BudgetError or f"`{name}`" in text

@@ -1,0 +1,362 @@
+"""The budget file: who may read it, what is refused, and that nothing is lost by it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import stat
+import threading
+import time
+
+import pytest
+from tests.budget.common import ask, open_stream, resume
+
+from tacit.budget import Budget
+from tacit.budget.holds import FileHold
+from tacit.budget.sqlite import SqliteLedger
+from tacit.errors import (
+    BudgetError,
+    LedgerBusy,
+    LedgerDamaged,
+    LedgerExists,
+    LedgerMissing,
+    LedgerUnwritable,
+)
+from tacit.privacy import Cost, Privacy
+
+
+def charge(budget, epsilon="1/10"):
+    return budget.charge(Cost.pure(epsilon), table="visits", what="a count")
+
+
+def test_it_outlives_the_object(path):
+    with Budget.open(path) as budget:
+        charge(budget, "1/3")
+        budget.share("ana", epsilon="1/3")
+        head = budget.head
+    again = Budget.open(path)
+    assert again.promise == Privacy(1)
+    assert again.spent.epsilon == Cost.pure("1/3").privacy.epsilon
+    assert [pot.analyst for pot in again.pots] == [None, "ana"]
+    assert (again.head, again.covers) == (head, ("visits",))
+
+
+def test_create_never_overwrites(path, tmp_path):
+    before = path.read_bytes()
+    with pytest.raises(LedgerExists, match="never overwritten"):
+        Budget.create(path, epsilon=100, covers=["visits"])
+    assert path.read_bytes() == before
+    (tmp_path / "notes.txt").write_text("not a budget")
+    with pytest.raises(FileExistsError):
+        Budget.create(tmp_path / "notes.txt", epsilon=1, covers=["visits"])
+    assert (tmp_path / "notes.txt").read_text() == "not a budget"
+
+
+def test_create_in_a_race_is_won_once(tmp_path, monkeypatch):
+    """The check at the start is a courtesy; the link at the end decides."""
+    path = tmp_path / "clinic.budget"
+    link = os.link
+
+    def somebody_is_quicker(draft, target):
+        monkeypatch.setattr(os, "link", link)
+        Budget.create(path, epsilon=1, covers=["visits"]).close()
+        link(draft, target)
+
+    monkeypatch.setattr(os, "link", somebody_is_quicker)
+    with pytest.raises(LedgerExists):
+        Budget.create(path, epsilon=2, covers=["visits"])
+    assert Budget.open(path).promise == Privacy(1)
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_a_creation_cut_short_leaves_nothing_behind(tmp_path, monkeypatch):
+    path = tmp_path / "clinic.budget"
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(LedgerUnwritable, match="No space left"):
+        Budget.create(path, epsilon=1, covers=["visits"])
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(LedgerUnwritable, match="No such file"):
+        Budget.create(tmp_path / "nowhere" / "clinic.budget", epsilon=1, covers=["visits"])
+
+
+def test_files_are_private_to_their_owner(tmp_path):
+    path = tmp_path / "clinic.budget"
+    old = os.umask(0)
+    try:
+        budget = Budget.create(path, epsilon=1, covers=["visits"])
+        lease = open_stream(budget)
+        files = sorted(file.name for file in tmp_path.iterdir())
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        os.umask(old)
+    assert files == [
+        "clinic.budget",
+        "clinic.budget-held-1",
+        "clinic.budget-shm",
+        "clinic.budget-wal",
+    ]
+    assert modes == {0o600}
+    lease.suspend()
+    budget.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["clinic.budget"]  # all in one file
+
+
+def test_a_mode_that_was_loosened_is_tightened(path, tmp_path):
+    path.chmod(0o644)
+    budget = Budget.open(path)
+    charge(budget)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("name", ["a folder", "text", "empty", "other.db", "version 9", "a pipe"])
+def test_what_is_not_a_budget_is_named_and_left_alone(tmp_path, name):
+    path = tmp_path / name
+    if name == "a folder":
+        path.mkdir()
+    elif name == "text":
+        path.write_text("Dear diary, " * 1000)
+    elif name == "empty":
+        path.touch()
+    elif name == "a pipe":
+        os.mkfifo(path)
+    elif name == "other.db":
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE entries (x)")
+        connection.close()
+    else:
+        Budget.create(path, epsilon=1, covers=["visits"]).close()
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA user_version = 9")
+        connection.close()
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(LedgerDamaged, match="version 9" if name == "version 9" else "not a"):
+        Budget.open(path)
+    assert (path.read_bytes() if path.is_file() else b"") == before
+    with pytest.raises(LedgerExists):
+        Budget.create(path, epsilon=1, covers=["visits"])
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(LedgerMissing, match=r"Budget.create makes one"):
+        Budget.open(tmp_path / "clinic.budget")
+    with pytest.raises(FileNotFoundError):
+        Budget.open(tmp_path / "nowhere" / "clinic.budget")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5, 0.9])
+def test_a_truncated_file_is_refused_and_left_alone(path, keep):
+    with Budget.open(path) as budget:
+        for _ in range(100):
+            charge(budget, "1/1000")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * keep)])
+    with pytest.raises(LedgerDamaged):
+        Budget.open(path)
+    assert path.read_bytes() == whole[: int(len(whole) * keep)]
+    path.write_bytes(whole)
+    assert Budget.open(path).verify().entries == 101
+
+
+@pytest.mark.parametrize("page", range(2, 8))
+def test_a_page_of_rubbish_is_found(path, page):
+    with Budget.open(path) as budget:
+        open_stream(budget).suspend()
+        for _ in range(100):
+            charge(budget, "1/1000")
+    content = bytearray(path.read_bytes())
+    content[4096 * (page - 1) : 4096 * page] = b"\xa5" * 4096
+    path.write_bytes(content)
+    with pytest.raises(LedgerDamaged):
+        Budget.open(path).verify()
+
+
+def test_a_locked_file_gives_a_clear_error_after_a_bounded_wait(path):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    budget = Budget.open(path, wait=0.2)
+    start = time.monotonic()
+    with pytest.raises(LedgerBusy, match=r"locked by another process or thread for 0\.2 seconds"):
+        charge(budget)
+    assert time.monotonic() - start < 30
+    assert budget.spent.epsilon == 0  # looking needs no lock
+    other.execute("ROLLBACK")
+    other.close()
+    charge(budget)
+    budget.verify()
+
+
+def test_a_thread_that_takes_too_long_gives_the_same_error(path):
+    budget = Budget.open(path, wait=0.2)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def dawdle(point: str) -> None:
+        if point == "charge: begun":
+            begun.set()
+            go_on.wait(30)
+
+    budget._ledger.reached = dawdle
+    thread = threading.Thread(target=charge, args=(budget,))
+    thread.start()
+    begun.wait(30)
+    with pytest.raises(LedgerBusy):
+        budget.share("ana", epsilon="1/10")
+    go_on.set()
+    thread.join(30)
+    assert len(budget.history) == 2
+
+
+def test_a_busy_ledger_ends_the_lease_that_could_not_record(path):
+    budget = Budget.open(path, wait=0.1)
+    lease = open_stream(budget, at_most=3)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerBusy):
+        ask(lease, "a")
+    other.execute("ROLLBACK")
+    other.close()
+    assert not lease.alive
+    assert resume(budget).tops_lost == 1
+
+
+def test_a_suspension_that_failed_can_be_tried_again(path):
+    budget = Budget.open(path, wait=0.1)
+    lease = open_stream(budget, at_most=3)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerBusy):
+        lease.suspend()
+    other.execute("ROLLBACK")
+    other.close()
+    with pytest.raises(BudgetError):
+        ask(lease, "a", above=False)  # nothing may be asked once leaving was tried
+    lease.suspend()
+    assert resume(budget).tops_lost == 0
+
+
+def test_a_suspension_that_was_written_after_all_is_not_written_twice(path):
+    budget = Budget.open(path)
+    lease = open_stream(budget, at_most=3)
+
+    def fail(point: str) -> None:
+        if point == "suspend: committed":
+            raise LedgerUnwritable("the disk said no, and meant yes")
+
+    budget._ledger.reached = fail
+    with pytest.raises(LedgerUnwritable):
+        lease.suspend()
+    budget._ledger.reached = lambda point: None
+    lease.suspend()
+    assert [entry.kind for entry in budget.history] == ["created", "open", "suspend"]
+    assert resume(budget).tops_lost == 0
+    budget.verify()
+
+
+def test_a_file_moved_away_takes_no_more_charges(path, tmp_path):
+    budget = Budget.open(path)
+    charge(budget)
+    path.rename(tmp_path / "elsewhere")
+    with pytest.raises(LedgerDamaged, match="moved, removed or replaced"):
+        charge(budget)
+
+
+def test_links_lead_to_the_same_budget(path, tmp_path):
+    alias = tmp_path / "alias"
+    alias.symlink_to(path)
+    one, other = Budget.open(path), Budget.open(alias)
+    charge(one)
+    charge(other)
+    assert one.spent.epsilon == other.spent.epsilon == Cost.pure("1/5").privacy.epsilon
+    open_stream(one)
+    lease = resume(other)
+    with pytest.raises(BudgetError, match="held"):
+        resume(one)
+    lease.suspend()
+
+
+def test_odd_names_work(tmp_path):
+    path = tmp_path / "what? #1 100% ünï.budget"
+    Budget.create(path, epsilon=1, covers=["visits"]).close()
+    assert Budget.open(str(path)).promise == Privacy(1)
+
+
+def test_two_objects_of_one_process_exclude_each_other(path):
+    one, other = Budget.open(path), Budget.open(path)
+    lease = open_stream(one)
+    with pytest.raises(BudgetError, match="held by another"):
+        resume(other)
+    lease.suspend()
+    assert resume(other).tops_left == 3
+
+
+def test_opening_does_not_replay(path):
+    """Constant work, whatever the length: counted in rows that SQLite hands over."""
+    budget = Budget.open(path)
+    with budget._ledger.writing("fill") as writer:
+        for _ in range(2000):
+            writer.append("charge", {"what": "filler"})
+    budget.close()
+    read = []
+    original = SqliteLedger._connect
+
+    def counting(self):
+        connection = original(self)
+        connection.row_factory = lambda cursor, row: read.append(1) or row
+        return connection
+
+    SqliteLedger._connect = counting
+    try:
+        Budget.open(path)
+    finally:
+        SqliteLedger._connect = original
+    assert 0 < len(read) < 10
+
+
+def test_secrets_stay_out_of_sight(path, tmp_path):
+    budget = Budget.open(path)
+    lease = open_stream(budget, secret=b"OFFSET 0")
+    with lease.turn():
+        lease.record_top({"above": True}, question_key="a", secret=b"OFFSET 1")
+    budget.export(tmp_path / "export.jsonl")
+    assert "OFFSET" not in (tmp_path / "export.jsonl").read_text()
+    assert "OFFSET" not in "".join(entry.text for entry in budget.history)
+    lease.close()
+    budget.close()
+    assert b"OFFSET" not in path.read_bytes()  # overwritten when the stream ended
+
+
+def test_what_is_committed_is_on_the_disk(path):
+    """SQLite's own words for it: a write-ahead log, synced at every commit (2 is FULL)."""
+    budget = Budget.open(path)
+    charge(budget)
+    for setting, value in {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "fullfsync": 1,
+        "secure_delete": 1,
+    }.items():
+        assert budget._ledger._connection.execute(f"PRAGMA {setting}").fetchone() == (value,)
+    assert (path.parent / "clinic.budget-wal").stat().st_size > 0
+
+
+def test_a_lock_file_that_was_removed_in_between_is_not_a_hold(tmp_path, monkeypatch):
+    """Between opening and locking the file, its holder goes and another one comes."""
+    path = tmp_path / "held"
+    first, later = FileHold.take(path), []
+    flock = fcntl.flock
+
+    def slowly(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        first.release()
+        later.append(FileHold.take(path))
+        flock(descriptor, how)  # on the file that is gone: it succeeds, and means nothing
+
+    monkeypatch.setattr(fcntl, "flock", slowly)
+    assert FileHold.take(path) is None
+    later[0].release()
+    assert FileHold.take(path) is not None

@@ -1,0 +1,342 @@
+"""``tacit ask``: questions in, answers out, whatever is piped in."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cli.running import POISON
+
+from tacit.analyst.stream import Stream
+from tacit.analyst.table import open_table
+from tacit.budget import Budget, Lease
+from tacit.cli import clock as clocks
+from tacit.cli.clock import Clock, seconds
+from tacit.cli.lines import LONGEST
+from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable
+
+
+def objects(ended):
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def left(name="clinic.budget"):
+    with Budget.open(name) as budget:
+        return budget.left.epsilon
+
+
+def test_each_line_is_answered_with_its_question_beside_it(ask):
+    ended = ask("town = 'Bruges'\ntown = 'Ghent'\n")
+    assert ended.code == 0
+    assert ended.out == "⊤  town = 'Bruges'\n⊥  town = 'Ghent'\n"
+    assert "(ε = 100, δ = 0) paid; 3 of 3 ⊤ left" in ended.err
+    assert "suspended, 2 of 3 ⊤ left" in ended.err
+
+
+def test_empty_lines_and_comments_say_nothing_but_are_counted(ask):
+    ended = ask("# towns\n\n   \ntown = 'Ghent'\n", "--json")
+    assert [each["line"] for each in objects(ended)] == [4]
+
+
+def test_json_has_the_same_keys_every_time(ask):
+    ended = ask("town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric")
+    above, below, refused = objects(ended)
+    answered = ["line", "question", "above", "value", "error", "gap", "tops_left", "halted"]
+    assert list(above) == list(below) == answered
+    assert list(refused) == ["line", "question", "refused", "tops_left", "halted"]
+    assert above["above"] is True
+    assert abs(above["value"] - 200) <= 20
+    assert above["error"] >= 0
+    assert isinstance(above["gap"], int)
+    assert (below["above"], below["value"], below["gap"]) == (False, None, None)
+    assert (above["tops_left"], refused["halted"]) == (2, False)
+    assert "division" in refused["refused"]
+
+
+def test_a_refused_question_is_told_why_and_the_stream_goes_on(ask):
+    ended = ask("age / 2 > 1\nnosuch = 1\nselect 1; drop\ntown = 'Bruges'\n")
+    assert ended.code == 0
+    assert ended.out == "⊤  town = 'Bruges'\n"
+    assert "refused (line 1): division" in ended.err
+    assert "^^^^^^^" in ended.err
+    assert "refused (line 2)" in ended.err
+
+
+def test_a_line_of_json_brings_parameters_and_a_threshold_of_its_own(ask):
+    town = {"question": "town = :t", "parameters": {"t": "Ghent"}}
+    lines = [town, {**town, "threshold": 50}, {**town, "threshold": "101/2"}]
+    ended = ask("\n".join(map(json.dumps, lines)), "--json")
+    assert [each["above"] for each in objects(ended)] == [False, True, True]
+    assert objects(ended)[0]["question"] == "count(town = 'Ghent')"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"question": "age > 3"', "not a JSON object"),
+        ('{"question": ' + '{"a":' * 19_000, "not a JSON object"),
+        ('{"question": "age > 3", "threshold": NaN}', "not a JSON object"),
+        ('{"question": "age > 3", "theshold": 3}', "no entry 'theshold'"),
+        ('{"threshold": 3}', "must be text"),
+        ('{"question": "age > :a", "parameters": [3]}', "must be an object"),
+        ('{"question": "age > :threshold", "parameters": {"threshold": 3}}', "another name"),
+        ('{"question": "age > :a"}', ":a has no value"),
+        ('{"question": "age > 3", "threshold": "many"}', "finite number"),
+        ('{"question": "age > 3", "threshold": [1]}', "finite number"),
+        ('{"question": "age > 3", "threshold": 1e999}', "finite number"),
+        ("age > " + "1" * LONGEST, "at most"),
+        ("town = '\udcff'", "UTF-8"),
+        ("(" * 5000 + "age > 3" + ")" * 5000, ""),
+        ("\x1b[2Jage > 3", ""),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_refused_and_the_next_one_answered(ask, line, why):
+    refused, answered = objects(ask(line + "\nage >= 0\n", "--json"))
+    assert why in refused["refused"]
+    assert answered["above"]
+    assert answered["line"] == 2
+
+
+def test_nothing_typed_moves_the_cursor_of_a_terminal(ask):
+    ended = ask("age > \x1b[2J3\ntown = '\x1b[2J' or age >= 0\n")
+    assert "\x1b" not in ended.out + ended.err
+    assert ended.out.startswith("⊤")
+
+
+def test_group_by_is_one_answer_for_each_cell(ask):
+    ended = ask("SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town\n", "--json")
+    cells = objects(ended)
+    assert [(each["cell"], each["cells"], each["above"]) for each in cells] == [
+        (1, 3, True),
+        (2, 3, False),
+        (3, 3, False),
+    ]
+    assert cells[1]["question"] == "count(town = 'Ghent')"
+    assert {each["line"] for each in cells} == {1}
+
+
+def test_cells_after_the_halt_are_counted(ask):
+    ended = ask("SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town\n", "--at-most", "1")
+    assert len(ended.out.splitlines()) == 1
+    assert "2 cells of the last question were not answered" in ended.err
+
+
+def test_it_says_that_it_halts_and_reads_no_further(ask):
+    ended = ask("town = 'Bruges'\nage >= 0\n", "--at-most", "1", "--json")
+    (only,) = objects(ended)
+    assert ended.code == 0
+    assert (only["halted"], only["tops_left"]) == (True, 0)
+    assert "has halted: the last of its 1 ⊤ is gone" in ended.err
+
+
+def test_resuming_is_free_and_shows_what_was_answered(ask):
+    ask("town = 'Bruges'\n", "--name", "watch", "--numeric")
+    before = left()
+    ended = ask("town = 'Bruges'\n", "--resume", "watch", "--json")
+    assert left() == before
+    assert "not paid again; 2 of 3 ⊤ left" in ended.err
+    assert "answered before: ⊤ " in ended.err
+    (again,) = objects(ended)
+    assert again["tops_left"] == 2
+
+
+def test_a_resumed_stream_goes_on_as_it_was_opened(ask):
+    ask("", "--name", "watch")
+    ended = ask("", "--resume", "watch", "--epsilon", "5", "--kind", "any")
+    assert ended.code == 2
+    assert ended.err.startswith("tacit: --epsilon, --kind: stream 'watch' goes on as it was opened")
+    assert ask("", "--resume", "nosuch").code == 2
+
+
+def test_a_resumed_stream_needs_the_table_it_was_opened_on(ask, folder):
+    ask("", "--name", "watch")
+    declared = (folder / "visits.toml").read_text()
+    (folder / "visits.toml").write_text(declared.replace("[0, 120]", "[0, 99]"))
+    ended = ask("", "--resume", "watch")
+    assert ended.code == 3
+    assert "schema: opened with" in ended.err
+
+
+def test_ended_streams_stay_ended(ask):
+    ask("town = 'Bruges'\n", "--at-most", "1", "--name", "watch")
+    ended = ask("", "--resume", "watch")
+    assert ended.code == 3
+    assert "halted" in ended.err
+
+
+def test_somebody_elses_stream_is_refused(ask, clinic):
+    with Budget.open(clinic) as budget, open_table("visits.csv", person="pid") as table:
+        mine = table.sparse(threshold=1, at_most=1, epsilon=1, budget=budget, name="mine")
+        ended = ask("", "--resume", "mine")
+        assert mine.tops_left == 1
+    assert ended.code == 3
+    assert "held" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "say --person COLUMN, or --each-row"),
+        (["--person", "pid", "--each-row"], "not both"),
+        (["--person", "nosuch"], "person column 'nosuch' is not declared"),
+    ],
+)
+def test_who_a_person_is_must_be_said(tacit, clinic, options, said):
+    new = ["--threshold", "1", "--at-most", "1", "--epsilon", "1"]
+    ended = tacit("ask", "visits.csv", "--budget", clinic, *new, *options)
+    assert ended.code == 2
+    assert said in ended.err
+    assert left() == 1000
+
+
+def test_a_new_stream_says_what_it_is(tacit, clinic):
+    ended = tacit("ask", "visits.csv", "--person", "pid", "--budget", clinic, "--epsilon", "1")
+    assert ended.code == 2
+    assert "a new stream needs --threshold, --at-most" in ended.err
+
+
+def test_an_exhausted_budget_says_what_is_left_and_loses_nothing(ask):
+    ended = ask("age >= 0\n", "--epsilon", "2e3")
+    assert ended.code == 3
+    assert ended.out == ""
+    assert "asks for ε = 2000, δ = 0; what is left is ε = 1000, δ = 0" in ended.err
+    assert "tacit budget show" in ended.err
+    assert left() == 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--called", "labs"], 3, "covers visits, not 'labs'"),
+        (["--analyst", "zoe"], 3, "'zoe' has no share"),
+        (["--budget", "nosuch.budget"], 2, "tacit budget create"),
+        (["--schema", "nosuch.toml"], 2, "nosuch.toml"),
+        (["--table", "visits"], 2, "only a DuckDB file"),
+        (["--threshold", "many"], 2, "threshold = 'many' is not allowed"),
+        (["--at-most", "few"], 2, 'unable to convert "few"'),
+        (["--at-most", "-1"], 2, "at_most = -1 is not allowed"),
+        (["--delta", "2"], 2, "delta = '2'"),
+        (["--kind", "all"], 2, 'Invalid value "all" for --kind'),
+        (["--memory", "much"], 2, "memory_limit = much"),
+        (["--every", "often"], 2, "every = 'often'"),
+        (["--every"], 2, "--every requires an argument"),
+        (["--epsilom", "1"], 2, "tacit ask --help"),
+    ],
+)
+def test_bad_options_are_told_and_cost_nothing(ask, options, code, said):
+    ended = ask("age >= 0\n", *options)
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+    assert left() == 1000
+
+
+def test_a_missing_or_broken_table_shows_nothing_of_itself(tacit, clinic, folder):
+    new = ["--threshold", "1", "--at-most", "1", "--epsilon", "1", "--person", "pid"]
+    assert tacit("ask", "nosuch.csv", "--budget", clinic, *new).code == 2
+    (folder / "broken.parquet").write_text(POISON)
+    (folder / "visits.csv").write_text(f'pid,town,age\n1,"{POISON}\n')
+    for file in ("broken.parquet", "visits.csv"):
+        ended = tacit("ask", file, "--budget", clinic, *new, "--called", "visits")
+        assert ended.code == 4
+        assert "withheld" in ended.err
+        assert POISON not in ended.err
+    assert left() == 1000
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ValueError(POISON), 70), (EngineFailed("it failed"), 4)]
+)
+def test_an_error_while_asking_suspends_the_stream_and_quotes_nothing(
+    ask, monkeypatch, error, code
+):
+    def fail(self, *args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(Stream, "ask", fail)
+    ended = ask("age >= 0\n", "--name", "watch")
+    assert (ended.code, ended.out) == (code, "")
+    assert POISON not in ended.err
+    assert "suspended, 3 of 3 ⊤ left" in ended.err
+    assert ("ValueError" in ended.err) is (code == 70)
+
+
+def test_an_answer_that_could_not_be_recorded_is_not_shown_and_its_top_is_lost(ask, monkeypatch):
+    def fail(self, *args, **kwargs):
+        raise LedgerUnwritable("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Lease, "record_top", fail)
+        ended = ask("town = 'Ghent'\ntown = 'Bruges'\nage >= 0\n", "--name", "watch")
+    assert (ended.code, ended.out) == (4, "⊥  town = 'Ghent'\n")
+    assert "the disk is full" in ended.err
+    assert "is suspended" not in ended.err
+    again = ask("", "--resume", "watch")
+    assert "2 of 3 ⊤ left (1 lost to unclean ends)" in again.err
+
+
+def test_each_row_kind_and_the_book_can_be_asked_for(tacit, clinic):
+    ended = tacit(
+        *("ask", "visits.csv", "--each-row", "--budget", clinic, "--threshold", "0"),
+        *("--at-most", "1", "--epsilon", "100", "--kind", "any", "--recipe", "book", "--json"),
+        stdin="count(town = 'Ypres') - count(town = 'Bruges')\ncount(town = 'Bruges')\n",
+    )
+    assert [each["above"] for each in objects(ended)] == [False, True]
+    assert "book noise" in ended.err
+
+
+class FakeTime:
+    """A clock that moves when it is slept on, or told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def time(monkeypatch):
+    fake = FakeTime()
+    monkeypatch.setattr(clocks, "monotonic", fake.monotonic)
+    monkeypatch.setattr(clocks, "sleep", fake.sleep)
+    return fake
+
+
+@pytest.mark.parametrize(
+    ("took", "shown"), [(0.0, 0.05), (0.03, 0.05), (0.0499, 0.05), (0.06, 0.1), (0.31, 0.35)]
+)
+@pytest.mark.parametrize("asked_at", [0.0, 0.01, 0.0499])
+def test_an_answer_is_shown_at_the_first_tick_after_its_question(time, took, shown, asked_at):
+    clock = Clock(0.05)
+    time.now += asked_at  # a tick missed must not tell where between two ticks it was asked
+    start = time.now
+    clock.start()
+    time.now += took
+    clock.wait()
+    assert time.now - start == pytest.approx(shown)
+
+
+def test_cells_come_one_a_tick_and_without_a_clock_nothing_waits(time):
+    clock, start = Clock(0.5), time.now
+    clock.start()
+    for _ in range(3):
+        clock.wait()
+    assert time.now - start == pytest.approx(1.5)
+    Clock(None).wait()
+    assert time.now - start == pytest.approx(1.5)
+
+
+def test_asking_on_a_clock_waits_for_refusals_too(ask, time):
+    start = time.now
+    ended = ask("age >= 0\nage / 2 > 1\ntown = 'Ghent'\n", "--every", "2s", "--json")
+    assert len(objects(ended)) == 3
+    assert time.now - start == pytest.approx(6)
+
+
+@pytest.mark.parametrize("text", ["", "50", "ms", "0ms", "-1s", "1e3s", "9999s", "1..2s", "5 min"])
+def test_periods_that_are_none(text):
+    with pytest.raises(BadParameter):
+        seconds(text)

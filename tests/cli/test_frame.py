@@ -1,0 +1,199 @@
+"""The frame: what is imported, how errors become exit codes, and help that helps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from inspect import cleandoc
+
+import pytest
+from tests.cli.running import ASK, ENVIRONMENT, NEW, POISON
+
+import tacit.cli
+from tacit import errors
+from tacit.cli import COMMANDS, GROUPS, application, exits
+
+SINGLE = [(name,) for name in COMMANDS if name not in GROUPS]
+GROUPED = [(group, name) for group, names in GROUPS.items() for name in names]
+HEAVY = {"numpy", "duckdb", "sqlglot", "cryptography", "sqlite3", "matplotlib", "pandas", "pyarrow"}
+OURS = {"tacit.book", "tacit.budget", "tacit.tables", "tacit.analyst", "tacit.audit"}
+
+
+def function_of(*words):
+    return getattr(import_module(f"tacit.cli.{words[0]}"), words[-1])
+
+
+def summary_of(*words):
+    return COMMANDS[words[0]] if len(words) == 1 else GROUPS[words[0]][words[1]]
+
+
+@pytest.mark.parametrize("words", [*SINGLE, *GROUPED], ids=" ".join)
+def test_help_has_examples_and_says_what_every_option_does(tacit, words):
+    written = cleandoc(function_of(*words).__doc__)
+    assert written.splitlines()[0] == summary_of(*words)
+    ended = tacit(*words, "--help")
+    assert (ended.code, ended.err) == (0, "")
+    assert summary_of(*words) in " ".join(ended.out.split())
+    assert f"    tacit {' '.join(words)}" in ended.out
+    app = application(words)
+    for word in words:
+        app = app[word]
+    for argument in app.assemble_argument_collection(parse_docstring=True):
+        assert argument.parameter.help or argument.name == "*", f"{argument.name} is not explained"
+
+
+@pytest.mark.parametrize("words", [(), *((group,) for group in GROUPS)], ids=" ".join)
+def test_lists_name_every_command_and_end_with_examples(tacit, words):
+    ended = tacit(*words, "--help")
+    names = GROUPS[words[0]] if words else COMMANDS
+    assert (ended.code, ended.err) == (0, "")
+    for name, summary in names.items():
+        assert name in ended.out
+        assert summary.split()[0] in ended.out
+    assert f"    tacit {' '.join(words)}" in ended.out
+
+
+def test_without_a_command_there_is_help(tacit):
+    assert "First steps" in tacit().out
+    assert tacit("--version").out.strip() == "0.1.0"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["frobnicate"],
+        ["budget", "frobnicate"],
+        ["--frobnicate"],
+        ["ask"],
+        ["ask", "visits.csv", "--frobnicate"],
+        ["plan", "sparse", "--questions"],
+        ["plan", "sparse", "--questions", "many", "--at-most", "1"],
+        ["plan", "sparse", "--questions", "5", "--at-most", "1"],
+        ["schema", "visits.csv", "extra"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_understood_is_told_on_standard_error(tacit, words):
+    ended = tacit(*words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("tacit: ")
+
+
+def modules_after(*words, folder):
+    """What a command has imported when it is done."""
+    code = (
+        "import sys; from tacit.cli.exits import run; "
+        f"code = run({list(words)!r}); "
+        "print(code, *sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    code, *modules = done.stderr.splitlines()[-1].split()
+    assert code == "0"
+    return set(modules)
+
+
+PLAN = ["plan", "above", "--questions", "10", "--epsilon", "1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "used"),
+    [
+        (["--help"], set()),
+        (["ask", "--help"], set()),
+        (["plan", "sparse", "--help"], set()),
+        (PLAN, {"numpy", "tacit.book", "tacit.analyst"}),
+        (["budget", "show", "clinic.budget"], {"numpy", "sqlite3", "tacit.book", "tacit.budget"}),
+        (["schema", "visits.csv"], {"numpy", "duckdb", "sqlglot", "tacit.tables"}),
+        (
+            [*ASK, *NEW],
+            {"numpy", "duckdb", "sqlglot", "sqlite3", "cryptography"} | (OURS - {"tacit.audit"}),
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_no_command_imports_what_it_does_not_use(clinic, folder, words, used):
+    assert (modules_after(*words, folder=folder) & (HEAVY | OURS)) - used == set()
+
+
+def every_error(root=errors.TacitError):
+    return [root, *(each for kind in root.__subclasses__() for each in every_error(kind))]
+
+
+KNOWN = {
+    "TacitError": 2,
+    "BadParameter": 2,
+    "ConditionNotMet": 2,
+    "Halted": 2,
+    "InsecureCoins": 2,
+    "QuestionRefused": 2,
+    "SchemaMismatch": 2,
+    "EngineFailed": 4,
+    "Infeasible": 2,
+    "BudgetError": 3,
+    "BudgetExhausted": 3,
+    "NotCovered": 3,
+    "LedgerExists": 2,
+    "LedgerMissing": 2,
+    "LedgerBusy": 4,
+    "LedgerUnwritable": 4,
+    "LedgerDamaged": 1,
+    "StreamHeld": 3,
+    "StreamEnded": 3,
+    "StreamMismatch": 3,
+    "Misuse": 2,
+}
+
+
+def test_every_error_has_its_exit_code(capsys):
+    found = {}
+    for kind in every_error():
+        if kind.__module__.startswith("tacit."):
+            arguments = ("epsilon", 0, "more") if kind is errors.BadParameter else ("what it says",)
+            found[kind.__name__] = exits.ended_by(kind(*arguments))
+            assert capsys.readouterr().err.startswith("tacit: ")
+    assert found == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (RuntimeError(POISON), 70, "tacit: an error inside Tacit: RuntimeError."),
+        (OSError(POISON), 70, "OSError"),
+        (FileNotFoundError(2, "No such file", "a.png"), 4, "tacit: a.png: No such file"),
+        (OSError(28, "No space left"), 4, "tacit: No space left"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (exits.Signalled(15), 143, ""),
+        (BrokenPipeError(32, "Broken pipe"), 141, ""),
+        (MemoryError(), 70, "MemoryError"),
+        (SystemExit(1), 1, ""),
+        (SystemExit(), 0, ""),
+        (SystemExit(POISON), 1, ""),
+    ],
+)
+def test_whatever_a_command_raises_ends_in_a_code_and_quotes_nothing(
+    tacit, monkeypatch, error, code, said
+):
+    def fail(file, /):
+        raise error
+
+    monkeypatch.setattr(import_module("tacit.cli.schema"), "schema", fail)
+    ended = tacit("schema", "visits.csv")
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+    assert POISON not in ended.err
+
+
+def test_the_entry_point_exits_with_the_code(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tacit", "frobnicate"])
+    with pytest.raises(SystemExit) as left:
+        tacit.cli.main()
+    assert left.value.code == 2

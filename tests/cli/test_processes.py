@@ -1,0 +1,158 @@
+"""``tacit ask`` as a process of its own: driven, killed, interrupted and resumed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import termios
+import time
+
+import pytest
+from tests.cli.running import ASK, NEW, POISON
+
+from tacit.budget import Budget
+
+
+def put(process, question, **more):
+    """Ask one question and wait for its answer, as a program would."""
+    process.stdin.write(json.dumps({"question": question, **more}) + "\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def state(clinic):
+    with Budget.open(clinic) as budget:
+        return budget.stream("watch")
+
+
+def test_a_program_can_drive_it_adaptively(start, clinic):
+    process = start(*ASK, *NEW, "--json")
+    low, high, tops = 0, 128, 0  # 100 people have reached the age of 67: find it by halving
+    while high - low > 1:
+        middle = (low + high) // 2
+        answer = put(process, "age >= :a", parameters={"a": middle})
+        tops += answer["above"]
+        low, high = (middle, high) if answer["above"] else (low, middle)
+        if answer["halted"]:
+            break
+    out, _ = process.communicate(timeout=30)
+    assert (out, process.returncode) == ("", 0)
+    assert 65 <= low <= 68
+    assert state(clinic).tops == tops
+
+
+def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
+    process = start(*ASK, *NEW, "--json")
+    first = put(process, "town = 'Bruges'")
+    assert first["above"]
+    with pytest.raises(subprocess.TimeoutExpired):  # it answers at once and waits for more
+        process.wait(timeout=0.01)
+    process.kill()
+    process.wait()
+    with Budget.open(clinic) as budget:
+        spent = budget.spent
+    again = start(*ASK, "--resume", "watch", "--json")
+    assert put(again, "town = 'Bruges'") == {**first, "tops_left": 1}
+    _, err = again.communicate(timeout=30)
+    assert "1 of 3 ⊤ left (1 lost to unclean ends)" in err
+    assert "answered before: ⊤  town = 'Bruges'" in err
+    with Budget.open(clinic) as budget:
+        assert budget.spent == spent
+    assert (state(clinic).tops, state(clinic).lost, again.returncode) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_suspends_it_and_loses_nothing(start, clinic, number):
+    process = start(*ASK, *NEW, "--json")
+    assert put(process, "town = 'Bruges'")["above"]
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "suspended, 2 of 3 ⊤ left" in err
+    assert "Traceback" not in err
+    assert (state(clinic).lost, state(clinic).status) == (0, "suspended")
+
+
+def test_a_reader_that_goes_away_suspends_it(start, clinic):
+    process = start(*ASK, *NEW)
+    process.stdin.write("age >= 0\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "⊤  age >= 0\n"
+    process.stdout.close()
+    process.stdin.write("town = 'Bruges'\nage < 0\n")
+    process.stdin.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=30) == 128 + signal.SIGPIPE
+    assert "Traceback" not in err
+    assert "BrokenPipe" not in err
+    assert (state(clinic).lost, state(clinic).status) == (0, "suspended")
+
+
+def test_lines_that_are_not_utf8_are_refused(start, clinic):
+    process = start(*ASK, *NEW, "--json", encoding=None)
+    out, _ = process.communicate(b"town = '\xff'\r\nage >= 0\r\ntown = 'Ghent'", timeout=30)
+    told = [json.loads(line) for line in out.splitlines()]
+    assert "UTF-8" in told[0]["refused"]
+    assert [each["above"] for each in told[1:]] == [True, False]
+
+
+def test_at_a_terminal_there_is_a_prompt(start, clinic):
+    ours, its = pty.openpty()
+    process = start(
+        *(*ASK, *NEW),
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+    )
+    os.close(its)
+    seen = b""
+
+    def until(text):
+        nonlocal seen
+        end = time.monotonic() + 60
+        while text.encode() not in seen:
+            ready, _, _ = select.select([ours], [], [], max(end - time.monotonic(), 0))
+            assert ready, f"{text!r} never came after {seen!r}"
+            seen += os.read(ours, 4096)
+        seen = seen.partition(text.encode())[2]
+
+    until("3 ⊤ left> ")
+    os.write(ours, b"town = 'Bruges'\n")
+    until("⊤\r\n")
+    until("2 ⊤ left> ")
+    os.write(ours, b"age / 2 > 1\n")
+    until("refused: division")
+    until("2 ⊤ left> ")
+    os.write(ours, b"town = '\xff'\n")
+    until("refused: ")
+    until("2 ⊤ left> ")
+    os.write(ours, b"town = 'Gh\x03")  # Ctrl-C in the middle of a line
+    until("suspended, 2 of 3 ⊤ left")
+    assert process.wait(timeout=30) == 130
+    os.close(ours)
+
+
+def test_output_that_fails_is_told_without_a_traceback(start, clinic):
+    with open("/dev/full", "w") as full:
+        process = start("budget", "history", clinic, stdout=full)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (4, "tacit: No space left on device\n")
+
+
+def test_nothing_is_shown_of_a_table_that_breaks_under_it(start, clinic, folder):
+    """A table too large for its memory is scanned on disk; here it is changed meanwhile."""
+    process = start(*ASK, *NEW, "--json", "--memory", "1KB")
+    assert put(process, "age >= 0")["above"]
+    (folder / "visits.csv").write_text(f"pid,town,age\n{POISON},{POISON},{POISON}\n" * 3)
+    out, err = process.communicate("town = \"Ghent\"\ntown = 'Ghent'\n", timeout=30)
+    assert process.returncode == 4
+    assert POISON not in out + err
+    assert "open it again" in err
+    assert state(clinic).status == "suspended"

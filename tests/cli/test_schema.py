@@ -1,0 +1,37 @@
+"""``tacit schema``: a proposal on standard output, a warning beside it."""
+
+from __future__ import annotations
+
+import duckdb
+
+from tacit.tables.schema import read_schema
+
+
+def test_the_proposal_can_be_read_and_the_steward_is_warned(tacit):
+    ended = tacit("schema", "visits.csv")
+    assert ended.code == 0
+    assert "for its steward only" in ended.err
+    proposed = read_schema(ended.out, name="visits", person="pid")
+    assert [(column.name, column.type) for column in proposed.columns] == [
+        ("pid", "integer"),
+        ("town", "text"),
+        ("age", "integer"),
+    ]
+    assert all(column.keys is None and column.bounds is None for column in proposed.columns)
+
+
+def test_a_table_of_a_duckdb_file(tacit):
+    with duckdb.connect("clinic.duckdb") as file:
+        file.execute("CREATE TABLE visits AS SELECT 1 AS pid")
+        file.execute("CREATE TABLE labs AS SELECT DATE '2024-01-01' AS day")
+    assert '"day"' in tacit("schema", "clinic.duckdb", "--table", "labs").out
+    ended = tacit("schema", "clinic.duckdb")
+    assert (ended.code, ended.out) == (2, "")
+    assert "labs, visits" in ended.err
+
+
+def test_files_that_cannot_be_read(tacit, folder):
+    assert tacit("schema", "nosuch.csv").code == 2
+    assert tacit("schema", "visits.toml").code == 2
+    (folder / "broken.parquet").write_text("no parquet")
+    assert tacit("schema", "broken.parquet").code == 4

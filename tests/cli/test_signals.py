@@ -1,0 +1,70 @@
+"""A signal waits for the answer that is on its way, and a second one does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tacit.cli.exits import Signalled
+from tacit.cli.signals import Signals
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+def test_a_signal_between_two_questions_ends_at_once():
+    with Signals(), pytest.raises(Signalled) as caught:
+        send(signal.SIGTERM)
+    assert caught.value.number == signal.SIGTERM
+
+
+def test_a_signal_within_a_question_waits_for_its_answer():
+    done = []
+
+    def ask_twice(signals):
+        with signals.wait():
+            send(signal.SIGINT)
+            done.append("answered")
+        done.append("went on")
+
+    with Signals() as signals, pytest.raises(Signalled):
+        ask_twice(signals)
+    assert done == ["answered"]
+
+
+def test_a_second_signal_does_not_wait():
+    done = []
+
+    def ask(signals):
+        with signals.wait():
+            send(signal.SIGINT)
+            done.append("waited")
+            send(signal.SIGINT)
+            done.append("waited again")
+
+    with Signals() as signals, pytest.raises(Signalled):
+        ask(signals)
+    assert done == ["waited"]
+
+
+def test_nothing_interrupts_the_suspension():
+    with Signals() as signals:
+        signals.ignore()
+        send(signal.SIGINT)
+        send(signal.SIGTERM)
+
+
+def test_handlers_are_as_before_afterwards_and_nohup_is_respected():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        interrupt = signal.getsignal(signal.SIGINT)
+        with Signals():
+            assert signal.getsignal(signal.SIGINT) is not interrupt
+            send(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGINT) is interrupt
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

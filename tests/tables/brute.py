@@ -1,0 +1,278 @@
+"""The meaning of questions in plain Python, written without looking at any engine.
+
+A predicate is a pair: its SQL text, and a function from a row (a dict of Python values, already
+read by ``read_row``) to True, False or None.  A term also knows what each person contributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+
+import pyarrow as pa
+
+from tacit.tables import EACH_ROW
+
+TOML = """
+max_rows = 3
+
+[columns.pid]
+type = "integer"
+
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+total = [0, 200]
+
+[columns.week]
+type = "integer"
+keys = {from = 1, to = 4}
+
+[columns.big]
+type = "integer"
+
+[columns.huge]
+type = "integer"
+bounds = [-9223372036854775808, 9223372036854775807]
+total = [-4611686018427387904, 4611686018427387904]
+
+[columns.cost]
+type = "real"
+grid = "0.01"
+bounds = [-50, 100]
+total = ["-80.5", 150]
+
+[columns.fee]
+type = "real"
+grid = "0.25"
+bounds = [0, 10]
+total = [1, 20]
+
+[columns.raw]
+type = "real"
+
+[columns.town]
+type = "text"
+keys = ["Ghent", "Bruges", "Łódź"]
+
+[columns.note]
+type = "text"
+
+[columns.smoker]
+type = "boolean"
+
+[columns.day]
+type = "date"
+
+[columns.at]
+type = "timestamp"
+"""
+
+ARROW = pa.schema(
+    [
+        ("pid", pa.int64()),
+        ("age", pa.int64()),
+        ("week", pa.int32()),
+        ("big", pa.int64()),
+        ("huge", pa.int64()),
+        ("cost", pa.float64()),
+        ("fee", pa.float64()),
+        ("raw", pa.float64()),
+        ("town", pa.string()),
+        ("note", pa.string()),
+        ("smoker", pa.bool_()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us")),
+    ]
+)
+
+Row = dict[str, object]
+GRIDS = {"cost": (Fraction(1, 100), -50, 100), "fee": (Fraction(1, 4), 0, 10)}
+TOTALS: dict[str, tuple[Fraction, Fraction]] = {
+    "age": (Fraction(0), Fraction(200)),
+    "huge": (Fraction(-(2**62)), Fraction(2**62)),
+    "cost": (Fraction("-80.5"), Fraction(150)),
+    "fee": (Fraction(1), Fraction(20)),
+}
+
+
+def arrow(rows: Sequence[Row]) -> pa.Table:
+    """Raw rows as an Arrow table."""
+    return pa.Table.from_pylist(list(rows), schema=ARROW)
+
+
+def read_row(raw: Row) -> Row:
+    """A raw row as the documented rules read it."""
+    row = dict(raw)
+    if isinstance(row["age"], int):
+        row["age"] = min(max(row["age"], 0), 120)
+    for name, (grid, low, high) in GRIDS.items():
+        row[name] = on_grid(raw[name], grid, low, high)
+    if isinstance(row["raw"], float) and not math.isfinite(row["raw"]):
+        row["raw"] = None
+    return row
+
+
+def on_grid(value: object, grid: Fraction, low: int, high: int) -> Fraction | None:
+    """Rounded to the grid by two operations on doubles, ties to even, then clamped."""
+    if not isinstance(value, float) or math.isnan(value):
+        return None
+    if math.isinf(value) or abs(value) > 1e9:
+        return Fraction(high if value > 0 else low)
+    steps = round(value * float(grid.denominator) / float(grid.numerator))
+    return min(max(steps * grid, Fraction(low)), Fraction(high))
+
+
+Truth = bool | None
+
+
+@dataclass(frozen=True)
+class Pred:
+    """A predicate: its text and its meaning."""
+
+    sql: str
+    test: Callable[[Row], Truth]
+
+    def __repr__(self) -> str:
+        return f"Pred({self.sql!r})"
+
+
+def compare(column: str, operator: str, value: object) -> Callable[[Row], Truth]:
+    """Comparison of a column with a literal."""
+
+    def test(row: Row) -> Truth:
+        mine = row[column]
+        if mine is None or value is None:
+            return None
+        return order(*comparable(column, mine, value), operator)
+
+    return test
+
+
+def comparable(column: str, mine: object, value: object) -> tuple[object, object]:
+    """Both sides in a type that compares exactly as documented."""
+    if column == "raw":
+        return float(mine), float(value)  # type: ignore[arg-type]
+    if isinstance(mine, int | float | Fraction) and not isinstance(mine, bool):
+        return Fraction(mine), Fraction(value)  # type: ignore[arg-type]
+    return mine, value
+
+
+def order(left: object, right: object, operator: str) -> bool:
+    """One of the six comparisons."""
+    return {
+        "=": lambda: left == right,
+        "<>": lambda: left != right,
+        "<": lambda: left < right,  # type: ignore[operator]
+        "<=": lambda: left <= right,  # type: ignore[operator]
+        ">": lambda: left > right,  # type: ignore[operator]
+        ">=": lambda: left >= right,  # type: ignore[operator]
+    }[operator]()
+
+
+def negation(truth: Truth) -> Truth:
+    return None if truth is None else not truth
+
+
+def conjunction(truths: Iterable[Truth]) -> Truth:
+    found = list(truths)
+    return False if False in found else None if None in found else True
+
+
+def disjunction(truths: Iterable[Truth]) -> Truth:
+    found = list(truths)
+    return True if True in found else None if None in found else False
+
+
+def matches(text: str, pattern: str) -> bool:
+    """LIKE by its definition."""
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(matches(text[cut:], pattern[1:]) for cut in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("_", text[0]) and matches(text[1:], pattern[1:])
+
+
+def literal(value: object) -> str:
+    """A Python value as SQL text."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime):
+        return f"'{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"'{value.isoformat()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A term of a question with its weight, and what one person's rows contribute to it."""
+
+    weight: Fraction
+    sql: str
+    contribution: Callable[[list[Row]], Fraction]
+
+    def __repr__(self) -> str:
+        return f"Part({self.weight} * {self.sql!r})"
+
+
+def people(weight: Fraction, where: Pred) -> Part:
+    def contribution(rows: list[Row]) -> Fraction:
+        return Fraction(any(where.test(row) is True for row in rows))
+
+    return Part(weight, f"count({where.sql})", contribution)
+
+
+def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Part:
+    def contribution(rows: list[Row]) -> Fraction:
+        return Fraction(min(sum(where.test(row) is True for row in rows), most))
+
+    return Part(weight, f"count(*) filter (where {where.sql})", contribution)
+
+
+def total(weight: Fraction, column: str, where: Pred) -> Part:
+    low, high = TOTALS[column]
+
+    def contribution(rows: list[Row]) -> Fraction:
+        values = [row[column] for row in rows if where.test(row) is True]
+        known = [Fraction(value) for value in values if value is not None]  # type: ignore[arg-type]
+        return min(max(sum(known, Fraction(0)), low), high) if known else Fraction(0)
+
+    return Part(weight, f"sum({column}) filter (where {where.sql})", contribution)
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """The question as SQL."""
+    written = []
+    for part in parts:
+        size = abs(part.weight)
+        sign = "-" if part.weight < 0 else "+"
+        weight = f"{float(size)} * " if size != 1 else ""
+        written.append(f"{sign} {weight}{part.sql}")
+    return " ".join(written).removeprefix("+ ")
+
+
+def households(rows: Sequence[Row], person: object) -> list[list[Row]]:
+    """The rows of each person, read; rows without a person are nobody's."""
+    read = [read_row(row) for row in rows]
+    if person is EACH_ROW:
+        return [[row] for row in read]
+    found: dict[object, list[Row]] = {}
+    for row in read:
+        if row["pid"] is not None:
+            found.setdefault(row["pid"], []).append(row)
+    return list(found.values())
+
+
+def answer(parts: Sequence[Part], homes: Sequence[list[Row]]) -> Fraction:
+    """The true answer."""
+    return sum(
+        (part.weight * part.contribution(rows) for part in parts for rows in homes), Fraction(0)
+    )

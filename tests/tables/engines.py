@@ -1,0 +1,78 @@
+"""The engines that the contract suite runs against; a new engine adds itself here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from tests.tables import brute
+from tests.tables.brute import Row
+
+from tacit.tables import EACH_ROW, Engine, Schema, read_schema
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.columns import Held, hold_numbers, hold_words, placed
+from tacit.tables.duckdb import DuckDBEngine
+from tacit.tables.layout import by_person, every_row
+from tacit.tables.loading import hold
+from tacit.tables.normal import create_normal_view
+from tacit.tables.schema import Person
+from tacit.tables.sources import Source, open_source
+
+Opener = Callable[[object, str, Person], Engine]
+
+
+def opened(source: object, toml: str, person: Person) -> tuple[Source, Schema]:
+    schema = read_schema(toml, name="visits", person=person)
+    found = open_source(source, table=None, memory_limit=2**30)
+    create_normal_view(found, schema)
+    return found, schema
+
+
+def bitmaps(source: object, toml: str, person: Person) -> Engine:
+    """Everything in memory."""
+    found, schema = opened(source, toml, person)
+    return hold(found, schema, 2**30)
+
+
+def cramped(source: object, toml: str, person: Person) -> Engine:
+    """Room for one bitmap only: the others are made block by block, again and again."""
+    found, schema = opened(source, toml, person)
+    return hold(found, schema, 0)
+
+
+def scans(source: object, toml: str, person: Person) -> Engine:
+    """DuckDB reads the source for every question."""
+    found, schema = opened(source, toml, person)
+    return DuckDBEngine(schema, found)
+
+
+ENGINES: dict[str, Opener] = {"bitmaps": bitmaps, "cramped": cramped, "scans": scans}
+
+
+def quick(rows: Sequence[Row], person: Person, limit: int = 2**20) -> Engine:
+    """Bitmaps over rows read by plain Python, without any database: a thousand a second."""
+    schema = read_schema(brute.TOML, name="visits", person=person)
+    read = [row for home in brute.households(rows, person) for row in home]
+    if person is EACH_ROW:
+        layout, slots = every_row(len(read)), None
+    else:
+        _, people = np.unique([row["pid"] for row in read], return_inverse=True)
+        layout, slots = by_person(people.astype(np.int64))
+    columns = {}
+    for column in schema.columns:
+        values = [row[column.name] for row in read]
+        nulls = np.array([value is None for value in values], dtype=np.bool_)
+        known = [value for value in values if value is not None]
+        if column.type == "text":
+            words = sorted(set(known))  # type: ignore[type-var]
+            codes = [0 if value is None else words.index(value) for value in values]
+            held = _text(codes, nulls, [str(word) for word in words])
+        else:
+            codes = [0 if value is None else int(column.place(value)) for value in values]  # type: ignore[arg-type]
+            held = hold_numbers(np.array(codes, dtype=np.int64), nulls)
+        columns[column.name] = placed(held, layout.slots, slots)
+    return BitmapEngine(schema, layout, columns, limit=limit)
+
+
+def _text(codes: list[int], nulls: np.ndarray, words: list[str]) -> Held:
+    return hold_words(np.array(codes, dtype=np.int64), nulls, len(words), lambda: words)

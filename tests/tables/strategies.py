@@ -1,0 +1,197 @@
+"""Random tables and random questions."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from fractions import Fraction
+
+from hypothesis import strategies as st
+from tests.tables import brute
+from tests.tables.brute import Part, Pred, Row
+
+TOWNS = ["Ghent", "Bruges", "Łódź", "ghent", "", "O'Hara", "Z", "a", "é", "😀", "\uffee"]
+NOTES = ["", "a", "ab", "aab", "a%b", "a_b", "100%", "x\ny", "back\\slash", "é", "😀b", "!"]
+DAYS = [date(2026, 1, 31), date(2026, 2, 1), date(1969, 12, 31), date(1, 1, 1), date(9999, 12, 31)]
+TIMES = [
+    datetime(2026, 1, 31, 9, 30),
+    datetime(2026, 1, 31, 9, 30, 0, 1),
+    datetime(1969, 12, 31, 23, 59, 59, 999999),
+    datetime(2026, 1, 31),
+]
+FLOATS = [0.0, -0.0, 1.5, 0.005, 0.015, -49.999, 99.995, 1e-300, 1e300, -1e300, 0.1, 0.29]
+FLOATS += [float("nan"), float("inf"), float("-inf"), 2.5, 0.125, 0.375]
+EXTREMES = [0, 1, -1, 2**63 - 1, -(2**63), 2**53, 2**53 + 1, 2**62]
+
+
+def _or_null(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.one_of(values, values, values, st.none())
+
+
+ROWS: st.SearchStrategy[Row] = st.fixed_dictionaries(
+    {
+        "pid": _or_null(st.integers(1, 4)),
+        "age": _or_null(st.sampled_from([-5, 0, 1, 59, 60, 61, 120, 121, 10**12])),
+        "week": _or_null(st.integers(0, 5)),
+        "big": _or_null(st.sampled_from(EXTREMES)),
+        "huge": _or_null(st.sampled_from(EXTREMES)),
+        "cost": _or_null(st.sampled_from(FLOATS)),
+        "fee": _or_null(st.sampled_from(FLOATS)),
+        "raw": _or_null(st.sampled_from(FLOATS)),
+        "town": _or_null(st.sampled_from(TOWNS)),
+        "note": _or_null(st.sampled_from(NOTES)),
+        "smoker": _or_null(st.booleans()),
+        "day": _or_null(st.sampled_from(DAYS)),
+        "at": _or_null(st.sampled_from(TIMES)),
+    }
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Row]:
+    """A few people with a few rows each; sometimes one with hundreds, sometimes nobody."""
+    rows = draw(st.lists(ROWS, max_size=10))
+    if rows and draw(st.booleans()):
+        crowded = draw(st.sampled_from(rows))
+        rows += [
+            {**crowded, "week": week % 6} for week in range(draw(st.sampled_from([3, 64, 150])))
+        ]
+    return rows
+
+
+_NUMBERS = st.one_of(
+    st.integers(-3, 130),
+    st.sampled_from([0.5, 59.5, 60.25, 0.01, 0.015, 99.99, 2**63, -(2**63) - 1, 10**30]),
+)
+_LITERALS = {
+    "age": _NUMBERS,
+    "week": st.integers(0, 5),
+    "big": st.one_of(st.sampled_from(EXTREMES), _NUMBERS),
+    "cost": st.one_of(_NUMBERS, st.sampled_from([1.5, 0.29, 0.02, -50, 100])),
+    "fee": _NUMBERS,
+    "raw": st.one_of(st.sampled_from([value for value in FLOATS if abs(value) < 1e299]), _NUMBERS),
+    "town": st.sampled_from(TOWNS),
+    "note": st.sampled_from(NOTES),
+    "day": st.sampled_from(DAYS),
+    "at": st.sampled_from(TIMES),
+}
+_COLUMNS = st.sampled_from(sorted(_LITERALS))
+_OPERATORS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+
+
+def _exact(value: object) -> object:
+    """A float literal means its decimal digits."""
+    return Fraction(repr(value)) if isinstance(value, float) else value
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> Pred:
+    column, operator = draw(_COLUMNS), draw(_OPERATORS)
+    value = draw(_or_null(_LITERALS[column]))
+    written = repr(value) if isinstance(value, float) else brute.literal(value)
+    test = brute.compare(column, operator, _exact(value))
+    if draw(st.booleans()):
+        flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)
+        return Pred(f"{written} {flipped} {column}", test)
+    return Pred(f"{column} {operator} {written}", test)
+
+
+@st.composite
+def others(draw: st.DrawFn) -> Pred:
+    """BETWEEN, IN, LIKE, IS NULL, booleans, columns against columns, constants."""
+    kind = draw(st.sampled_from(["between", "in", "like", "null", "bool", "columns", "constant"]))
+    column = draw(_COLUMNS)
+    values = [draw(_or_null(_LITERALS[column])) for _ in range(draw(st.integers(2, 4)))]
+    texts = [repr(value) if isinstance(value, float) else brute.literal(value) for value in values]
+    exact = [_exact(value) for value in values]
+    if kind == "between":
+        low, high = brute.compare(column, ">=", exact[0]), brute.compare(column, "<=", exact[1])
+        return Pred(
+            f"{column} between {texts[0]} and {texts[1]}",
+            lambda row: brute.conjunction([low(row), high(row)]),
+        )
+    if kind == "in":
+        tests = [brute.compare(column, "=", value) for value in exact]
+        return Pred(
+            f"{column} in ({', '.join(texts)})",
+            lambda row: brute.disjunction(test(row) for test in tests),
+        )
+    if kind == "like":
+        pattern = draw(
+            st.sampled_from(["%", "_", "a%", "%b", "a_b", "%a%b%", "", "_%", "a%%b", "!%", "%\\%"])
+        )
+        return Pred(
+            f"note like '{pattern}'",
+            lambda row: None if row["note"] is None else brute.matches(str(row["note"]), pattern),
+        )
+    if kind == "null":
+        return Pred(f"{column} is null", lambda row: row[column] is None)
+    if kind == "bool":
+        return Pred("smoker", lambda row: row["smoker"])  # type: ignore[arg-type,return-value]
+    if kind == "columns":
+        return draw(_column_pairs())
+    value = draw(st.sampled_from([True, False, None]))
+    return Pred(brute.literal(value), lambda row: value)
+
+
+_PAIRS = [("age", "week"), ("age", "cost"), ("cost", "fee"), ("big", "huge"), ("town", "note")]
+_PAIRS += [("big", "fee"), ("week", "week"), ("raw", "raw"), ("day", "day")]
+
+
+@st.composite
+def _column_pairs(draw: st.DrawFn) -> Pred:
+    left, right = draw(st.sampled_from(_PAIRS))
+    operator = draw(_OPERATORS)
+
+    def test(row: Row) -> brute.Truth:
+        if row[left] is None or row[right] is None:
+            return None
+        return brute.order(row[left], row[right], operator)
+
+    return Pred(f"{left} {operator} {right}", test)
+
+
+def _combined(inner: st.SearchStrategy[Pred]) -> st.SearchStrategy[Pred]:
+    @st.composite
+    def combine(draw: st.DrawFn) -> Pred:
+        kind = draw(st.sampled_from(["and", "or", "not", "true", "false", "unknown"]))
+        first, second = draw(inner), draw(inner)
+        if kind == "and":
+            return Pred(
+                f"({first.sql}) and ({second.sql})",
+                lambda row: brute.conjunction([first.test(row), second.test(row)]),
+            )
+        if kind == "or":
+            return Pred(
+                f"(({first.sql}) or ({second.sql}))",
+                lambda row: brute.disjunction([first.test(row), second.test(row)]),
+            )
+        if kind == "not":
+            return Pred(f"not ({first.sql})", lambda row: brute.negation(first.test(row)))
+        if kind == "unknown":
+            return Pred(f"({first.sql} and true) is null", lambda row: first.test(row) is None)
+        wanted = kind == "true"
+        return Pred(f"({first.sql} or false) is {kind}", lambda row: first.test(row) is wanted)
+
+    return combine()
+
+
+PREDICATES = st.recursive(st.one_of(comparisons(), others()), _combined, max_leaves=5)
+
+_WEIGHTS = st.sampled_from([Fraction(w) for w in ("1", "-1", "2", "0.5", "-0.25", "3")])
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> list[Part]:
+    """One to three terms."""
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["people", "people", "rows", "sum"]))
+        weight, where = draw(_WEIGHTS), draw(PREDICATES)
+        if kind == "people":
+            parts.append(brute.people(weight, where))
+        elif kind == "rows":
+            parts.append(brute.some_rows(weight, where))
+        else:
+            column = draw(st.sampled_from(sorted(brute.TOTALS)))
+            parts.append(brute.total(weight, column, where))
+    return parts

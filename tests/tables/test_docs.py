@@ -1,0 +1,132 @@
+"""docs/questions.md is true: its code runs, and every refusal in the code is on the page."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.tables.brute import TOML
+
+from tacit.errors import QuestionRefused
+from tacit.tables import parse, predicates, prepared, read_schema, refusal, sql, templates
+
+PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
+MODULES = (sql, predicates, templates, prepared)
+
+
+def blocks(kind: str) -> list[tuple[str, str]]:
+    """What follows the kind on the opening line, and the body, of each fenced block."""
+    text = PAGE.read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def page_schema() -> str:
+    found = re.search(
+        r'declared = """\n(.*?)\.\.\. """', PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert found
+    return found[1].replace("... ", "")
+
+
+def test_the_code_on_the_page_runs() -> None:
+    source = "\n".join(body for _, body in blocks("pycon"))
+    test = doctest.DocTestParser().get_doctest(source, {}, "questions.md", str(PAGE), 0)
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
+    assert results.attempted > 10
+    assert results.failed == 0
+
+
+REFUSALS = blocks("refused")
+
+
+def refuse(options: str, body: str) -> str:
+    schema = read_schema(page_schema(), name="visits", person="pid")
+    question = body.split("\n")[1][2:]
+    with pytest.raises(QuestionRefused) as caught:
+        parse(question, schema, json.loads(options) if options.strip() else {})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("options", "body"), REFUSALS)
+def test_a_refusal_reads_as_on_the_page(options: str, body: str) -> None:
+    assert refuse(options, body) == body.rstrip("\n")
+
+
+def _sites(module: ModuleType) -> set[tuple[str, int]]:
+    """Every line of a module that calls `refused`."""
+    tree = ast.parse(inspect.getsource(module))
+    return {
+        (module.__name__, node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "refused"
+    }
+
+
+NOT_BY_EXAMPLE = ("at most a million characters", "nested too deeply", "MOST_CELLS")
+
+
+def test_every_refusal_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[tuple[str, int]] = set()
+
+    def watched(module: ModuleType) -> object:
+        def refused(*args: object) -> QuestionRefused:
+            frame = inspect.currentframe()
+            assert frame is not None
+            assert frame.f_back is not None
+            line = frame.f_back.f_lineno
+            starts = [start for _, start in _sites(module) if start <= line]
+            seen.add((module.__name__, max(starts)))
+            return refusal.refused(*args)  # type: ignore[arg-type]
+
+        return refused
+
+    for module in MODULES:
+        monkeypatch.setattr(module, "refused", watched(module))
+    for options, body in REFUSALS:
+        refuse(options, body)
+    for module in MODULES:
+        lines = inspect.getsource(module).split("\n")
+        for name, line in sorted(_sites(module) - seen):
+            text = "".join(lines[line - 1 : line + 2])
+            assert any(known in text for known in NOT_BY_EXAMPLE), f"{name}:{line}: {text}"
+
+
+def test_every_reason_is_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for _, reason, hint in predicates._REASONS:
+        assert reason in page
+        assert hint in page
+    for problem, _ in sql._NOT_IN_SELECT.values():
+        assert problem in page
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x" * 1_000_001, "million characters"),
+        ("(" * 5000 + "smoker" + ")" * 5000, "nested too deeply"),
+        ("not " * 5000 + "smoker", "nested too deeply"),
+        (7, "million characters"),
+    ],
+)
+def test_texts_that_are_too_much(text: str, problem: str) -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    with pytest.raises(QuestionRefused, match=problem):
+        parse(text, schema)
+
+
+def test_too_many_cells() -> None:
+    keys = 'type = "integer"\nkeys = {from = 1, to = 2000}'
+    schema = read_schema(
+        f'[columns.pid]\ntype = "integer"\n[columns.a]\n{keys}\n[columns.b]\n{keys}',
+        name="t",
+        person="pid",
+    )
+    with pytest.raises(QuestionRefused, match="more than 1000000 cells"):
+        parse("select count(distinct pid) from t group by a, b", schema)

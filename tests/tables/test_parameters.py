@@ -1,0 +1,140 @@
+"""Parameters and prepared questions: the same questions as with literals."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tables import brute
+from tests.tables.brute import TOML
+
+from tacit.errors import QuestionRefused
+from tacit.tables import check, parse, parse_batch, prepare, read_schema
+from tacit.tables.columns import like
+from tacit.tables.question import People, Range
+
+SCHEMA = read_schema(TOML, name="visits", person="pid")
+
+SAME = [
+    ("age >= :x", 60, "age >= 60"),
+    ("age >= :x", 59.5, "age >= 59.5"),
+    ("age >= :x", Decimal("59.5"), "age >= 59.5"),
+    ("age >= :x", Fraction(119, 2), "age >= 59.5"),
+    ("age >= :x", np.int64(60), "age >= 60"),
+    ("cost = :x", 0.29, "cost = 0.29"),
+    ("town = :x", "O'Hara", "town = 'O''Hara'"),
+    ("town = :x", "' or true --", "town = ''' or true --'"),
+    ("town like :x", "a%", "town like 'a%'"),
+    ("smoker = :x", True, "smoker"),
+    ("smoker <> :x", False, "not smoker = false"),
+    ("day >= :x", date(2026, 1, 31), "day >= '2026-01-31'"),
+    ("at >= :x", date(2026, 1, 31), "at >= '2026-01-31 00:00:00'"),
+    ("at >= :x", datetime(2026, 1, 31, 9, 30), "at >= '2026-01-31T09:30'"),
+    ("at >= :x", datetime(2026, 1, 31, 9, tzinfo=UTC), "at >= '2026-01-31 09:00:00Z'"),
+    (
+        "at >= :x",
+        datetime(2026, 1, 31, 9, tzinfo=timezone(timedelta(hours=2))),
+        "at >= '2026-01-31 09:00:00+02:00'",
+    ),
+    ("age = :x", None, "age = null"),
+    ("age in :x", [3, 1, None], "age in (1, 3, null)"),
+    ("age in :x", [], "age <> age"),
+    ("age in (:x, 7)", 3, "age in (3, 7)"),
+    ("age between :x and 90", 30, "age between 30 and 90"),
+    ("age is distinct from :x", None, "age is not null"),
+    ("count(week = :x) - count(week = 3)", 4, "count(week = 4) - count(week = 3)"),
+    ("select sum(cost) from visits where town = :x", "Z", "sum(cost) filter (where town = 'Z')"),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "literal"), SAME)
+def test_a_parameter_means_the_same_as_its_literal(text: str, value: object, literal: str) -> None:
+    assert parse(text, SCHEMA, {"x": value}) == parse(literal, SCHEMA)
+
+
+def test_timestamps_do_not_depend_on_where_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        question = parse("at >= '1970-01-01 00:00:01'", SCHEMA)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert question.terms == (People(Range("at", 1_000_000, None)),)
+
+
+UNFIT = [
+    ("age >= :x", "60"),
+    ("age >= :x", True),
+    ("age >= :x", float("nan")),
+    ("age >= :x", float("inf")),
+    ("age >= :x", [1]),
+    ("town = :x", 5),
+    ("town = :x", "a\0b"),
+    ("town = :x", "\ud800"),
+    ("smoker = :x", 1),
+    ("smoker = :x", "true"),
+    ("day = :x", datetime(2026, 1, 31)),
+    ("day = :x", "2026-1-31"),
+    ("day = :x", "2026-W05-6"),
+    ("at = :x", "2026-01-31 25:00"),
+    ("at = :x", 5),
+    ("age in :x", "12"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), UNFIT)
+def test_a_parameter_that_does_not_fit_is_refused(text: str, value: object) -> None:
+    with pytest.raises(QuestionRefused, match=":x"):
+        parse(text, SCHEMA, {"x": value})
+
+
+def test_nothing_promised_depends_on_parameters() -> None:
+    prepared = prepare("2 * count(age >= :a) - count(town = :b)", SCHEMA)
+    assert prepared.parameters == {"a", "b"}
+    questions = [prepared.question(a=a, b=b) for a in (1, 99) for b in ("x", "y")]
+    for question in questions:
+        assert question.sensitivity == prepared.shape.sensitivity == 2
+        assert question.direction == prepared.shape.direction == 0
+    assert len(set(questions)) == 4
+
+
+def test_a_parameter_may_have_any_name() -> None:
+    prepared = prepare("age = :self and week = :parameters", SCHEMA)
+    assert prepared.question(self=1, parameters=2) == parse("age = 1 and week = 2", SCHEMA)
+
+
+def test_a_batch_with_parameters() -> None:
+    text = "select count(distinct pid) from visits where age > :age group by town, smoker"
+    batch = parse_batch(text, SCHEMA, {"age": 30})
+    assert batch.questions[1] == parse("age > 30 and town = 'Ghent' and smoker", SCHEMA)
+    assert len(batch.questions) == 6
+    alone = parse_batch("select count(distinct pid) from visits where age > 3", SCHEMA)
+    assert alone.cells == ((),)
+    assert alone.questions == (parse("age > 3", SCHEMA),)
+
+
+def test_check_states_or_refuses_without_raising() -> None:
+    stated = check("age >= :age", SCHEMA)
+    assert stated
+    assert "age >= :age" in str(stated)
+    assert stated.sensitivity == 1
+    assert not check("age / 2", SCHEMA)
+    assert "^^^" in str(check("age / 2", SCHEMA))
+    assert check("select count(*) from visits group by week, town", SCHEMA).cells == 12
+    assert not check("age >= :age", SCHEMA, {"age": "x"})
+
+
+@given(st.text("ab%_é😀", max_size=8), st.text("ab%_é😀\n", max_size=10))
+def test_like_is_what_its_definition_says(pattern: str, text: str) -> None:
+    assert like(pattern)(text) == brute.matches(text, pattern)
+
+
+def test_like_cannot_be_made_slow() -> None:
+    assert not like("%a" * 30 + "%b")("a" * 3000)

@@ -1,0 +1,149 @@
+"""Schemas: what TOML may say, what it means, and its hash."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tables.brute import TOML
+
+from tacit.errors import BadParameter, SchemaMismatch
+from tacit.tables import EACH_ROW, Column, Schema, read_schema, write_schema
+from tacit.tables.codes import decimal, double_of_rank, rank_of_double
+
+
+def declared(**entries: str) -> str:
+    return "[columns.x]\n" + "\n".join(f"{key} = {value}" for key, value in entries.items())
+
+
+def read(text: str) -> Schema:
+    return read_schema(text, name="t", person=EACH_ROW)
+
+
+def test_a_schema_survives_writing_and_reading() -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    assert read_schema(write_schema(schema), name="visits", person="pid") == schema
+
+
+WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+
+
+@given(st.lists(WORDS, min_size=1, unique=True), WORDS.filter(bool))
+def test_any_text_survives_writing_and_reading(keys: list[str], name: str) -> None:
+    schema = Schema("t", EACH_ROW, (Column(name, "text", keys=tuple(keys)),))
+    assert read(write_schema(schema)) == schema
+
+
+def test_values_are_stored_as_codes() -> None:
+    column = read(declared(type='"real"', grid="0.25", bounds='["-1.5", 10]')).column("x")
+    assert (column.grid, column.bounds) == (Fraction(1, 4), (-6, 40))
+    column = read(declared(type='"date"', keys="[1970-01-02, '1970-01-01']")).column("x")
+    assert column.keys == (1, 0)
+    column = read(declared(type='"date"', keys="{from = '2026-01-30', to = 2026-02-01}")).column(
+        "x"
+    )
+    assert [date.fromordinal(key + 719163).day for key in column.keys or ()] == [30, 31, 1]
+    assert read(declared(type='"boolean"')).column("x").cells == (0, 1)
+    assert read(declared(type='"integer"')).column("X").cells is None
+
+
+WRONG = [
+    ({}, "columns.x.type"),
+    ({"type": '"number"'}, "columns.x.type"),
+    ({"type": '"integer"', "bound": "[0, 1]"}, "columns.x.bound"),
+    ({"type": '"integer"', "grid": "1"}, "columns.x.grid"),
+    ({"type": '"integer"', "bounds": "[1, 0]"}, "columns.x.bounds"),
+    ({"type": '"integer"', "bounds": "[0, 0.5]"}, "columns.x.bounds"),
+    ({"type": '"integer"', "bounds": "[0]"}, "columns.x.bounds"),
+    ({"type": '"integer"', "bounds": "[0, 9223372036854775808]"}, "columns.x.bounds"),
+    ({"type": '"integer"', "bounds": "[0, inf]"}, "columns.x.bounds"),
+    ({"type": '"text"', "bounds": '["a", "b"]'}, "columns.x.bounds"),
+    ({"type": '"real"', "bounds": "[0, 1]"}, "columns.x.bounds"),
+    ({"type": '"real"', "grid": '"1/3"'}, "columns.x.grid"),
+    ({"type": '"real"', "grid": "0"}, "columns.x.grid"),
+    ({"type": '"real"', "grid": "1e-12"}, "columns.x.grid"),
+    ({"type": '"real"', "grid": "0.01", "bounds": "[0, 0.005]"}, "columns.x.bounds"),
+    ({"type": '"integer"', "total": "[0, 1]"}, "columns.x.total"),
+    ({"type": '"integer"', "bounds": "[0, 1]", "total": "[0, 0.5]"}, "columns.x.total"),
+    ({"type": '"integer"', "bounds": "[0, 1]", "total": "[5, 0]"}, "columns.x.total"),
+    ({"type": '"integer"', "bounds": "[0, 1]", "total": "5"}, "columns.x.total"),
+    ({"type": '"integer"', "keys": "[]"}, "columns.x.keys"),
+    ({"type": '"integer"', "keys": "[1, 1.0]"}, "columns.x.keys"),
+    ({"type": '"integer"', "keys": "['1']"}, "columns.x.keys"),
+    ({"type": '"integer"', "bounds": "[0, 5]", "keys": "[6]"}, "columns.x.keys"),
+    ({"type": '"text"', "keys": "[1]"}, "columns.x.keys"),
+    ({"type": '"integer"', "keys": "{from = 1, to = 2000000000}"}, "columns.x.keys"),
+    ({"type": '"date"', "keys": "['2026-02-30']"}, "columns.x.keys"),
+]
+
+
+@pytest.mark.parametrize(("entries", "where"), WRONG)
+def test_a_wrong_entry_is_named(entries: dict[str, str], where: str) -> None:
+    with pytest.raises(BadParameter) as caught:
+        read(declared(**entries))
+    assert caught.value.parameter == where
+
+
+@pytest.mark.parametrize(
+    "text", ["", "columns = 3", "[columns]", "x = [", "max_rows = 3", "[other]\nx = 1"]
+)
+def test_a_schema_that_is_none(text: str) -> None:
+    with pytest.raises(BadParameter):
+        read(text)
+
+
+@pytest.mark.parametrize("rows", ["0", "-1", "1.5", "'x'", "1000000001"])
+def test_max_rows_is_a_positive_whole_number(rows: str) -> None:
+    with pytest.raises(BadParameter, match="max_rows"):
+        read(f"max_rows = {rows}\n" + declared(type='"integer"'))
+
+
+def test_names_may_not_differ_by_case_alone() -> None:
+    with pytest.raises(BadParameter, match="case"):
+        read(declared(type='"integer"') + '\n[columns.X]\ntype = "integer"')
+
+
+def test_the_hash_covers_what_is_declared_and_nothing_else() -> None:
+    one = '[columns.a]\ntype = "integer"\nkeys = [1, 2]\n[columns.b]\ntype = "text"\n'
+    other_order = '[columns.b]\ntype = "text"\n[columns.a]\ntype = "integer"\nkeys = [1, 2]\n'
+    base = read(one).digest
+    assert base == read(other_order).digest
+    assert base == read_schema(one, name="other", person="a").digest
+    for changed in (
+        one.replace("[1, 2]", "[2, 1]"),
+        one.replace('"text"', '"boolean"'),
+        one.replace("columns.b", "columns.c"),
+        "max_rows = 2\n" + one,
+        one.replace("keys = [1, 2]", "bounds = [1, 2]"),
+    ):
+        assert read(changed).digest != base
+
+
+def test_the_hash_is_the_same_forever() -> None:
+    """A stored stream is bound to it: changing how it is computed breaks every resume."""
+    text = '[columns.a]\ntype = "real"\ngrid = "0.5"\nbounds = [0, 9]\n[columns.b]\ntype = "text"'
+    assert read(text).digest == DIGEST
+
+
+DIGEST = "25895d00fd42533f94c16879ed59d567e66c3b4ef5534491ce4a138ae153805f"
+
+
+def test_the_person_is_spelled_as_declared() -> None:
+    assert read_schema(TOML, name="t", person="PID").person == "pid"
+    with pytest.raises(SchemaMismatch, match="nobody"):
+        read_schema(TOML, name="t", person="nobody")
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_ranks_of_doubles_keep_their_order(a: float, b: float) -> None:
+    assert (rank_of_double(a) <= rank_of_double(b)) == (a <= b)
+    assert double_of_rank(rank_of_double(a)) == a
+
+
+@given(st.integers(), st.integers(0, 12), st.integers(0, 12))
+def test_decimals_are_written_exactly(n: int, twos: int, fives: int) -> None:
+    number = Fraction(n, 2**twos * 5**fives)
+    assert Fraction(decimal(number)) == number

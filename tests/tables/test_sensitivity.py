@@ -1,0 +1,181 @@
+"""What is promised about a question holds for every table and every person in it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlglot import exp
+from sqlglot.tokens import Tokenizer
+from tests.tables import brute
+from tests.tables.brute import TOML, Part, Row
+from tests.tables.engines import quick
+from tests.tables.strategies import PREDICATES, questions, tables
+
+from tacit.errors import QuestionRefused
+from tacit.tables import EACH_ROW, Column, Schema, parse, read_schema
+from tacit.tables.question import People, Rows, Total, weighted
+from tacit.tables.show import question as shown
+
+PEOPLE = st.sampled_from(["pid", EACH_ROW])
+SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def _holds(rows: list[Row], parts: list[Part], person: object) -> None:
+    schema = read_schema(TOML, name="visits", person=person)  # type: ignore[arg-type]
+    try:
+        question = parse(brute.text_of(parts), schema)
+    except QuestionRefused as refusal:
+        assert "cancel" in str(refusal)  # noqa: PT017
+        return
+    homes = brute.households(rows, person)
+    everyone = brute.answer(parts, homes)
+    assert (everyone / question.grid).denominator == 1
+    for gone in range(len(homes)):
+        without = brute.answer(parts, homes[:gone] + homes[gone + 1 :])
+        added = everyone - without
+        assert abs(added) <= question.sensitivity
+        assert added * question.direction >= 0
+        assert question.direction == 0 or added == 0 or added * question.direction > 0
+
+
+@SETTINGS
+@given(rows=tables(), parts=questions(), person=PEOPLE)
+def test_no_person_moves_an_answer_further_than_promised(
+    rows: list[Row], parts: list[Part], person: object
+) -> None:
+    _holds(rows, parts, person)
+
+
+@pytest.mark.long
+@settings(SETTINGS, max_examples=3000)
+@given(rows=tables(), parts=questions(), person=PEOPLE)
+def test_no_person_moves_an_answer_further_than_promised_at_length(
+    rows: list[Row], parts: list[Part], person: object
+) -> None:
+    _holds(rows, parts, person)
+
+
+@settings(SETTINGS, max_examples=20)
+@given(rows=tables(), parts=questions())
+def test_the_engine_keeps_the_promise_when_a_person_leaves(
+    rows: list[Row], parts: list[Part]
+) -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    try:
+        question = parse(brute.text_of(parts), schema)
+    except QuestionRefused:
+        return
+    (everyone,) = quick(rows, "pid").values([question])
+    for pid in {row["pid"] for row in rows}:
+        left = [row for row in rows if row["pid"] != pid]
+        (without,) = quick(left, "pid").values([question])
+        assert abs(everyone - without) <= question.sensitivity_steps
+        assert (everyone - without) * question.direction >= 0
+
+
+@settings(SETTINGS, max_examples=80)
+@given(where=PREDICATES)
+def test_a_question_written_out_reads_as_itself(where: brute.Pred) -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    question = parse(where.sql, schema)
+    assert parse(shown(question, schema), schema) == question
+
+
+def test_a_column_may_have_any_name() -> None:
+    words = [word for word in (*Tokenizer.KEYWORDS, *exp.FUNCTION_BY_NAME) if word.isidentifier()]
+    for word in [*words, 'a"b', "a b", "é", "1", "a.b", "--", "town"]:
+        schema = Schema("t", EACH_ROW, (Column(word, "integer"), Column("rest", "text")))
+        quoted = word.replace('"', '""')
+        question = parse(f"\"{quoted}\" >= 3 and rest = 'x'", schema)
+        assert parse(shown(question, schema), schema) == question
+
+
+PROMISES = [
+    # text, sensitivity, direction, grid
+    ("age >= 60", "1", 1, "1"),
+    ("count(week = 33) - count(week = 32)", "1", 0, "1"),
+    ("-count(smoker)", "1", -1, "1"),
+    ("count(smoker) + count(age > 1)", "2", 1, "1"),
+    ("2 * count(smoker) - 0.5 * count(age > 1)", "2", 0, "1/2"),
+    ("0.5 * count(smoker) - 2 * count(age > 1)", "2", 0, "1/2"),
+    ("count(smoker) + count(smoker)", "2", 1, "2"),
+    ("3 * count(smoker) - count(smoker)", "2", 1, "2"),
+    ("0.3 * count(smoker) + 0.2 * count(age > 1)", "1/2", 1, "1/10"),
+    ("count(*)", "3", 1, "1"),
+    ("select count(*) from visits where smoker", "3", 1, "1"),
+    ("select count(distinct pid) from visits", "1", 1, "1"),
+    ("select count_if(smoker) - count(distinct pid) from visits", "3", 0, "1"),
+    ("sum(age)", "200", 1, "1"),
+    ("sum(cost)", "150", 0, "1/100"),
+    ("-sum(cost)", "150", 0, "1/100"),
+    ("sum(fee)", "20", 1, "1/4"),
+    ("sum(cost) - sum(fee)", "150", 0, "1/100"),
+    ("sum(cost) + sum(fee)", "170", 0, "1/100"),
+    ("0.5 * sum(fee) + count(smoker)", "11", 1, "1/8"),
+    ("sum(huge)", str(2**62), 0, "1"),
+]
+
+
+@pytest.mark.parametrize(("text", "sensitivity", "direction", "grid"), PROMISES)
+def test_promises_of_known_questions(
+    text: str, sensitivity: str, direction: int, grid: str
+) -> None:
+    question = parse(text, read_schema(TOML, name="visits", person="pid"))
+    assert question.sensitivity == Fraction(sensitivity)
+    assert question.direction == direction
+    assert question.grid == Fraction(grid)
+    assert question.sensitivity_steps * question.grid == question.sensitivity
+
+
+def test_with_each_row_a_person_the_bounds_of_a_row_count() -> None:
+    schema = read_schema(TOML, name="visits", person=EACH_ROW)
+    assert parse("count(*)", schema).sensitivity == 1
+    assert parse("sum(age)", schema).sensitivity == 120  # not the total of 200
+    assert parse("sum(cost)", schema).sensitivity == 100  # -50 to 100, within -80.5 to 150
+    assert parse("sum(age)", schema, total=(3, 50)).terms == (Total("age", _true(), 3, 50),)
+    assert parse("sum(huge)", schema).sensitivity == 2**62
+
+
+def _true() -> object:
+    schema = read_schema(TOML, name="visits", person=EACH_ROW)
+    return parse("true", schema).terms[0].where
+
+
+def test_bounds_given_with_the_question() -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    assert parse("count(*)", schema, max_rows=7).sensitivity == 7
+    assert parse("sum(cost)", schema, total=("-1.5", 2)).sensitivity == 2
+    assert parse("sum(cost)", schema, total=(-3, 2)).direction == 0
+    assert parse("sum(cost)", schema, total=(0, 2)).direction == 1
+    assert parse("sum(cost)", schema, total=(-2, 0)).direction == -1
+    assert parse("sum(age)", schema, total=(-5, 2)).direction == 1  # ages are never negative
+
+
+def test_the_worst_person_reaches_the_sensitivity() -> None:
+    """The stated sensitivity is not larger than it must be."""
+    every = [People(_true()), Rows(_true(), 3), Total("cost", _true(), -8050, 15000)]  # type: ignore[arg-type]
+    question = weighted(
+        [(Fraction(2), every[0], Fraction(1)), (Fraction(-3), every[1], Fraction(1))]
+    )
+    assert question is not None
+    assert question.sensitivity == 9  # 3 rows at weight 3; the person alone would add 2
+    rows: list[Row] = [{**dict.fromkeys(brute.ARROW.names), "pid": 1, "cost": 99.0}] * 3
+    engine = quick(rows, "pid")
+    (steps,) = engine.values([parse("sum(cost)", engine.schema)])
+    assert steps == 15000
+    assert parse("sum(cost)", engine.schema).sensitivity_steps == 15000
+
+
+def test_equal_questions_have_equal_fingerprints() -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    texts = ["age >= 60 and smoker", "( AGE >=60 ) AND smoker", "age > 59 and smoker = true"]
+    assert len({parse(text, schema).fingerprint for text in texts}) == 1
+    others = ["age >= 61 and smoker", "age >= 60 or smoker", "not (age >= 60 and smoker)"]
+    assert len({parse(text, schema).fingerprint for text in texts + others}) == 4
+    known = parse("town in ('Ghent', 'a') or age = 3", schema)
+    assert (
+        known.fingerprint == parse("town in ('a', 'Ghent', 'a') or age = 3.0", schema).fingerprint
+    )
