@@ -62,11 +62,7 @@ class Release:
     # Answering ----------------------------------------------------------------------------
 
     def answer(self, question: str) -> Fraction:
-        """The fraction of people for whom a predicate of the class holds.
-
-        >>> release.answer("age between 30 and 39")  # doctest: +SKIP
-        Fraction(7, 50)
-        """
+        """The fraction of people for whom a predicate of the class holds, such as "age <= 39"."""
         predicate = self._predicate(question)
         if not self._class.contains(predicate):
             raise QuestionRefused(
