@@ -42,7 +42,7 @@ def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
     from matplotlib import pyplot
 
     mechanisms = list(audited)
-    wide = min(len(mechanisms), 4)
+    wide = min(len(mechanisms), 3 if len(mechanisms) <= 6 else 4)
     high = -(-len(mechanisms) // wide)
     figure, axes = pyplot.subplots(
         high, wide, figsize=(3.4 * wide, 2.8 * high), squeeze=False, layout="constrained"
@@ -55,18 +55,18 @@ def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
         exact = np.array([law.delta(float(epsilon)) for epsilon in epsilons])
         axis.plot(
             epsilons,
-            [claimed_delta(mechanism.claimed, epsilon) for epsilon in epsilons],
+            [max(claimed_delta(mechanism.claimed, e), _INVISIBLE / 10) for e in epsilons],
             "--",
             color="grey",
             label="claimed, at most",
         )
-        axis.plot(epsilons, np.where(exact > _INVISIBLE, exact, np.nan), label="exact")
+        axis.plot(epsilons, np.maximum(exact, _INVISIBLE / 10), label="exact")
         axis.set_yscale("log")
         axis.set_ylim(_INVISIBLE, 1)
         axis.set_title(mechanism.name, fontsize=9)
-        axis.set_xlabel("ε")
-        axis.set_ylabel("δ(ε)")
-        axis.legend(fontsize=7)
+    figure.supxlabel("ε")
+    figure.supylabel("δ(ε)")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     try:
         figure.savefig(file)
     except (OSError, ValueError) as error:

@@ -74,7 +74,6 @@ def rows(
                 confidence=confidence,
                 runs=runs,
                 workers=workers,
-                progress=False,
             )
         yield Row(
             mechanism.name,
@@ -143,7 +142,8 @@ def as_table(found: Iterable[Row], *, questions: int) -> Table:
     from rich.table import Table
 
     table = Table(title=f"Is it as private as it says?  ({questions} questions)")
-    for heading in ("mechanism", "claimed", "exact", "sampled lower bound", "verdict"):
+    table.add_column("mechanism", min_width=14)
+    for heading in ("claimed", "exact", "sampled lower bound", "verdict"):
         table.add_column(heading)
     for row in found:
         colour = "red" if row.refuted else "green"
@@ -166,4 +166,4 @@ def written_loss(loss: float) -> str:
     >>> written_loss(inf), written_loss(0.1000000000000003)
     ('∞', '0.1')
     """
-    return "∞" if loss == inf else show(loss, 6)
+    return "∞" if loss == inf else show(loss, 5)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tacit.audit.table import Audited
 
 
@@ -24,15 +26,16 @@ def audit(
 ) -> None:
     """Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.
 
-    Prints one table: what each claims, its exact privacy loss on the worst neighbours found, a
-    lower bound from samples, and the verdict.  "Not refuted" never means "private": only the
-    proofs say that.  The exit code is 1 if a mechanism that is known to be private was refuted.
+    Prints one table: what each claims, its exact privacy loss on the worst
+    neighbours found, a lower bound from samples, and the verdict.  "Not refuted"
+    never means "private": only the proofs say that.  The exit code is 1 if a
+    mechanism that is known to be private was refuted.
 
-    Examples::
+    For example:
 
-        tacit audit                            # everything, in a few minutes
-        tacit audit SVT4 SVT5 --exact-only     # two of them, no samples
-        tacit audit SVT1 --runs 20000000       # a sharper lower bound
+        tacit audit                          # everything, in a minute or two
+        tacit audit SVT4 SVT5 --exact-only   # two of them, no samples
+        tacit audit SVT1 --runs 20000000     # a sharper lower bound
         tacit audit SVT1 SVT4 --plot curves.png
 
     Parameters
@@ -62,17 +65,17 @@ def audit(
 
     chosen = _chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
-    with errors.status("auditing ...") as status:
-        found = list(
-            table.rows(
-                chosen,
-                questions=questions,
-                runs=None if exact_only else runs,
-                confidence=confidence,
-                workers=workers,
-                starting=lambda name: status.update(f"auditing {name} ..."),
-            )
+    found = list(
+        table.rows(
+            chosen,
+            questions=questions,
+            runs=None if exact_only else runs,
+            confidence=confidence,
+            workers=workers,
+            starting=lambda name: _tell(errors, f"auditing {name} ..."),
         )
+    )
+    _tell(errors, "")
     Console().print(table.as_table(found, questions=questions))
     if plot is not None:
         from tacit.audit.plot import draw
@@ -81,6 +84,15 @@ def audit(
         errors.print(f"δ(ε) was drawn into {plot}")
     if any(row.private and row.refuted for row in found):
         sys.exit(1)
+
+
+def _tell(console: Console, what: str) -> None:
+    """On one line of a terminal, which the bar of the samples takes over.
+
+    Not rich's own status: that has a thread, and the samples are shared among forked processes.
+    """
+    if console.is_terminal:
+        console.print(what.ljust(console.width - 1), end="\r")
 
 
 def _chosen(known: tuple[Audited, ...], names: tuple[str, ...]) -> list[Audited]:
