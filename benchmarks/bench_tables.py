@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -18,7 +19,7 @@ import sqlglot
 
 from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
-from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.bitmaps import BitmapEngine, words_of
 from tacit.tables.contributions import people_total
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import hold
@@ -220,8 +221,11 @@ def _prepared(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> N
     prepared = prepare("town = :town and age >= :age and smoker", engine.schema)
     values = [{"town": f"town {n % 30}", "age": 20 + n % 40} for n in range(60)]
     bound = [prepared.question(**value) for value in values]
-    fillers = [engine._filler(engine._node(question.terms[0].where, True)) for question in bound]
-    work = _each(lambda fill: people_total(engine._layout, fill), fillers, 200)
+    matching = [
+        partial(words_of, engine._node(question.terms[0].where, True), engine._layout.filled)
+        for question in bound
+    ]
+    work = _each(lambda words: people_total(engine._layout, words), matching, 200)
     asked = _each(lambda value: engine.values([prepared.question(**value)]), values, 200)
     report.at_most("a prepared question, above the bitmap work", (asked - work) * 1e6, 20, "µs")
     engine.close()

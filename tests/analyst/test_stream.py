@@ -74,6 +74,74 @@ def test_the_same_question_after_its_top_is_free_and_never_redrawn(visits, budge
     assert stream.tops_left == used
 
 
+@pytest.mark.parametrize(
+    "again",
+    ["age < 90 and town = 'Bruges'", "town = 'Bruges' and age < 90 and town = 'Bruges'"],
+)
+def test_the_order_of_a_conjunction_makes_no_other_question(visits, budget, calm, again):
+    stream = visits.numeric_sparse(threshold=100, at_most=3, budget=budget, name="w", **calm)
+    first = stream.ask("town = 'Bruges' and age < 90")
+    assert first
+    assert stream.ask(again) == first
+    assert stream.tops_left == 2
+    stream.suspend()
+    with visits.resume("w", budget=budget) as resumed:
+        assert resumed.ask(again) == first
+        assert resumed.tops_left == 2
+
+
+def test_one_prepared_question_with_many_values_in_one_batch(visits, budget, calm):
+    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
+    by_town = visits.prepare("town = :town and age < :age")
+    pairs = [(by_town, {"town": town}) for town in ("Ypres", "Bruges", "Ghent")]
+    answers = stream.ask_all(pairs, age=90)
+    assert list(map(bool, answers)) == [False, True, False]
+    assert stream.history[1].question == "count(town = 'Bruges' and age <= 89)"
+
+
+@pytest.mark.parametrize("question", [["age >= 0"], 3, None, ("age >= 0", {}), {"a": 1}])
+def test_what_is_no_question_is_refused(visits, budget, calm, question):
+    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
+    with pytest.raises(QuestionRefused, match="is no question"):
+        stream.ask(question)
+    with pytest.raises(QuestionRefused, match="is no question"):
+        stream.ask_all([["age >= 0"]])
+    assert len(stream.history) == 0
+
+
+def test_a_parameter_may_have_any_name(visits, budget, calm):
+    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
+    assert stream.ask("town = :self and age < :question", self="Bruges", question=90)
+
+
+def test_a_question_prepared_elsewhere_is_refused(visits, visits_file, tmp_path, budget, calm):
+    coarser = (tmp_path / "visits.toml").read_text().replace('"0.5"', '"10"')
+    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
+    with tacit.open(visits_file, person="pid", schema=coarser) as other:
+        with pytest.raises(QuestionRefused, match="another table"):
+            stream.ask(other.prepare("cost >= 10"))
+        with pytest.raises(QuestionRefused, match="another table"):
+            stream.ask_all([other.prepare("cost >= 10")])
+    with tacit.open(visits_file, person="pid") as same:
+        assert stream.ask(same.prepare("town = 'Bruges'"))
+
+
+def test_the_history_keeps_every_top_and_forgets_old_answers_below(
+    visits, budget, calm, monkeypatch
+):
+    monkeypatch.setattr("tacit.analyst.history.History.KEEPS", 5)
+    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
+    stream.ask("town = 'Bruges'")
+    for age in range(40):
+        stream.ask("town = 'Ypres' and age >= :age", age=age)
+        assert len(stream.history) <= 11
+        assert len(stream.history) + stream.history.forgotten == age + 2
+    assert [entry.question for entry in stream.history.tops] == ["town = 'Bruges'"]
+    assert stream.history[-1].question == "count(town = 'Ypres' and age >= 39)"
+    assert "among 41 answers" in repr(stream.history)
+    assert f"{stream.history.forgotten} older ⊥ are not kept" in str(stream.history)
+
+
 def test_opening_is_paid_in_full_and_at_once(visits, calm):
     budget = Budget.in_memory(epsilon=1, covers=["visits"])
     visits.sparse(threshold=100, at_most=3, epsilon="1/3", budget=budget, questions=100)

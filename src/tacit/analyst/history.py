@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
@@ -33,11 +33,20 @@ class Asked:
         return f"{self.answer}  {self.question}{own}"
 
 
-class History(Sequence[Asked]):
-    """The answers given through one object, oldest first; in a notebook, a table."""
+_Entry = tuple["str | Read", Answer, Fraction | None]
 
-    def __init__(self, entries: Sequence[Asked] = ()) -> None:
+
+class History(Sequence[Asked]):
+    """The answers given through one object, oldest first; in a notebook, a table.
+
+    Every ⊤ is kept and the latest ⊥, at least ``KEEPS`` of them: a stream may be asked for ever.
+    """
+
+    KEEPS = 10_000
+
+    def __init__(self, entries: Iterable[_Entry] = (), *, forgotten: int = 0) -> None:
         self._entries = list(entries)
+        self._forgotten = forgotten
 
     @overload
     def __getitem__(self, index: int) -> Asked: ...
@@ -46,30 +55,45 @@ class History(Sequence[Asked]):
     def __getitem__(self, index: int | slice) -> Asked | History:
         if isinstance(index, slice):
             return History(self._entries[index])
-        return self._entries[index]
+        return Asked(*self._entries[index])
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def append(self, entry: Asked) -> None:
+    @property
+    def forgotten(self) -> int:
+        """How many of the oldest ⊥ are no longer kept."""
+        return self._forgotten
+
+    def add(self, words: str | Read, answer: Answer, threshold: Fraction | None) -> None:
         """Add what was just answered."""
-        self._entries.append(entry)
+        self._entries.append((words, answer, threshold))
+        if len(self._entries) > 2 * self.KEEPS:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Drop the older half of the ⊥, so that an answer waits for it seldom."""
+        before = len(self._entries)
+        older = [entry for entry in self._entries[: -self.KEEPS] if entry[1]]
+        self._entries[: -self.KEEPS] = older
+        self._forgotten += before - len(self._entries)
 
     @property
     def tops(self) -> History:
         """Only the answers above the threshold."""
-        return History([entry for entry in self._entries if entry.answer])
+        return History([entry for entry in self._entries if entry[1]])
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._entries)) or "nothing asked yet"
+        told = f"… {self._forgotten} older ⊥ are not kept\n" if self._forgotten else ""
+        return told + "\n".join(map(str, self)) or "nothing asked yet"
 
     def __repr__(self) -> str:
-        return f"<History: {len(self.tops)} ⊤ among {len(self)} answers>"
+        return f"<History: {len(self.tops)} ⊤ among {len(self) + self._forgotten} answers>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{number}</td><td style='text-align:left'>{escape(entry.question)}</td>"
             f"<td style='text-align:left'>{escape(str(entry.answer))}</td></tr>"
-            for number, entry in enumerate(self._entries, 1)
+            for number, entry in enumerate(self, 1)
         )
         return f"<table><tr><th></th><th>question</th><th>answer</th></tr>{rows}</table>"

@@ -8,7 +8,7 @@ in one write, before the answer is released.  A ⊥ writes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.history import Asked, History
+from tacit.analyst.history import History
 from tacit.book.answer import BELOW, Answer
 from tacit.book.grid import MOST_STEPS
 from tacit.book.mechanism import SparseVector, State
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.book.recipe import Recipe
     from tacit.budget import Lease
-    from tacit.tables.question import Question, Term
+    from tacit.tables.question import Promise, Question
 
 
 def as_secret(state: State) -> bytes:
@@ -74,9 +74,8 @@ class Stream:
         self._kind = kind
         self._state = from_secret(lease.secret)
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
-        self._top_terms: set[tuple[Term, ...]] = set()  # of the questions in _tops
         self._earlier = dict(lease.answers)  # of earlier sittings, by key
-        self._covered: tuple[Fraction, Fraction, int, int] = (Fraction(), Fraction(), 0, 0)
+        self._covered: tuple[Promise | None, int] = None, 0
         self._history = History()
         # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
         finalize(self, _suspend_quietly, lease)
@@ -86,13 +85,14 @@ class Stream:
     # Asking -------------------------------------------------------------------------------
 
     def ask(
-        self, question: Askable, *, threshold: Number | None = None, **parameters: object
+        self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
     ) -> Answer:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
         ``threshold`` is the question's own, if it should differ from the stream's.  The very
         question that was ⊤ before gets the recorded answer again, free of charge.
         """
+        before = self._state
         limit = None if threshold is None else self._limit(threshold)
         read = self._table.read(question, parameters)
         if (known := self._recorded(read, limit)) is not None:
@@ -102,7 +102,7 @@ class Stream:
         (value,) = self._table.engine.values([read.question])
         with self._lease.turn():
             # Another thread may have had this very question's ⊤ while this one was evaluated.
-            if (known := self._recorded(read, limit)) is not None:
+            if self._state is not before and (known := self._recorded(read, limit)) is not None:
                 return self._tell(read, known, limit)
             answer, state = self._mechanism.step_of(
                 self._state, value * steps_each, self._coins, threshold=limit
@@ -113,16 +113,19 @@ class Stream:
 
     def ask_all(
         self,
-        questions: Askable | Iterable[Askable],
+        questions: Askable | Iterable[Askable | tuple[Askable, Mapping[str, object]]],
+        /,
         *,
         threshold: Number | None = None,
         **parameters: object,
     ) -> Iterator[Answer]:
         """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
 
-        All of them are read and checked first; then the answers come one by one, with the same
-        law as from `ask`.  It stops at the halt, and leaving early spends nothing further;
-        ``unanswered`` lists the rest.
+        A question that differs in its parameters from its neighbours is a pair of the question
+        and those parameters: ``[(prepared, {"town": town}) for town in towns]``.  All of them are
+        read and checked first; then the answers come one by one, with the same law as from
+        `ask`.  It stops at the halt, and leaving early spends nothing further; ``unanswered``
+        lists the rest.
         """
         limit = None if threshold is None else self._limit(threshold)
         self._refuse_if_halted()
@@ -185,18 +188,13 @@ class Stream:
     def _steps_each(self, read: Read) -> int:
         """What a step of the question's grid is in the stream's; refuses what it cannot cover.
 
-        A prepared question keeps its promise objects, so the last question's often serve again.
+        A prepared question keeps its promise, so what the last one needed often serves again.
         """
-        question, last = read.question, self._covered
-        if (
-            question.grid is last[0]
-            and question.sensitivity is last[1]
-            and question.direction == last[2]
-        ):
-            return last[3]
-        self._refuse_uncovered(read)
-        steps_each = (question.grid / self._mechanism.grid).numerator
-        self._covered = question.grid, question.sensitivity, question.direction, steps_each
+        promise, steps_each = self._covered
+        if read.question.promise is not promise:
+            self._refuse_uncovered(read)
+            steps_each = (read.question.grid / self._mechanism.grid).numerator
+            self._covered = read.question.promise, steps_each
         return steps_each
 
     def _refuse_uncovered(self, read: Read) -> None:
@@ -226,10 +224,8 @@ class Stream:
 
     def _recorded(self, read: Read, limit: Fraction | None) -> Answer | None:
         """The answer to this very question at this very threshold, if it was ⊤ before."""
-        if read.question.terms in self._top_terms:  # hashing the whole question takes longer
-            known = self._tops.get((read.question, limit))
-            if known is not None:
-                return known
+        if self._tops and (known := self._tops.get((read.question, limit))) is not None:
+            return known
         if not self._earlier:
             return None
         record = self._earlier.get(_key(read.question, limit))
@@ -253,12 +249,11 @@ class Stream:
         )
         self._state = state
         self._tops[read.question, limit] = top
-        self._top_terms.add(read.question.terms)
 
     def _tell(
         self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
     ) -> Answer:
-        self._history.append(Asked(read, answer, limit))
+        self._history.add(read, answer, limit)
         if batch_at is not None:
             self._batch_answered = batch_at
         return answer
@@ -282,17 +277,15 @@ class Stream:
 
     @property
     def history(self) -> History:
-        """What was asked here and answered, oldest first."""
+        """What was asked here and answered, oldest first: every ⊤, and the latest ⊥."""
         return self._history
 
     @property
     def recorded(self) -> History:
         """Every ⊤ on record, from earlier sittings too."""
         return History(
-            [
-                Asked(str(record["text"]), Answer.from_json(record))
-                for record in self._lease.answers.values()
-            ]
+            (str(record["text"]), Answer.from_json(record), None)
+            for record in self._lease.answers.values()
         )
 
     @property

@@ -17,7 +17,7 @@ from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, laplace_mechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
 from tacit.book.recipe import Recipe
-from tacit.errors import BadParameter, StreamMismatch
+from tacit.errors import BadParameter, QuestionRefused, StreamMismatch
 from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.tables.loading import load
 from tacit.tables.prepared import Prepared, check, prepare
@@ -40,7 +40,7 @@ Kind = Literal["counts", "any"]
 _PREPARED_TEXTS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # freezing would take longer than all else that makes one
 class Read:
     """A question that was read.  Its words are put together only when somebody looks."""
 
@@ -130,31 +130,52 @@ class Table:
 
     def prepare(self, question: str) -> Prepared:
         """Read a question once, to be asked often with different parameters."""
-        return self._prepared(question)
+        return self._own(question)
 
     def _prepare(self, text: str) -> Prepared:
         return prepare(text, self.schema)
 
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""
-        prepared = question if isinstance(question, Prepared) else self._prepared(question)
+        prepared = self._own(question)
         words = None if parameters else prepared.text
-        return Read(prepared.question(**parameters), self.schema, words)
+        return Read(prepared.bind(parameters), prepared.schema, words)
 
     def read_all(
-        self, questions: Askable | Iterable[Askable], parameters: Mapping[str, object]
+        self,
+        questions: Askable | Iterable[Askable | tuple[Askable, Mapping[str, object]]],
+        parameters: Mapping[str, object],
     ) -> list[Read]:
         """A finite list of questions, each GROUP BY as one for each of its cells."""
         several = [questions] if isinstance(questions, str | Prepared) else list(questions)
         reads: list[Read] = []
-        for question in several:
-            prepared = question if isinstance(question, Prepared) else self._prepared(question)
+        for item in several:
+            question, own = item if isinstance(item, tuple) and len(item) == 2 else (item, {})
+            prepared = self._own(question)  # which refuses what is neither
+            values = {**parameters, **own} if own else parameters
             if prepared.keys:
-                cells = prepared.batch(**parameters).questions
+                cells = prepared.batch(**values).questions
                 reads += [Read(cell, self.schema) for cell in cells]
             else:
-                reads.append(self.read(prepared, parameters))
+                reads.append(self.read(prepared, values))
         return reads
+
+    def _own(self, question: Askable) -> Prepared:
+        """A question of this table, read."""
+        if type(question) is not Prepared:
+            if not isinstance(question, str):
+                raise QuestionRefused(
+                    f"a {type(question).__name__} is no question: give a text, what "
+                    "table.prepare(...) returned, or in ask_all a pair of one of these and its "
+                    "parameters"
+                )
+            return self._prepared(question)
+        if question.schema is not self.schema and question.schema != self.schema:
+            raise QuestionRefused(
+                f"{question.text}\nwas prepared for another table, or under another schema, and "
+                f"may mean something else here: prepare it with {self.name}.prepare(...)"
+            )
+        return question
 
     # One noisy number ---------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import RLock
 from types import TracebackType
 from typing import Self, cast
@@ -48,6 +49,9 @@ BUILD = 1 << 11
 
 FEWEST_CELLS = 64
 """From so many terms that differ only in their cell, one scan is quicker than bitmaps."""
+
+
+_MOST_RANGES = 1 << 16
 
 
 @dataclass(slots=True)
@@ -106,6 +110,7 @@ class BitmapEngine:
         self._columns = columns
         self._most = max(limit // max(layout.words * 8, 1), 1)
         self._kept: OrderedDict[object, Words] = OrderedDict()
+        self._ranges: dict[int, tuple[Range, tuple[str, Intervals]]] = {}
         self._used = 0
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
@@ -132,6 +137,7 @@ class BitmapEngine:
             if self._open:
                 self._open = False
                 self._kept.clear()
+                self._ranges.clear()
                 self._columns = {}
                 self._release()
 
@@ -140,9 +146,9 @@ class BitmapEngine:
         """The true answers, in steps of each question's grid."""
         with self._lock:
             self._check_open()
-            if len(questions) == 1:
+            if len(questions) == 1 and len(questions[0].terms) == 1:  # by far most often
                 (question,) = questions
-                return [question.answer([self._total(term) for term in question.terms])]
+                return [question.promise.steps[0] * self._total(question.terms[0])]
             return answers(questions, self._evaluate)
 
     @withheld("reading the points")
@@ -171,8 +177,8 @@ class BitmapEngine:
         totals = [0] * len(terms)
         for group in groups:
             self._used = 0
-            where = self._node(group.like.where, True)
-            counted = count_cells(group, self._layout, self._columns, self._filler(where))
+            matching = partial(words_of, self._node(group.like.where, True), self._layout.filled)
+            counted = count_cells(group, self._layout, self._columns, matching)
             if counted is None:  # too many combinations for one scan
                 single += group.places
                 continue
@@ -184,15 +190,13 @@ class BitmapEngine:
 
     def _total(self, term: Term) -> int:
         self._used = 0
-        fill = self._filler(self._node(term.where, True))
+        layout = self._layout
+        matching = partial(words_of, self._node(term.where, True), layout.filled)
         if isinstance(term, People):
-            return people_total(self._layout, fill)
+            return people_total(layout, matching)
         if isinstance(term, Rows):
-            return rows_total(self._layout, fill, term.most)
-        return sum_total(self._layout, fill, self._columns[term.column], term.low, term.high)
-
-    def _filler(self, node: Node) -> Callable[[int, int, Words], None]:
-        return lambda start, stop, out: fill(node, start, stop, out, self._layout.filled)
+            return rows_total(layout, matching, term.most)
+        return sum_total(layout, matching, self._columns[term.column], term.low, term.high)
 
     # Predicates
 
@@ -206,6 +210,8 @@ class BitmapEngine:
                 self._atom(part, wanted) if type(part) is Range else self._node(part, wanted)
                 for part in cast(And, tree).parts
             ]
+            if len(parts) == 1:
+                return parts[0]
             return All(parts) if (kind is And) == wanted else Some(parts)
         if isinstance(tree, Not):
             return self._node(tree.part, not wanted)
@@ -217,24 +223,40 @@ class BitmapEngine:
         return self._columns_atom(cast(SameOrder, tree), wanted)
 
     def _atom(self, tree: Atom, wanted: bool) -> Node:
-        column = self._columns[tree.column]
         if type(tree) is Range and wanted:  # by far most often
-            intervals = column.interval(tree.low, tree.high)
+            known = self._ranges.get(id(tree))
+            key = known[1] if known is not None else self._range(tree)
         elif type(tree) is Range or type(tree) is IsNull:
-            intervals = column.outcome(tree, wanted)
+            key = (tree.column, self._columns[tree.column].outcome(tree, wanted))
         else:
-            return self._words_atom(tree, wanted, column)
+            return self._words_atom(tree, wanted)
+        kept = self._kept_as(key)
+        if kept is not None:
+            return kept
+        column, intervals = key
         if not intervals:
             return self._nothing
-        key = (tree.column, intervals)
-        kept = self._kept_as(key)
-        return kept if kept is not None else self._build(key, self._in(column, intervals))
+        return self._build(key, self._in(self._columns[column], intervals))
 
-    def _words_atom(self, tree: Atom, wanted: bool, column: Held) -> Node:
+    def _range(self, tree: Range) -> tuple[str, Intervals]:
+        """The key of a range's bitmap; ranges with the same codes share it.
+
+        It is remembered by the range's identity, which is quicker than its hash: prepared
+        questions use the same objects again.  What is remembered holds the range, so that no
+        other can take its identity.
+        """
+        key = tree.column, self._columns[tree.column].interval(tree.low, tree.high)
+        if len(self._ranges) >= _MOST_RANGES:
+            self._ranges.clear()
+        self._ranges[id(tree)] = tree, key
+        return key
+
+    def _words_atom(self, tree: Atom, wanted: bool) -> Node:
         """An atom for which all the words of a column must be looked through."""
         kept = self._kept_as((tree, wanted))
         if kept is not None:
             return kept
+        column = self._columns[tree.column]
         return self._build((tree, wanted), self._in(column, column.outcome(tree, wanted)))
 
     def _in(self, column: Held, intervals: Intervals) -> Maker:
@@ -284,32 +306,24 @@ class BitmapEngine:
         return bitmap
 
 
-def fill(node: Node, start: int, stop: int, out: Words, filled: Words) -> None:
-    """Write the words of a node from start to stop."""
+def words_of(node: Node, filled: Words, start: int, stop: int) -> Words:
+    """The words of a node from start to stop.  They may be a bitmap's own: not to be written to."""
+    kind = type(node)
+    if kind is All or kind is Some:
+        operation = np.bitwise_and if kind is All else np.bitwise_or
+        parts = [
+            part[start:stop] if type(part) is np.ndarray else words_of(part, filled, start, stop)
+            for part in cast(All, node).parts
+        ]
+        out = operation(parts[0], parts[1])
+        for words in parts[2:]:
+            operation(out, words, out=out)
+        return out
     if isinstance(node, np.ndarray):
-        np.copyto(out, node[start:stop])
-    elif isinstance(node, Unbuilt):
-        out[:] = pack(node.make(start, stop))
-    elif isinstance(node, Except):
-        fill(node.part, start, stop, out, filled)
-        np.bitwise_not(out, out=out)
-        np.bitwise_and(out, filled[start:stop], out=out)
-    else:
-        _combine(node, start, stop, out, filled)
-
-
-def _combine(node: All | Some, start: int, stop: int, out: Words, filled: Words) -> None:
-    operation = np.bitwise_and if type(node) is All else np.bitwise_or
-    first, *rest = node.parts
-    if rest and isinstance(first, np.ndarray) and isinstance(rest[0], np.ndarray):
-        operation(first[start:stop], rest[0][start:stop], out=out)
-        del rest[0]
-    else:
-        fill(first, start, stop, out, filled)
-    for part in rest:
-        if isinstance(part, np.ndarray):
-            operation(out, part[start:stop], out=out)
-        else:
-            other = np.empty_like(out)
-            fill(part, start, stop, other, filled)
-            operation(out, other, out=out)
+        return node[start:stop]
+    if isinstance(node, Unbuilt):
+        return pack(node.make(start, stop))
+    assert isinstance(node, Except)
+    out = np.bitwise_not(words_of(node.part, filled, start, stop))
+    np.bitwise_and(out, filled[start:stop], out=out)
+    return out

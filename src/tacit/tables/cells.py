@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
 from tacit.tables.columns import Codes, Held
-from tacit.tables.contributions import SAFE, Fill, bits_of, wide
+from tacit.tables.contributions import SAFE, Matching, bits_of, wide
 from tacit.tables.engine import CellGroup
 from tacit.tables.layout import Layout
 from tacit.tables.question import People, Rows, Term
@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 
 
 def count_cells(
-    group: CellGroup, layout: Layout, columns: Mapping[str, Held], fill: Fill
+    group: CellGroup, layout: Layout, columns: Mapping[str, Held], matching: Matching
 ) -> list[int] | None:
     """The values of the group's terms in one scan, or None if there are too many combinations."""
     keys = _Keys(group, columns)
@@ -38,7 +38,7 @@ def count_cells(
         return None
     adder = _Adder(group.like, columns, keys.count)
     for start, stop, several in _stretches(layout):
-        slots = np.flatnonzero(bits_of(fill, start, stop)) + start * 64
+        slots = np.flatnonzero(bits_of(matching, start, stop)) + start * 64
         slots, cells = keys.cells(slots)
         slots, cells, values = adder.values(slots, cells)
         if several:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
@@ -27,10 +27,15 @@ class Prepared:
     text: str
     parameters: frozenset[str]
     shape: Question
-    keys: tuple[Column, ...] = ()
+    keys: tuple[Column, ...]
+    schema: Schema = field(repr=False)
 
     def question(self, /, **parameters: object) -> Question:
         """The question with its parameters."""
+        return self.bind(parameters)
+
+    def bind(self, parameters: Mapping[str, object]) -> Question:
+        """`question` for parameters that stand together already."""
         if self.keys:
             raise refused(
                 "GROUP BY asks one question for each cell",
@@ -99,7 +104,7 @@ def prepare(
     person) override what the schema declares.
     """
     found = read(text, schema, max_rows, total)
-    return Prepared(text, found.parameters, found.shape, found.keys)
+    return Prepared(text, found.parameters, found.shape, found.keys, schema)
 
 
 def parse(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from math import gcd, lcm
 from operator import mul
@@ -85,18 +85,31 @@ class Not:
     part: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined:
+    """Parts whose order and repetition mean nothing, so that they make no other question."""
+
+    parts: tuple[Predicate, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.parts == other.parts or frozenset(self.parts) == frozenset(other.parts)
+
+    def __hash__(self) -> int:
+        return hash((type(self), frozenset(self.parts)))
+
+
+class And(_Joined):
     """Three-valued conjunction."""
 
-    parts: tuple[Predicate, ...]
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Joined):
     """Three-valued disjunction."""
 
-    parts: tuple[Predicate, ...]
+    __slots__ = ()
 
 
 Predicate = Constant | Range | Among | Like | SameOrder | IsNull | IsTrue | Not | And | Or
@@ -167,43 +180,75 @@ def contribution(term: Term) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A weighted sum of terms, with what is promised about it.
+class Promise:
+    """What holds for a weighted sum of terms, whatever their predicates are.
 
     Privacy: adding or removing one person's rows changes the answer by at most ``sensitivity``;
     if ``direction`` is +1, adding a person never lowers it, if -1 never raises it.
     The answer is a whole number of steps of ``grid``: Σ steps[i] × the i-th term.
-    Build it with ``weighted``, which derives all of this from the terms.
     """
 
-    terms: tuple[Term, ...]
     steps: tuple[int, ...]
     grid: Fraction
     sensitivity: Fraction
     direction: int
 
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A weighted sum of terms, with what is promised about it.
+
+    Build it with ``weighted``, which derives the promise from the terms.
+    """
+
+    terms: tuple[Term, ...]
+    promise: Promise
+
+    def __hash__(self) -> int:
+        return hash(self.terms)  # hashing the promise's Fractions would take longer
+
     @property
-    def sensitivity_steps(self) -> int:
-        """The sensitivity as a number of grid steps; it is always whole."""
-        return (self.sensitivity / self.grid).numerator
+    def grid(self) -> Fraction:
+        """The answer is a whole number of steps of this."""
+        return self.promise.grid
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The most that one person can change the answer by."""
+        return self.promise.sensitivity
+
+    @property
+    def direction(self) -> int:
+        """+1 if a person never lowers the answer, -1 if never raises it, else 0."""
+        return self.promise.direction
 
     def with_terms(self, terms: tuple[Term, ...]) -> Question:
         """The same shape with other predicates: nothing promised depends on them."""
-        return Question(terms, self.steps, self.grid, self.sensitivity, self.direction)
+        return Question(terms, self.promise)
 
     def answer(self, totals: Sequence[int]) -> int:
         """The answer in grid steps from the values of the terms."""
-        if len(totals) == 1:
-            return self.steps[0] * totals[0]
-        return sum(map(mul, self.steps, totals))
+        return sum(map(mul, self.promise.steps, totals))
 
     @property
     def fingerprint(self) -> str:
         """The same for equal questions, in every process: to recognise one asked before."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()
+        return hashlib.sha256(_canonical(self).encode()).hexdigest()
 
 
-_ONE = Fraction(1)
+def _canonical(tree: object) -> str:
+    """The same text for equal trees."""
+    if isinstance(tree, _Joined):
+        return f"{type(tree).__name__}({', '.join(sorted(set(map(_canonical, tree.parts))))})"
+    if isinstance(tree, tuple):
+        return f"({', '.join(map(_canonical, tree))})"
+    if not is_dataclass(tree):
+        return repr(tree)
+    parts = [_canonical(getattr(tree, part.name)) for part in fields(tree)]
+    return f"{type(tree).__name__}({', '.join(parts)})"
+
+
+_COUNT = Promise((1,), grid=Fraction(1), sensitivity=Fraction(1), direction=1)
 
 
 def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | None:
@@ -216,7 +261,7 @@ def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | Non
     """
     parts = list(parts)
     if len(parts) == 1 and type(parts[0][1]) is People and parts[0][0] == 1:
-        return Question((parts[0][1],), (1,), _ONE, _ONE, 1)  # by far the most frequent kind
+        return Question((parts[0][1],), _COUNT)  # by far the most frequent kind
     scales: dict[Term, Fraction] = {}
     for weight, term, unit in parts:
         scales[term] = scales.get(term, Fraction(0)) + weight * unit
@@ -228,13 +273,13 @@ def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | Non
         ends = [scale * end for end in contribution(term)]
         low, high = low + min(ends), high + max(ends)
     grid = _common_grid(scales.values())
-    return Question(
-        terms=tuple(scales),
+    promise = Promise(
         steps=tuple((scale / grid).numerator for scale in scales.values()),
         grid=grid,
         sensitivity=max(-low, high),
         direction=1 if low == 0 else -1 if high == 0 else 0,
     )
+    return Question(tuple(scales), promise)
 
 
 def _common_grid(scales: Iterable[Fraction]) -> Fraction:

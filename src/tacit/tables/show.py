@@ -92,7 +92,7 @@ def _range(tree: Range, schema: Schema) -> str:
 def question(asked: Question, schema: Schema) -> str:
     """A question as one line of text."""
     written = ""
-    for step, term in zip(asked.steps, asked.terms, strict=True):
+    for step, term in zip(asked.promise.steps, asked.terms, strict=True):
         weight = step * asked.grid / _unit(term, schema)
         sign = ("-" if weight < 0 else "") if not written else (" - " if weight < 0 else " + ")
         size = "" if abs(weight) == 1 else f"{decimal(abs(weight))} * "

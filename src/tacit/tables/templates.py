@@ -7,7 +7,7 @@ microseconds.  What is promised about a question does not depend on the paramete
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from tacit.errors import QuestionRefused
@@ -16,6 +16,9 @@ from tacit.tables.codes import Unfit
 from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Range, Term, with_where
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column
+
+_MOST_MADE = 4096
+"""Atoms that a place in a prepared question remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Pending:
     make: Maker
     values: tuple[object, ...]
     place: Place
+    made: dict[object, Predicate] = field(default_factory=dict, repr=False, compare=False)
+    """Atoms for values that were asked before: whoever drills down asks the same ones often."""
 
 
 Template = Predicate | Pending
@@ -61,10 +66,21 @@ def _unfit(column: Column, place: Place, problem: Unfit) -> QuestionRefused:
 def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
     """The atom with its parameters."""
     first = pending.values[0]
-    if len(pending.values) == 1 and type(first) is Hole and not first.many:  # by far most often
-        values: list[object] = [parameters[first.name]]
-    else:
-        values = _all_values(pending, parameters)
+    if len(pending.values) > 1 or type(first) is not Hole or first.many:
+        return _made(pending, _all_values(pending, parameters))
+    value = parameters[first.name]
+    if type(value) is not str and type(value) is not int:  # 1, 1.0 and True are equal keys
+        return _made(pending, [value])
+    atom = pending.made.get(value)
+    if atom is None:
+        atom = _made(pending, [value])
+        if len(pending.made) >= _MOST_MADE:
+            pending.made.clear()
+        pending.made[value] = atom
+    return atom
+
+
+def _made(pending: Pending, values: list[object]) -> Predicate:
     try:
         return pending.make(pending.column, values)
     except Unfit as problem:
