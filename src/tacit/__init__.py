@@ -14,24 +14,24 @@ _HOME = {
     "Privacy": "tacit.privacy:Privacy",
     "TacitError": "tacit.errors:TacitError",
     "audit": "tacit.audit",
-    "fat_shattering_dimension": "tacit.book.fat_shattering:fat_shattering_dimension",
+    "fat_shattering_dimension": "tacit.analyst.dimensions:fat_shattering_dimension",
     "intervals": "tacit.analyst.question_class:intervals",
     "load_release": "tacit.analyst.release:load_release",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
     "prefixes": "tacit.analyst.question_class:prefixes",
     "shatters": "tacit.book.shattering:shatters",
-    "vc_dimension": "tacit.book.shattering:vc_dimension",
+    "vc_dimension": "tacit.analyst.dimensions:vc_dimension",
 }
 
 if TYPE_CHECKING:
     from tacit import audit
     from tacit.analyst import plan
+    from tacit.analyst.dimensions import fat_shattering_dimension, vc_dimension
     from tacit.analyst.question_class import intervals, prefixes
     from tacit.analyst.release import load_release
     from tacit.analyst.table import open_table as open  # noqa: A004
-    from tacit.book.fat_shattering import fat_shattering_dimension
-    from tacit.book.shattering import shatters, vc_dimension
+    from tacit.book.shattering import shatters
     from tacit.budget import Budget
     from tacit.errors import TacitError
     from tacit.privacy import Privacy

@@ -11,10 +11,10 @@ from tests.book.small_db_oracle import assert_law, databases, law, loss, neighbo
 from tests.fit import ACCEPT, chi_square_p
 
 from tacit.book.coins import InsecureTestCoins
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.candidates import EveryMultiset
 from tacit.book.sampling.compression import linear_queries
 from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.heartbeat import Heartbeat
 from tacit.book.sampling.level_counts import LevelCounts, LevelDraw
 from tacit.book.sampling.sub_range import DrawnMultisets, draw_sub_range, reach
 from tacit.errors import BadParameter

@@ -21,7 +21,7 @@ from tests.book.small_db_oracle import (
 )
 
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.level_search import SlackSearch
 from tacit.book.sampling.ordered_release import Intervals, OrderedCounts, Prefixes
 from tacit.errors import BadParameter

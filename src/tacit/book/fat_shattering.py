@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.book.heartbeat import Heartbeat, Progress
 from tacit.book.vc.dimension import Dimension, cutting_questions, warn_unless_exact
 from tacit.book.vc.question_matrix import distinct, rational
 from tacit.book.vc.vc_bits import Columns, pack
@@ -53,12 +54,16 @@ class _Level:
 
 
 def fat_shattering_dimension(
-    matrix: ArrayLike, gamma: Number, *, seconds: Number | None = None
+    matrix: ArrayLike,
+    gamma: Number,
+    *,
+    seconds: Number | None = None,
+    progress: Progress | None = None,
 ) -> FatShatteringDimension:
     """The fat-shattering dimension of questions × points of rationals in [0, 1], exactly.
 
     With a limit of ``seconds`` the result may hold proved bounds instead, with a ``NotExact``
-    warning, as for ``vc_dimension``.
+    warning, as for ``vc_dimension``; ``progress`` is told the time now and then.
 
     >>> print(fat_shattering_dimension([[0, "1/2"], [1, "3/4"], [0, 1], [1, 1]], "1/8"))
     fat-shattering dimension at γ = 0.125: 2 (points 0 at 0.5, 1 at 0.875 shattered)
@@ -71,7 +76,7 @@ def fat_shattering_dimension(
     above, below = _sides(small, levels)
     kinds = distinct(np.concatenate([above, below]).T)
     columns = Columns(pack(above[:, kinds]), pack(below[:, kinds]))
-    found, high = largest_shattered(columns, len(small), end)
+    found, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
     chosen = sorted((levels[i] for i in kinds[list(found)].tolist()), key=lambda at: at.point)
     result = FatShatteringDimension(
         low=len(chosen),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tacit.book.heartbeat import Heartbeat, Progress
 from tacit.book.vc.dimension import Dimension, cutting_questions, warn_unless_exact
 from tacit.book.vc.question_matrix import Table, distinct, zero_one
 from tacit.book.vc.vc_bits import Columns, pack
@@ -37,12 +38,15 @@ class VcDimension(Dimension):
         return self.describe("VC dimension", self.points)
 
 
-def vc_dimension(matrix: ArrayLike, *, seconds: Number | None = None) -> VcDimension:
+def vc_dimension(
+    matrix: ArrayLike, *, seconds: Number | None = None, progress: Progress | None = None
+) -> VcDimension:
     """VC-DIM of a class given as questions × points of 0 and 1 (Def 4.2), exactly.
 
     With a limit of ``seconds`` the search may stop early; the result then holds proved bounds
     ``low ≤ VC-DIM ≤ high`` and a ``NotExact`` warning is given.  The clock is read between steps
-    of the search, and on very large matrices a step may take seconds.
+    of the search, and on very large matrices a step may take seconds.  ``progress`` is told the
+    time now and then.
 
     A class without points has dimension 0: its questions cut the empty set out of itself.  A
     class without questions is refused: it cuts out nothing, so not even the empty set is
@@ -59,7 +63,7 @@ def vc_dimension(matrix: ArrayLike, *, seconds: Number | None = None) -> VcDimen
     table = zero_one(matrix)
     rows, kinds = _without_repetition(table)
     columns = Columns(pack(table[np.ix_(rows, kinds)]))
-    found, high = largest_shattered(columns, len(rows), end)
+    found, high = largest_shattered(columns, len(rows), end, Heartbeat(progress))
     points = sorted(kinds[list(found)].tolist())
     questions = cutting_questions(table[:, points], ~table[:, points])
     result = VcDimension(len(points), high, tuple(points), questions)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tacit.book.sampling.heartbeat import Heartbeat, Progress
+from tacit.book.heartbeat import Heartbeat, Progress
 from tacit.errors import BadParameter
 from tacit.privacy import Number, positive, show, whole
 

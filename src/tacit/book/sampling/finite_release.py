@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.box_sequences import draw_multiset
 from tacit.book.sampling.candidates import Candidates, EveryMultiset
 from tacit.book.sampling.compression import Integers, LinearQueries
 from tacit.book.sampling.enumeration import Counts
-from tacit.book.sampling.heartbeat import Heartbeat
 from tacit.book.sampling.level_counts import LevelDraw
 from tacit.book.sampling.sub_range import DrawnMultisets, draw_sub_range
 from tacit.errors import BadParameter

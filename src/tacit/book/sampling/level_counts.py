@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.candidates import Block, Candidates
 from tacit.book.sampling.compression import Integers
 from tacit.book.sampling.enumeration import Counts
-from tacit.book.sampling.heartbeat import Heartbeat
 from tacit.book.sampling.weighted_choice import WeightedChoice
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.slack_boxes import Slack, envelope
 from tacit.book.sampling.weighted_choice import WeightedChoice
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.box_sequences import count_sequences, draw_sequence
-from tacit.book.sampling.heartbeat import Heartbeat
 from tacit.book.sampling.level_search import SlackSearch
 from tacit.book.sampling.slack_boxes import Slack
 from tacit.errors import BadParameter

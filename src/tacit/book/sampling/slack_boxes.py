@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from math import exp, expm1, inf, log
 from typing import TYPE_CHECKING
 
-from tacit.book.sampling.heartbeat import Heartbeat
+from tacit.book.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
     from tacit.book.sampling.level_search import SlackCounts

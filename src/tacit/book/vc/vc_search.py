@@ -16,6 +16,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.vc.vc_bits import Cell, Columns, Indices, pack
 from tacit.book.vc.vc_blocks import Blocks
 from tacit.privacy import Number, positive
@@ -35,13 +36,15 @@ def deadline(seconds: Number | None) -> float | None:
     return None if seconds is None else monotonic() + float(positive(seconds, "seconds"))
 
 
-def largest_shattered(columns: Columns, rows: int, end: float | None) -> tuple[Points, int]:
+def largest_shattered(
+    columns: Columns, rows: int, end: float | None, heartbeat: Heartbeat
+) -> tuple[Points, int]:
     """A shattered set, and a proved bound on the size of every shattered set.
 
     The two agree unless the time limit was reached.  Sizes are tried from below, because only
     the refusal of one size more than the largest is expensive.
     """
-    search = _Search(end)
+    search = _Search(end, heartbeat)
     with_pairs = len(columns) <= _MOST_LINKED
     root = Cell.of(pack(np.ones((rows, 1), dtype=np.bool_))[0], columns, with_pairs=with_pairs)
     high = _quick_bound(root, min(rows.bit_length() - 1, len(columns)))
@@ -86,8 +89,10 @@ def _greedy(root: Cell, columns: Columns) -> Points:
 @dataclass(frozen=True)
 class _Search:
     end: float | None
+    heartbeat: Heartbeat
 
     def check_time(self) -> None:
+        self.heartbeat.beat()
         if self.end is not None and monotonic() > self.end:
             raise OutOfTime
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from time import monotonic
 
 Progress = Callable[[float], None]
-"""Told the seconds since the start.  How far along a draw is would depend on the data."""
+"""Told the seconds since the start.  How far along a draw is would depend on the data, and how far
+along a search is nobody knows."""
 
 
 class Heartbeat:
