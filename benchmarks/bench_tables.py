@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -19,8 +18,7 @@ import sqlglot
 
 from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
-from tacit.tables.bitmaps import BitmapEngine, words_of
-from tacit.tables.contributions import people_total
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import hold
 from tacit.tables.normal import create_normal_view
@@ -78,7 +76,6 @@ def run(report: Report) -> None:
             _cells(report, path, rival)
             _people(report, path, rival)
             _scans(report, path)
-            _prepared(report, Path(folder) / "few.parquet", rival)
     _reading(report)
 
 
@@ -212,23 +209,6 @@ def _scans(report: Report, path: Path) -> None:
             report.note(
                 "beyond the memory limit: a question, of 128 a scan", f"{each * 1e3:.1f} ms"
             )
-
-
-def _prepared(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> None:
-    """What asking adds, on so few rows that the bitmap work is next to nothing."""
-    rival.execute(f"COPY (SELECT * FROM held LIMIT 10000) TO '{path}'")
-    engine = _opened(path, EACH_ROW)
-    prepared = prepare("town = :town and age >= :age and smoker", engine.schema)
-    values = [{"town": f"town {n % 30}", "age": 20 + n % 40} for n in range(60)]
-    bound = [prepared.question(**value) for value in values]
-    matching = [
-        partial(words_of, engine._node(question.terms[0].where, True), engine._layout.filled)
-        for question in bound
-    ]
-    work = _each(lambda words: people_total(engine._layout, words), matching, 200)
-    asked = _each(lambda value: engine.values([prepared.question(**value)]), values, 200)
-    report.at_most("a prepared question, above the bitmap work", (asked - work) * 1e6, 20, "µs")
-    engine.close()
 
 
 def _each(work: Callable[[Any], object], items: Sequence[Any], passes: int = 9) -> float:

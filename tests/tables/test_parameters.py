@@ -138,3 +138,22 @@ def test_like_is_what_its_definition_says(pattern: str, text: str) -> None:
 
 def test_like_cannot_be_made_slow() -> None:
     assert not like("%a" * 30 + "%b")("a" * 3000)
+
+
+def test_a_value_that_was_asked_before_stands_for_itself_only():
+    """1 == True == 1.0, but a boolean does not fit where a number does."""
+    prepared = prepare("age = :a", SCHEMA)
+    first = prepared.question(a=1)
+    assert prepared.question(a=1) == first
+    assert prepared.question(a=1.0) == first
+    assert prepared.question(a=2) != first
+    with pytest.raises(QuestionRefused):
+        prepared.question(a=True)
+
+
+def test_values_asked_before_are_forgotten_in_the_end(monkeypatch):
+    monkeypatch.setattr("tacit.tables.templates._MOST_MADE", 3)
+    prepared = prepare("age = :a", SCHEMA)
+    for age in (1, 2, 3, 4, 1, 5, 2):
+        assert prepared.question(a=age) == parse(f"age = {age}", SCHEMA)
+    assert len(prepared.shape.terms[0].where.made) <= 3

@@ -68,6 +68,7 @@ class Stream:
         self, table: Table, mechanism: SparseVector, lease: Lease, coins: Coins, *, kind: str
     ) -> None:
         self._table = table
+        self._engine = table.engine
         self._mechanism = mechanism
         self._lease = lease
         self._coins = coins
@@ -99,7 +100,7 @@ class Stream:
             return self._tell(read, known, limit)
         self._refuse_if_halted()
         steps_each = self._steps_each(read)
-        (value,) = self._table.engine.values([read.question])
+        (value,) = self._engine.values([read.question])
         with self._lease.turn():
             # Another thread may have had this very question's ⊤ while this one was evaluated.
             if self._state is not before and (known := self._recorded(read, limit)) is not None:
@@ -107,7 +108,7 @@ class Stream:
             answer, state = self._mechanism.step_of(
                 self._state, value * steps_each, self._coins, threshold=limit
             )
-            if answer:
+            if answer.above:
                 self._keep(read, answer, state, limit)
         return self._tell(read, answer, limit)
 
@@ -131,7 +132,7 @@ class Stream:
         self._refuse_if_halted()
         reads = self._table.read_all(questions, parameters)
         steps_each = [self._steps_each(read) for read in reads]
-        values = self._table.engine.values([read.question for read in reads])
+        values = self._engine.values([read.question for read in reads])
         steps = np.array(
             [
                 max(-MOST_STEPS, min(value * each, MOST_STEPS))
@@ -232,7 +233,7 @@ class Stream:
         return None if record is None else Answer.from_json(record)
 
     def _refuse_if_halted(self) -> None:
-        if self.halted:
+        if self._lease.halted:
             raise Halted(
                 f"stream {self.name!r} has given all {self.recipe.at_most} ⊤ it was paid for and "
                 "has halted; open a new one to ask more"

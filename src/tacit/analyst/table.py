@@ -170,7 +170,7 @@ class Table:
                     "parameters"
                 )
             return self._prepared(question)
-        if question.schema is not self.schema and question.schema != self.schema:
+        if question.schema is not self._engine.schema and question.schema != self.schema:
             raise QuestionRefused(
                 f"{question.text}\nwas prepared for another table, or under another schema, and "
                 f"may mean something else here: prepare it with {self.name}.prepare(...)"

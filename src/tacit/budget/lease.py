@@ -123,7 +123,8 @@ class Lease:
         self._refuse_if_forked()
         self._lock.acquire()
         try:
-            self._refuse_if_over()
+            if self._over is not None:
+                raise self._ended()
             if self._turn_of is not None:
                 raise BudgetError("a turn is for one question, or one batch, at a time")
             self._turn_of = threading.get_ident()

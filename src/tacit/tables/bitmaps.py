@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import RLock
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ FEWEST_CELLS = 64
 
 
 _MOST_RANGES = 1 << 16
+_CLOSED = "the table has been closed"
 
 
 @dataclass(slots=True)
@@ -87,7 +88,6 @@ class Unbuilt:
 
 
 Atom = Range | Among | Like | IsNull
-ATOMS = frozenset((Range, Among, Like, IsNull))
 
 Node = Words | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
@@ -145,7 +145,8 @@ class BitmapEngine:
     def values(self, questions: Sequence[Question]) -> list[int]:
         """The true answers, in steps of each question's grid."""
         with self._lock:
-            self._check_open()
+            if not self._open:
+                raise EngineFailed(_CLOSED)
             if len(questions) == 1 and len(questions[0].terms) == 1:  # by far most often
                 (question,) = questions
                 return [question.promise.steps[0] * self._total(question.terms[0])]
@@ -155,7 +156,8 @@ class BitmapEngine:
     def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
-            self._check_open()
+            if not self._open:
+                raise EngineFailed(_CLOSED)
             check_points(self.schema, columns, max_rows)
             found = unpack(self._layout.filled)
             names = [self.schema.column(name).name for name in columns]
@@ -165,10 +167,6 @@ class BitmapEngine:
                 people[self._layout.one_row * 64 :] = 0
                 people[self._layout.starts] = 1
             return least_rows(np.cumsum(people)[found], [row[found] for row in rows], max_rows)
-
-    def _check_open(self) -> None:
-        if not self._open:
-            raise EngineFailed("the table has been closed")
 
     # Terms
 
@@ -202,17 +200,16 @@ class BitmapEngine:
 
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (wanted) or FALSE."""
-        kind = type(tree)
-        if kind in ATOMS:
-            return self._atom(cast(Atom, tree), wanted)
-        if kind is And or kind is Or:
+        if type(tree) is And or type(tree) is Or:
             parts = [
                 self._atom(part, wanted) if type(part) is Range else self._node(part, wanted)
-                for part in cast(And, tree).parts
+                for part in tree.parts
             ]
             if len(parts) == 1:
                 return parts[0]
-            return All(parts) if (kind is And) == wanted else Some(parts)
+            return All(parts) if (type(tree) is And) == wanted else Some(parts)
+        if isinstance(tree, Range | Among | Like | IsNull):
+            return self._atom(tree, wanted)
         if isinstance(tree, Not):
             return self._node(tree.part, not wanted)
         if isinstance(tree, IsTrue):
@@ -220,7 +217,8 @@ class BitmapEngine:
             return true if wanted else Except(true)
         if isinstance(tree, Constant):
             return self._layout.filled if tree.value is wanted else self._nothing
-        return self._columns_atom(cast(SameOrder, tree), wanted)
+        assert isinstance(tree, SameOrder)
+        return self._columns_atom(tree, wanted)
 
     def _atom(self, tree: Atom, wanted: bool) -> Node:
         if type(tree) is Range and wanted:  # by far most often
@@ -230,8 +228,10 @@ class BitmapEngine:
             key = (tree.column, self._columns[tree.column].outcome(tree, wanted))
         else:
             return self._words_atom(tree, wanted)
-        kept = self._kept_as(key)
+        kept = self._kept.get(key)
         if kept is not None:
+            self._used += 1
+            self._kept.move_to_end(key)
             return kept
         column, intervals = key
         if not intervals:
@@ -308,12 +308,11 @@ class BitmapEngine:
 
 def words_of(node: Node, filled: Words, start: int, stop: int) -> Words:
     """The words of a node from start to stop.  They may be a bitmap's own: not to be written to."""
-    kind = type(node)
-    if kind is All or kind is Some:
-        operation = np.bitwise_and if kind is All else np.bitwise_or
+    if type(node) is All or type(node) is Some:
+        operation = np.bitwise_and if type(node) is All else np.bitwise_or
         parts = [
             part[start:stop] if type(part) is np.ndarray else words_of(part, filled, start, stop)
-            for part in cast(All, node).parts
+            for part in node.parts
         ]
         out = operation(parts[0], parts[1])
         for words in parts[2:]:

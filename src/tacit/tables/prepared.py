@@ -71,7 +71,7 @@ class Prepared:
             return self.shape
         terms = self.shape.terms
         if len(terms) == 1 and type(terms[0]) is People:  # by far most often
-            return self.shape.with_terms((People(bound(terms[0].where, parameters)),))
+            return Question((People(bound(terms[0].where, parameters)),), self.shape.promise)
         return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:

@@ -39,6 +39,13 @@ class Pending:
     place: Place
     made: dict[object, Predicate] = field(default_factory=dict, repr=False, compare=False)
     """Atoms for values that were asked before: whoever drills down asks the same ones often."""
+    only: str | None = field(init=False, repr=False, compare=False)
+    """The one parameter that is all it waits for, as is by far most often so."""
+
+    def __post_init__(self) -> None:
+        only, *more = self.values
+        alone = isinstance(only, Hole) and not only.many and not more
+        object.__setattr__(self, "only", getattr(only, "name", None) if alone else None)
 
 
 Template = Predicate | Pending
@@ -65,10 +72,9 @@ def _unfit(column: Column, place: Place, problem: Unfit) -> QuestionRefused:
 
 def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
     """The atom with its parameters."""
-    first = pending.values[0]
-    if len(pending.values) > 1 or type(first) is not Hole or first.many:
+    if pending.only is None:
         return _made(pending, _all_values(pending, parameters))
-    value = parameters[first.name]
+    value = parameters[pending.only]
     if type(value) is not str and type(value) is not int:  # 1, 1.0 and True are equal keys
         return _made(pending, [value])
     atom = pending.made.get(value)
@@ -107,23 +113,21 @@ def _several(name: str, value: object, place: Place) -> list[object]:
 
 def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
     """The predicate with all its parameters filled in."""
-    kind = type(tree)
-    if kind is Pending:
-        return _filled(cast(Pending, tree), parameters)
-    if kind is And or kind is Or:
-        parts = [
-            part if type(part) is Range else bound(part, parameters)
-            for part in cast(And, tree).parts
-        ]
+    if type(tree) is And or type(tree) is Or:
+        kind = type(tree)
+        parts = [part if type(part) is Range else bound(part, parameters) for part in tree.parts]
         for part in parts:
             if type(part) is kind:  # BETWEEN with a NULL became a conjunction
-                return joined(cast(type[And], kind), parts)
-        return cast(type[And], kind)(tuple(parts))
-    if kind is Not:
-        return Not(bound(cast(Not, tree).part, parameters))
-    if kind is IsTrue:
-        return IsTrue(bound(cast(IsTrue, tree).part, parameters))
-    return cast(Predicate, tree)
+                return joined(kind, parts)
+        return kind(tuple(parts))
+    if type(tree) is Pending:
+        return _filled(tree, parameters)
+    if type(tree) is Not:
+        return Not(bound(tree.part, parameters))
+    if type(tree) is IsTrue:
+        return IsTrue(bound(tree.part, parameters))
+    assert not isinstance(tree, Pending)
+    return tree
 
 
 def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
