@@ -8,7 +8,15 @@ from itertools import product
 from math import prod
 
 from tacit.errors import QuestionRefused
-from tacit.tables.question import Batch, People, Question, Range, Term, all_of, with_where
+from tacit.tables.question import (
+    Batch,
+    People,
+    Question,
+    Range,
+    all_hold,
+    conjuncts,
+    with_where,
+)
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import Statement, statement
@@ -49,20 +57,17 @@ class Prepared:
         question = self._bound(parameters)
         lists = [column.cells or () for column in self.keys]
         tests = [
-            {key: Range(column.name, key, key) for key in keys}
+            [Range(column.name, key, key) for key in keys]
             for column, keys in zip(self.keys, lists, strict=True)
         ]
-        cells = tuple(product(*lists))
+        always = [(term, conjuncts(term.where)) for term in question.terms]
         questions = tuple(
             question.with_terms(
-                tuple(
-                    _in_cell(term, [test[key] for test, key in zip(tests, cell, strict=True)])
-                    for term in question.terms
-                )
+                tuple([with_where(term, all_hold(parts + cell)) for term, parts in always])
             )
-            for cell in cells
+            for cell in product(*tests)
         )
-        return Batch(tuple(column.name for column in self.keys), cells, questions)
+        return Batch(tuple(column.name for column in self.keys), tuple(product(*lists)), questions)
 
     def _bound(self, parameters: Mapping[str, object]) -> Question:
         if parameters.keys() != self.parameters:
@@ -85,10 +90,6 @@ class Prepared:
             f"there is no parameter :{extra[0]} in this question",
             Place(self.text, 0, len(self.text)),
         )
-
-
-def _in_cell(term: Term, tests: list[Range]) -> Term:
-    return with_where(term, all_of((term.where, *tests)))
 
 
 def prepare(

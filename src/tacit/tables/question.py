@@ -117,15 +117,20 @@ Predicate = Constant | Range | Among | Like | SameOrder | IsNull | IsTrue | Not 
 TRUE = Constant(True)
 
 
-def all_of(parts: Iterable[Predicate]) -> Predicate:
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """What must hold together, without nesting and without TRUE."""
+    parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+    return tuple(part for part in parts if part != TRUE)
+
+
+def all_hold(parts: tuple[Predicate, ...]) -> Predicate:
+    """The conjunction of `conjuncts`."""
+    return And(parts) if len(parts) > 1 else parts[0] if parts else TRUE
+
+
+def all_of(predicates: Iterable[Predicate]) -> Predicate:
     """The conjunction of predicates, without needless nesting and without TRUE."""
-    flat = tuple(
-        part
-        for side in parts
-        for part in (side.parts if isinstance(side, And) else (side,))
-        if part != TRUE
-    )
-    return And(flat) if len(flat) > 1 else flat[0] if flat else TRUE
+    return all_hold(tuple(part for predicate in predicates for part in conjuncts(predicate)))
 
 
 @dataclass(frozen=True, slots=True)
