@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 from tests.budget.common import abandon, ask, open_stream, resume
@@ -101,7 +102,7 @@ def filled(tmp_path):
 
 
 def tamper(path, *statements: str) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TRIGGER IF EXISTS entries_stay")
         connection.execute("DROP TRIGGER IF EXISTS entries_remain")
         for statement in statements:
@@ -161,7 +162,7 @@ def test_verify_finds_entries_in_another_order(filled):
 
 def _rewritten(path, number: int, change) -> None:
     """Edit an entry and mend every hash after it, as somebody who knows the format would."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TRIGGER entries_stay")
         rows = connection.execute("SELECT number, text FROM entries ORDER BY number").fetchall()
         previous = "0" * 64

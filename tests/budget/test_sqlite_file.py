@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from tests.budget.common import ask, open_stream, resume
@@ -125,12 +126,12 @@ def test_what_is_not_a_budget_is_named_and_left_alone(tmp_path, name):
     elif name == "a pipe":
         os.mkfifo(path)
     elif name == "other.db":
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("CREATE TABLE entries (x)")
         connection.close()
     else:
         Budget.create(path, epsilon=1, covers=["visits"]).close()
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("PRAGMA user_version = 9")
         connection.close()
     before = path.read_bytes() if path.is_file() else b""
