@@ -248,3 +248,22 @@ def test_several_rows_of_a_person_count_as_declared(visits, rich_budget):
         tacit.prefixes("age"), epsilon=LOTS, rows=20, max_rows=2, budget=rich_budget
     )
     assert abs(release.answer("age < 50") - Fraction(1, 2)) <= Fraction(1, 20)
+
+
+def test_an_integer_without_bounds_keeps_its_resolution(tmp_path, rich_budget):
+    """2 000 people aged 4: nobody is 3 or younger, and the release says so."""
+    file = tmp_path / "people.csv"
+    file.write_text("age,weight\n" + "4,0.25\n" * 2000)
+    schema = '[columns.age]\ntype = "integer"\n[columns.weight]\ntype = "real"\n'
+    with tacit.open(file, person=tacit.EACH_ROW, schema=schema, people=2000) as table:
+        ages = table.small_db(tacit.prefixes("age"), epsilon=10, rows=20, budget=rich_budget)
+        assert ages.answer("age <= 3") <= ages.guarantee("1e-6")
+        assert ages.answer("age <= 4") >= 1 - ages.guarantee("1e-6")
+        with pytest.raises(QuestionRefused, match="with ends from -2305843009213693951"):
+            ages.answer("age <= 3000000000000000000")
+        spans = table.small_db(tacit.intervals("weight"), epsilon=LOTS, rows=2, budget=rich_budget)
+        assert spans.answer("weight between 0.25 and 0.25") == 1
+        assert spans.answer("weight > 0.25") == spans.answer("weight < 0.25") == 0
+        assert spans.answer("weight > 0") == 1
+        with pytest.raises(QuestionRefused, match="of a size from"):
+            spans.answer("weight <= 1e-200")

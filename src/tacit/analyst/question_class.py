@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.ordered_points import Points
 from tacit.analyst.predicate_values import columns_of, holds
 from tacit.book.sampling.compression import LinearQueries, linear_queries
 from tacit.book.sampling.finite_release import FiniteQuestions
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 MOST_ELEMENTS = 1_000_000
 MOST_ANSWERS = 200_000_000
-_LARGEST_DOMAIN = 1 << 62
 _VC_SECONDS = 2
 
 
@@ -49,12 +49,19 @@ class Ordered:
 
 
 def prefixes(column: str) -> Ordered:
-    """The questions "column <= v", for every v: VC dimension 1."""
+    """The questions "column <= v", for every v: VC dimension 1.
+
+    Every v, if the column can hold at most 2^62 values.  Of integers without bounds those beyond
+    2^61 in size are not told apart, of reals without a grid those beyond 2^256 or below 2^-255.
+    """
     return Ordered(column, "prefixes")
 
 
 def intervals(column: str) -> Ordered:
-    """The questions "column between u and v", for all u and v: VC dimension 2."""
+    """The questions "column between u and v", for all u and v: VC dimension 2.
+
+    About very large and very small u and v as for `prefixes`.
+    """
     return Ordered(column, "intervals")
 
 
@@ -104,16 +111,13 @@ class OrderedClass:
         return (self.column,)
 
     @cached_property
-    def _shift(self) -> int:
-        """Neighbouring codes that share a point: a double has a few more values than 2^62."""
-        low, high = self.column.range
-        return max((high - low + 1).bit_length() - _LARGEST_DOMAIN.bit_length() + 1, 0)
+    def _points(self) -> Points:
+        return Points.of(self.column)
 
     @property
     def domain(self) -> int:
         """N, the number of points."""
-        low, high = self.column.range
-        return (high - low >> self._shift) + 1
+        return self._points.count
 
     @property
     def sampler(self) -> Prefixes:
@@ -133,27 +137,31 @@ class OrderedClass:
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
         """Sorted points; rows without a value are left out, values outside the bounds clamped."""
         codes = engine.points([self.column.name], max_rows=max_rows)[:, 0]
-        return np.sort(self._points(codes))
-
-    def _points(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        low, high = self.column.range
-        # Differences may need 64 bits without a sign.
-        above = np.clip(codes, low, high).astype(np.uint64) - np.array(low).astype(np.uint64)
-        return (above >> np.uint64(self._shift)).astype(np.int64) + 1
+        return np.sort(self._points.of_codes(codes))
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The least code of each point."""
-        low, _ = self.column.range
-        return np.array([[low + (int(point) - 1 << self._shift)] for point in points], np.int64)
+        """A code of each point, the value that is released."""
+        return self._points.codes(points)[:, np.newaxis]
 
     def contains(self, predicate: Predicate) -> bool:
-        """A range of the column; for prefixes, one that is open or starts at the least value."""
+        """A range of the column that splits no point; for prefixes, one that is open at an end."""
         if not isinstance(predicate, Range) or predicate.column != self.column.name:
             return False
-        low, high = self.column.range
-        open_below = predicate.low is None or predicate.low <= low  # type: ignore[operator]
-        open_above = predicate.high is None or predicate.high >= high  # type: ignore[operator]
-        return self.kind == "intervals" or open_below or open_above
+        low, high = predicate.low, predicate.high
+        assert not isinstance(low, str)  # text has no ordered class
+        assert not isinstance(high, str)
+        least, most = self.column.range
+        open_at_an_end = low is None or low <= least or high is None or high >= most
+        return self._points.tells_apart(low, high) and (self.kind == "intervals" or open_at_an_end)
+
+    @property
+    def ends(self) -> str:
+        """Which ends a range of the class may have, if not all; for refusals."""
+        if self._points.all_apart:
+            return ""
+        if self._points.merged:
+            return ", with ends of 0 or of a size from 1.8e-77 to 1.1e+77 (others need a grid)"
+        return f", with ends from {self._points.low + 1} to {self._points.high - 1}"
 
 
 @dataclass(frozen=True)
@@ -260,6 +268,8 @@ class FiniteClass:
         places = np.stack(np.unravel_index(points, sizes), axis=1)
         lows = [0 if column.type == "text" else column.range[0] for column in self.columns]
         return places.astype(np.int64) + np.array(lows, np.int64)
+
+    ends = ""
 
     def contains(self, predicate: Predicate) -> bool:
         """Whether it cuts the universe as a question of the class does, or its complement."""

@@ -66,8 +66,8 @@ class Release:
         predicate = self._predicate(question)
         if not self._class.contains(predicate):
             raise QuestionRefused(
-                f"{question}\nthis release answers {self.plan.questions} only: about anything else "
-                "nothing is promised"
+                f"{question}\nthis release answers {self.plan.questions} only{self._class.ends}: "
+                "about anything else nothing is promised"
             )
         values = {name: self._column_codes(name) for name in set(columns_of(predicate))}
         return Fraction(int(holds(predicate, values, self.rows).sum()), self.rows)
