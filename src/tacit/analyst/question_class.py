@@ -168,6 +168,7 @@ class OrderedClass:
 class FiniteClass:
     """A list of predicates over columns with declared domains."""
 
+    schema: Schema
     columns: tuple[Column, ...]
     predicates: tuple[Predicate, ...]
     texts: tuple[str, ...]
@@ -195,7 +196,7 @@ class FiniteClass:
                 f"{MOST_ANSWERS} answers; ask fewer, or over smaller declared domains"
             )
         texts = tuple(show_predicate(each, schema) for each in predicates)
-        return cls(columns, tuple(predicates), texts)
+        return cls(schema, columns, tuple(predicates), texts)
 
     @cached_property
     def universe(self) -> list[tuple[Code, ...]]:
@@ -212,7 +213,7 @@ class FiniteClass:
             column.name: [element[place] for element in self.universe]
             for place, column in enumerate(self.columns)
         }
-        return holds(predicate, values, len(self.universe))
+        return holds(predicate, values, len(self.universe), self.schema)
 
     @cached_property
     def queries(self) -> LinearQueries:

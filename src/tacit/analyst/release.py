@@ -70,7 +70,7 @@ class Release:
                 "about anything else nothing is promised"
             )
         values = {name: self._column_codes(name) for name in set(columns_of(predicate))}
-        return Fraction(int(holds(predicate, values, self.rows).sum()), self.rows)
+        return Fraction(int(holds(predicate, values, self.rows, self.schema).sum()), self.rows)
 
     def count(self, question: str, *, people: int | None = None) -> Fraction:
         """The same as a number of people, out of a public or a paid total."""
