@@ -199,6 +199,27 @@ def test_saving_loading_and_other_shapes(visits, rich_budget, tmp_path):
         tacit.load_release(tmp_path / "bad.json")
 
 
+@pytest.mark.parametrize(
+    ("questions", "size"),
+    [
+        (["town = 'Ypres'", "age < 50"], {"alpha": "0.3"}),
+        (["town = 'Ypres'", "age < 50"], {"rows": 5}),
+        (tacit.prefixes("age"), {"alpha": "0.03"}),
+        (tacit.intervals("age"), {}),
+    ],
+)
+def test_the_guarantee_is_what_is_proved_and_survives_saving(
+    visits, rich_budget, tmp_path, questions, size
+):
+    release = visits.small_db(questions, epsilon=1, budget=rich_budget, **size)
+    if "alpha" in size:
+        assert release.plan.size.alpha <= Fraction(size["alpha"])
+    by_rows = visits.plan_small_db(questions, epsilon=1, rows=release.rows)
+    assert release.guarantee() == by_rows.guarantee()
+    release.save(tmp_path / "r.json")
+    assert tacit.load_release(tmp_path / "r.json").guarantee() == release.guarantee()
+
+
 REAL = """
 [columns.id]
 type = "integer"

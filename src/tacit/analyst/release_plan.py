@@ -127,8 +127,8 @@ def _size(
     if alpha is not None and rows is not None:
         raise BadParameter("rows", rows, "give alpha or rows, not both")
     known: dict[str, object] = questions.known
-    if alpha is not None:
-        return rows_needed(alpha, **known)  # type: ignore[arg-type]
+    if alpha is not None:  # what so many rows are proved to reach is often less than was asked
+        rows = rows_needed(alpha, **known).rows  # type: ignore[arg-type]
     if rows is not None:
         return alpha_of_rows(whole(rows, "rows"), **known)  # type: ignore[arg-type]
     if people is None:
