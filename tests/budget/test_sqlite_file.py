@@ -16,6 +16,7 @@ from tacit.budget import Budget
 from tacit.budget.holds import FileHold
 from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import (
+    BadParameter,
     BudgetError,
     LedgerBusy,
     LedgerDamaged,
@@ -174,6 +175,17 @@ def test_a_page_of_rubbish_is_found(path, page):
     path.write_bytes(content)
     with pytest.raises(LedgerDamaged):
         Budget.open(path).verify()
+
+
+@pytest.mark.parametrize("wait", [0, -1, "soon", None, 10**7])
+def test_a_wait_that_makes_no_sense_is_refused_before_there_is_a_file(tmp_path, wait):
+    path = tmp_path / "clinic.budget"
+    with pytest.raises(BadParameter, match="wait"):
+        Budget.create(path, epsilon=1, covers=["visits"], wait=wait)
+    assert list(tmp_path.iterdir()) == []
+    Budget.create(path, epsilon=1, covers=["visits"]).close()
+    with pytest.raises(BadParameter, match="wait"):
+        Budget.open(path, wait=wait)
 
 
 def test_a_locked_file_gives_a_clear_error_after_a_bounded_wait(path):

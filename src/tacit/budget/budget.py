@@ -20,6 +20,7 @@ from tacit.budget.checks import (
     checked_binding,
     checked_secret,
     checked_text,
+    checked_wait,
     real_path,
     refuse_ended,
 )
@@ -36,7 +37,7 @@ from tacit.errors import (
     NotCovered,
     StreamHeld,
 )
-from tacit.privacy import Cost, Number, Privacy, positive, whole
+from tacit.privacy import Cost, Number, Privacy, whole
 
 _MOST_TOPS = 10**12
 
@@ -104,13 +105,14 @@ class Budget:
         """
         fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
         where = real_path(path)
+        checked_wait(wait)  # before there is a file
         SqliteLedger.create(where, fill)
         return cls.open(where, wait=wait)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, wait: float = WAIT_SECONDS) -> Budget:
         """Open a budget file.  The history is not replayed; ``verify`` does that."""
-        ledger = SqliteLedger(real_path(path), wait=float(positive(wait, "wait")))
+        ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
         ledger.open()
         return cls(ledger)
 

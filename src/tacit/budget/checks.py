@@ -10,10 +10,11 @@ from typing import Any
 
 from tacit.budget.ledger import StreamState
 from tacit.errors import BadParameter, StreamEnded, StreamMismatch
-from tacit.privacy import Cost
+from tacit.privacy import Cost, positive, show
 
 _MOST_BITS = 4096
 _MOST_TEXT = 100_000
+_MOST_SECONDS = 10**6  # SQLite counts milliseconds in 32 bits
 
 
 def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
@@ -25,6 +26,14 @@ def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     except UnicodeEncodeError:
         raise BadParameter(name, "text", "it must be valid Unicode") from None
     return value
+
+
+def checked_wait(wait: Any) -> float:
+    """How many seconds to wait for a lock."""
+    seconds = positive(wait, "wait")
+    if seconds > _MOST_SECONDS:
+        raise BadParameter("wait", show(seconds), f"at most {_MOST_SECONDS} seconds")
+    return float(seconds)
 
 
 def checked_secret(secret: Any) -> bytes:
