@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import tacit
 from tacit.analyst.question_class import FiniteClass, question_class
 from tacit.budget import Budget
-from tacit.errors import BadParameter, BudgetExhausted, Infeasible, QuestionRefused
+from tacit.errors import BadParameter, BudgetExhausted, Infeasible, NotWritten, QuestionRefused
 
 LOTS = 10**6
 
@@ -218,6 +219,61 @@ def test_the_guarantee_is_what_is_proved_and_survives_saving(
     assert release.guarantee() == by_rows.guarantee()
     release.save(tmp_path / "r.json")
     assert tacit.load_release(tmp_path / "r.json").guarantee() == release.guarantee()
+
+
+def wrong_releases(fields):
+    """A saved release with something missing, or something that cannot be."""
+    for name in fields:
+        yield {key: value for key, value in fields.items() if key != name}
+        yield {**fields, name: -1.5}
+        yield {**fields, name: [None]}
+    for codes in ([], [0, 1], [[0]], [[0, 1, 2]], [[0, 3]], [[121, 0]], [[-1, 0]], [[0, 0], [0]]):
+        yield {**fields, "codes": codes}
+    for code in (1.5, True, "1", 10**30, None):
+        yield {**fields, "codes": [[0, code]]}
+    yield {**fields, "questions": {"column": "age", "kind": "points"}}
+    yield {**fields, "questions": {"column": "age", "kind": "prefixes", "more": 1}}
+    yield {**fields, "people": -3}
+    yield {**fields, "epsilon": "0"}
+
+
+def test_what_is_not_a_whole_release_is_refused_in_words(visits, rich_budget, tmp_path):
+    release = visits.small_db(["town = 'Ypres'", "age < 50"], epsilon=1, rows=4, budget=rich_budget)
+    file = tmp_path / "r.json"
+    release.save(file)
+    fields = json.loads(file.read_text())
+    for wrong in [*wrong_releases(fields), [], 3, None, "text", [[]] * 3]:
+        file.write_text(json.dumps(wrong))
+        with pytest.raises(BadParameter, match="not a release saved by this version"):
+            tacit.load_release(file)
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadParameter, match="not a release"):
+        tacit.load_release(file)
+    with pytest.raises(BadParameter, match="cannot be read: No such file"):
+        tacit.load_release(tmp_path / "nothing.json")
+    file.write_text(json.dumps(fields))
+    assert tacit.load_release(file).to_dict() == release.to_dict()
+
+
+def test_a_count_needs_a_whole_number_of_people(visits, rich_budget):
+    release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
+    for people in ("abc", -5, 0, 2.5, True):
+        with pytest.raises(BadParameter, match="people"):
+            release.count("age < 50", people=people)
+    assert release.count("age < 50", people=10) == release.answer("age < 50") * 10
+
+
+def test_a_path_that_cannot_be_written_loses_nothing(visits, rich_budget, tmp_path):
+    release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
+    for name, write in [
+        ("r.json", release.save),
+        ("r.csv", release.to_csv),
+        ("r.parquet", release.to_parquet),
+        ("r.png", release.plot),
+    ]:
+        with pytest.raises(NotWritten, match="could not be written"):
+            write(tmp_path / "nowhere" / name)
+        write(tmp_path / name)
 
 
 REAL = """

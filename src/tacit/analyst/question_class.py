@@ -97,6 +97,8 @@ class OrderedClass:
     @classmethod
     def of(cls, asked: Ordered, schema: Schema) -> OrderedClass:
         """The class over a column's declared domain, whatever its size."""
+        if asked.kind not in ("prefixes", "intervals"):
+            raise BadParameter("kind", repr(asked.kind), "it is 'prefixes' or 'intervals'")
         column = _column(schema, asked.column)
         if column.type == "text":
             raise QuestionRefused(
@@ -178,6 +180,8 @@ class FiniteClass:
         """Read the predicates; every column they name needs a finite declared domain."""
         if not asked:
             raise BadParameter("questions", "an empty list", "name at least one predicate")
+        if not all(isinstance(text, str) for text in asked):
+            raise BadParameter("questions", "a list", "of text, such as ['age >= 60', 'smoker']")
         predicates = [_predicate(text, schema) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)

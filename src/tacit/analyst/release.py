@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -19,12 +20,12 @@ from tacit.analyst.predicate_values import columns_of, holds
 from tacit.analyst.question_class import Asked, Ordered, QuestionClass, question_class
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.book.small_db import small_db
-from tacit.errors import BadParameter, QuestionRefused
-from tacit.privacy import Cost, Number, Privacy, show
+from tacit.errors import BadParameter, NotWritten, QuestionRefused, TacitError
+from tacit.privacy import Cost, Number, Privacy, show, whole
 from tacit.tables.codes import Code
 from tacit.tables.prepared import prepare
 from tacit.tables.question import People, Predicate
-from tacit.tables.schema import Schema, read_schema, write_schema
+from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
@@ -74,7 +75,7 @@ class Release:
 
     def count(self, question: str, *, people: int | None = None) -> Fraction:
         """The same as a number of people, out of a public or a paid total."""
-        total = self.plan.people if people is None else people
+        total = self.plan.people if people is None else whole(people, "people")
         if total is None:
             raise BadParameter("people", None, "say how many there are: a public or a paid number")
         return self.answer(question) * total
@@ -124,12 +125,14 @@ class Release:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the rows as Parquet."""
-        _needs("pyarrow.parquet").write_table(self.to_arrow(), str(path))
+        rows, parquet = self.to_arrow(), _needs("pyarrow.parquet")
+        with _writing(path):
+            parquet.write_table(rows, str(path))
 
     def to_csv(self, path: str | Path) -> None:
         """Write the rows as CSV."""
         columns = self.to_dict()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
+        with _writing(path), Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(columns)
             writer.writerows(zip(*columns.values(), strict=True))
@@ -138,7 +141,8 @@ class Release:
         """Draw the prefix curve, or for a list of questions their answers, to a file."""
         from tacit.analyst.release_plot import plot_release
 
-        plot_release(self, Path(path))
+        with _writing(path):
+            plot_release(self, Path(path))
 
     # Keeping it ---------------------------------------------------------------------------
 
@@ -161,7 +165,8 @@ class Release:
             "max_rows": self.plan.max_rows,
             "codes": self.codes.tolist(),
         }
-        Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+        with _writing(path):
+            Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Release: {self}>"
@@ -173,36 +178,58 @@ class Release:
 
 
 def load_release(path: str | Path) -> Release:
-    """Read a saved release."""
-    from tacit.tables.schema import EACH_ROW
-
+    """Read a saved release; a file that is not one, or not a whole one, is refused."""
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        if fields["tacit release"] != _VERSION:
-            raise KeyError("version")
-        schema = read_schema(
-            fields["schema"],
-            name=fields["table"],
-            person=EACH_ROW if fields["person"] is None else fields["person"],
-        )
-        asked: Asked = (
-            Ordered(**fields["questions"])
-            if isinstance(fields["questions"], dict)
-            else fields["questions"]
-        )
-        codes = np.array(fields["codes"], np.int64)
-    except (OSError, KeyError, TypeError, ValueError):
+        return _from_json(json.loads(Path(path).read_bytes()))
+    except OSError as error:
+        raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
+    except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise BadParameter("path", str(path), "it is not a release saved by this version") from None
+
+
+def _from_json(fields: Any) -> Release:
+    """What `save` wrote; anything else raises one of many errors."""
+    if fields["tacit release"] != _VERSION:
+        raise ValueError
+    table, person = fields["table"], fields["person"]
+    if not isinstance(table, str) or not isinstance(person, str | None):
+        raise TypeError
+    person = EACH_ROW if person is None else person
+    schema = read_schema(fields["schema"], name=table, person=person)
+    listed = fields["questions"]
+    asked: Asked = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
+    questions, people = question_class(asked, schema), fields["people"]
+    codes = _checked_codes(fields["codes"], questions.columns)
     planned = plan_release(
-        question_class(asked, schema),
+        questions,
         describe(asked),
         epsilon=fields["epsilon"],
         alpha=None,
         rows=len(codes),
-        people=fields["people"],
-        max_rows=fields["max_rows"],
+        people=None if people is None else whole(people, "people"),
+        max_rows=whole(fields["max_rows"], "max_rows"),
     )
     return Release(planned, schema, asked, codes)
+
+
+def _checked_codes(rows: Any, columns: Sequence[Column]) -> NDArray[np.int64]:
+    """One code for each column in each row, such as the column can hold."""
+    for row in rows:
+        for code, column in zip(row, columns, strict=True):
+            low, high = column.range
+            if column.type == "text":
+                low, high = 0, len(column.keys or ()) - 1
+            if type(code) is not int or not low <= code <= high:
+                raise ValueError
+    return np.array(rows, np.int64)
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NotWritten.because(path, error) from None
 
 
 def describe(asked: Asked) -> str:
