@@ -77,3 +77,17 @@ def test_prepared_questions_are_asked_often(visits, budget, calm):
     stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
     question = visits.prepare("town = :town")
     assert [stream.ask(question, town=town).above for town in ("Bruges", "Ghent")] == [True, False]
+
+
+def test_a_recipe_with_values_and_a_call_without_do_not_go_together(visits):
+    budget = Budget.in_memory(epsilon=2, covers=["visits"])
+    bits = tacit.plan.sparse(questions=100, at_most=2, epsilon=1).best
+    values = tacit.plan.numeric_sparse(questions=100, at_most=2, epsilon=1).best
+    same = {"threshold": 100, "at_most": 2, "epsilon": 1, "budget": budget}
+    with pytest.raises(BadParameter, match="no values: call sparse"):
+        visits.numeric_sparse(**same, recipe=bits)
+    with pytest.raises(BadParameter, match="call numeric_sparse"):
+        visits.sparse(**same, recipe=values)
+    assert budget.spent.epsilon == 0
+    assert visits.numeric_sparse(**same, recipe=values).ask("true").value is not None
+    assert visits.sparse(**same, recipe=bits).ask("true").value is None

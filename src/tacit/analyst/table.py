@@ -263,7 +263,7 @@ class Table:
                 kind=kind,
             )
             chosen = planned.best if recipe == "best" else planned.recipe(recipe)
-        self._check_recipe(chosen, promise, at_most, kind)
+        self._check_recipe(chosen, promise, at_most, kind, numeric)
         mechanism = prepare_mechanism(
             chosen, threshold=threshold, sensitivity=sensitivity, grid=grid
         )
@@ -279,7 +279,21 @@ class Table:
         return Stream(self, mechanism, lease, self._coins, kind=kind)
 
     @staticmethod
-    def _check_recipe(recipe: Recipe, promise: Privacy, at_most: int, kind: Kind) -> None:
+    def _check_recipe(
+        recipe: Recipe, promise: Privacy, at_most: int, kind: Kind, numeric: bool
+    ) -> None:
+        if numeric and recipe.value_scale is None:
+            raise BadParameter(
+                "recipe",
+                recipe.name,
+                "it releases no values: call sparse, or take a recipe of tacit.plan.numeric_sparse",
+            )
+        if not numeric and recipe.value_scale is not None:
+            raise BadParameter(
+                "recipe",
+                recipe.name,
+                "it pays for values: call numeric_sparse, or take a recipe of tacit.plan.sparse",
+            )
         if recipe.monotone and kind == "any":
             raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
         if recipe.at_most != at_most:
