@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.fit import ACCEPT, chi_square_p
 
 import tacit
+from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.book.coins import InsecureTestCoins
-from tacit.budget import Budget
+from tacit.budget import Budget, Lease
 from tacit.errors import BadParameter, BudgetExhausted, InsecureCoins, QuestionRefused
+from tacit.tables import Engine
 
 
 def test_a_count_is_near_the_truth_and_charged(visits):
@@ -91,3 +96,11 @@ def test_a_recipe_with_values_and_a_call_without_do_not_go_together(visits):
     assert budget.spent.epsilon == 0
     assert visits.numeric_sparse(**same, recipe=values).ask("true").value is not None
     assert visits.sparse(**same, recipe=bits).ask("true").value is None
+
+
+def test_the_architecture_page_names_what_exists():
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`(Table|Stream|Engine|Lease)\.(\w+)", page)
+    assert len(named) >= 4
+    kinds = {"Table": Table, "Stream": Stream, "Engine": Engine, "Lease": Lease}
+    assert all(hasattr(kinds[kind], name) for kind, name in named)
