@@ -11,7 +11,13 @@ from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget, Lease
-from tacit.errors import BadParameter, BudgetExhausted, InsecureCoins, QuestionRefused
+from tacit.errors import (
+    BadParameter,
+    BudgetExhausted,
+    InsecureCoins,
+    QuestionRefused,
+    StreamMismatch,
+)
 from tacit.tables import Engine
 
 
@@ -104,3 +110,29 @@ def test_the_architecture_page_names_what_exists():
     assert len(named) >= 4
     kinds = {"Table": Table, "Stream": Stream, "Engine": Engine, "Lease": Lease}
     assert all(hasattr(kinds[kind], name) for kind, name in named)
+
+
+def test_each_row_is_called_so_and_is_not_mistaken_for_a_column(tmp_path):
+    (tmp_path / "t.csv").write_text("each row,other\n1,2\n")
+    schema = '[columns."each row"]\ntype = "integer"\n[columns.other]\ntype = "integer"\n'
+    budget = Budget.in_memory(epsilon=1, covers=["t"])
+
+    def opened(person):
+        return tacit.open(tmp_path / "t.csv", person=person, schema=schema)
+
+    with opened(tacit.EACH_ROW) as rows, opened("each row") as column, opened("other") as other:
+        assert "one person: each row;" in repr(rows)
+        assert 'one person: "each row";' in repr(column)
+        rows.sparse(threshold=1, at_most=1, epsilon=1, budget=budget, name="s").suspend()
+        with pytest.raises(StreamMismatch, match="person: opened with 'each row', resumed with"):
+            column.resume("s", budget=budget)
+        with pytest.raises(StreamMismatch, match="resumed with 'other'"):
+            other.resume("s", budget=budget)
+        rows.resume("s", budget=budget).close()
+
+
+def test_a_question_of_any_length_can_be_counted(visits):
+    budget = Budget.in_memory(epsilon=100, covers=["visits"])
+    question = f"town <> '{'x' * 170_000}'"
+    estimate = visits.count(question, epsilon=50, budget=budget)
+    assert abs(estimate.value - 300) < 20

@@ -317,9 +317,16 @@ class Table:
     def _identity(self) -> dict[str, str]:
         return {
             "table": self.name,
-            "person": str(self.schema.person),
+            "person": self._whose_row(),
             "schema": self.schema.digest,
         }
+
+    def _whose_row(self) -> str:
+        """The person column, or that each row is a person; no column is mistaken for the latter."""
+        person = self.schema.person
+        if not isinstance(person, str):
+            return "each row"
+        return f'"{person}"' if person == "each row" or person.startswith('"') else person
 
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream after a crash, or tomorrow.  It is not paid again.
@@ -423,4 +430,4 @@ class Table:
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
-        return f"<Table {self.name!r}, one person: {self.schema.person}; columns {columns}>"
+        return f"<Table {self.name!r}, one person: {self._whose_row()}; columns {columns}>"
