@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from tests.budget.common import ask, open_stream, resume
+from tests.budget.common import ask, lost_by_resuming, open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget.holds import FileHold
@@ -233,7 +233,7 @@ def test_a_busy_ledger_ends_the_lease_that_could_not_record(path):
     other.execute("ROLLBACK")
     other.close()
     assert not lease.alive
-    assert resume(budget).tops_lost == 1
+    assert lost_by_resuming(budget) == 1
 
 
 def test_a_suspension_that_failed_can_be_tried_again(path):
@@ -248,7 +248,7 @@ def test_a_suspension_that_failed_can_be_tried_again(path):
     with pytest.raises(BudgetError):
         ask(lease, "a", above=False)  # nothing may be asked once leaving was tried
     lease.suspend()
-    assert resume(budget).tops_lost == 0
+    assert lost_by_resuming(budget) == 0
 
 
 def test_a_suspension_that_was_written_after_all_is_not_written_twice(path):
@@ -265,7 +265,7 @@ def test_a_suspension_that_was_written_after_all_is_not_written_twice(path):
     budget._ledger.reached = lambda point: None
     lease.suspend()
     assert [entry.kind for entry in budget.history] == ["created", "open", "suspend"]
-    assert resume(budget).tops_lost == 0
+    assert lost_by_resuming(budget) == 0
     budget.verify()
 
 
