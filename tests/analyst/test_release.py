@@ -8,9 +8,11 @@ from fractions import Fraction
 import pytest
 
 import tacit
-from tacit.analyst.question_class import FiniteClass, question_class
+from tacit.analyst import question_class
+from tacit.analyst.question_class import FiniteClass, OrderedClass
 from tacit.budget import Budget
 from tacit.errors import BadParameter, BudgetExhausted, Infeasible, NotWritten, QuestionRefused
+from tacit.tables import Column
 
 LOTS = 10**6
 
@@ -174,9 +176,43 @@ def test_disguises_cost_and_err_like_the_one_question(visits):
 
 
 def test_vc_dimension_of_questions_over_the_declared_domain(visits):
-    ages = question_class([f"age <= {age}" for age in range(20, 60, 5)], visits.schema)
-    assert isinstance(ages, FiniteClass)
-    assert ages.vc_dimension().dimension == 1
+    listed = [f"age <= {age}" for age in range(20, 60, 5)]
+    ages = visits.questions(listed)
+    found = ages.vc_dimension()
+    assert found.dimension == 1
+    (point,) = found.points  # the witness: one question leaves this age out, another takes it
+    out, into = (listed[question] for question in found.questions)
+    (age,) = ages.universe[point]
+    assert not age <= int(out.split()[-1])
+    assert age <= int(into.split()[-1])
+    assert visits.questions(["age < 3", "age >= 3"]).vc_dimension().dimension == 1  # as given
+    assert visits.questions(["age < 3"]).vc_dimension().dimension == 0
+    assert visits.questions(tacit.prefixes("age")).vc_dimension().dimension == 1
+    assert visits.questions(tacit.intervals("pid")).vc_dimension().dimension == 2
+
+
+@pytest.mark.parametrize("kind", ["prefixes", "intervals"])
+@pytest.mark.parametrize("domain", [1, 2, 3, 4, 5, 7])
+def test_vc_dimension_of_ordered_classes_against_the_whole_matrix(kind, domain):
+    ordered = OrderedClass(Column("n", "integer", bounds=(1, domain)), kind)
+    points = range(1, domain + 1)
+    starts = [1] if kind == "prefixes" else points
+    matrix = [[u <= p <= v for p in points] for u in starts for v in points if u <= v]
+    assert ordered.vc_dimension().dimension == tacit.vc_dimension(matrix).dimension
+
+
+def test_a_class_of_questions_is_built_once(visits, rich_budget, monkeypatch):
+    """Its matrix and the search for its VC dimension can take seconds."""
+    built, searched = [], []
+    of, search = FiniteClass.of, question_class.vc_dimension
+    monkeypatch.setattr(FiniteClass, "of", lambda *given: built.append(given) or of(*given))
+    monkeypatch.setattr(
+        question_class, "vc_dimension", lambda *m, **o: searched.append(m) or search(*m, **o)
+    )
+    release = visits.small_db(["age < 50", "age < 9"], epsilon=1, rows=4, budget=rich_budget)
+    release.answer("age < 50")
+    release.to_dict()
+    assert (len(built), len(searched)) == (1, 1)
 
 
 def test_saving_loading_and_other_shapes(visits, rich_budget, tmp_path):

@@ -6,6 +6,7 @@ universe, turns the table's rows into points of it, and turns points back into v
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,10 +24,10 @@ from tacit.book.sampling.finite_release import FiniteQuestions
 from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
+from tacit.privacy import Number
 from tacit.tables.codes import Code
 from tacit.tables.prepared import prepare
 from tacit.tables.question import People, Predicate, Range
-from tacit.tables.show import predicate as show_predicate
 
 if TYPE_CHECKING:
     from tacit.tables.engine import Engine
@@ -65,10 +66,11 @@ def intervals(column: str) -> Ordered:
     return Ordered(column, "intervals")
 
 
-Asked = Ordered | Sequence[str]
+Questions = Ordered | Sequence[str]
+"""How a class of questions is written."""
 
 
-def question_class(asked: Asked, schema: Schema) -> QuestionClass:
+def question_class(asked: Questions, schema: Schema) -> QuestionClass:
     """Read a class of questions; what cannot be one is refused."""
     if isinstance(asked, Ordered):
         return OrderedClass.of(asked, schema)
@@ -79,8 +81,9 @@ def question_class(asked: Asked, schema: Schema) -> QuestionClass:
     return FiniteClass.of(list(asked), schema)
 
 
-def _column(schema: Schema, name: str) -> Column:
-    found = schema.find(name)
+def declared_column(schema: Schema, name: str) -> Column:
+    """The column that a caller named; one that is not declared is refused."""
+    found = schema.find(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(column.name for column in schema.columns)
         raise BadParameter("column", repr(name), f"it is one of {names}")
@@ -99,7 +102,7 @@ class OrderedClass:
         """The class over a column's declared domain, whatever its size."""
         if asked.kind not in ("prefixes", "intervals"):
             raise BadParameter("kind", repr(asked.kind), "it is 'prefixes' or 'intervals'")
-        column = _column(schema, asked.column)
+        column = declared_column(schema, asked.column)
         if column.type == "text":
             raise QuestionRefused(
                 f"{column.name} is text, and its declared keys have no order that counts; "
@@ -135,6 +138,13 @@ class OrderedClass:
     def atoms(self) -> int:
         """Every point is one."""
         return self.domain
+
+    def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
+        """1 for prefixes and 2 for intervals, of a domain that is not tiny; points in order."""
+        few = range(min(self.domain, 4))  # any set they shatter lies among so many just as well
+        starts = few[:1] if self.kind == "prefixes" else few
+        rows = [[u <= point <= v for point in few] for u in starts for v in few if u <= v]
+        return vc_dimension(rows, seconds=seconds)
 
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
         """Sorted points; rows without a value are left out, values outside the bounds clamped."""
@@ -173,7 +183,6 @@ class FiniteClass:
     schema: Schema
     columns: tuple[Column, ...]
     predicates: tuple[Predicate, ...]
-    texts: tuple[str, ...]
 
     @classmethod
     def of(cls, asked: Sequence[str], schema: Schema) -> FiniteClass:
@@ -182,7 +191,7 @@ class FiniteClass:
             raise BadParameter("questions", "an empty list", "name at least one predicate")
         if not all(isinstance(text, str) for text in asked):
             raise BadParameter("questions", "a list", "of text, such as ['age >= 60', 'smoker']")
-        predicates = [_predicate(text, schema) for text in dict.fromkeys(asked)]
+        predicates = [predicate_of(text, schema) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)
         if not columns:
@@ -199,8 +208,7 @@ class FiniteClass:
                 f"{len(predicates)} predicates on {size} combinations of values are more than "
                 f"{MOST_ANSWERS} answers; ask fewer, or over smaller declared domains"
             )
-        texts = tuple(show_predicate(each, schema) for each in predicates)
-        return cls(schema, columns, tuple(predicates), texts)
+        return cls(schema, columns, tuple(predicates))
 
     @cached_property
     def universe(self) -> list[tuple[Code, ...]]:
@@ -230,16 +238,14 @@ class FiniteClass:
         return FiniteQuestions(self.queries)
 
     @cached_property
-    def _vc(self) -> VcDimension:
-        import warnings
-
+    def _compressed_vc(self) -> VcDimension:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # bounds are enough here
             return vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
 
-    def vc_dimension(self) -> VcDimension:
-        """The VC dimension of the questions over the declared domain, with a witness."""
-        return self._vc
+    def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
+        """Over the declared domain; the witness numbers the questions and the `universe`."""
+        return vc_dimension(self.matrix, seconds=seconds)
 
     @property
     def known(self) -> dict[str, object]:
@@ -247,7 +253,7 @@ class FiniteClass:
         questions = len(self.queries.answers)
         if questions == 0:
             return {"questions": 1, "atoms": 1}
-        return {"questions": questions, "atoms": self.queries.atoms, "vc": self._vc}
+        return {"questions": questions, "atoms": self.queries.atoms, "vc": self._compressed_vc}
 
     @property
     def atoms(self) -> int:
@@ -293,7 +299,8 @@ QuestionClass = OrderedClass | FiniteClass
 """Further structured classes join here: what a release asks of one is what these two offer."""
 
 
-def _predicate(text: str, schema: Schema) -> Predicate:
+def predicate_of(text: str, schema: Schema) -> Predicate:
+    """The predicate that a text is; a release answers nothing else."""
     question = prepare(text, schema).question()
     if len(question.terms) != 1 or not isinstance(question.terms[0], People):
         raise QuestionRefused(f"{text}\na release answers predicates, such as age >= 60")

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.predicate_values import columns_of, holds
-from tacit.analyst.question_class import Asked, Ordered, QuestionClass, question_class
+from tacit.analyst.question_class import (
+    Ordered,
+    QuestionClass,
+    Questions,
+    predicate_of,
+    question_class,
+)
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, NotWritten, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
 from tacit.tables.codes import Code
-from tacit.tables.prepared import prepare
-from tacit.tables.question import People, Predicate
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ class Release:
 
     plan: ReleasePlan
     schema: Schema
-    asked: Asked
+    asked: Questions
     codes: NDArray[np.int64]
 
     @property
@@ -64,7 +67,7 @@ class Release:
 
     def answer(self, question: str) -> Fraction:
         """The fraction of people for whom a predicate of the class holds, such as "age <= 39"."""
-        predicate = self._predicate(question)
+        predicate = predicate_of(question, self.schema)
         if not self._class.contains(predicate):
             raise QuestionRefused(
                 f"{question}\nthis release answers {self.plan.questions} only{self._class.ends}: "
@@ -80,15 +83,9 @@ class Release:
             raise BadParameter("people", None, "say how many there are: a public or a paid number")
         return self.answer(question) * total
 
-    def _predicate(self, question: str) -> Predicate:
-        read = prepare(question, self.schema).question()
-        if len(read.terms) != 1 or not isinstance(read.terms[0], People):
-            raise QuestionRefused(f"{question}\na release answers predicates, such as age <= 39")
-        return read.terms[0].where
-
-    @cached_property
+    @property
     def _class(self) -> QuestionClass:
-        return question_class(self.asked, self.schema)
+        return self.plan.question_class
 
     def _column_codes(self, name: str) -> list[Code]:
         """A column's codes; for text, released as places among the keys, the keys themselves."""
@@ -197,7 +194,7 @@ def _from_json(fields: Any) -> Release:
     person = EACH_ROW if person is None else person
     schema = read_schema(fields["schema"], name=table, person=person)
     listed = fields["questions"]
-    asked: Asked = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
+    asked: Questions = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
     questions, people = question_class(asked, schema), fields["people"]
     codes = _checked_codes(fields["codes"], questions.columns)
     planned = plan_release(
@@ -232,7 +229,7 @@ def _writing(path: str | Path) -> Iterator[None]:
         raise NotWritten.because(path, error) from None
 
 
-def describe(asked: Asked) -> str:
+def describe(asked: Questions) -> str:
     """The class of questions in a few words."""
     if isinstance(asked, Ordered):
         return str(asked)
@@ -241,7 +238,7 @@ def describe(asked: Asked) -> str:
 
 def draw_release(
     table: Table,
-    asked: Asked,
+    asked: Questions,
     planned: ReleasePlan,
     *,
     budget: Budget,
@@ -252,7 +249,7 @@ def draw_release(
 
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
     """
-    questions = question_class(asked, table.schema)
+    questions = planned.question_class
     budget.charge(
         Cost.pure(planned.privacy.epsilon),
         table=table.name,

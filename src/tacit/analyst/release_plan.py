@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
@@ -30,9 +30,9 @@ class ReleasePlan:
     size: ProvedSize
     expectation: Expectation
     people: int | None
-    atoms: int
     max_rows: int
-    advice: str
+    question_class: QuestionClass = field(repr=False, compare=False)
+    advice: str = ""
 
     @property
     def rows(self) -> int:
@@ -56,14 +56,16 @@ class ReleasePlan:
             beta=failure,
             rows=self.rows,
             alpha_m=self.size.alpha,
-            atoms=self.atoms,
+            atoms=self.question_class.atoms,
         )
 
     def _sub_range_guarantee(self, beta: Fraction) -> Fraction:
         """Half of β for a sub-range that stays far from the best candidate, half for the draw."""
         assert self.people is not None
         candidates = self.expectation.candidates
-        away = Fraction(reach(self.atoms, self.rows, candidates, beta / 2), self.rows)
+        away = Fraction(
+            reach(self.question_class.atoms, self.rows, candidates, beta / 2), self.rows
+        )
         log_terms = certified.ln(Fraction(candidates))[1] + certified.ln(2 / beta)[1]
         drawn = 2 * self.max_rows * log_terms / (self.privacy.epsilon * self.people)
         return min(certified.round_up(self.size.alpha + away + drawn), Fraction(1))
@@ -107,13 +109,8 @@ def plan_release(
         rows_per_person=max_rows,
     )
     _refuse_if_too_long(questions, size.rows, expectation)
-    planned = ReleasePlan(
-        described, privacy, size, expectation, people, questions.atoms, max_rows, ""
-    )
-    advice = _advice(questions, planned)
-    return ReleasePlan(
-        described, privacy, size, expectation, people, questions.atoms, max_rows, advice
-    )
+    planned = ReleasePlan(described, privacy, size, expectation, people, max_rows, questions)
+    return replace(planned, advice=_advice(planned))
 
 
 def _size(
@@ -173,8 +170,9 @@ def _refuse_if_too_long(questions: QuestionClass, rows: int, expectation: Expect
     )
 
 
-def _advice(questions: QuestionClass, plan: ReleasePlan) -> str:
+def _advice(plan: ReleasePlan) -> str:
     """Whether something simpler is expected to err less, as far as public numbers can tell."""
+    questions = plan.question_class
     if plan.people is None:
         return ""
     epsilon, people = float(plan.privacy.epsilon / plan.max_rows), plan.people

@@ -9,7 +9,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tacit.analyst import plan
-from tacit.analyst.question_class import Asked, question_class
+from tacit.analyst.question_class import (
+    QuestionClass,
+    Questions,
+    declared_column,
+    question_class,
+)
 from tacit.analyst.release import Release, describe, draw_release
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
@@ -197,10 +202,7 @@ class Table:
 
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
-        found = self.schema.find(column)
-        if found is None:
-            names = ", ".join(each.name for each in self.schema.columns)
-            raise BadParameter("column", repr(column), f"it is one of {names}")
+        found = declared_column(self.schema, column)
         quoted = '"' + found.name.replace('"', '""') + '"'
         table = '"' + self.name.replace('"', '""') + '"'
         text = f"SELECT SUM({quoted}) FROM {table}" + (f" WHERE {where}" if where else "")
@@ -362,9 +364,13 @@ class Table:
 
     # Releases -----------------------------------------------------------------------------
 
+    def questions(self, questions: Questions) -> QuestionClass:
+        """A class of questions over the declared domain; ``.vc_dimension()`` is how rich it is."""
+        return question_class(questions, self.schema)
+
     def plan_small_db(
         self,
-        questions: Asked,
+        questions: Questions,
         *,
         epsilon: Number,
         alpha: Number | None = None,
@@ -373,7 +379,7 @@ class Table:
     ) -> ReleasePlan:
         """What `small_db` would do, and how well; costs nothing and uses public values only."""
         return plan_release(
-            question_class(questions, self.schema),
+            self.questions(questions),
             describe(questions),
             epsilon=epsilon,
             alpha=alpha,
@@ -384,7 +390,7 @@ class Table:
 
     def small_db(
         self,
-        questions: Asked,
+        questions: Questions,
         *,
         epsilon: Number,
         alpha: Number | None = None,
