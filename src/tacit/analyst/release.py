@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +21,9 @@ from tacit.analyst.question_class import (
     question_class,
 )
 from tacit.analyst.release_plan import ReleasePlan, plan_release
+from tacit.analyst.shapes import Shapes, plain_value, writing
 from tacit.book.small_db import small_db
-from tacit.errors import BadParameter, NotWritten, QuestionRefused, TacitError
+from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
 from tacit.tables.codes import Code
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
@@ -38,7 +36,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, repr=False)
-class Release:
+class Release(Shapes):
     """What SmallDB released: m rows, and what is promised about them.
 
     Everything here was paid for and is public: it may be printed, saved and published.
@@ -101,44 +99,15 @@ class Release:
     def to_dict(self) -> dict[str, list[Any]]:
         """The rows, column by column, as plain values."""
         return {
-            column.name: [
-                _value(column.literal(code), column.type)
-                for code in self._column_codes(column.name)
-            ]
+            column.name: [plain_value(column, code) for code in self._column_codes(column.name)]
             for column in self._class.columns
         }
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table."""
-        return _needs("pyarrow").table(self.to_dict())
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        return _needs("pandas").DataFrame(self.to_dict())
-
-    def to_polars(self) -> Any:
-        """A polars DataFrame."""
-        return _needs("polars").DataFrame(self.to_dict())
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the rows as Parquet."""
-        rows, parquet = self.to_arrow(), _needs("pyarrow.parquet")
-        with _writing(path):
-            parquet.write_table(rows, str(path))
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the rows as CSV."""
-        columns = self.to_dict()
-        with _writing(path), Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
 
     def plot(self, path: str | Path) -> None:
         """Draw the prefix curve, or for a list of questions their answers, to a file."""
         from tacit.analyst.release_plot import plot_release
 
-        with _writing(path):
+        with writing(path):
             plot_release(self, Path(path))
 
     # Keeping it ---------------------------------------------------------------------------
@@ -162,7 +131,7 @@ class Release:
             "max_rows": self.plan.max_rows,
             "codes": self.codes.tolist(),
         }
-        with _writing(path):
+        with writing(path):
             Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
     def __repr__(self) -> str:
@@ -221,14 +190,6 @@ def _checked_codes(rows: Any, columns: Sequence[Column]) -> NDArray[np.int64]:
     return np.array(rows, np.int64)
 
 
-@contextmanager
-def _writing(path: str | Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise NotWritten.because(path, error) from None
-
-
 def describe(asked: Questions) -> str:
     """The class of questions in a few words."""
     if isinstance(asked, Ordered):
@@ -267,28 +228,3 @@ def draw_release(
     )
     frozen = asked if isinstance(asked, Ordered) else tuple(asked)
     return Release(planned, table.schema, frozen, questions.codes(points))
-
-
-def _value(literal: str, type_: str) -> Any:
-    if type_ == "integer":
-        return int(literal)
-    if type_ == "real":
-        return float(literal)
-    if type_ == "boolean":
-        return literal == "true"
-    text = literal[1:-1].replace("''", "'")
-    if type_ == "date":
-        return date.fromisoformat(text)
-    return datetime.fromisoformat(text) if type_ == "timestamp" else text
-
-
-def _needs(module: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        name = module.partition(".")[0]
-        raise BadParameter(
-            name, "not installed", f"pip install {name}, or 'tacit[frames]'"
-        ) from None
