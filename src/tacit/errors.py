@@ -84,10 +84,10 @@ class NotWritten(TacitError, OSError):
     @classmethod
     def because(cls, path: object, error: OSError) -> NotWritten:
         """The error for a path, from what the system said."""
-        return cls(
-            f"{path} could not be written: {error.strerror or 'the system does not say why'}; "
-            "nothing else is lost, so name another file"
-        )
+        why = error.strerror or "the system does not say why"
+        found = cls(f"{path} could not be written: {why}; nothing else is lost, name another file")
+        found.strerror = why
+        return found
 
 
 class BudgetError(TacitError):
