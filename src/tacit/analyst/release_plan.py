@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
 from tacit import certified
+from tacit.analyst.histogram import can_be_listed
 from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
 from tacit.book.sampling.sub_range import reach
 from tacit.book.sizing.small_db_cost import Expectation, expect, most_rows
@@ -176,26 +177,36 @@ def _advice(plan: ReleasePlan) -> str:
     if plan.people is None:
         return ""
     epsilon, people = float(plan.privacy.epsilon / plan.max_rows), plan.people
+    ours = float(plan.guarantee() or 1)
     if isinstance(questions, OrderedClass):
-        expected = _expected_ordered(questions, plan.rows, epsilon, people)
-        ours = min(expected, float(plan.guarantee() or 1))
-        simpler = {
-            "a noisy histogram": _histogram_error(questions, epsilon, people),
-            "a noisy tree of counts": _tree_error(questions, epsilon, people),
-        }
+        ours = min(ours, _expected_ordered(questions, plan.rows, epsilon, people))
+        simpler = _simpler_ordered(questions, epsilon, people)
     else:
-        ours = float(plan.guarantee() or 1)
         asked = max(len(questions.queries.answers), 1)
-        simpler = {
-            "Laplace noise on each question": asked * log(max(asked, 2) * 20) / epsilon / people
-        }
-    name, error = min(simpler.items(), key=lambda item: item[1])
-    if error >= ours:
-        return ""
-    return (
-        f"{name} is expected to err less (about {show(error, 2)} against {show(ours, 2)}); "
-        "choose SmallDB if you want rows that answer every question of the class"
-    )
+        name = f"Laplace noise on each question (table.count, ε/{asked} each)"
+        simpler = {name: asked * log(max(asked, 2) * 20) / epsilon / people}
+    said: list[str] = []
+    least = ours
+    for name, error in simpler.items():  # what can be called comes first
+        if error < least:
+            said.append(
+                f"{name} is expected to err less{' still' if said else ''} "
+                f"(about {show(error, 2)} against {show(least, 2)})"
+            )
+            least = error
+    rows = "choose SmallDB if you want rows that answer every question of the class"
+    return "; ".join([*said, rows]) if said else ""
+
+
+def _simpler_ordered(questions: OrderedClass, epsilon: float, people: int) -> dict[str, float]:
+    """What else answers prefixes and intervals, and its expected error."""
+    simpler = {}
+    if can_be_listed(questions.column):
+        call = f"table.histogram({questions.column.name!r}, ...)"
+        simpler[f"a noisy histogram ({call})"] = _histogram_error(questions, epsilon, people)
+    tree = "a noisy tree of counts (not part of Tacit)"
+    simpler[tree] = _tree_error(questions, epsilon, people)
+    return simpler
 
 
 def _expected_ordered(questions: OrderedClass, rows: int, epsilon: float, people: int) -> float:

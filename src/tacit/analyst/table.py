@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tacit.analyst import plan
+from tacit.analyst.histogram import Histogram, draw_histogram
 from tacit.analyst.question_class import (
     QuestionClass,
     Questions,
@@ -207,6 +208,26 @@ class Table:
         table = '"' + self.name.replace('"', '""') + '"'
         text = f"SELECT SUM({quoted}) FROM {table}" + (f" WHERE {where}" if where else "")
         return self.count(text, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
+
+    def histogram(
+        self,
+        *columns: str,
+        epsilon: Number,
+        max_rows: int = 1,
+        budget: Budget,
+        analyst: str | None = None,
+    ) -> Histogram:
+        """A noisy count for every cell of some columns with declared keys or bounds, empty or not.
+
+        Each person counts once, by her least row in the order of these columns; with ``max_rows``
+        her least so many rows count.  Rows with NULL in one of the columns, or with a value that
+        is not declared, count nowhere.
+
+        Privacy: (ε, 0) for all cells together, charged before anything is counted.
+        """
+        return draw_histogram(
+            self, columns, epsilon=epsilon, max_rows=max_rows, budget=budget, analyst=analyst
+        )
 
     # Streams ------------------------------------------------------------------------------
 
