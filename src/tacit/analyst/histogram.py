@@ -23,7 +23,7 @@ from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predica
 from tacit.analyst.shapes import Shapes, plain_value
 from tacit.book.laplace import Estimate, error_steps, spaced
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.privacy import Cost, Number, Privacy, probability, whole
+from tacit.privacy import Cost, Number, Privacy, probability, show, whole
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.schema import Column, Schema
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tacit.tables.engine import Engine
 
 _MOST_SHOWN = 40
+_WIDEST_NOISE = 2**50  # what coins draw in bulk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +213,10 @@ def draw_histogram(
     domains = [_domain(column) for column in columns]
     _refuse_too_many(columns, domains)
     cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
-    noise = table.coins.laplace_sampler(rows / cost.privacy.epsilon)
+    scale = rows / cost.privacy.epsilon
+    if scale > _WIDEST_NOISE:
+        raise BadParameter("epsilon", show(cost.privacy.epsilon), "the noise would exceed 2^50")
+    noise = table.coins.laplace_sampler(scale)
     called = ", ".join(column.name for column in columns)
     budget.charge(cost, table=table.name, what=f"histogram of {called}", analyst=analyst)
     true = _count_rows(table.engine, columns, domains, rows)
