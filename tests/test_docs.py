@@ -164,6 +164,7 @@ HELD = {  # what public names give back, and what it is called on the page
     "estimate": "tacit.book.laplace.Estimate",
     "plan": "tacit.analyst.plan.Plan",
     "budget": "tacit.budget.Budget",
+    "histogram": "tacit.analyst.histogram.Histogram",
     "release": "tacit.analyst.release.Release",
 }
 

@@ -11,6 +11,7 @@
     ├── SchemaMismatch       the data does not have the declared columns and types
     ├── EngineFailed         the data engine failed; its own words are withheld
     ├── Infeasible           no sampler can do what was asked; nothing was spent
+    ├── NotWritten           a file could not be written (also an OSError)
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
@@ -75,6 +76,18 @@ class EngineFailed(TacitError):
 
 class Infeasible(TacitError):
     """No sampler can do what was asked in reasonable time; refused before paying."""
+
+
+class NotWritten(TacitError, OSError):
+    """A file that was named could not be written.  What was to be in it is still held."""
+
+    @classmethod
+    def because(cls, path: object, error: OSError) -> NotWritten:
+        """The error for a path, from what the system said."""
+        why = error.strerror or "the system does not say why"
+        found = cls(f"{path} could not be written: {why}; nothing else is lost, name another file")
+        found.strerror = why
+        return found
 
 
 class BudgetError(TacitError):

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.fit import ACCEPT, chi_square_p
 
 import tacit
+from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.book.coins import InsecureTestCoins
-from tacit.budget import Budget
-from tacit.errors import BadParameter, BudgetExhausted, InsecureCoins, QuestionRefused
+from tacit.budget import Budget, Lease
+from tacit.errors import (
+    BadParameter,
+    BudgetExhausted,
+    InsecureCoins,
+    QuestionRefused,
+    StreamMismatch,
+)
+from tacit.tables import Engine
 
 
 def test_a_count_is_near_the_truth_and_charged(visits):
@@ -77,3 +88,51 @@ def test_prepared_questions_are_asked_often(visits, budget, calm):
     stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
     question = visits.prepare("town = :town")
     assert [stream.ask(question, town=town).above for town in ("Bruges", "Ghent")] == [True, False]
+
+
+def test_a_recipe_with_values_and_a_call_without_do_not_go_together(visits):
+    budget = Budget.in_memory(epsilon=2, covers=["visits"])
+    bits = tacit.plan.sparse(questions=100, at_most=2, epsilon=1).best
+    values = tacit.plan.numeric_sparse(questions=100, at_most=2, epsilon=1).best
+    same = {"threshold": 100, "at_most": 2, "epsilon": 1, "budget": budget}
+    with pytest.raises(BadParameter, match="no values: call sparse"):
+        visits.numeric_sparse(**same, recipe=bits)
+    with pytest.raises(BadParameter, match="call numeric_sparse"):
+        visits.sparse(**same, recipe=values)
+    assert budget.spent.epsilon == 0
+    assert visits.numeric_sparse(**same, recipe=values).ask("true").value is not None
+    assert visits.sparse(**same, recipe=bits).ask("true").value is None
+
+
+def test_the_architecture_page_names_what_exists():
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`(Table|Stream|Engine|Lease)\.(\w+)", page)
+    assert len(named) >= 4
+    kinds = {"Table": Table, "Stream": Stream, "Engine": Engine, "Lease": Lease}
+    assert all(hasattr(kinds[kind], name) for kind, name in named)
+
+
+def test_each_row_is_called_so_and_is_not_mistaken_for_a_column(tmp_path):
+    (tmp_path / "t.csv").write_text("each row,other\n1,2\n")
+    schema = '[columns."each row"]\ntype = "integer"\n[columns.other]\ntype = "integer"\n'
+    budget = Budget.in_memory(epsilon=1, covers=["t"])
+
+    def opened(person):
+        return tacit.open(tmp_path / "t.csv", person=person, schema=schema)
+
+    with opened(tacit.EACH_ROW) as rows, opened("each row") as column, opened("other") as other:
+        assert "one person: each row;" in repr(rows)
+        assert 'one person: "each row";' in repr(column)
+        rows.sparse(threshold=1, at_most=1, epsilon=1, budget=budget, name="s").suspend()
+        with pytest.raises(StreamMismatch, match="person: opened with 'each row', resumed with"):
+            column.resume("s", budget=budget)
+        with pytest.raises(StreamMismatch, match="resumed with 'other'"):
+            other.resume("s", budget=budget)
+        rows.resume("s", budget=budget).close()
+
+
+def test_a_question_of_any_length_can_be_counted(visits):
+    budget = Budget.in_memory(epsilon=100, covers=["visits"])
+    question = f"town <> '{'x' * 170_000}'"
+    estimate = visits.count(question, epsilon=50, budget=budget)
+    assert abs(estimate.value - 300) < 20

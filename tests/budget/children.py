@@ -123,7 +123,7 @@ def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
             "resume": lambda: resume(budget),
         }[act]()
     elif act == "record top":
-        ask_and_tell(lease, f"question-{lease.state.generation}", log)
+        ask_and_tell(lease, f"question-{budget.stream(lease.name).generation}", log)
     else:
         getattr(lease, act)()
     raise SystemExit("survived")
@@ -147,7 +147,7 @@ def work_until_killed(path: Path, log_path: Path, seed: int) -> None:
         for number in range(dice.randrange(4)):
             if lease.halted:
                 break
-            ask_and_tell(lease, f"{seed}.{lease.state.generation}.{number}", log)
+            ask_and_tell(lease, f"{seed}.{budget.stream(lease.name).generation}.{number}", log)
         budget.charge(Cost.pure("1/1000000"), table="visits", what=f"seed {seed}")
         log.say("charged", seed)
         dice.choice([lease.suspend, lease.suspend, lease.close, lambda: None])()

@@ -34,6 +34,14 @@ def resume(budget: Budget, name: str = "flu", after_loss: Any = next_secret) -> 
     return budget.resume_stream(name, binding=BINDING, after_loss=after_loss)
 
 
+def lost_by_resuming(budget: Budget, name: str = "flu") -> int:
+    """Resume a stream, and say how many of its answers are lost by then."""
+    lease = resume(budget, name)
+    state = budget.stream(name)
+    assert lease.tops_left == state.tops_left == state.at_most - state.tops - state.lost
+    return state.lost
+
+
 def ask(lease: Lease, key: str, *, above: bool = True, secret: bytes | None = None) -> None:
     """Put one question whose coin is known."""
     with lease.turn():

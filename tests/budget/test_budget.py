@@ -271,3 +271,18 @@ def test_closed_is_closed(budget):
     with pytest.raises(BudgetError, match="closed"):
         charge(budget, "1/10")
     budget.close()
+
+
+def test_an_endless_question_is_charged_and_its_start_recorded(budget):
+    endless = "count: " + "age = 1 or " * 20_000
+    receipt = budget.charge(Cost.pure("1/10"), table="visits", what=endless)
+    assert len(receipt.what) == 100_000
+    assert receipt.what.startswith("count: age = 1 or ")
+    assert receipt.what.endswith("... (220007 characters)")
+    assert budget.history[-1].body["what"] == receipt.what
+    assert budget.verify().entries == 2
+    with pytest.raises(BudgetExhausted) as refusal:
+        budget.charge(Cost.pure(5), table="visits", what=endless)
+    assert len(str(refusal.value)) < 1000
+    with pytest.raises(BadParameter, match="name = text of 220007 characters is not allowed"):
+        budget.stream(endless)

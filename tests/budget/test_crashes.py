@@ -65,9 +65,11 @@ def test_killed_at_a_named_point_it_happened_or_it_did_not(prepared, tmp_path, p
     clean = act in ("charge", "share", "cover", "open") or point in (
         *("resume: begun", "resume: written", "suspend: committed"),
     )
-    assert lease.tops_lost == (0 if clean else 1)
-    assert lease.state.tops == (1 if point == "record top: committed" else 0)
-    assert lease.tops_used >= len(log)  # whatever a watcher may know was paid for
+    state = budget.stream("flu")
+    assert state.lost == (0 if clean else 1)
+    assert state.tops == (1 if point == "record top: committed" else 0)
+    assert lease.tops_left == state.tops_left
+    assert state.tops_used >= len(log)  # whatever a watcher may know was paid for
 
 
 def _kill_at_random(path, tmp_path, rounds: int) -> Counter[str]:

@@ -164,5 +164,6 @@ def test_a_dead_stream_shows_its_recorded_answer_when_it_was_recorded_after_all(
         ask(lease, "q")
     budget._ledger.reached = lambda point: None
     lease = budget.resume_stream("flu", binding=BINDING, after_loss=lambda secret: b"threshold 9")
-    assert lease.recorded("q") == {"above": True}
-    assert (lease.state.tops, lease.tops_lost, lease.tops_left) == (1, 1, 1)
+    assert lease.answers == {"q": {"above": True}}
+    state = budget.stream("flu")
+    assert (state.tops, state.lost, lease.tops_left) == (1, 1, 1)

@@ -14,7 +14,7 @@ from tests.budget.common import abandon, ask, open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget.chain import canonical, digest
-from tacit.errors import LedgerDamaged, LedgerExists
+from tacit.errors import LedgerDamaged, LedgerExists, NotWritten
 from tacit.privacy import Cost
 
 
@@ -81,6 +81,29 @@ def test_export_can_be_checked_without_tacit(budget, tmp_path):
     budget.export(stream)
     assert stream.getvalue() == file.read_text()
     assert "offset" not in stream.getvalue()
+
+
+def test_an_export_that_cannot_be_written_says_so_and_leaves_no_part(budget, tmp_path):
+    for path in (tmp_path / "nowhere" / "x", str(tmp_path / "nowhere" / "x")):
+        with pytest.raises(NotWritten, match="No such file or directory; nothing else"):
+            budget.export(path)
+    assert issubclass(NotWritten, OSError)
+
+    def failing(text):
+        raise OSError(28, "No space left on device")
+
+    class Full(io.StringIO):
+        write = staticmethod(failing)
+
+    with pytest.raises(OSError, match="No space"):
+        budget.export(Full())  # somebody else's file: her error, as it is
+    half = tmp_path / "half"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tacit.budget.history.canonical", lambda body: failing(""))
+        with pytest.raises(NotWritten, match="No space left"):
+            budget.export(half)
+    assert not half.exists()
+    budget.export(half)
 
 
 def test_verify_passes_and_gives_the_head(budget):

@@ -11,12 +11,13 @@ import time
 from contextlib import closing
 
 import pytest
-from tests.budget.common import ask, open_stream, resume
+from tests.budget.common import ask, lost_by_resuming, open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget.holds import FileHold
 from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import (
+    BadParameter,
     BudgetError,
     LedgerBusy,
     LedgerDamaged,
@@ -177,6 +178,17 @@ def test_a_page_of_rubbish_is_found(path, page):
         Budget.open(path).verify()
 
 
+@pytest.mark.parametrize("wait", [0, -1, "soon", None, 10**7])
+def test_a_wait_that_makes_no_sense_is_refused_before_there_is_a_file(tmp_path, wait):
+    path = tmp_path / "clinic.budget"
+    with pytest.raises(BadParameter, match="wait"):
+        Budget.create(path, epsilon=1, covers=["visits"], wait=wait)
+    assert list(tmp_path.iterdir()) == []
+    Budget.create(path, epsilon=1, covers=["visits"]).close()
+    with pytest.raises(BadParameter, match="wait"):
+        Budget.open(path, wait=wait)
+
+
 def test_a_locked_file_gives_a_clear_error_after_a_bounded_wait(path):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -222,7 +234,7 @@ def test_a_busy_ledger_ends_the_lease_that_could_not_record(path):
     other.execute("ROLLBACK")
     other.close()
     assert not lease.alive
-    assert resume(budget).tops_lost == 1
+    assert lost_by_resuming(budget) == 1
 
 
 def test_a_suspension_that_failed_can_be_tried_again(path):
@@ -237,7 +249,7 @@ def test_a_suspension_that_failed_can_be_tried_again(path):
     with pytest.raises(BudgetError):
         ask(lease, "a", above=False)  # nothing may be asked once leaving was tried
     lease.suspend()
-    assert resume(budget).tops_lost == 0
+    assert lost_by_resuming(budget) == 0
 
 
 def test_a_suspension_that_was_written_after_all_is_not_written_twice(path):
@@ -254,7 +266,7 @@ def test_a_suspension_that_was_written_after_all_is_not_written_twice(path):
     budget._ledger.reached = lambda point: None
     lease.suspend()
     assert [entry.kind for entry in budget.history] == ["created", "open", "suspend"]
-    assert resume(budget).tops_lost == 0
+    assert lost_by_resuming(budget) == 0
     budget.verify()
 
 

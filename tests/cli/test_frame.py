@@ -138,6 +138,7 @@ KNOWN = {
     "SchemaMismatch": 2,
     "EngineFailed": 4,
     "Infeasible": 2,
+    "NotWritten": 4,
     "BudgetError": 3,
     "BudgetExhausted": 3,
     "NotCovered": 3,

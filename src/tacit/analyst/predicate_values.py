@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.codes import Code
+from tacit.tables.codes import NUMBERS, Code
 from tacit.tables.columns import like
 from tacit.tables.question import (
     Among,
@@ -27,8 +27,10 @@ from tacit.tables.question import (
     Range,
     SameOrder,
 )
+from tacit.tables.schema import Schema
 
 Truth = NDArray[np.bool_]
+Values = Mapping[str, Sequence[Code]]
 
 
 def columns_of(predicate: Predicate) -> Iterator[str]:
@@ -45,8 +47,8 @@ def columns_of(predicate: Predicate) -> Iterator[str]:
                 yield from columns_of(part)
 
 
-def holds(predicate: Predicate, values: Mapping[str, Sequence[Code]], size: int) -> Truth:
-    """For each of `size` elements, whether the predicate is TRUE of it."""
+def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Truth:
+    """For each of `size` elements, given as codes by column, whether the predicate is TRUE."""
     match predicate:
         case Constant(value=value):
             return np.full(size, value is True)
@@ -60,32 +62,34 @@ def holds(predicate: Predicate, values: Mapping[str, Sequence[Code]], size: int)
         case Like(column=name, pattern=pattern):
             return _each(values[name], like(pattern))
         case SameOrder(left=left, right=right, equal=equal):
-            pairs = zip(values[left], values[right], strict=True)
-            return _truth([a == b if equal else _within(a, None, b) for a, b in pairs])
+            pairs = zip(
+                *(_on_one_line(name, values, schema) for name in (left, right)), strict=True
+            )
+            return _truth([a == b if equal else a <= b for a, b in pairs])
         case IsNull():
             return np.zeros(size, np.bool_)
         case IsTrue(part=part):
-            return holds(part, values, size)
+            return holds(part, values, size, schema)
         case Not(part=part):
-            return _not(part, values, size)
+            return _not(part, values, size, schema)
         case And(parts=parts):
-            return _all([holds(part, values, size) for part in parts])
+            return _all([holds(part, values, size, schema) for part in parts])
         case Or(parts=parts):
-            return ~_all([~holds(part, values, size) for part in parts])
+            return ~_all([~holds(part, values, size, schema) for part in parts])
 
 
-def _not(part: Predicate, values: Mapping[str, Sequence[Code]], size: int) -> Truth:
+def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truth:
     """NOT TRUE is FALSE and NOT NULL is NULL: only a constant can be NULL here."""
     match part:
         case Constant(value=value):
             return np.full(size, value is False)
         case Not(part=inner):
-            return holds(inner, values, size)
+            return holds(inner, values, size, schema)
         case And(parts=parts):
-            return ~_all([~_not(each, values, size) for each in parts])
+            return ~_all([~_not(each, values, size, schema) for each in parts])
         case Or(parts=parts):
-            return _all([_not(each, values, size) for each in parts])
-    return ~holds(part, values, size)
+            return _all([_not(each, values, size, schema) for each in parts])
+    return ~holds(part, values, size, schema)
 
 
 def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truth:
@@ -94,9 +98,12 @@ def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truth:
     return _truth([known[value] for value in column])
 
 
-def _within(value: Any, low: Any, high: Any) -> bool:
-    """Codes of one column are of one kind: integers, or texts by code point."""
-    return (low is None or value >= low) and (high is None or value <= high)
+def _on_one_line(name: str, values: Values, schema: Schema) -> Sequence[Any]:
+    """A column that is compared with another one: two grids may differ, what they say may not."""
+    if schema.column(name).type not in NUMBERS:
+        return values[name]
+    step = schema.column(name).step
+    return [code * step for code in values[name]]  # type: ignore[operator]
 
 
 def _truth(values: list[bool]) -> Truth:

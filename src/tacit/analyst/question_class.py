@@ -6,6 +6,7 @@ universe, turns the table's rows into points of it, and turns points back into v
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,16 +17,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.ordered_points import Points
 from tacit.analyst.predicate_values import columns_of, holds
 from tacit.book.sampling.compression import LinearQueries, linear_queries
 from tacit.book.sampling.finite_release import FiniteQuestions
 from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
+from tacit.privacy import Number
 from tacit.tables.codes import Code
 from tacit.tables.prepared import prepare
 from tacit.tables.question import People, Predicate, Range
-from tacit.tables.show import predicate as show_predicate
 
 if TYPE_CHECKING:
     from tacit.tables.engine import Engine
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 MOST_ELEMENTS = 1_000_000
 MOST_ANSWERS = 200_000_000
-_LARGEST_DOMAIN = 1 << 62
 _VC_SECONDS = 2
 
 
@@ -49,19 +50,27 @@ class Ordered:
 
 
 def prefixes(column: str) -> Ordered:
-    """The questions "column <= v", for every v: VC dimension 1."""
+    """The questions "column <= v", for every v: VC dimension 1.
+
+    Every v, if the column can hold at most 2^62 values.  Of integers without bounds those beyond
+    2^61 in size are not told apart, of reals without a grid those beyond 2^256 or below 2^-255.
+    """
     return Ordered(column, "prefixes")
 
 
 def intervals(column: str) -> Ordered:
-    """The questions "column between u and v", for all u and v: VC dimension 2."""
+    """The questions "column between u and v", for all u and v: VC dimension 2.
+
+    About very large and very small u and v as for `prefixes`.
+    """
     return Ordered(column, "intervals")
 
 
-Asked = Ordered | Sequence[str]
+Questions = Ordered | Sequence[str]
+"""How a class of questions is written."""
 
 
-def question_class(asked: Asked, schema: Schema) -> QuestionClass:
+def question_class(asked: Questions, schema: Schema) -> QuestionClass:
     """Read a class of questions; what cannot be one is refused."""
     if isinstance(asked, Ordered):
         return OrderedClass.of(asked, schema)
@@ -72,8 +81,9 @@ def question_class(asked: Asked, schema: Schema) -> QuestionClass:
     return FiniteClass.of(list(asked), schema)
 
 
-def _column(schema: Schema, name: str) -> Column:
-    found = schema.find(name)
+def declared_column(schema: Schema, name: str) -> Column:
+    """The column that a caller named; one that is not declared is refused."""
+    found = schema.find(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(column.name for column in schema.columns)
         raise BadParameter("column", repr(name), f"it is one of {names}")
@@ -90,7 +100,9 @@ class OrderedClass:
     @classmethod
     def of(cls, asked: Ordered, schema: Schema) -> OrderedClass:
         """The class over a column's declared domain, whatever its size."""
-        column = _column(schema, asked.column)
+        if asked.kind not in ("prefixes", "intervals"):
+            raise BadParameter("kind", repr(asked.kind), "it is 'prefixes' or 'intervals'")
+        column = declared_column(schema, asked.column)
         if column.type == "text":
             raise QuestionRefused(
                 f"{column.name} is text, and its declared keys have no order that counts; "
@@ -104,16 +116,13 @@ class OrderedClass:
         return (self.column,)
 
     @cached_property
-    def _shift(self) -> int:
-        """Neighbouring codes that share a point: a double has a few more values than 2^62."""
-        low, high = self.column.range
-        return max((high - low + 1).bit_length() - _LARGEST_DOMAIN.bit_length() + 1, 0)
+    def _points(self) -> Points:
+        return Points.of(self.column)
 
     @property
     def domain(self) -> int:
         """N, the number of points."""
-        low, high = self.column.range
-        return (high - low >> self._shift) + 1
+        return self._points.count
 
     @property
     def sampler(self) -> Prefixes:
@@ -130,46 +139,59 @@ class OrderedClass:
         """Every point is one."""
         return self.domain
 
+    def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
+        """1 for prefixes and 2 for intervals, of a domain that is not tiny; points in order."""
+        few = range(min(self.domain, 4))  # any set they shatter lies among so many just as well
+        starts = few[:1] if self.kind == "prefixes" else few
+        rows = [[u <= point <= v for point in few] for u in starts for v in few if u <= v]
+        return vc_dimension(rows, seconds=seconds)
+
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
         """Sorted points; rows without a value are left out, values outside the bounds clamped."""
         codes = engine.points([self.column.name], max_rows=max_rows)[:, 0]
-        return np.sort(self._points(codes))
-
-    def _points(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        low, high = self.column.range
-        # Differences may need 64 bits without a sign.
-        above = np.clip(codes, low, high).astype(np.uint64) - np.array(low).astype(np.uint64)
-        return (above >> np.uint64(self._shift)).astype(np.int64) + 1
+        return np.sort(self._points.of_codes(codes))
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The least code of each point."""
-        low, _ = self.column.range
-        return np.array([[low + (int(point) - 1 << self._shift)] for point in points], np.int64)
+        """A code of each point, the value that is released."""
+        return self._points.codes(points)[:, np.newaxis]
 
     def contains(self, predicate: Predicate) -> bool:
-        """A range of the column; for prefixes, one that is open or starts at the least value."""
+        """A range of the column that splits no point; for prefixes, one that is open at an end."""
         if not isinstance(predicate, Range) or predicate.column != self.column.name:
             return False
-        low, high = self.column.range
-        open_below = predicate.low is None or predicate.low <= low  # type: ignore[operator]
-        open_above = predicate.high is None or predicate.high >= high  # type: ignore[operator]
-        return self.kind == "intervals" or open_below or open_above
+        low, high = predicate.low, predicate.high
+        assert not isinstance(low, str)  # text has no ordered class
+        assert not isinstance(high, str)
+        least, most = self.column.range
+        open_at_an_end = low is None or low <= least or high is None or high >= most
+        return self._points.tells_apart(low, high) and (self.kind == "intervals" or open_at_an_end)
+
+    @property
+    def ends(self) -> str:
+        """Which ends a range of the class may have, if not all; for refusals."""
+        if self._points.all_apart:
+            return ""
+        if self._points.merged:
+            return ", with ends of 0 or of a size from 1.8e-77 to 1.1e+77 (others need a grid)"
+        return f", with ends from {self._points.low + 1} to {self._points.high - 1}"
 
 
 @dataclass(frozen=True)
 class FiniteClass:
     """A list of predicates over columns with declared domains."""
 
+    schema: Schema
     columns: tuple[Column, ...]
     predicates: tuple[Predicate, ...]
-    texts: tuple[str, ...]
 
     @classmethod
     def of(cls, asked: Sequence[str], schema: Schema) -> FiniteClass:
         """Read the predicates; every column they name needs a finite declared domain."""
         if not asked:
             raise BadParameter("questions", "an empty list", "name at least one predicate")
-        predicates = [_predicate(text, schema) for text in dict.fromkeys(asked)]
+        if not all(isinstance(text, str) for text in asked):
+            raise BadParameter("questions", "a list", "of text, such as ['age >= 60', 'smoker']")
+        predicates = [predicate_of(text, schema) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)
         if not columns:
@@ -186,8 +208,7 @@ class FiniteClass:
                 f"{len(predicates)} predicates on {size} combinations of values are more than "
                 f"{MOST_ANSWERS} answers; ask fewer, or over smaller declared domains"
             )
-        texts = tuple(show_predicate(each, schema) for each in predicates)
-        return cls(columns, tuple(predicates), texts)
+        return cls(schema, columns, tuple(predicates))
 
     @cached_property
     def universe(self) -> list[tuple[Code, ...]]:
@@ -204,7 +225,7 @@ class FiniteClass:
             column.name: [element[place] for element in self.universe]
             for place, column in enumerate(self.columns)
         }
-        return holds(predicate, values, len(self.universe))
+        return holds(predicate, values, len(self.universe), self.schema)
 
     @cached_property
     def queries(self) -> LinearQueries:
@@ -217,16 +238,14 @@ class FiniteClass:
         return FiniteQuestions(self.queries)
 
     @cached_property
-    def _vc(self) -> VcDimension:
-        import warnings
-
+    def _compressed_vc(self) -> VcDimension:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # bounds are enough here
             return vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
 
-    def vc_dimension(self) -> VcDimension:
-        """The VC dimension of the questions over the declared domain, with a witness."""
-        return self._vc
+    def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
+        """Over the declared domain; the witness numbers the questions and the `universe`."""
+        return vc_dimension(self.matrix, seconds=seconds)
 
     @property
     def known(self) -> dict[str, object]:
@@ -234,7 +253,7 @@ class FiniteClass:
         questions = len(self.queries.answers)
         if questions == 0:
             return {"questions": 1, "atoms": 1}
-        return {"questions": questions, "atoms": self.queries.atoms, "vc": self._vc}
+        return {"questions": questions, "atoms": self.queries.atoms, "vc": self._compressed_vc}
 
     @property
     def atoms(self) -> int:
@@ -261,6 +280,8 @@ class FiniteClass:
         lows = [0 if column.type == "text" else column.range[0] for column in self.columns]
         return places.astype(np.int64) + np.array(lows, np.int64)
 
+    ends = ""
+
     def contains(self, predicate: Predicate) -> bool:
         """Whether it cuts the universe as a question of the class does, or its complement."""
         if not set(columns_of(predicate)) <= {column.name for column in self.columns}:
@@ -278,7 +299,8 @@ QuestionClass = OrderedClass | FiniteClass
 """Further structured classes join here: what a release asks of one is what these two offer."""
 
 
-def _predicate(text: str, schema: Schema) -> Predicate:
+def predicate_of(text: str, schema: Schema) -> Predicate:
+    """The predicate that a text is; a release answers nothing else."""
     question = prepare(text, schema).question()
     if len(question.terms) != 1 or not isinstance(question.terms[0], People):
         raise QuestionRefused(f"{text}\na release answers predicates, such as age >= 60")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.predicate_values import columns_of, holds
-from tacit.analyst.question_class import Asked, Ordered, QuestionClass, question_class
+from tacit.analyst.question_class import (
+    Ordered,
+    QuestionClass,
+    Questions,
+    predicate_of,
+    question_class,
+)
 from tacit.analyst.release_plan import ReleasePlan, plan_release
+from tacit.analyst.shapes import Shapes, plain_value, writing
 from tacit.book.small_db import small_db
-from tacit.errors import BadParameter, QuestionRefused
-from tacit.privacy import Cost, Number, Privacy, show
+from tacit.errors import BadParameter, QuestionRefused, TacitError
+from tacit.privacy import Cost, Number, Privacy, show, whole
 from tacit.tables.codes import Code
-from tacit.tables.prepared import prepare
-from tacit.tables.question import People, Predicate
-from tacit.tables.schema import Schema, read_schema, write_schema
+from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
@@ -34,7 +36,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, repr=False)
-class Release:
+class Release(Shapes):
     """What SmallDB released: m rows, and what is promised about them.
 
     Everything here was paid for and is public: it may be printed, saved and published.
@@ -42,7 +44,7 @@ class Release:
 
     plan: ReleasePlan
     schema: Schema
-    asked: Asked
+    asked: Questions
     codes: NDArray[np.int64]
 
     @property
@@ -63,31 +65,25 @@ class Release:
 
     def answer(self, question: str) -> Fraction:
         """The fraction of people for whom a predicate of the class holds, such as "age <= 39"."""
-        predicate = self._predicate(question)
+        predicate = predicate_of(question, self.schema)
         if not self._class.contains(predicate):
             raise QuestionRefused(
-                f"{question}\nthis release answers {self.plan.questions} only: about anything else "
-                "nothing is promised"
+                f"{question}\nthis release answers {self.plan.questions} only{self._class.ends}: "
+                "about anything else nothing is promised"
             )
         values = {name: self._column_codes(name) for name in set(columns_of(predicate))}
-        return Fraction(int(holds(predicate, values, self.rows).sum()), self.rows)
+        return Fraction(int(holds(predicate, values, self.rows, self.schema).sum()), self.rows)
 
     def count(self, question: str, *, people: int | None = None) -> Fraction:
         """The same as a number of people, out of a public or a paid total."""
-        total = self.plan.people if people is None else people
+        total = self.plan.people if people is None else whole(people, "people")
         if total is None:
             raise BadParameter("people", None, "say how many there are: a public or a paid number")
         return self.answer(question) * total
 
-    def _predicate(self, question: str) -> Predicate:
-        read = prepare(question, self.schema).question()
-        if len(read.terms) != 1 or not isinstance(read.terms[0], People):
-            raise QuestionRefused(f"{question}\na release answers predicates, such as age <= 39")
-        return read.terms[0].where
-
-    @cached_property
+    @property
     def _class(self) -> QuestionClass:
-        return question_class(self.asked, self.schema)
+        return self.plan.question_class
 
     def _column_codes(self, name: str) -> list[Code]:
         """A column's codes; for text, released as places among the keys, the keys themselves."""
@@ -103,42 +99,16 @@ class Release:
     def to_dict(self) -> dict[str, list[Any]]:
         """The rows, column by column, as plain values."""
         return {
-            column.name: [
-                _value(column.literal(code), column.type)
-                for code in self._column_codes(column.name)
-            ]
+            column.name: [plain_value(column, code) for code in self._column_codes(column.name)]
             for column in self._class.columns
         }
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table."""
-        return _needs("pyarrow").table(self.to_dict())
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame."""
-        return _needs("pandas").DataFrame(self.to_dict())
-
-    def to_polars(self) -> Any:
-        """A polars DataFrame."""
-        return _needs("polars").DataFrame(self.to_dict())
-
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the rows as Parquet."""
-        _needs("pyarrow.parquet").write_table(self.to_arrow(), str(path))
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the rows as CSV."""
-        columns = self.to_dict()
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
 
     def plot(self, path: str | Path) -> None:
         """Draw the prefix curve, or for a list of questions their answers, to a file."""
         from tacit.analyst.release_plot import plot_release
 
-        plot_release(self, Path(path))
+        with writing(path):
+            plot_release(self, Path(path))
 
     # Keeping it ---------------------------------------------------------------------------
 
@@ -161,7 +131,8 @@ class Release:
             "max_rows": self.plan.max_rows,
             "codes": self.codes.tolist(),
         }
-        Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+        with writing(path):
+            Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Release: {self}>"
@@ -173,39 +144,53 @@ class Release:
 
 
 def load_release(path: str | Path) -> Release:
-    """Read a saved release."""
-    from tacit.tables.schema import EACH_ROW
-
+    """Read a saved release; a file that is not one, or not a whole one, is refused."""
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
-        if fields["tacit release"] != _VERSION:
-            raise KeyError("version")
-        schema = read_schema(
-            fields["schema"],
-            name=fields["table"],
-            person=EACH_ROW if fields["person"] is None else fields["person"],
-        )
-        asked: Asked = (
-            Ordered(**fields["questions"])
-            if isinstance(fields["questions"], dict)
-            else fields["questions"]
-        )
-        codes = np.array(fields["codes"], np.int64)
-    except (OSError, KeyError, TypeError, ValueError):
+        return _from_json(json.loads(Path(path).read_bytes()))
+    except OSError as error:
+        raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
+    except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise BadParameter("path", str(path), "it is not a release saved by this version") from None
+
+
+def _from_json(fields: Any) -> Release:
+    """What `save` wrote; anything else raises one of many errors."""
+    if fields["tacit release"] != _VERSION:
+        raise ValueError
+    table, person = fields["table"], fields["person"]
+    if not isinstance(table, str) or not isinstance(person, str | None):
+        raise TypeError
+    person = EACH_ROW if person is None else person
+    schema = read_schema(fields["schema"], name=table, person=person)
+    listed = fields["questions"]
+    asked: Questions = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
+    questions, people = question_class(asked, schema), fields["people"]
+    codes = _checked_codes(fields["codes"], questions.columns)
     planned = plan_release(
-        question_class(asked, schema),
+        questions,
         describe(asked),
         epsilon=fields["epsilon"],
         alpha=None,
         rows=len(codes),
-        people=fields["people"],
-        max_rows=fields["max_rows"],
+        people=None if people is None else whole(people, "people"),
+        max_rows=whole(fields["max_rows"], "max_rows"),
     )
     return Release(planned, schema, asked, codes)
 
 
-def describe(asked: Asked) -> str:
+def _checked_codes(rows: Any, columns: Sequence[Column]) -> NDArray[np.int64]:
+    """One code for each column in each row, such as the column can hold."""
+    for row in rows:
+        for code, column in zip(row, columns, strict=True):
+            low, high = column.range
+            if column.type == "text":
+                low, high = 0, len(column.keys or ()) - 1
+            if type(code) is not int or not low <= code <= high:
+                raise ValueError
+    return np.array(rows, np.int64)
+
+
+def describe(asked: Questions) -> str:
     """The class of questions in a few words."""
     if isinstance(asked, Ordered):
         return str(asked)
@@ -214,7 +199,7 @@ def describe(asked: Asked) -> str:
 
 def draw_release(
     table: Table,
-    asked: Asked,
+    asked: Questions,
     planned: ReleasePlan,
     *,
     budget: Budget,
@@ -225,7 +210,7 @@ def draw_release(
 
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
     """
-    questions = question_class(asked, table.schema)
+    questions = planned.question_class
     budget.charge(
         Cost.pure(planned.privacy.epsilon),
         table=table.name,
@@ -243,28 +228,3 @@ def draw_release(
     )
     frozen = asked if isinstance(asked, Ordered) else tuple(asked)
     return Release(planned, table.schema, frozen, questions.codes(points))
-
-
-def _value(literal: str, type_: str) -> Any:
-    if type_ == "integer":
-        return int(literal)
-    if type_ == "real":
-        return float(literal)
-    if type_ == "boolean":
-        return literal == "true"
-    text = literal[1:-1].replace("''", "'")
-    if type_ == "date":
-        return date.fromisoformat(text)
-    return datetime.fromisoformat(text) if type_ == "timestamp" else text
-
-
-def _needs(module: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        name = module.partition(".")[0]
-        raise BadParameter(
-            name, "not installed", f"pip install {name}, or 'tacit[frames]'"
-        ) from None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
 from tacit import certified
+from tacit.analyst.histogram import can_be_listed
 from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
 from tacit.book.sampling.sub_range import reach
 from tacit.book.sizing.small_db_cost import Expectation, expect, most_rows
@@ -30,9 +31,9 @@ class ReleasePlan:
     size: ProvedSize
     expectation: Expectation
     people: int | None
-    atoms: int
     max_rows: int
-    advice: str
+    question_class: QuestionClass = field(repr=False, compare=False)
+    advice: str = ""
 
     @property
     def rows(self) -> int:
@@ -56,14 +57,16 @@ class ReleasePlan:
             beta=failure,
             rows=self.rows,
             alpha_m=self.size.alpha,
-            atoms=self.atoms,
+            atoms=self.question_class.atoms,
         )
 
     def _sub_range_guarantee(self, beta: Fraction) -> Fraction:
         """Half of β for a sub-range that stays far from the best candidate, half for the draw."""
         assert self.people is not None
         candidates = self.expectation.candidates
-        away = Fraction(reach(self.atoms, self.rows, candidates, beta / 2), self.rows)
+        away = Fraction(
+            reach(self.question_class.atoms, self.rows, candidates, beta / 2), self.rows
+        )
         log_terms = certified.ln(Fraction(candidates))[1] + certified.ln(2 / beta)[1]
         drawn = 2 * self.max_rows * log_terms / (self.privacy.epsilon * self.people)
         return min(certified.round_up(self.size.alpha + away + drawn), Fraction(1))
@@ -107,13 +110,8 @@ def plan_release(
         rows_per_person=max_rows,
     )
     _refuse_if_too_long(questions, size.rows, expectation)
-    planned = ReleasePlan(
-        described, privacy, size, expectation, people, questions.atoms, max_rows, ""
-    )
-    advice = _advice(questions, planned)
-    return ReleasePlan(
-        described, privacy, size, expectation, people, questions.atoms, max_rows, advice
-    )
+    planned = ReleasePlan(described, privacy, size, expectation, people, max_rows, questions)
+    return replace(planned, advice=_advice(planned))
 
 
 def _size(
@@ -127,8 +125,8 @@ def _size(
     if alpha is not None and rows is not None:
         raise BadParameter("rows", rows, "give alpha or rows, not both")
     known: dict[str, object] = questions.known
-    if alpha is not None:
-        return rows_needed(alpha, **known)  # type: ignore[arg-type]
+    if alpha is not None:  # what so many rows are proved to reach is often less than was asked
+        rows = rows_needed(alpha, **known).rows  # type: ignore[arg-type]
     if rows is not None:
         return alpha_of_rows(whole(rows, "rows"), **known)  # type: ignore[arg-type]
     if people is None:
@@ -173,31 +171,42 @@ def _refuse_if_too_long(questions: QuestionClass, rows: int, expectation: Expect
     )
 
 
-def _advice(questions: QuestionClass, plan: ReleasePlan) -> str:
+def _advice(plan: ReleasePlan) -> str:
     """Whether something simpler is expected to err less, as far as public numbers can tell."""
+    questions = plan.question_class
     if plan.people is None:
         return ""
     epsilon, people = float(plan.privacy.epsilon / plan.max_rows), plan.people
+    ours = float(plan.guarantee() or 1)
     if isinstance(questions, OrderedClass):
-        expected = _expected_ordered(questions, plan.rows, epsilon, people)
-        ours = min(expected, float(plan.guarantee() or 1))
-        simpler = {
-            "a noisy histogram": _histogram_error(questions, epsilon, people),
-            "a noisy tree of counts": _tree_error(questions, epsilon, people),
-        }
+        ours = min(ours, _expected_ordered(questions, plan.rows, epsilon, people))
+        simpler = _simpler_ordered(questions, epsilon, people)
     else:
-        ours = float(plan.guarantee() or 1)
         asked = max(len(questions.queries.answers), 1)
-        simpler = {
-            "Laplace noise on each question": asked * log(max(asked, 2) * 20) / epsilon / people
-        }
-    name, error = min(simpler.items(), key=lambda item: item[1])
-    if error >= ours:
-        return ""
-    return (
-        f"{name} is expected to err less (about {show(error, 2)} against {show(ours, 2)}); "
-        "choose SmallDB if you want rows that answer every question of the class"
-    )
+        name = f"Laplace noise on each question (table.count, ε/{asked} each)"
+        simpler = {name: asked * log(max(asked, 2) * 20) / epsilon / people}
+    said: list[str] = []
+    least = ours
+    for name, error in simpler.items():  # what can be called comes first
+        if error < least:
+            said.append(
+                f"{name} is expected to err less{' still' if said else ''} "
+                f"(about {show(error, 2)} against {show(least, 2)})"
+            )
+            least = error
+    rows = "choose SmallDB if you want rows that answer every question of the class"
+    return "; ".join([*said, rows]) if said else ""
+
+
+def _simpler_ordered(questions: OrderedClass, epsilon: float, people: int) -> dict[str, float]:
+    """What else answers prefixes and intervals, and its expected error."""
+    simpler = {}
+    if can_be_listed(questions.column):
+        call = f"table.histogram({questions.column.name!r}, ...)"
+        simpler[f"a noisy histogram ({call})"] = _histogram_error(questions, epsilon, people)
+    tree = "a noisy tree of counts (not part of Tacit)"
+    simpler[tree] = _tree_error(questions, epsilon, people)
+    return simpler
 
 
 def _expected_ordered(questions: OrderedClass, rows: int, epsilon: float, people: int) -> float:

@@ -9,7 +9,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tacit.analyst import plan
-from tacit.analyst.question_class import Asked, question_class
+from tacit.analyst.histogram import Histogram, draw_histogram
+from tacit.analyst.question_class import (
+    QuestionClass,
+    Questions,
+    declared_column,
+    question_class,
+)
 from tacit.analyst.release import Release, describe, draw_release
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
@@ -218,14 +224,31 @@ class Table:
 
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
-        found = self.schema.find(column)
-        if found is None:
-            names = ", ".join(each.name for each in self.schema.columns)
-            raise BadParameter("column", repr(column), f"it is one of {names}")
+        found = declared_column(self.schema, column)
         quoted = '"' + found.name.replace('"', '""') + '"'
         table = '"' + self.name.replace('"', '""') + '"'
         text = f"SELECT SUM({quoted}) FROM {table}" + (f" WHERE {where}" if where else "")
         return self.count(text, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
+
+    def histogram(
+        self,
+        *columns: str,
+        epsilon: Number,
+        max_rows: int = 1,
+        budget: Budget,
+        analyst: str | None = None,
+    ) -> Histogram:
+        """A noisy count for every cell of some columns with declared keys or bounds, empty or not.
+
+        Each person counts once, by her least row in the order of these columns; with ``max_rows``
+        her least so many rows count.  Rows with NULL in one of the columns, or with a value that
+        is not declared, count nowhere.
+
+        Privacy: (ε, 0) for all cells together, charged before anything is counted.
+        """
+        return draw_histogram(
+            self, columns, epsilon=epsilon, max_rows=max_rows, budget=budget, analyst=analyst
+        )
 
     # Streams ------------------------------------------------------------------------------
 
@@ -284,7 +307,7 @@ class Table:
                 kind=kind,
             )
             chosen = planned.best if recipe == "best" else planned.recipe(recipe)
-        self._check_recipe(chosen, promise, at_most, kind)
+        self._check_recipe(chosen, promise, at_most, kind, numeric)
         mechanism = prepare_mechanism(
             chosen, threshold=threshold, sensitivity=sensitivity, grid=grid
         )
@@ -300,7 +323,21 @@ class Table:
         return Stream(self, mechanism, lease, self._coins, kind=kind)
 
     @staticmethod
-    def _check_recipe(recipe: Recipe, promise: Privacy, at_most: int, kind: Kind) -> None:
+    def _check_recipe(
+        recipe: Recipe, promise: Privacy, at_most: int, kind: Kind, numeric: bool
+    ) -> None:
+        if numeric and recipe.value_scale is None:
+            raise BadParameter(
+                "recipe",
+                recipe.name,
+                "it releases no values: call sparse, or take a recipe of tacit.plan.numeric_sparse",
+            )
+        if not numeric and recipe.value_scale is not None:
+            raise BadParameter(
+                "recipe",
+                recipe.name,
+                "it pays for values: call numeric_sparse, or take a recipe of tacit.plan.sparse",
+            )
         if recipe.monotone and kind == "any":
             raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
         if recipe.at_most != at_most:
@@ -324,9 +361,16 @@ class Table:
     def _identity(self) -> dict[str, str]:
         return {
             "table": self.name,
-            "person": str(self.schema.person),
+            "person": self._whose_row(),
             "schema": self.schema.digest,
         }
+
+    def _whose_row(self) -> str:
+        """The person column, or that each row is a person; no column is mistaken for the latter."""
+        person = self.schema.person
+        if not isinstance(person, str):
+            return "each row"
+        return f'"{person}"' if person == "each row" or person.startswith('"') else person
 
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream after a crash, or tomorrow.  It is not paid again.
@@ -362,9 +406,13 @@ class Table:
 
     # Releases -----------------------------------------------------------------------------
 
+    def questions(self, questions: Questions) -> QuestionClass:
+        """A class of questions over the declared domain; ``.vc_dimension()`` is how rich it is."""
+        return question_class(questions, self.schema)
+
     def plan_small_db(
         self,
-        questions: Asked,
+        questions: Questions,
         *,
         epsilon: Number,
         alpha: Number | None = None,
@@ -373,7 +421,7 @@ class Table:
     ) -> ReleasePlan:
         """What `small_db` would do, and how well; costs nothing and uses public values only."""
         return plan_release(
-            question_class(questions, self.schema),
+            self.questions(questions),
             describe(questions),
             epsilon=epsilon,
             alpha=alpha,
@@ -384,7 +432,7 @@ class Table:
 
     def small_db(
         self,
-        questions: Asked,
+        questions: Questions,
         *,
         epsilon: Number,
         alpha: Number | None = None,
@@ -430,4 +478,4 @@ class Table:
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
-        return f"<Table {self.name!r}, one person: {self.schema.person}; columns {columns}>"
+        return f"<Table {self.name!r}, one person: {self._whose_row()}; columns {columns}>"

@@ -20,8 +20,11 @@ from tacit.budget.checks import (
     checked_binding,
     checked_secret,
     checked_text,
+    checked_wait,
     real_path,
+    recorded_text,
     refuse_ended,
+    shortened,
 )
 from tacit.budget.history import History, Verified, export, verify
 from tacit.budget.hypothetical import Hypothetical, hypothetical
@@ -36,9 +39,10 @@ from tacit.errors import (
     NotCovered,
     StreamHeld,
 )
-from tacit.privacy import Cost, Number, Privacy, positive, whole
+from tacit.privacy import Cost, Number, Privacy, whole
 
 _MOST_TOPS = 10**12
+_MOST_SAID = 500  # characters of what was asked, in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +108,14 @@ class Budget:
         """
         fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
         where = real_path(path)
+        checked_wait(wait)  # before there is a file
         SqliteLedger.create(where, fill)
         return cls.open(where, wait=wait)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, wait: float = WAIT_SECONDS) -> Budget:
         """Open a budget file.  The history is not replayed; ``verify`` does that."""
-        ledger = SqliteLedger(real_path(path), wait=float(positive(wait, "wait")))
+        ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
         ledger.open()
         return cls(ledger)
 
@@ -153,7 +158,7 @@ class Budget:
     def charge(self, cost: Cost, *, table: str, what: str, analyst: str | None = None) -> Receipt:
         """Pay for one mechanism, in full.  The charge is durable when this returns."""
         check_cost(cost)
-        checked_text(what, "what")
+        what = recorded_text(what, "what")
         with self._ledger.writing("charge") as writer:
             charged, left = self._pay(writer, cost, table, analyst, what)
             entry = writer.append(
@@ -273,8 +278,8 @@ class Budget:
     def _refusal(self, what: str, table: str, asked: Amount, pot: Pot) -> str:
         whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"
         return (
-            f"{what} on {table} asks for {asked}; {whose} is {pot.left} (of {pot.limit}). "
-            f"{what_fits(self._accountant, pot.left)} Nothing was spent."
+            f"{shortened(what, _MOST_SAID)} on {table} asks for {asked}; {whose} is {pot.left} "
+            f"(of {pot.limit}). {what_fits(self._accountant, pot.left)} Nothing was spent."
         )
 
     # Sharing and covering

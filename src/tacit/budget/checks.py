@@ -10,21 +10,48 @@ from typing import Any
 
 from tacit.budget.ledger import StreamState
 from tacit.errors import BadParameter, StreamEnded, StreamMismatch
-from tacit.privacy import Cost
+from tacit.privacy import Cost, positive, show
 
 _MOST_BITS = 4096
 _MOST_TEXT = 100_000
+_MOST_SECONDS = 10**6  # SQLite counts milliseconds in 32 bits
 
 
 def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     """Text that is not empty, not endless, and valid Unicode."""
     if not isinstance(value, str) or not (value or empty) or len(value) > _MOST_TEXT:
-        raise BadParameter(name, type(value).__name__, f"text of 1 to {_MOST_TEXT} characters")
+        given = (
+            f"text of {len(value)} characters" if isinstance(value, str) else type(value).__name__
+        )
+        raise BadParameter(name, given, f"give text of 1 to {_MOST_TEXT} characters")
     try:
         value.encode()
     except UnicodeEncodeError:
         raise BadParameter(name, "text", "it must be valid Unicode") from None
     return value
+
+
+def recorded_text(value: Any, name: str) -> str:
+    """Text for the history.  What was asked is no reason to refuse: if it is endless, its start."""
+    if not isinstance(value, str) or len(value) <= _MOST_TEXT:
+        return checked_text(value, name)
+    return checked_text(shortened(value, _MOST_TEXT), name)
+
+
+def shortened(text: str, most: int) -> str:
+    """The start of a text, and how long it was."""
+    if len(text) <= most:
+        return text
+    end = f"... ({len(text)} characters)"
+    return text[: most - len(end)] + end
+
+
+def checked_wait(wait: Any) -> float:
+    """How many seconds to wait for a lock."""
+    seconds = positive(wait, "wait")
+    if seconds > _MOST_SECONDS:
+        raise BadParameter("wait", show(seconds), f"at most {_MOST_SECONDS} seconds")
+    return float(seconds)
 
 
 def checked_secret(secret: Any) -> bytes:

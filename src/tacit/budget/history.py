@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO, overload
@@ -11,7 +12,7 @@ from tacit.budget.accountants import accountant_named
 from tacit.budget.amounts import Amount, bounded
 from tacit.budget.chain import NOTHING_BEFORE, Entry, canonical, cost_from_json, digest
 from tacit.budget.ledger import LIVE, Ledger, Pot, Reader, StreamState
-from tacit.errors import LedgerDamaged, LedgerExists
+from tacit.errors import LedgerDamaged, LedgerExists, NotWritten, TacitError
 
 _AT_ONCE = 1000
 
@@ -68,16 +69,31 @@ def export(history: History, file: str | Path | TextIO) -> int:
     SHA-256 of the entry in canonical JSON, so the chain can be checked without Tacit.
     """
     if isinstance(file, (str, Path)):
-        try:
-            with open(file, "x", encoding="utf-8") as opened:
-                return export(history, opened)
-        except FileExistsError:
-            raise LedgerExists(f"{file} exists and is not overwritten; name a new file") from None
+        return _export_to_new(history, Path(file))
     count = 0
     for entry in history:
         file.write(canonical({"entry": entry.body, "hash": entry.hash}) + "\n")
         count += 1
     return count
+
+
+def _export_to_new(history: History, path: Path) -> int:
+    """All of it, or no file: a part would pass for a history that was cut off."""
+    try:
+        opened = path.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise LedgerExists(f"{path} exists and is not overwritten; name a new file") from None
+    except OSError as error:
+        raise NotWritten.because(path, error) from None
+    try:
+        with opened:
+            return export(history, opened)
+    except BaseException as error:
+        with suppress(OSError):
+            path.unlink()
+        if isinstance(error, OSError) and not isinstance(error, TacitError):
+            raise NotWritten.because(path, error) from None
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,26 +59,6 @@ class Lease:
         return self._state.name
 
     @property
-    def state(self) -> StreamState:
-        """Where the stream stands, as far as this lease knows."""
-        return self._state
-
-    @property
-    def binding(self) -> Mapping[str, str]:
-        """What the stream was opened with; it can be resumed with nothing else."""
-        return self._state.binding
-
-    @property
-    def tops_used(self) -> int:
-        """Answers above the threshold that are gone, recorded or lost."""
-        return self._state.tops_used
-
-    @property
-    def tops_lost(self) -> int:
-        """Those lost to unclean ends."""
-        return self._state.lost
-
-    @property
     def tops_left(self) -> int:
         """Answers above the threshold that may still come."""
         return self._state.tops_left
@@ -102,12 +82,11 @@ class Lease:
 
     @property
     def answers(self) -> Mapping[str, Any]:
-        """The recorded answers by question, in the order in which they were given."""
-        return MappingProxyType(self._answers)
+        """The recorded answers by question, in the order in which they were given.
 
-    def recorded(self, question_key: str) -> Any | None:
-        """The recorded answer to this very question, or None; free, and never drawn again."""
-        return self._answers.get(question_key)
+        Showing one again is free; it is never drawn again.
+        """
+        return MappingProxyType(self._answers)
 
     def turn(self) -> AbstractContextManager[None]:
         """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.

@@ -37,6 +37,7 @@ _CODES: dict[type[errors.TacitError], int] = {  # the first that fits
     errors.LedgerBusy: FAILED,
     errors.LedgerUnwritable: FAILED,
     errors.EngineFailed: FAILED,
+    errors.NotWritten: FAILED,
     errors.BudgetError: REFUSED,
     errors.TacitError: BAD_INPUT,
 }

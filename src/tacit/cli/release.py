@@ -12,7 +12,7 @@ from tacit.cli.options import Column, File, Name, Number, Size, Whole
 from tacit.cli.people import person_of
 
 if TYPE_CHECKING:
-    from tacit.analyst.question_class import Asked
+    from tacit.analyst.question_class import Questions
     from tacit.analyst.release import Release
 
 
@@ -144,7 +144,7 @@ def _elapsed() -> Iterator[Callable[[float], None]]:
         yield lambda seconds: status.update(f"drawing ... {seconds:.0f} s")
 
 
-def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Asked:
+def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Questions:
     from tacit.analyst import question_class
 
     if sum(given is not None for given in (prefixes, intervals, questions)) != 1:

@@ -1,0 +1,286 @@
+"""A noisy histogram: how many people there are in every cell of some columns, for one ε.
+
+Cells do not overlap, so all of them together cost what one of them would: a person adds at most
+``max_rows`` to all counts together, and noise of that scale on each count is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from html import escape
+from itertools import product
+from math import ceil, expm1, log, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.analyst.predicate_values import columns_of, holds
+from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predicate_of
+from tacit.analyst.shapes import Shapes, plain_value
+from tacit.book.laplace import Estimate, error_steps, spaced
+from tacit.errors import BadParameter, Infeasible, QuestionRefused
+from tacit.privacy import Cost, Number, Privacy, probability, show, whole
+from tacit.tables.codes import Code, Unfit
+from tacit.tables.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from tacit.analyst.table import Table
+    from tacit.budget import Budget
+    from tacit.tables.engine import Engine
+
+_MOST_SHOWN = 40
+_WIDEST_NOISE = 2**50  # what coins draw in bulk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSum(Estimate):
+    """A sum of noisy counts, with the error bar of a sum of that many noises."""
+
+    cells: int
+
+    def error(self, beta: Number = "1/20") -> Fraction:
+        """How far the sum may be off, except with probability β."""
+        return Fraction(sum_error(self.noise_scale, self.cells, beta))
+
+
+@dataclass(frozen=True, repr=False)
+class Histogram(Shapes):
+    """Noisy counts, one for each cell of the declared domains, in their order.
+
+    Everything here was paid for and is public: it may be printed, saved and published.
+    """
+
+    schema: Schema
+    columns: tuple[Column, ...]
+    cells: tuple[tuple[Code, ...], ...]
+    counts: NDArray[np.int64]
+    privacy: Privacy
+    max_rows: int
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """The scale of the noise of each count."""
+        return self.max_rows / self.privacy.epsilon
+
+    def error(self, beta: Number = "1/20") -> Fraction:
+        """How far one count may be off, except with probability β."""
+        return Fraction(error_steps(self.noise_scale, beta))
+
+    def worst_error(self, beta: Number = "1/20") -> Fraction:
+        """How far any of the counts may be off, except with probability β for all together."""
+        return self.error(probability(beta, "beta") / len(self))
+
+    # Answering ----------------------------------------------------------------------------
+
+    def __getitem__(self, cell: object) -> Estimate:
+        """The count of one cell, such as ``histogram["Ghent"]`` or ``histogram["Ghent", 30]``."""
+        values = cell if isinstance(cell, tuple) else (cell,)
+        names = ", ".join(column.name for column in self.columns)
+        try:
+            pairs = zip(self.columns, values, strict=True)
+            place = self._places[tuple(column.code(value) for column, value in pairs)]
+        except (Unfit, KeyError, ValueError):
+            raise BadParameter("cell", repr(cell), f"give a declared value of {names}") from None
+        return Estimate(
+            value=Fraction(int(self.counts[place])),
+            noise_scale=self.noise_scale,
+            privacy=self.privacy,
+        )
+
+    @cached_property
+    def _places(self) -> dict[tuple[Code, ...], int]:
+        return {cell: place for place, cell in enumerate(self.cells)}
+
+    def count(self, question: str) -> CellSum:
+        """The sum over the cells that satisfy a predicate, such as "age between 30 and 39"."""
+        predicate = predicate_of(question, self.schema)
+        names = [column.name for column in self.columns]
+        if not set(columns_of(predicate)) <= set(names):
+            raise QuestionRefused(
+                f"{question}\nthis histogram is of {', '.join(names)}: it knows nothing else"
+            )
+        values = dict(zip(names, zip(*self.cells, strict=True), strict=True))
+        inside = holds(predicate, values, len(self), self.schema)
+        return CellSum(
+            value=Fraction(int(self.counts[inside].sum())),
+            noise_scale=self.noise_scale,
+            privacy=self.privacy,
+            cells=int(inside.sum()),
+        )
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    # Shapes -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The cells, column by column, and their noisy counts."""
+        shown = self._first(len(self))
+        name = "count"
+        while name in shown:
+            name += "_"
+        return {**shown, name: self.counts.tolist()}
+
+    def _first(self, most: int) -> dict[str, list[Any]]:
+        return {
+            column.name: [plain_value(column, cell[place]) for cell in self.cells[:most]]
+            for place, column in enumerate(self.columns)
+        }
+
+    def __repr__(self) -> str:
+        names = ", ".join(column.name for column in self.columns)
+        return f"<Histogram of {names}: {self._summary()}>"
+
+    def _summary(self) -> str:
+        cells = f"{len(self)} cell" + "s" * (len(self) != 1)
+        return f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}"
+
+    def _lines(self) -> list[list[str]]:
+        named = [
+            list(map(str, [name, *values])) for name, values in self._first(_MOST_SHOWN).items()
+        ]
+        counted = [spaced(Fraction(count)) for count in self.counts[:_MOST_SHOWN].tolist()]
+        return [list(line) for line in zip(*named, ["count", *counted], strict=True)]
+
+    def _more(self) -> str:
+        left = len(self) - _MOST_SHOWN
+        return f"... and {left} more, see to_dict()" if left > 0 else ""
+
+    def __str__(self) -> str:
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = [
+            "  ".join([*map(str.ljust, line[:-1], widths), line[-1].rjust(widths[-1])])
+            for line in lines
+        ]
+        return "\n".join(filter(None, [*shown, self._more(), self._summary()]))
+
+    def _repr_html_(self) -> str:
+        head, *body = self._lines()
+        rows = [_html_row("th", head), *(_html_row("td", line) for line in body)]
+        under = escape(" ".join(filter(None, [self._more(), self._summary()])))
+        return f"<table>{''.join(rows)}</table><p>{under}</p>"
+
+
+def _html_row(tag: str, texts: Sequence[str]) -> str:
+    cells = (f"<{tag} style='text-align:left'>{escape(text)}</{tag}>" for text in texts)
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:
+    """An m with Pr[|sum of noises| > m] ≤ β, for this many discrete Laplace noises.
+
+    The lesser of two bounds: the union bound, and Chernoff's with the noise's own moment generating
+    function (1−q)²/((1−qeˢ)(1−qe⁻ˢ)), q = e^(−1/b).  Every s in (0, 1/b) gives a bound, so a search
+    among some of them is enough.  At β = 1/20 it is up to 1.8 times the least such m.
+    """
+    allowed, b = probability(beta, "beta"), float(noise_scale)
+    if cells == 0:
+        return 0
+    union = cells * error_steps(noise_scale, allowed / cells)
+    if cells == 1:
+        return union
+
+    def chernoff(x: float) -> float:
+        """For s = x/b."""
+        one, near, far = (log(-expm1(-part / b)) for part in (1, 1 - x, 1 + x))
+        return (cells * (2 * one - near - far) + log(2 / allowed)) * b / x
+
+    best = min(chernoff(step / 256) for step in range(1, 256))
+    return min(union, ceil(best * (1 + 1e-9)))
+
+
+def draw_histogram(
+    table: Table,
+    names: Sequence[str],
+    *,
+    epsilon: Number,
+    max_rows: int,
+    budget: Budget,
+    analyst: str | None,
+) -> Histogram:
+    """Pay, then count and add noise; whatever can be refused is refused before.
+
+    Privacy: (ε, 0).  One person's rows, at most `max_rows` of them, change the counts by at most
+    that much in all (the ℓ1 sensitivity), so discrete Laplace noise of scale max_rows/ε on each
+    is enough (Theorem 3.6, on whole numbers).  The cells are public: empty ones are there too.
+    """
+    columns = _columns(table.schema, names)
+    domains = [_domain(column) for column in columns]
+    _refuse_too_many(columns, domains)
+    cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
+    scale = rows / cost.privacy.epsilon
+    if scale > _WIDEST_NOISE:
+        raise BadParameter("epsilon", show(cost.privacy.epsilon), "the noise would exceed 2^50")
+    noise = table.coins.laplace_sampler(scale)
+    called = ", ".join(column.name for column in columns)
+    budget.charge(cost, table=table.name, what=f"histogram of {called}", analyst=analyst)
+    true = _count_rows(table.engine, columns, domains, rows)
+    counts = true + noise.draws(len(true))
+    counts.flags.writeable = False
+    cells = tuple(product(*domains))
+    return Histogram(table.schema, columns, cells, counts, cost.privacy, rows)
+
+
+def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
+    columns = tuple(declared_column(schema, name) for name in names)
+    if not columns or len(set(columns)) != len(columns):
+        raise BadParameter("columns", ", ".join(names) or "none", "name one or more, each once")
+    return columns
+
+
+def _domain(column: Column) -> Sequence[Code]:
+    """The declared keys, as for GROUP BY, or else all values within the bounds."""
+    if column.cells is not None:
+        return column.cells
+    if column.type != "text" and column.bounds is not None:
+        low, high = column.bounds
+        return range(low, high + 1)
+    entry = "keys = [...]" if column.type == "text" else "bounds = [...], or keys"
+    raise QuestionRefused(f"{column.name} needs a declared domain: [columns.{column.name}] {entry}")
+
+
+def can_be_listed(column: Column) -> bool:
+    """Whether the column by itself can have a histogram."""
+    try:
+        _refuse_too_many([column], [_domain(column)])
+    except (QuestionRefused, Infeasible):
+        return False
+    return True
+
+
+def _refuse_too_many(columns: Sequence[Column], domains: Sequence[Sequence[Code]]) -> None:
+    size = prod(
+        domain.stop - domain.start if isinstance(domain, range) else len(domain)
+        for domain in domains
+    )
+    if size > MOST_ELEMENTS:
+        names = ", ".join(column.name for column in columns)
+        raise Infeasible(
+            f"the declared domains of {names} have {size} cells together, and a histogram has at "
+            f"most {MOST_ELEMENTS}; take fewer columns, or small_db for a domain of any size. "
+            "Nothing was spent."
+        )
+
+
+def _count_rows(
+    engine: Engine, columns: Sequence[Column], domains: Sequence[Sequence[Code]], max_rows: int
+) -> NDArray[np.int64]:
+    """How many rows there are in each cell.  Secret."""
+    points = engine.points([column.name for column in columns], max_rows=max_rows)
+    index = np.zeros(len(points), np.int64)
+    inside = np.ones(len(points), np.bool_)
+    for place, (column, domain) in enumerate(zip(columns, domains, strict=True)):
+        at = points[:, place]
+        if column.type != "text":  # which stands as its place among the keys already
+            listed = np.array(domain, np.int64)
+            order = np.argsort(listed)
+            found = np.minimum(np.searchsorted(listed[order], at), len(listed) - 1)
+            inside &= listed[order][found] == at
+            at = order[found]
+        index = index * len(domain) + at
+    return np.bincount(index[inside], minlength=prod(map(len, domains))).astype(np.int64)

@@ -1,0 +1,87 @@
+"""What was released, in the shapes that others read: Arrow, pandas, polars, Parquet, CSV."""
+
+from __future__ import annotations
+
+import csv
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import BadParameter, NotWritten
+
+if TYPE_CHECKING:
+    from tacit.tables.codes import Code
+    from tacit.tables.schema import Column
+
+
+class Shapes(ABC):
+    """Something with rows and columns that was paid for and is public."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The rows, column by column, as plain values."""
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+        return _needs("pyarrow").table(self.to_dict())
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame."""
+        return _needs("pandas").DataFrame(self.to_dict())
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame."""
+        return _needs("polars").DataFrame(self.to_dict())
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the rows as Parquet."""
+        rows, parquet = self.to_arrow(), _needs("pyarrow.parquet")
+        with writing(path):
+            parquet.write_table(rows, str(path))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the rows as CSV."""
+        columns = self.to_dict()
+        with writing(path), Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """A file that cannot be written is said to be so; what was paid for is still held."""
+    try:
+        yield
+    except OSError as error:
+        raise NotWritten.because(path, error) from None
+
+
+def plain_value(column: Column, code: Code) -> Any:
+    """A code of a column as a plain Python value."""
+    literal = column.literal(code)
+    if column.type == "integer":
+        return int(literal)
+    if column.type == "real":
+        return float(literal)
+    if column.type == "boolean":
+        return literal == "true"
+    text = literal[1:-1].replace("''", "'")
+    if column.type == "date":
+        return date.fromisoformat(text)
+    return datetime.fromisoformat(text) if column.type == "timestamp" else text
+
+
+def _needs(module: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise BadParameter(
+            name, "not installed", f"pip install {name}, or 'tacit[frames]'"
+        ) from None

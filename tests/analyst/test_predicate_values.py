@@ -1,0 +1,73 @@
+"""A predicate means the same of a universe's elements as of an engine's rows."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.tables import brute
+from tests.tables.engines import quick
+from tests.tables.strategies import PREDICATES, ROWS
+
+import tacit
+from tacit.analyst.predicate_values import columns_of, holds
+from tacit.tables import EACH_ROW, parse
+
+PRESENT = {"cost": 1.5, "fee": 2.5, "raw": 0.125, "town": "Z", "note": "a", "smoker": True}
+
+
+def whole(row):
+    """The row without NULL and without what is read as NULL: a universe has none."""
+    missing = {
+        name
+        for name, value in row.items()
+        if value is None or (isinstance(value, float) and not math.isfinite(value))
+    }
+    stand_in = {**PRESENT, "day": brute.date(2026, 1, 31), "at": brute.datetime(2026, 1, 31)}
+    return {name: stand_in.get(name, 1) if name in missing else row[name] for name in row}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(ROWS.map(whole), min_size=1, max_size=6), predicate=PREDICATES)
+@example(
+    rows=[whole(dict.fromkeys(brute.ARROW.names) | {"age": 2, "cost": 1.0, "fee": 1.0})],
+    predicate=brute.Pred("age <= cost", lambda row: row["age"] <= row["cost"]),
+)
+def test_a_predicate_holds_for_as_many_elements_as_the_engine_counts(rows, predicate):
+    engine = quick(rows, EACH_ROW)
+    question = parse(predicate.sql, engine.schema)
+    where = question.terms[0].where
+    read = [brute.read_row(row) for row in rows]
+    values = {
+        name: [code(engine.schema.column(name), row[name]) for row in read]
+        for name in columns_of(where)
+    }
+    found = holds(where, values, len(rows), engine.schema)
+    assert found.tolist() == [predicate.test(row) is True for row in read]
+    assert [int(found.sum())] == engine.values([question])
+
+
+def code(column, value):
+    return value if column.type == "text" else int(column.place(value))
+
+
+def test_a_release_compares_columns_of_different_grids(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("x,y\n" + "2,1.0\n" * 50 + "1,1.5\n" * 50)
+    schema = """
+[columns.x]
+type = "integer"
+bounds = [0, 3]
+[columns.y]
+type = "real"
+grid = "0.5"
+bounds = [0, 2]
+"""
+    budget = tacit.Budget.in_memory(epsilon=10**7, covers=["pairs"])
+    with tacit.open(file, person=EACH_ROW, schema=schema) as table:
+        release = table.small_db(["x <= y"], epsilon=10**6, rows=2, budget=budget)
+        assert release.answer("x <= y") == Fraction(1, 2)
+        pairs = zip(*release.to_dict().values(), strict=True)
+        assert sorted(x <= y for x, y in pairs) == [False, True]
