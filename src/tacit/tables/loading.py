@@ -26,7 +26,7 @@ from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, withheld
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.normal import NORMAL, create_normal_view, family
-from tacit.tables.schema import Column, EachRow, Person, Schema, read_schema
+from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
 
 FEWEST_BITMAPS = 16
@@ -56,7 +56,7 @@ def load(
     Privacy: names and types are checked, values never are.
     """
     if not isinstance(person, str | EachRow):
-        raise BadParameter("person", person, "name a column, or say tacit.EACH_ROW")
+        raise BadParameter("person", person, PERSON_HELP)
     limit = byte_limit(memory_limit)
     opened = open_source(source, table=table, memory_limit=limit)
     try:
