@@ -289,6 +289,69 @@ def test_an_enum_mismatch_does_not_list_its_values() -> None:
     assert "POISON" not in _everything_said(caught.value)
 
 
+NEIGHBOURS = [  # the values of everybody else, and of one person more
+    ([1, 2, 3], "x"),
+    ([1, 2, 3], None),
+    ([1, 2, 3], 10**30),
+    ([1.5, 2.5], date(2026, 1, 1)),
+    ([True, False], 7),
+    ([date(2026, 1, 1)], datetime(2026, 1, 1, tzinfo=UTC)),
+    ([Decimal("1.5")], "1.5"),
+    (["a", "b"], [1, 2]),
+    ([None, None], b"a"),
+]
+
+
+@pytest.mark.parametrize("declared", [None, "integer", "date"])
+@pytest.mark.parametrize(("others", "value"), NEIGHBOURS)
+def test_no_value_decides_the_type_of_an_object_column(
+    others: list[object], value: object, declared: str | None
+) -> None:
+    """Whether a frame opens, and what its schema says, does not depend on anybody's row."""
+    schema = declared and column(declared)
+    seen = []
+    for values in (others, [*others, value], [value]):
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+        with load(frame, person=EACH_ROW, schema=schema) as engine:
+            seen.append(engine.schema)
+            assert ask(engine, "true") == len(values)
+    assert all(schema == seen[0] for schema in seen)
+    assert seen[0].column("x").type == (declared or "text")
+
+
+def test_object_values_are_read_by_the_rules_of_csv(opener: Opener) -> None:
+    def check(declared: str, values: list[object], expected: list[int]) -> None:
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object), "y": 1})
+        with opener(frame, declared, EACH_ROW) as engine:
+            assert codes(engine, "x") == expected
+            assert ask(engine, "x is null") == len(values) - len(expected)
+
+    odd = ["x", None, math.nan, pd.NA, [1]]
+    check(column("integer"), [7, " 7 ", 7.0, np.int8(7), 7.5, True, *odd], [7, 7, 7, 7])
+    check(column("integer", bounds="[0, 5]"), [10**40, -1, 3, *odd], [0, 3, 5])
+    check(column("real", grid="0.5"), [1, "2.5", Decimal("1.5"), math.inf, *odd], [2, 3, 5])
+    check(column("boolean"), [True, "no", np.bool_(True), 0, *odd], [0, 0, 1, 1])
+    check(column("date"), [date(1970, 1, 2), "1970-01-01", *odd], [0, 1])
+    moments = [datetime(1970, 1, 1, 0, 0, 1), datetime(1970, 1, 1, tzinfo=UTC), *odd]
+    check(column("timestamp"), moments, [0, 1_000_000])
+
+
+def test_object_identifiers_are_people() -> None:
+    frame = pd.DataFrame({"x": pd.Series([1, "1", 2, None, "a", "a"], dtype=object)})
+    with load(frame, person="x") as engine:
+        assert ask(engine, "true") == 3
+        assert ask(engine, "x = '1'") == 1
+    with load(frame, person="x", schema=column("integer")) as engine:
+        assert ask(engine, "true") == 2
+
+
+def test_polars_objects_are_refused_by_name() -> None:
+    frame = pl.DataFrame({"x": [1], "y": pl.Series([object()], dtype=pl.Object)})
+    for source in (frame, frame.lazy()):
+        with pytest.raises(SchemaMismatch, match="'y' holds Python objects"):
+            load(source, person=EACH_ROW, schema=column("integer"))
+
+
 # Kinds of sources
 
 FRAME = {"pid": [1, 1, 2, None], "age": [60, 61, 30, 70], "town": ["a", None, "b", "c"]}

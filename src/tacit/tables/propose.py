@@ -52,7 +52,7 @@ def _proposed(source: Source) -> str:
 
 
 def _column(source: Source, name: str, source_type: str) -> Column | None:
-    type_ = own_type(source_type) if source.typed else _type_of_text(source, name)
+    type_ = own_type(source_type) if source.is_typed(name) else _type_of_text(source, name)
     if type_ is None:
         return None
     return Column(name, type_, _grid(source, name) if type_ == "real" else None)
@@ -73,7 +73,7 @@ def _type_of_text(source: Source, name: str) -> Type:
 def _grid(source: Source, name: str) -> Fraction | None:
     """The coarsest decimal grid on which every value stands, if there is one."""
     value = f"CAST({quoted(name)} AS DOUBLE)"
-    if not source.typed:
+    if not source.is_typed(name):
         value = f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"
     for digits in range(MOST_DIGITS + 1):
         off = f"{value} <> round({value}, {digits})"

@@ -13,6 +13,7 @@ import gzip
 import shutil
 import tempfile
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,14 @@ class Source:
     name: str
     columns: dict[str, str]  # as the source spells and types them
     typed: bool  # False if everything is text that the schema must read
+    untyped: frozenset[str] = frozenset()  # of a typed source, the columns that are such text
     collated: bool = False
     files: tuple[Path, ...] = ()
     sidecar: Path | None = None
+
+    def is_typed(self, column: str) -> bool:
+        """Whether the source itself says what type a column has."""
+        return self.typed and column not in self.untyped
 
     def stamp(self) -> tuple[tuple[int, int], ...]:
         """What must stay as it is while the files are being read."""
@@ -72,14 +78,29 @@ def open_source(source: object, *, table: str | None, memory_limit: int) -> Sour
     family = type(source).__module__.partition(".")[0]
     if type(source).__name__ not in _FRAMES.get(family, "").split():
         raise BadParameter("source", type(source).__name__, f"{_KNOWN[0]} can be opened")
-    return _frame(source, memory_limit)
+    return _frame(source, family, memory_limit)
 
 
 @withheld("opening the table")
-def _frame(frame: object, memory_limit: int) -> Source:
+def _frame(frame: Any, family: str, memory_limit: int) -> Source:
+    if family == "polars":
+        _refuse_objects(frame.collect_schema())
     connection = _connect(memory_limit)
     connection.register("source", frame)
-    return Source(connection, "table", _described(connection), typed=True)
+    columns = _described(connection)
+    untyped = frozenset[str]()
+    if family == "pandas":  # object: any Python value may stand there, so it is read as text
+        dtypes = zip(columns, frame.dtypes, strict=True)
+        untyped = frozenset(name for name, dtype in dtypes if str(dtype) == "object")
+    return Source(connection, "table", columns, typed=True, untyped=untyped)
+
+
+def _refuse_objects(dtypes: Mapping[str, object]) -> None:
+    for name, dtype in dtypes.items():
+        if str(dtype) == "Object":
+            raise SchemaMismatch(
+                f"column {name!r} holds Python objects: cast it to a type, or drop it"
+            )
 
 
 def _file(path: Path, table: str | None, memory_limit: int) -> Source:
@@ -161,6 +182,9 @@ def _connect(memory_limit: int) -> duckdb.DuckDBPyConnection:
     folder = tempfile.mkdtemp(prefix="tacit-")  # readable by its owner only
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     connection.execute("SET enable_progress_bar = false")
+    # Otherwise the values of an object column decide its type, and one person's row may decide
+    # whether the table opens.
+    connection.execute("SET pandas_analyze_sample = 0")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET temp_directory = {text(folder)}")
     connection.execute(f"SET memory_limit = '{max(memory_limit, 2**27) // 2**20}MiB'")
