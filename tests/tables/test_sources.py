@@ -406,6 +406,34 @@ def test_a_collated_column_is_compared_by_code_point(tmp_path: Path, opener: Ope
         assert ask(engine, "true") == 3
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_folder_says_nothing_about_a_column(tmp_path: Path, opener: Opener, ending: str) -> None:
+    """With the person column overwritten, everybody in the file would be one person."""
+    path = tmp_path / "p=7" / "x=7" / f"t.{ending}"
+    path.parent.mkdir(parents=True)
+    if ending == "csv":
+        path.write_text("p,x\n1,1\n2,1\n3,2\n")
+    else:
+        pq.write_table(pa.table({"p": [1, 2, 3], "x": [1, 1, 2]}), path)
+    declared = column("integer") + '\n[columns.p]\ntype = "integer"'
+    with opener(path, declared, "p") as engine:
+        assert ask(engine, "true") == 3
+        assert (ask(engine, "x = 1"), ask(engine, "x = 7"), ask(engine, "p = 7")) == (2, 0, 0)
+        assert codes(engine, "p") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_folder_adds_no_column(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "secret=7" / f"t.{ending}"
+    path.parent.mkdir()
+    if ending == "csv":
+        path.write_text("x\n1\n")
+    else:
+        pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(SchemaMismatch, match="no column 'secret'"):
+        load(path, person=EACH_ROW, schema='[columns.secret]\ntype = "integer"')
+
+
 def test_unknown_sources_are_refused(tmp_path: Path) -> None:
     for source in ("nowhere.parquet", tmp_path, tmp_path / "x.xlsx", 7, {"x": [1]}, None):
         with pytest.raises(BadParameter, match="source"):

@@ -27,6 +27,7 @@ _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
 _FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
+_AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 says nothing about a column p
 _KNOWN = (
     "a Parquet, CSV, TSV or DuckDB file, or a pandas, polars or Arrow table",
     "give the path of an existing file with its usual ending",
@@ -129,14 +130,16 @@ def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> 
         columns = _described(connection)
         return Source(connection, name, columns, typed=True, collated=True, sidecar=sidecar)
     if known in _PARQUET:
-        connection.execute(f"CREATE VIEW source AS SELECT * FROM read_parquet({exact})")
+        connection.execute(
+            f"CREATE VIEW source AS SELECT * FROM read_parquet({exact}, {_AS_IT_IS})"
+        )
         return Source(connection, stem, _described(connection), typed=True, sidecar=sidecar)
     header = _header(path, _CSV[known])
     declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
     connection.execute(
         f"CREATE VIEW source AS SELECT * FROM read_csv({exact}, columns = {{{declared}}}, "
         f"delim = {text(_CSV[known])}, quote = '\"', escape = '\"', header = true, "
-        "auto_detect = false, strict_mode = true, nullstr = '')"
+        f"auto_detect = false, strict_mode = true, nullstr = '', {_AS_IT_IS})"
     )
     columns = dict.fromkeys(header, "VARCHAR")
     return Source(connection, stem or path.stem, columns, typed=False, sidecar=sidecar)
