@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.tables.engines import ENGINES, Opener
 
-from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema, read_schema
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.schema import Column
@@ -133,6 +133,35 @@ def test_tabs_and_gzip(tmp_path: Path) -> None:
     with load(zipped, person=EACH_ROW, schema=column("integer")) as engine:
         assert ask(engine, "x = 3") == 1
         assert engine.schema.name == "z"
+
+
+NAMES = [
+    ("visits.2024.csv", "visits.2024"),
+    ("visits.2024.csv.gz", "visits.2024"),
+    ("VISITS.CSV.GZ", "VISITS"),
+    ("a.b.c.TSV", "a.b.c"),
+    (".hidden.csv", ".hidden"),
+    ("visits.2024.parquet", "visits.2024"),
+    ("a.gz.csv", "a.gz"),
+    ("a.csv.csv", "a.csv"),
+]
+
+
+@pytest.mark.parametrize(("file", "name"), NAMES)
+def test_a_table_is_called_by_the_stem_of_its_file(tmp_path: Path, file: str, name: str) -> None:
+    path = tmp_path / file
+    if file.endswith("parquet"):
+        pq.write_table(pa.table({"x": [3]}), path)
+    else:
+        path.write_bytes(gzip.compress(b"x\n3\n") if "gz" in file.lower()[-2:] else b"x\n3\n")
+    (tmp_path / f"{name}.toml").write_text(column("integer"))
+    with load(path, person=EACH_ROW) as engine:
+        assert engine.schema.name == name
+        assert ask(engine, "x = 3") == 1
+        assert ask(engine, f'select count(*) from "{name}"') == 1
+        if "." in name:
+            with pytest.raises(QuestionRefused, match=f'FROM "{name}"'):
+                ask(engine, "select count(*)")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from tacit.tables.question import (
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
+from tacit.tables.show import name
 from tacit.tables.templates import Hole, joined, ready_or_pending
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -160,7 +161,8 @@ class PredicateReader:
             raise refused("a column is needed here", self.place(node))
         qualifier = node.args.get("table")
         if qualifier is not None and qualifier.name.casefold() not in self.tables:
-            raise refused(f"this question is about the table {self.schema.name}", self.place(node))
+            about = name(self.schema.name)
+            raise refused(f"this question is about the table {about}", self.place(node))
         found = self.schema.find(identifier.name)
         if found is None:
             raise self._unknown(identifier, node)
@@ -205,11 +207,11 @@ class PredicateReader:
             raise refused("this number cannot be read", self.place(node)) from None
 
     def _hole(self, node: exp.Expr, many: bool = False) -> Hole:
-        name = node.this
-        if not isinstance(name, str) or not name:
+        parameter = node.this
+        if not isinstance(parameter, str) or not parameter:
             raise refused("parameters have names", self.place(node), "write :name")
-        self.parameters.add(name)
-        return Hole(name, many)
+        self.parameters.add(parameter)
+        return Hole(parameter, many)
 
     def _column_and(self, node: exp.Expr, word: str) -> Column:
         column = self._operand(node)

@@ -121,8 +121,8 @@ def _file(path: Path, table: str | None, memory_limit: int) -> Source:
 @withheld("opening the file")
 def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> Source:
     connection = _connect(memory_limit)
-    stem = path.name[: -len("".join(path.suffixes))] if known in _CSV else path.stem
-    sidecar = path.with_name(f"{stem or path.stem}.toml")
+    stem = path.name[: -len(known)]
+    sidecar = path.with_name(f"{stem}.toml")
     exact = text(glob.escape(str(path.absolute())))  # a name with [ or * is not a pattern
     if known in _DUCKDB:
         name = _attached(connection, path, table)
@@ -134,20 +134,22 @@ def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> 
             f"CREATE VIEW source AS SELECT * FROM read_parquet({exact}, {_AS_IT_IS})"
         )
         return Source(connection, stem, _described(connection), typed=True, sidecar=sidecar)
-    header = _header(path, _CSV[known])
+    compression = "gzip" if known.endswith(".gz") else "none"
+    header = _header(path, _CSV[known], compression)
     declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
     connection.execute(
         f"CREATE VIEW source AS SELECT * FROM read_csv({exact}, columns = {{{declared}}}, "
         f"delim = {text(_CSV[known])}, quote = '\"', escape = '\"', header = true, "
-        f"auto_detect = false, strict_mode = true, nullstr = '', {_AS_IT_IS})"
+        "auto_detect = false, strict_mode = true, nullstr = '', "
+        f"compression = '{compression}', {_AS_IT_IS})"
     )
     columns = dict.fromkeys(header, "VARCHAR")
-    return Source(connection, stem or path.stem, columns, typed=False, sidecar=sidecar)
+    return Source(connection, stem, columns, typed=False, sidecar=sidecar)
 
 
-def _header(path: Path, delimiter: str) -> list[str]:
+def _header(path: Path, delimiter: str, compression: str) -> list[str]:
     """The names in the first line; names are public."""
-    opener: Any = gzip.open if path.suffix == ".gz" else open
+    opener: Any = gzip.open if compression == "gzip" else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         names = next(csv.reader(file, delimiter=delimiter, strict=True), [])
     folded = [name.casefold() for name in names]

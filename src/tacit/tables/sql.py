@@ -32,6 +32,7 @@ from tacit.tables.question import (
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema, row_bound, total_steps
+from tacit.tables.show import name
 
 MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
@@ -186,7 +187,7 @@ class _Reader:
     def _from_table(self, select: exp.Select) -> None:
         clause = select.args.get("from_")
         if clause is None:
-            raise refused("FROM is missing", self._everything(), f"FROM {self.schema.name}")
+            raise refused("FROM is missing", self._everything(), f"FROM {name(self.schema.name)}")
         self.predicates.only(clause, "this")
         table = clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -194,7 +195,8 @@ class _Reader:
         self.predicates.only(table, "this", "alias")
         if table.name.casefold() != self.schema.name.casefold():
             raise refused(
-                f"this question is about the table {self.schema.name}", self.predicates.place(table)
+                f"this question is about the table {name(self.schema.name)}",
+                self.predicates.place(table),
             )
         alias = table.args.get("alias")
         if alias is not None:
