@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import tempfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -524,6 +525,19 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 def test_bad_memory_limits(limit: object) -> None:
     with pytest.raises(BadParameter, match="memory_limit"):
         load(pa.table({"x": [1]}), person=EACH_ROW, memory_limit=limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [1, "1GB"])
+def test_nothing_temporary_is_left_when_a_table_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = load(pa.table({"x": [1]}), person=EACH_ROW, memory_limit=limit)
+    (scratch,) = tmp_path.glob("tacit-*")
+    assert scratch.stat().st_mode & 0o077 == 0
+    (scratch / "spilled").write_text("rows that did not fit into memory")
+    engine.close()
+    assert not list(tmp_path.glob("tacit-*"))
 
 
 # Failures

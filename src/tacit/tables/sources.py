@@ -13,7 +13,7 @@ import gzip
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,16 @@ _KNOWN = (
 )
 
 
+Scratch = Callable[[], object]
+"""Removes a connection's folder of temporary files; by itself if nobody else has done so."""
+
+
 @dataclass(slots=True)
 class Source:
     """A connection on which the view ``source`` shows the raw rows."""
 
     connection: duckdb.DuckDBPyConnection
+    scratch: Scratch
     name: str
     columns: dict[str, str]  # as the source spells and types them
     typed: bool  # False if everything is text that the schema must read
@@ -60,6 +65,7 @@ class Source:
     def close(self) -> None:
         """Release the connection and its temporary files."""
         self.connection.close()
+        self.scratch()
 
 
 def quoted(name: str) -> str:
@@ -86,14 +92,14 @@ def open_source(source: object, *, table: str | None, memory_limit: int) -> Sour
 def _frame(frame: Any, family: str, memory_limit: int) -> Source:
     if family == "polars":
         _refuse_objects(frame.collect_schema())
-    connection = _connect(memory_limit)
+    connection, scratch = _connect(memory_limit)
     connection.register("source", frame)
     columns = _described(connection)
     untyped = frozenset[str]()
     if family == "pandas":  # object: any Python value may stand there, so it is read as text
         dtypes = zip(columns, frame.dtypes, strict=True)
         untyped = frozenset(name for name, dtype in dtypes if str(dtype) == "object")
-    return Source(connection, "table", columns, typed=True, untyped=untyped)
+    return Source(connection, scratch, "table", columns, typed=True, untyped=untyped)
 
 
 def _refuse_objects(dtypes: Mapping[str, object]) -> None:
@@ -120,7 +126,7 @@ def _file(path: Path, table: str | None, memory_limit: int) -> Source:
 
 @withheld("opening the file")
 def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> Source:
-    connection = _connect(memory_limit)
+    connection, scratch = _connect(memory_limit)
     stem = path.name[: -len(known)]
     sidecar = path.with_name(f"{stem}.toml")
     exact = text(glob.escape(str(path.absolute())))  # a name with [ or * is not a pattern
@@ -128,12 +134,16 @@ def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> 
         name = _attached(connection, path, table)
         sidecar = path.with_name(f"{name}.toml")
         columns = _described(connection)
-        return Source(connection, name, columns, typed=True, collated=True, sidecar=sidecar)
+        return Source(
+            connection, scratch, name, columns, typed=True, collated=True, sidecar=sidecar
+        )
     if known in _PARQUET:
         connection.execute(
             f"CREATE VIEW source AS SELECT * FROM read_parquet({exact}, {_AS_IT_IS})"
         )
-        return Source(connection, stem, _described(connection), typed=True, sidecar=sidecar)
+        return Source(
+            connection, scratch, stem, _described(connection), typed=True, sidecar=sidecar
+        )
     compression = "gzip" if known.endswith(".gz") else "none"
     header = _header(path, _CSV[known], compression)
     declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
@@ -144,7 +154,7 @@ def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> 
         f"compression = '{compression}', {_AS_IT_IS})"
     )
     columns = dict.fromkeys(header, "VARCHAR")
-    return Source(connection, stem, columns, typed=False, sidecar=sidecar)
+    return Source(connection, scratch, stem, columns, typed=False, sidecar=sidecar)
 
 
 def _header(path: Path, delimiter: str, compression: str) -> list[str]:
@@ -178,14 +188,14 @@ def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | No
     return name
 
 
-def _connect(memory_limit: int) -> duckdb.DuckDBPyConnection:
+def _connect(memory_limit: int) -> tuple[duckdb.DuckDBPyConnection, Scratch]:
     """A DuckDB of our own: no progress bar (it would show the size), no downloads."""
     connection = duckdb.connect(
         ":memory:",
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False},
     )
     folder = tempfile.mkdtemp(prefix="tacit-")  # readable by its owner only
-    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    scratch = weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     connection.execute("SET enable_progress_bar = false")
     # Otherwise the values of an object column decide its type, and one person's row may decide
     # whether the table opens.
@@ -193,7 +203,7 @@ def _connect(memory_limit: int) -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET temp_directory = {text(folder)}")
     connection.execute(f"SET memory_limit = '{max(memory_limit, 2**27) // 2**20}MiB'")
-    return connection
+    return connection, scratch
 
 
 def _described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
