@@ -318,6 +318,21 @@ def test_more_combinations_than_can_be_listed(opener: Opener) -> None:
         assert engine.values(asked) == expected
 
 
+WIDE = [0, 2**53, 2**60, 2**63 - 200]
+
+
+@pytest.mark.parametrize("person", ["pid", EACH_ROW])
+def test_wide_numbers_are_told_apart_in_a_batch(opener: Opener, person: object) -> None:
+    """Doubles would take many of these for their neighbours."""
+    rows = [visits(n % 60, big=base + n, week=1) for base in WIDE for n in range(100)]
+    rows.append(visits(61, week=1))
+    with opener(brute.arrow(rows), TOML, person) as engine:  # type: ignore[arg-type]
+        for shape in ("big = :v", "big = :v and week = 1"):
+            prepared = prepare(shape, engine.schema)
+            asked = [prepared.question(v=base + n) for base in WIDE for n in range(0, 150, 3)]
+            assert engine.values(asked) == ([1] * 34 + [0] * 16) * len(WIDE)
+
+
 def test_points_are_bounded_for_each_person(opener: Opener) -> None:
     rows = [visits(1, age=age, town="Ghent") for age in (9, 3, 7)]
     rows += [visits(2, age=50, town="Bruges"), visits(2, age=None, town="Ghent")]
