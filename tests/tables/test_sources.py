@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import tempfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -608,8 +609,10 @@ def test_a_proposed_schema_opens_its_source(tmp_path: Path) -> None:
         "odd name": "text",
         "empty": "text",
     }
-    assert schema.column("cost") == Column("cost", "real", Fraction(1, 100))
+    assert schema.column("cost") == Column("cost", "real")
+    assert "types were found from the values" in proposed
     for commented in (
+        '# grid = "0.01"',
         "# bounds = [60, 61]",
         '# keys = ["Bruges", "Ghent"]',
         "# bounds = [1.25, 10.5]",
@@ -617,10 +620,9 @@ def test_a_proposed_schema_opens_its_source(tmp_path: Path) -> None:
         assert commented in proposed
     with load(path, person="pid", schema=proposed) as engine:
         assert ask(engine, "age >= 60 and town like '%e%'") == 2
-    opened = (
-        proposed.replace("# bounds", "bounds").replace("# keys", "keys").replace("# max", "max")
-    )
-    again = read_schema(opened, name="visits", person=EACH_ROW)
+    uncommented = re.sub("^# (?=grid|bounds|keys|max)", "", proposed, flags=re.MULTILINE)
+    again = read_schema(uncommented, name="visits", person=EACH_ROW)
+    assert again.column("cost").bounds == (125, 1050)
     assert again.column("day").bounds is not None
     assert again.max_rows == 10
 
@@ -636,12 +638,31 @@ def test_a_proposal_for_typed_data() -> None:
             "n": np.array([5], dtype=np.int8),
         }
     )
-    schema = read_schema(propose_schema(table), name="t", person="id")
+    proposed = propose_schema(table)
+    assert "found from the values" not in proposed
+    schema = read_schema(proposed, name="t", person="id")
     found = {column.name: (column.type, column.grid) for column in schema.columns}
     assert found == {
         "id": ("text", None),
-        "x": ("real", Fraction(1, 10)),
+        "x": ("real", None),
         "y": ("real", None),
-        "d": ("real", Fraction(1, 10)),
+        "d": ("real", Fraction(1, 100)),
         "n": ("integer", None),
     }
+    assert '# grid = "0.1"' in proposed
+
+
+def test_a_proposal_says_what_only_the_data_says() -> None:
+    """What stands outside comments is the same whatever the values are."""
+    proposals = []
+    for values in ([0.5, 2.0], [1 / 3, 99.25], [7.0, 7.0]):
+        money = [Decimal(round(value * 100)).scaleb(-2) for value in values]
+        columns = {"x": values, "d": pa.array(money, pa.decimal128(9, 2)), "n": [1, int(values[1])]}
+        lines = propose_schema(pa.table(columns)).split("\n")
+        proposals.append([line for line in lines if line and not line.startswith("#")])
+    assert proposals[0] == proposals[1] == proposals[2]
+    frame = pd.DataFrame({"x": pd.Series([1, 2], dtype=object), "y": [1, 2]})
+    proposed = propose_schema(frame)
+    assert 'type = "integer"  # found from the values' in proposed
+    assert proposed.count("# found from the values") == 1
+    assert read_schema(proposed, name="t", person="x").column("x").type == "integer"
