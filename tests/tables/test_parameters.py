@@ -131,6 +131,27 @@ def test_check_states_or_refuses_without_raising() -> None:
     assert not check("age >= :age", SCHEMA, {"age": "x"})
 
 
+def test_a_weight_that_could_not_be_written_is_refused() -> None:
+    for text in (
+        "1e-4000 * (1e-4000 * count(smoker))",
+        "1e4000 * count(smoker)",
+        "1e-51 * (1e-50 * count(smoker))",
+        f"0.{'7' * 101} * count(smoker)",
+        "-1e101 * count(smoker)",
+        "1e4000 * (1e-4000 * count(smoker))",
+        "1e26 * (" * 4 + "count(smoker)" + ")" * 4,
+    ):
+        assert "too many digits" in str(check(text, SCHEMA)), text
+
+
+def test_the_largest_weights_are_written_out() -> None:
+    text = "1e100 * count(smoker) - 1e-100 * sum(cost) + 1e-50 * (1e-50 * count(age > 3))"
+    stated = check(text, SCHEMA)
+    assert stated.sensitivity == 10**100 + Fraction(80.5) / 10**100 + Fraction(1, 10**100)
+    assert parse(stated.text, SCHEMA) == parse(text, SCHEMA)
+    assert str(stated.sensitivity) in str(stated)
+
+
 @given(st.text("ab%_é😀", max_size=8), st.text("ab%_é😀\n", max_size=10))
 def test_like_is_what_its_definition_says(pattern: str, text: str) -> None:
     assert like(pattern)(text) == brute.matches(text, pattern)

@@ -36,6 +36,7 @@ from tacit.tables.show import name
 
 MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
+MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
 _DIALECT = Dialect.get_or_raise("")
 _STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
 
@@ -257,7 +258,14 @@ class _Reader:
                 waiting += [(node.args["expression"], second), (node.this, weight)]
             elif isinstance(node, exp.Mul):
                 inner, factor = self._scaled(node)
-                waiting.append((inner, weight * factor))
+                weight *= factor
+                if max(abs(weight.numerator), weight.denominator) > MOST_WEIGHT:
+                    raise refused(
+                        "this weight has too many digits",
+                        self.predicates.place(node),
+                        "give a weight of at most 100 digits",
+                    )
+                waiting.append((inner, weight))
             else:
                 term, unit = self._aggregate(node, where)
                 parts.append((weight, term, unit))
