@@ -152,6 +152,20 @@ def test_the_largest_weights_are_written_out() -> None:
     assert str(stated.sensitivity) in str(stated)
 
 
+def test_a_literal_may_say_its_type_and_nothing_more() -> None:
+    plain = parse("day = '2026-02-01'", SCHEMA)
+    for literal in ("date '2026-02-01'", "cast('2026-02-01' as date)", "'2026-02-01'::date"):
+        assert parse(f"day = {literal}", SCHEMA) == plain
+    for cast in (
+        "cast('2026-02-01' as date default null on conversion error)",
+        "try_cast('2026-02-01' as date)",
+        "safe_cast('2026-02-01' as date)",
+        "cast('2026-02-01' as date format 'YYYY-MM-DD')",
+        "cast(day as date)",
+    ):
+        assert not check(f"day = {cast}", SCHEMA), cast
+
+
 @given(st.text("ab%_é😀", max_size=8), st.text("ab%_é😀\n", max_size=10))
 def test_like_is_what_its_definition_says(pattern: str, text: str) -> None:
     assert like(pattern)(text) == brute.matches(text, pattern)

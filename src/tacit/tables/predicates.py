@@ -192,7 +192,8 @@ class PredicateReader:
             return bool(node.this)
         if isinstance(node, exp.Null):
             return None
-        if isinstance(node, exp.Cast) and node.this.is_string and node.to.sql() in _DATED:
+        if type(node) is exp.Cast and node.this.is_string and node.to.sql() in _DATED:
+            self.only(node, "this", "to")
             return node.this.this  # date '2026-01-31': the column's type decides anyway
         raise self.refusal(node, "a column or a literal is needed here")
 
