@@ -343,7 +343,8 @@ class _Reader:
             raise refused(
                 "counting rows needs a bound on how many one person may add",
                 self.predicates.place(node),
-                f"max_rows=..., or COUNT(DISTINCT {self.schema.person}) to count people",
+                "declare it in the schema: max_rows = 10; "
+                f"or count people: COUNT(DISTINCT {name(self.schema.person)})",
             )
         return Rows(where, self.max_rows)
 
@@ -366,7 +367,7 @@ class _Reader:
             raise refused(
                 f"SUM needs a bound on one person's total of {column.name}",
                 place,
-                f"total=(least, greatest), or in the schema: [columns.{column.name}] total = [...]",
+                f"declare it in the schema: [columns.{column.name}] total = [...]",
             )
         low, high = self._reach(column.bounds, total)
         return Total(column.name, where, low, high), column.step
