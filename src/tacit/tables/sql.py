@@ -7,8 +7,10 @@ reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
+from logging import getLogger
 from math import prod
 
 from sqlglot import Dialect, exp
@@ -39,6 +41,11 @@ MOST_CELLS = 1_000_000
 MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
 _DIALECT = Dialect.get_or_raise("")
 _STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
+
+# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
+# else uses sqlglot in this process still gets its log.
+_SILENT = ContextVar("silent", default=False)
+getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
 _NOT_IN_SELECT = {
     "joins": ("a question is about one table: joins are refused", ""),
@@ -137,6 +144,7 @@ class _Reader:
         return self._tree(tokens)
 
     def _tree(self, tokens: list[Token]) -> exp.Expr:
+        silence = _SILENT.set(True)
         try:
             trees = _DIALECT.parser().parse(tokens, self.text)
         except ParseError as error:
@@ -145,6 +153,8 @@ class _Reader:
             if len(trees) == 1 and trees[0] is not None:
                 return trees[0]
             place = self._everything()
+        finally:
+            _SILENT.reset(silence)
         raise refused("this is not SQL that can be read", place, _QUOTE_HINT)
 
     def _from(self, start: int) -> Place:
