@@ -491,16 +491,44 @@ def test_a_duckdb_file_with_several_tables_needs_a_name(tmp_path: Path) -> None:
 
 def test_the_person_must_be_said() -> None:
     table = pa.table({"x": [1], "y": [1.5]})
-    with pytest.raises(TypeError):
-        load(table)  # type: ignore[call-arg]
-    with pytest.raises(BadParameter, match="EACH_ROW"):
-        load(table, person=None)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match=r"person .* name the column .* tacit\.EACH_ROW"):
+        load(table)
+    for person in (None, 7, ["x"], Column("x", "integer")):
+        with pytest.raises(BadParameter, match="EACH_ROW"):
+            load(table, person=person)  # type: ignore[arg-type]
     with pytest.raises(SchemaMismatch, match="person"):
         load(table, person="z")
     with pytest.raises(SchemaMismatch, match="person"):
         load(table, person="y")
     with pytest.raises(SchemaMismatch, match="person"):
         load(table, person="x", schema=column("integer", bounds="[0, 9]"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"schema": {"x": "integer"}}, "schema = something of type dict .* TOML"),
+        ({"schema": [Column("x", "integer")]}, "schema = something of type list .* Schema"),
+        ({"schema": 7}, "schema"),
+        ({"schema": b"[columns.x]"}, "schema"),
+        ({"schema": "no such file\0"}, "schema"),
+        ({"schema": Path("/")}, "schema"),
+        ({"name": 7}, "name"),
+        ({"table": 7}, "table"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_named(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        load(pa.table({"x": [1]}), person=EACH_ROW, **wrong)  # type: ignore[arg-type]
+
+
+def test_data_given_in_the_wrong_place_is_not_quoted() -> None:
+    values = pd.Series([POISON])
+    for wrong in ("person", "schema", "name", "table", "memory_limit"):
+        given = {"person": EACH_ROW, wrong: values}
+        with pytest.raises(BadParameter, match=wrong) as caught:
+            load(pa.table({"x": [1]}), **given)  # type: ignore[arg-type]
+        assert POISON not in _everything_said(caught.value)
 
 
 def test_people_are_never_merged(opener: Opener) -> None:

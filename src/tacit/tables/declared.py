@@ -22,6 +22,19 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def kind_of(value: object) -> str:
+    """What a value is, for a message about one that is no parameter at all: it might be data."""
+    return "None" if value is None else f"something of type {type(value).__name__}"
+
+
+def check_name(where: str, name: object) -> None:
+    """Refuse a name that is no text, or empty."""
+    if not isinstance(name, str):
+        raise BadParameter(where, kind_of(name), "a name is a text")
+    if not name:
+        raise BadParameter(where, "''", "a name may not be empty")
+
+
 def checked_grid(where: str, type_: Type, value: object) -> Fraction | None:
     """The grid of a real column, exactly."""
     if value is None:

@@ -51,8 +51,10 @@ from tacit.tables.declared import (
     brief,
     check_bounds,
     check_keys,
+    check_name,
     check_total,
     checked_grid,
+    kind_of,
     may_have_bounds,
 )
 
@@ -92,9 +94,8 @@ class Column:
     """The codes that the column can hold: its bounds, or all that its type can hold."""
 
     def __post_init__(self) -> None:
+        check_name("columns", self.name)
         where = f"columns.{self.name}"
-        if not isinstance(self.name, str) or not self.name:
-            raise BadParameter("columns", brief(self.name), "a column's name is a text")
         if self.type not in TYPES:
             raise BadParameter(f"{where}.type", brief(self.type), f"one of {', '.join(TYPES)}")
         object.__setattr__(self, "grid", checked_grid(f"{where}.grid", self.type, self.grid))
@@ -155,18 +156,17 @@ class Schema:
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise BadParameter("name", brief(self.name), "a table's name is a text")
+        check_name("name", self.name)
         if not isinstance(self.person, str | EachRow):
-            raise BadParameter("person", brief(self.person), PERSON_HELP)
+            raise BadParameter("person", kind_of(self.person), PERSON_HELP)
         if not isinstance(self.columns, tuple) or not self.columns:
-            raise BadParameter("columns", brief(self.columns), "give a tuple of columns")
+            raise BadParameter("columns", kind_of(self.columns), "give a tuple of columns")
         if self.max_rows is not None:
             object.__setattr__(self, "max_rows", row_bound(self.max_rows))
         by_name: dict[str, Column] = {}
         for column in self.columns:
             if not isinstance(column, Column):
-                raise BadParameter("columns", brief(column), "each of them is a Column")
+                raise BadParameter("columns", kind_of(column), "each of them is a Column")
             if column.name.casefold() in by_name:
                 raise BadParameter(
                     f"columns.{column.name}", column.name, "names may not differ by case alone"
