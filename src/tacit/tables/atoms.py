@@ -27,12 +27,13 @@ from tacit.tables.schema import Column
 
 NULL = Constant(None)
 
-Place = Fraction | int | str | None
-"""Where a value stands on a column's line of codes."""
+Standing = Fraction | int | str | None
+"""Where a value stands on a column's line of codes; None is nowhere."""
 
-
-Maker = Callable[[Column, Sequence[object]], Predicate]
+Operator = Callable[[Column, Sequence[object]], Predicate]
 """Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
+
+Maker = Operator
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
@@ -88,13 +89,13 @@ def _below(column: Column, values: Sequence[object]) -> Predicate:
     return _whole(column, None, ceil(place) - 1)
 
 
-def _ordered(column: Column, value: object) -> Place:
+def _ordered(column: Column, value: object) -> Standing:
     if column.type == "boolean":
         raise Unfit("it is boolean: it has no order")
     return None if value is None else column.place(value)
 
 
-def _from_to(column: Column, least: Place, most: Place) -> Predicate:
+def _from_to(column: Column, least: Standing, most: Standing) -> Predicate:
     """From least to most, both included; None is an open end."""
     if isinstance(least, str):
         if isinstance(most, str) and least > most:
@@ -156,7 +157,7 @@ def _distinct(column: Column, values: Sequence[object]) -> Predicate:
     return Not(_same(column, values))
 
 
-OPERATORS: dict[str, Maker] = {
+OPERATORS: dict[str, Operator] = {
     "=": _equal,
     "<>": _unequal,
     ">=": _at_least,
