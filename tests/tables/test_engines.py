@@ -30,6 +30,7 @@ from tacit.tables import (
 )
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import rank_of_double
+from tacit.tables.engine import grouped
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 ASKED = st.lists(questions(), min_size=1, max_size=8)
@@ -303,6 +304,30 @@ def test_many_prepared_questions_are_answered_like_single_ones(opener: Opener) -
         alone = range(0, len(asked), 13)
         assert [together[n] for n in alone] == [engine.values([asked[n]])[0] for n in alone]
         assert sum(together) > 0
+
+
+def test_what_all_cells_share_is_a_condition_and_no_key(opener: Opener) -> None:
+    """Rows that no cell wants are then left out before the scan."""
+    rows = [visits(n % 50, age=n % 70, week=n % 5, smoker=n % 2 == 0) for n in range(400)]
+    shapes = ["smoker and age = :age and week = 1", "smoker and week = 1 and age = age"]
+    shapes += ["count(*) filter (where smoker and age = :age)", "sum(age) filter (where week = 2)"]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        for shape in shapes:
+            prepared = prepare(shape, engine.schema)
+            asked = [
+                prepared.question(**({"age": age} if ":age" in shape else {})) for age in range(70)
+            ]
+            each = [engine.values([question])[0] for question in asked]
+            assert engine.values(asked) == each
+            assert sum(each) > 0
+    asked = [parse(f"smoker and age = {age} and week = 1", engine.schema) for age in range(70)]
+    (group,), single = grouped([question.terms[0] for question in asked], 64)
+    assert not single
+    assert group.columns == ("age",)
+    assert group.cells == [(age,) for age in range(70)]
+    assert group.like == parse("smoker and week = 1", engine.schema).terms[0]
+    (group,), single = grouped([asked[7].terms[0]] * 70, 64)
+    assert group.cells == [(7,)] * 70
 
 
 def test_more_combinations_than_can_be_listed(opener: Opener) -> None:
