@@ -317,9 +317,9 @@ def test_what_all_cells_share_is_a_condition_and_no_key(opener: Opener) -> None:
             asked = [
                 prepared.question(**({"age": age} if ":age" in shape else {})) for age in range(70)
             ]
-            each = [engine.values([question])[0] for question in asked]
-            assert engine.values(asked) == each
-            assert sum(each) > 0
+            together, some = engine.values(asked), range(0, 70, 9)
+            assert [together[n] for n in some] == [engine.values([asked[n]])[0] for n in some]
+            assert sum(together) > 0
     asked = [parse(f"smoker and age = {age} and week = 1", engine.schema) for age in range(70)]
     (group,), single = grouped([question.terms[0] for question in asked], 64)
     assert not single

@@ -181,7 +181,7 @@ def test_equal_questions_have_equal_fingerprints() -> None:
     )
 
 
-@settings(SETTINGS, max_examples=60)
+@settings(SETTINGS, max_examples=30)
 @given(wheres=st.lists(PREDICATES, min_size=1, max_size=4), data=st.data())
 def test_the_order_of_parts_makes_no_other_question(
     wheres: list[brute.Pred], data: st.DataObject
