@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import sqlglot
 from tests.tables.brute import TOML
 
 from tacit.errors import QuestionRefused
@@ -119,6 +120,17 @@ def test_texts_that_are_too_much(text: str, problem: str) -> None:
     schema = read_schema(TOML, name="visits", person="pid")
     with pytest.raises(QuestionRefused, match=problem):
         parse(text, schema)
+
+
+def test_a_refusal_is_not_logged_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    for text in ("if smoker", "if smoker then age", "town -> '$[' = 3"):
+        with pytest.raises(QuestionRefused):
+            parse(text, schema)
+        assert not caplog.records
+        sqlglot.parse_one(text)  # somebody else's use of it keeps its log
+        assert caplog.records
+        caplog.clear()
 
 
 def test_too_many_cells() -> None:

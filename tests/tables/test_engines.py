@@ -30,6 +30,7 @@ from tacit.tables import (
 )
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import rank_of_double
+from tacit.tables.engine import grouped
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 ASKED = st.lists(questions(), min_size=1, max_size=8)
@@ -305,6 +306,30 @@ def test_many_prepared_questions_are_answered_like_single_ones(opener: Opener) -
         assert sum(together) > 0
 
 
+def test_what_all_cells_share_is_a_condition_and_no_key(opener: Opener) -> None:
+    """Rows that no cell wants are then left out before the scan."""
+    rows = [visits(n % 50, age=n % 70, week=n % 5, smoker=n % 2 == 0) for n in range(400)]
+    shapes = ["smoker and age = :age and week = 1", "smoker and week = 1 and age = age"]
+    shapes += ["count(*) filter (where smoker and age = :age)", "sum(age) filter (where week = 2)"]
+    with opener(brute.arrow(rows), TOML, "pid") as engine:
+        for shape in shapes:
+            prepared = prepare(shape, engine.schema)
+            asked = [
+                prepared.question(**({"age": age} if ":age" in shape else {})) for age in range(70)
+            ]
+            together, some = engine.values(asked), range(0, 70, 9)
+            assert [together[n] for n in some] == [engine.values([asked[n]])[0] for n in some]
+            assert sum(together) > 0
+    asked = [parse(f"smoker and age = {age} and week = 1", engine.schema) for age in range(70)]
+    (group,), single = grouped([question.terms[0] for question in asked], 64)
+    assert not single
+    assert group.columns == ("age",)
+    assert group.cells == [(age,) for age in range(70)]
+    assert group.like == parse("smoker and week = 1", engine.schema).terms[0]
+    (group,), single = grouped([asked[7].terms[0]] * 70, 64)
+    assert group.cells == [(7,)] * 70
+
+
 def test_more_combinations_than_can_be_listed(opener: Opener) -> None:
     rows = [visits(n, age=n % 100, big=n * 10**12, huge=-n) for n in range(3000)]
     with opener(brute.arrow(rows), TOML, EACH_ROW) as engine:
@@ -316,6 +341,21 @@ def test_more_combinations_than_can_be_listed(opener: Opener) -> None:
         ]
         expected = [int(n % 2 == 1 or n == 0) for n in range(0, 3000, 7)]
         assert engine.values(asked) == expected
+
+
+WIDE = [0, 2**53, 2**60, 2**63 - 200]
+
+
+@pytest.mark.parametrize("person", ["pid", EACH_ROW])
+def test_wide_numbers_are_told_apart_in_a_batch(opener: Opener, person: object) -> None:
+    """Doubles would take many of these for their neighbours."""
+    rows = [visits(n % 60, big=base + n, week=1) for base in WIDE for n in range(100)]
+    rows.append(visits(61, week=1))
+    with opener(brute.arrow(rows), TOML, person) as engine:  # type: ignore[arg-type]
+        for shape in ("big = :v", "big = :v and week = 1"):
+            prepared = prepare(shape, engine.schema)
+            asked = [prepared.question(v=base + n) for base in WIDE for n in range(0, 150, 3)]
+            assert engine.values(asked) == ([1] * 34 + [0] * 16) * len(WIDE)
 
 
 def test_points_are_bounded_for_each_person(opener: Opener) -> None:

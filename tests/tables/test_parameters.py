@@ -32,6 +32,8 @@ SAME = [
     ("town = :x", "' or true --", "town = ''' or true --'"),
     ("town like :x", "a%", "town like 'a%'"),
     ("smoker = :x", True, "smoker"),
+    ("smoker = :x", np.bool_(True), "smoker"),
+    ("smoker = :x", (np.array([3]) > 4)[0], "smoker = false"),
     ("smoker <> :x", False, "not smoker = false"),
     ("day >= :x", date(2026, 1, 31), "day >= '2026-01-31'"),
     ("at >= :x", date(2026, 1, 31), "at >= '2026-01-31 00:00:00'"),
@@ -72,6 +74,7 @@ def test_timestamps_do_not_depend_on_where_the_machine_is(monkeypatch: pytest.Mo
 UNFIT = [
     ("age >= :x", "60"),
     ("age >= :x", True),
+    ("age >= :x", np.bool_(True)),
     ("age >= :x", float("nan")),
     ("age >= :x", float("inf")),
     ("age >= :x", [1]),
@@ -79,6 +82,7 @@ UNFIT = [
     ("town = :x", "a\0b"),
     ("town = :x", "\ud800"),
     ("smoker = :x", 1),
+    ("smoker = :x", np.int8(1)),
     ("smoker = :x", "true"),
     ("day = :x", datetime(2026, 1, 31)),
     ("day = :x", "2026-1-31"),
@@ -111,13 +115,19 @@ def test_a_parameter_may_have_any_name() -> None:
 
 
 def test_a_batch_with_parameters() -> None:
-    text = "select count(distinct pid) from visits where age > :age group by town, smoker"
+    text = "select count(distinct pid) from visits where age > :age group by smoker, town"
     batch = parse_batch(text, SCHEMA, {"age": 30})
-    assert batch.questions[1] == parse("age > 30 and town = 'Ghent' and smoker", SCHEMA)
+    assert batch.questions[3] == parse("age > 30 and town = 'Ghent' and smoker", SCHEMA)
     assert len(batch.questions) == 6
     alone = parse_batch("select count(distinct pid) from visits where age > 3", SCHEMA)
     assert alone.cells == ((),)
     assert alone.questions == (parse("age > 3", SCHEMA),)
+
+
+def test_parameters_are_put_in_order_as_literals_are() -> None:
+    prepared = prepare("town = :town and smoker and (week = :week or age = :age)", SCHEMA)
+    literal = "(age = 1 or week = 2) and town = 'Z' and smoker"
+    assert prepared.question(town="Z", week=2, age=1) == parse(literal, SCHEMA)
 
 
 def test_check_states_or_refuses_without_raising() -> None:
@@ -129,6 +139,41 @@ def test_check_states_or_refuses_without_raising() -> None:
     assert "^^^" in str(check("age / 2", SCHEMA))
     assert check("select count(*) from visits group by week, town", SCHEMA).cells == 12
     assert not check("age >= :age", SCHEMA, {"age": "x"})
+
+
+def test_a_weight_that_could_not_be_written_is_refused() -> None:
+    for text in (
+        "1e-4000 * (1e-4000 * count(smoker))",
+        "1e4000 * count(smoker)",
+        "1e-51 * (1e-50 * count(smoker))",
+        f"0.{'7' * 101} * count(smoker)",
+        "-1e101 * count(smoker)",
+        "1e4000 * (1e-4000 * count(smoker))",
+        "1e26 * (" * 4 + "count(smoker)" + ")" * 4,
+    ):
+        assert "too many digits" in str(check(text, SCHEMA)), text
+
+
+def test_the_largest_weights_are_written_out() -> None:
+    text = "1e100 * count(smoker) - 1e-100 * sum(cost) + 1e-50 * (1e-50 * count(age > 3))"
+    stated = check(text, SCHEMA)
+    assert stated.sensitivity == 10**100 + Fraction(80.5) / 10**100 + Fraction(1, 10**100)
+    assert parse(stated.text, SCHEMA) == parse(text, SCHEMA)
+    assert str(stated.sensitivity) in str(stated)
+
+
+def test_a_literal_may_say_its_type_and_nothing_more() -> None:
+    plain = parse("day = '2026-02-01'", SCHEMA)
+    for literal in ("date '2026-02-01'", "cast('2026-02-01' as date)", "'2026-02-01'::date"):
+        assert parse(f"day = {literal}", SCHEMA) == plain
+    for cast in (
+        "cast('2026-02-01' as date default null on conversion error)",
+        "try_cast('2026-02-01' as date)",
+        "safe_cast('2026-02-01' as date)",
+        "cast('2026-02-01' as date format 'YYYY-MM-DD')",
+        "cast(day as date)",
+    ):
+        assert not check(f"day = {cast}", SCHEMA), cast
 
 
 @given(st.text("ab%_é😀", max_size=8), st.text("ab%_é😀\n", max_size=10))

@@ -13,6 +13,7 @@ from tests.tables.brute import TOML
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.codes import decimal, double_of_rank, rank_of_double
+from tacit.tables.question import TRUE, Rows, Total
 
 
 def declared(**entries: str) -> str:
@@ -99,6 +100,99 @@ def test_a_schema_that_is_none(text: str) -> None:
 def test_max_rows_is_a_positive_whole_number(rows: str) -> None:
     with pytest.raises(BadParameter, match="max_rows"):
         read(f"max_rows = {rows}\n" + declared(type='"integer"'))
+
+
+@pytest.mark.parametrize(
+    ("type_", "keys", "said"),
+    [
+        ("integer", "{from = 5, to = 1}", "'from' may not exceed 'to'"),
+        ("integer", "{from = 1, to = 2000000}", "at most 1000000"),
+        ("integer", "{from = 1}", "from = ..., to = ..."),
+        ("text", "{from = 'a', to = 'b'}", "whole numbers and dates"),
+        ("integer", "5", "list the key values"),
+    ],
+)
+def test_keys_that_are_wrong_say_how(type_: str, keys: str, said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        read(declared(type=f'"{type_}"', keys=keys))
+
+
+IN_PYTHON = [  # what comes after the name; the entry that is wrong
+    (("number",), "type"),
+    ((None,), "type"),
+    (("integer", Fraction(1)), "grid"),
+    (("real", Fraction(-1)), "grid"),
+    (("real", Fraction(1, 3)), "grid"),
+    (("real", "x"), "grid"),
+    (("integer", None, (50, -50)), "bounds"),
+    (("integer", None, (0, 2**63)), "bounds"),
+    (("integer", None, (0, 0.5)), "bounds"),
+    (("integer", None, (False, True)), "bounds"),
+    (("integer", None, (0, float("nan"))), "bounds"),
+    (("integer", None, (0, 1, 2)), "bounds"),
+    (("integer", None, [0, 1]), "bounds"),
+    (("date", None, (1, 0)), "bounds"),
+    (("date", None, (0, 10**9)), "bounds"),
+    (("text", None, (0, 1)), "bounds"),
+    (("boolean", None, (0, 1)), "bounds"),
+    (("real", None, (0, 1)), "bounds"),
+    (("integer", None, (-50, 50), (10**6, -(10**6))), "total"),
+    (("integer", None, (-50, 50), (0, 2**62 + 1)), "total"),
+    (("integer", None, (-50, 50), (0, 1.0)), "total"),
+    (("integer", None, None, (0, 1)), "total"),
+    (("date", None, (0, 1), (0, 1)), "total"),
+    (("integer", None, None, None, ()), "keys"),
+    (("integer", None, None, None, (1, 1)), "keys"),
+    (("integer", None, None, None, [1]), "keys"),
+    (("integer", None, None, None, ("1",)), "keys"),
+    (("integer", None, (0, 5), None, (6,)), "keys"),
+    (("boolean", None, None, None, (True,)), "keys"),
+    (("text", None, None, None, (1,)), "keys"),
+    (("text", None, None, None, ("a\0",)), "keys"),
+    (("text", None, None, None, ("\ud800",)), "keys"),
+]
+
+
+@pytest.mark.parametrize(("declared", "wrong"), IN_PYTHON)
+def test_a_column_that_contradicts_itself_cannot_be_built(
+    declared: tuple[object, ...], wrong: str
+) -> None:
+    with pytest.raises(BadParameter) as caught:
+        Column("x", *declared)  # type: ignore[arg-type]
+    assert caught.value.parameter == f"columns.x.{wrong}"
+
+
+@pytest.mark.parametrize("rows", [0, -(10**6), 1.5, "x", True, 10**9 + 1])
+def test_a_schema_with_no_bound_on_rows_cannot_be_built(rows: object) -> None:
+    with pytest.raises(BadParameter, match="max_rows"):
+        Schema("t", EACH_ROW, (Column("x", "integer"),), rows)  # type: ignore[arg-type]
+
+
+def test_a_schema_of_something_else_cannot_be_built() -> None:
+    good = Column("x", "integer")
+    for name, person, columns, parameter in [
+        ("", EACH_ROW, (good,), "name"),
+        (5, EACH_ROW, (good,), "name"),
+        ("t", None, (good,), "person"),
+        ("t", good, (good,), "person"),
+        ("t", EACH_ROW, [good], "columns"),
+        ("t", EACH_ROW, (), "columns"),
+        ("t", EACH_ROW, ("x",), "columns"),
+    ]:
+        with pytest.raises(BadParameter) as caught:
+            Schema(name, person, columns)  # type: ignore[arg-type]
+        assert caught.value.parameter == parameter
+    for name in ("", None, 7):
+        with pytest.raises(BadParameter, match="name"):
+            Column(name, "integer")  # type: ignore[arg-type]
+
+
+def test_a_term_without_a_sensitivity_cannot_be_built() -> None:
+    for most in (0, -(10**6)):
+        with pytest.raises(BadParameter):
+            Rows(TRUE, most)
+    with pytest.raises(BadParameter):
+        Total("x", TRUE, 1, 0)
 
 
 def test_names_may_not_differ_by_case_alone() -> None:

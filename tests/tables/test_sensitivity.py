@@ -187,3 +187,50 @@ def test_equal_questions_have_equal_fingerprints() -> None:
     assert (
         known.fingerprint == parse("town in ('a', 'Ghent', 'a') or age = 3.0", schema).fingerprint
     )
+
+
+@settings(SETTINGS, max_examples=30)
+@given(wheres=st.lists(PREDICATES, min_size=1, max_size=4), data=st.data())
+def test_the_order_of_parts_makes_no_other_question(
+    wheres: list[brute.Pred], data: st.DataObject
+) -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    for word in ("and", "or"):
+        written = [f"({where.sql})" for where in wheres]
+        asked = parse(f" {word} ".join(written), schema)
+        for again in (data.draw(st.permutations(written)), [*written, *written]):
+            other = parse(f" {word} ".join(again), schema)
+            assert other == asked
+            assert other.fingerprint == asked.fingerprint
+
+
+def test_parts_read_in_the_order_of_their_columns() -> None:
+    schema = read_schema(TOML, name="visits", person="pid")
+    for text, written in [
+        ("smoker and age >= 60", "age >= 60 and smoker"),
+        ("age <= 30 and age >= 20 and age >= 100", "age >= 20 and age >= 100 and age <= 30"),
+        ("week = 9 or week = 10 or week = 9", "week = 9 or week = 10"),
+        ("note > 'b' or note like 'a%' or note = 'x'", None),
+        ("town in ('b', 'a', null)", "town in ('a', 'b') or null"),
+        ("age between 3 and null", "age >= 3 and null"),
+        ("smoker and smoker", "smoker"),
+        ("true and (true and true)", "true"),
+        ("age = 1 and (smoker or age = 1) and true", "age = 1 and (age = 1 or smoker)"),
+        ("(smoker or week = 1) and (week = 1 or smoker)", "smoker or week = 1"),
+        ("not smoker and smoker", "smoker and (not smoker)"),
+        ("age = week and age = 1", "age = 1 and age = week"),
+    ]:
+        question = parse(text, schema)
+        if written is not None:
+            assert shown(question, schema) == f"count({written})"
+        assert parse(shown(question, schema), schema) == question
+    texts = ["sum(cost) filter (where smoker)", "count(*) filter (where smoker)", "count(smoker)"]
+    for text in texts:
+        inner = text.replace("smoker)", "smoker and age = 1)")
+        other = text.replace("smoker)", "age = 1 and smoker)")
+        assert parse(inner, schema) == parse(other, schema)
+    assert parse(
+        "select count(*) filter (where age = 1) from visits where smoker", schema
+    ) == parse("select count_if(smoker) from visits where age = 1", schema)
+    with pytest.raises(QuestionRefused, match="cancel"):
+        parse("count(smoker and age = 1) - count(age = 1 and smoker)", schema)

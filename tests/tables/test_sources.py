@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
+import tempfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.tables.engines import ENGINES, Opener
 
-from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema, read_schema
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.schema import Column
@@ -133,6 +135,35 @@ def test_tabs_and_gzip(tmp_path: Path) -> None:
     with load(zipped, person=EACH_ROW, schema=column("integer")) as engine:
         assert ask(engine, "x = 3") == 1
         assert engine.schema.name == "z"
+
+
+NAMES = [
+    ("visits.2024.csv", "visits.2024"),
+    ("visits.2024.csv.gz", "visits.2024"),
+    ("VISITS.CSV.GZ", "VISITS"),
+    ("a.b.c.TSV", "a.b.c"),
+    (".hidden.csv", ".hidden"),
+    ("visits.2024.parquet", "visits.2024"),
+    ("a.gz.csv", "a.gz"),
+    ("a.csv.csv", "a.csv"),
+]
+
+
+@pytest.mark.parametrize(("file", "name"), NAMES)
+def test_a_table_is_called_by_the_stem_of_its_file(tmp_path: Path, file: str, name: str) -> None:
+    path = tmp_path / file
+    if file.endswith("parquet"):
+        pq.write_table(pa.table({"x": [3]}), path)
+    else:
+        path.write_bytes(gzip.compress(b"x\n3\n") if "gz" in file.lower()[-2:] else b"x\n3\n")
+    (tmp_path / f"{name}.toml").write_text(column("integer"))
+    with load(path, person=EACH_ROW) as engine:
+        assert engine.schema.name == name
+        assert ask(engine, "x = 3") == 1
+        assert ask(engine, f'select count(*) from "{name}"') == 1
+        if "." in name:
+            with pytest.raises(QuestionRefused, match=f'FROM "{name}"'):
+                ask(engine, "select count(*)")
 
 
 @pytest.mark.parametrize(
@@ -289,6 +320,69 @@ def test_an_enum_mismatch_does_not_list_its_values() -> None:
     assert "POISON" not in _everything_said(caught.value)
 
 
+NEIGHBOURS = [  # the values of everybody else, and of one person more
+    ([1, 2, 3], "x"),
+    ([1, 2, 3], None),
+    ([1, 2, 3], 10**30),
+    ([1.5, 2.5], date(2026, 1, 1)),
+    ([True, False], 7),
+    ([date(2026, 1, 1)], datetime(2026, 1, 1, tzinfo=UTC)),
+    ([Decimal("1.5")], "1.5"),
+    (["a", "b"], [1, 2]),
+    ([None, None], b"a"),
+]
+
+
+@pytest.mark.parametrize("declared", [None, "integer", "date"])
+@pytest.mark.parametrize(("others", "value"), NEIGHBOURS)
+def test_no_value_decides_the_type_of_an_object_column(
+    others: list[object], value: object, declared: str | None
+) -> None:
+    """Whether a frame opens, and what its schema says, does not depend on anybody's row."""
+    schema = declared and column(declared)
+    seen = []
+    for values in (others, [*others, value], [value]):
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+        with load(frame, person=EACH_ROW, schema=schema) as engine:
+            seen.append(engine.schema)
+            assert ask(engine, "true") == len(values)
+    assert all(schema == seen[0] for schema in seen)
+    assert seen[0].column("x").type == (declared or "text")
+
+
+def test_object_values_are_read_by_the_rules_of_csv(opener: Opener) -> None:
+    def check(declared: str, values: list[object], expected: list[int]) -> None:
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object), "y": 1})
+        with opener(frame, declared, EACH_ROW) as engine:
+            assert codes(engine, "x") == expected
+            assert ask(engine, "x is null") == len(values) - len(expected)
+
+    odd = ["x", None, math.nan, pd.NA, [1]]
+    check(column("integer"), [7, " 7 ", 7.0, np.int8(7), 7.5, True, *odd], [7, 7, 7, 7])
+    check(column("integer", bounds="[0, 5]"), [10**40, -1, 3, *odd], [0, 3, 5])
+    check(column("real", grid="0.5"), [1, "2.5", Decimal("1.5"), math.inf, *odd], [2, 3, 5])
+    check(column("boolean"), [True, "no", np.bool_(True), 0, *odd], [0, 0, 1, 1])
+    check(column("date"), [date(1970, 1, 2), "1970-01-01", *odd], [0, 1])
+    moments = [datetime(1970, 1, 1, 0, 0, 1), datetime(1970, 1, 1, tzinfo=UTC), *odd]
+    check(column("timestamp"), moments, [0, 1_000_000])
+
+
+def test_object_identifiers_are_people() -> None:
+    frame = pd.DataFrame({"x": pd.Series([1, "1", 2, None, "a", "a"], dtype=object)})
+    with load(frame, person="x") as engine:
+        assert ask(engine, "true") == 3
+        assert ask(engine, "x = '1'") == 1
+    with load(frame, person="x", schema=column("integer")) as engine:
+        assert ask(engine, "true") == 2
+
+
+def test_polars_objects_are_refused_by_name() -> None:
+    frame = pl.DataFrame({"x": [1], "y": pl.Series([object()], dtype=pl.Object)})
+    for source in (frame, frame.lazy()):
+        with pytest.raises(SchemaMismatch, match="'y' holds Python objects"):
+            load(source, person=EACH_ROW, schema=column("integer"))
+
+
 # Kinds of sources
 
 FRAME = {"pid": [1, 1, 2, None], "age": [60, 61, 30, 70], "town": ["a", None, "b", "c"]}
@@ -343,6 +437,34 @@ def test_a_collated_column_is_compared_by_code_point(tmp_path: Path, opener: Ope
         assert ask(engine, "true") == 3
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_folder_says_nothing_about_a_column(tmp_path: Path, opener: Opener, ending: str) -> None:
+    """With the person column overwritten, everybody in the file would be one person."""
+    path = tmp_path / "p=7" / "x=7" / f"t.{ending}"
+    path.parent.mkdir(parents=True)
+    if ending == "csv":
+        path.write_text("p,x\n1,1\n2,1\n3,2\n")
+    else:
+        pq.write_table(pa.table({"p": [1, 2, 3], "x": [1, 1, 2]}), path)
+    declared = column("integer") + '\n[columns.p]\ntype = "integer"'
+    with opener(path, declared, "p") as engine:
+        assert ask(engine, "true") == 3
+        assert (ask(engine, "x = 1"), ask(engine, "x = 7"), ask(engine, "p = 7")) == (2, 0, 0)
+        assert codes(engine, "p") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_folder_adds_no_column(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "secret=7" / f"t.{ending}"
+    path.parent.mkdir()
+    if ending == "csv":
+        path.write_text("x\n1\n")
+    else:
+        pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(SchemaMismatch, match="no column 'secret'"):
+        load(path, person=EACH_ROW, schema='[columns.secret]\ntype = "integer"')
+
+
 def test_unknown_sources_are_refused(tmp_path: Path) -> None:
     for source in ("nowhere.parquet", tmp_path, tmp_path / "x.xlsx", 7, {"x": [1]}, None):
         with pytest.raises(BadParameter, match="source"):
@@ -369,16 +491,44 @@ def test_a_duckdb_file_with_several_tables_needs_a_name(tmp_path: Path) -> None:
 
 def test_the_person_must_be_said() -> None:
     table = pa.table({"x": [1], "y": [1.5]})
-    with pytest.raises(TypeError):
-        load(table)  # type: ignore[call-arg]
-    with pytest.raises(BadParameter, match="EACH_ROW"):
-        load(table, person=None)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match=r"person .* name the column .* tacit\.EACH_ROW"):
+        load(table)
+    for person in (None, 7, ["x"], Column("x", "integer")):
+        with pytest.raises(BadParameter, match="EACH_ROW"):
+            load(table, person=person)  # type: ignore[arg-type]
     with pytest.raises(SchemaMismatch, match="person"):
         load(table, person="z")
     with pytest.raises(SchemaMismatch, match="person"):
         load(table, person="y")
     with pytest.raises(SchemaMismatch, match="person"):
         load(table, person="x", schema=column("integer", bounds="[0, 9]"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"schema": {"x": "integer"}}, "schema = something of type dict .* TOML"),
+        ({"schema": [Column("x", "integer")]}, "schema = something of type list .* Schema"),
+        ({"schema": 7}, "schema"),
+        ({"schema": b"[columns.x]"}, "schema"),
+        ({"schema": "no such file\0"}, "schema"),
+        ({"schema": Path("/")}, "schema"),
+        ({"name": 7}, "name"),
+        ({"table": 7}, "table"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_named(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        load(pa.table({"x": [1]}), person=EACH_ROW, **wrong)  # type: ignore[arg-type]
+
+
+def test_data_given_in_the_wrong_place_is_not_quoted() -> None:
+    values = pd.Series([POISON])
+    for wrong in ("person", "schema", "name", "table", "memory_limit"):
+        given = {"person": EACH_ROW, wrong: values}
+        with pytest.raises(BadParameter, match=wrong) as caught:
+            load(pa.table({"x": [1]}), **given)  # type: ignore[arg-type]
+        assert POISON not in _everything_said(caught.value)
 
 
 def test_people_are_never_merged(opener: Opener) -> None:
@@ -404,6 +554,19 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 def test_bad_memory_limits(limit: object) -> None:
     with pytest.raises(BadParameter, match="memory_limit"):
         load(pa.table({"x": [1]}), person=EACH_ROW, memory_limit=limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [1, "1GB"])
+def test_nothing_temporary_is_left_when_a_table_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    engine = load(pa.table({"x": [1]}), person=EACH_ROW, memory_limit=limit)
+    (scratch,) = tmp_path.glob("tacit-*")
+    assert scratch.stat().st_mode & 0o077 == 0
+    (scratch / "spilled").write_text("rows that did not fit into memory")
+    engine.close()
+    assert not list(tmp_path.glob("tacit-*"))
 
 
 # Failures
@@ -474,8 +637,10 @@ def test_a_proposed_schema_opens_its_source(tmp_path: Path) -> None:
         "odd name": "text",
         "empty": "text",
     }
-    assert schema.column("cost") == Column("cost", "real", Fraction(1, 100))
+    assert schema.column("cost") == Column("cost", "real")
+    assert "types were found from the values" in proposed
     for commented in (
+        '# grid = "0.01"',
         "# bounds = [60, 61]",
         '# keys = ["Bruges", "Ghent"]',
         "# bounds = [1.25, 10.5]",
@@ -483,10 +648,9 @@ def test_a_proposed_schema_opens_its_source(tmp_path: Path) -> None:
         assert commented in proposed
     with load(path, person="pid", schema=proposed) as engine:
         assert ask(engine, "age >= 60 and town like '%e%'") == 2
-    opened = (
-        proposed.replace("# bounds", "bounds").replace("# keys", "keys").replace("# max", "max")
-    )
-    again = read_schema(opened, name="visits", person=EACH_ROW)
+    uncommented = re.sub("^# (?=grid|bounds|keys|max)", "", proposed, flags=re.MULTILINE)
+    again = read_schema(uncommented, name="visits", person=EACH_ROW)
+    assert again.column("cost").bounds == (125, 1050)
     assert again.column("day").bounds is not None
     assert again.max_rows == 10
 
@@ -502,12 +666,31 @@ def test_a_proposal_for_typed_data() -> None:
             "n": np.array([5], dtype=np.int8),
         }
     )
-    schema = read_schema(propose_schema(table), name="t", person="id")
+    proposed = propose_schema(table)
+    assert "found from the values" not in proposed
+    schema = read_schema(proposed, name="t", person="id")
     found = {column.name: (column.type, column.grid) for column in schema.columns}
     assert found == {
         "id": ("text", None),
-        "x": ("real", Fraction(1, 10)),
+        "x": ("real", None),
         "y": ("real", None),
-        "d": ("real", Fraction(1, 10)),
+        "d": ("real", Fraction(1, 100)),
         "n": ("integer", None),
     }
+    assert '# grid = "0.1"' in proposed
+
+
+def test_a_proposal_says_what_only_the_data_says() -> None:
+    """What stands outside comments is the same whatever the values are."""
+    proposals = []
+    for values in ([0.5, 2.0], [1 / 3, 99.25], [7.0, 7.0]):
+        money = [Decimal(round(value * 100)).scaleb(-2) for value in values]
+        columns = {"x": values, "d": pa.array(money, pa.decimal128(9, 2)), "n": [1, int(values[1])]}
+        lines = propose_schema(pa.table(columns)).split("\n")
+        proposals.append([line for line in lines if line and not line.startswith("#")])
+    assert proposals[0] == proposals[1] == proposals[2]
+    frame = pd.DataFrame({"x": pd.Series([1, 2], dtype=object), "y": [1, 2]})
+    proposed = propose_schema(frame)
+    assert 'type = "integer"  # found from the values' in proposed
+    assert proposed.count("# found from the values") == 1
+    assert read_schema(proposed, name="t", person="x").column("x").type == "integer"

@@ -10,16 +10,15 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, floor
 
+from tacit.tables.canonical import conjunction, disjunction
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.question import (
     Among,
-    And,
     Constant,
     IsNull,
     IsTrue,
     Like,
     Not,
-    Or,
     Predicate,
     Range,
 )
@@ -27,12 +26,13 @@ from tacit.tables.schema import Column
 
 NULL = Constant(None)
 
-Place = Fraction | int | str | None
-"""Where a value stands on a column's line of codes."""
+Standing = Fraction | int | str | None
+"""Where a value stands on a column's line of codes; None is nowhere."""
 
-
-Maker = Callable[[Column, Sequence[object]], Predicate]
+Operator = Callable[[Column, Sequence[object]], Predicate]
 """Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
+
+Maker = Operator
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
@@ -88,13 +88,13 @@ def _below(column: Column, values: Sequence[object]) -> Predicate:
     return _whole(column, None, ceil(place) - 1)
 
 
-def _ordered(column: Column, value: object) -> Place:
+def _ordered(column: Column, value: object) -> Standing:
     if column.type == "boolean":
         raise Unfit("it is boolean: it has no order")
     return None if value is None else column.place(value)
 
 
-def _from_to(column: Column, least: Place, most: Place) -> Predicate:
+def _from_to(column: Column, least: Standing, most: Standing) -> Predicate:
     """From least to most, both included; None is an open end."""
     if isinstance(least, str):
         if isinstance(most, str) and least > most:
@@ -121,7 +121,7 @@ def _in_between(column: Column, values: Sequence[object]) -> Predicate:
     if low is not None and high is not None:
         return known
     # SQL: x BETWEEN a AND NULL is x >= a AND NULL.
-    return NULL if low is None and high is None else And((known, NULL))
+    return NULL if low is None and high is None else conjunction((known, NULL))
 
 
 def _in(column: Column, values: Sequence[object]) -> Predicate:
@@ -130,7 +130,7 @@ def _in(column: Column, values: Sequence[object]) -> Predicate:
     listed: Predicate = Among(column.name, tuple(codes))
     if len(codes) == 1:
         listed = Range(column.name, codes[0], codes[0])
-    return Or((listed, NULL)) if any(value is None for value in values) else listed
+    return disjunction((listed, NULL)) if any(value is None for value in values) else listed
 
 
 def _sort_key(code: Code) -> tuple[int, str]:
@@ -156,7 +156,7 @@ def _distinct(column: Column, values: Sequence[object]) -> Predicate:
     return Not(_same(column, values))
 
 
-OPERATORS: dict[str, Maker] = {
+OPERATORS: dict[str, Operator] = {
     "=": _equal,
     "<>": _unequal,
     ">=": _at_least,

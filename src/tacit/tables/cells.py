@@ -118,12 +118,14 @@ def _finder(column: Held, asked: Sequence[Code]) -> Callable[[Codes], Integers]:
             table[code] = place
         return lambda codes: table[codes]
     listed = np.array(sorted(pairs), dtype=np.uint64).reshape(-1, 2)
-    sorted_codes, places = listed[:, 0], np.append(listed[:, 1].astype(np.int64), -1)
+    # Both lists get an end that stands for nothing.  It has their type: a mixture of types would
+    # be a float, and a float cannot tell large codes apart.
+    sorted_codes, places = listed[:, 0], np.append(listed[:, 1].astype(np.int64), np.int64(-1))
+    compared = np.append(sorted_codes, np.uint64(0))
 
     def find(codes: Codes) -> Integers:
         at = np.searchsorted(sorted_codes, codes)
-        same = np.append(sorted_codes, 0)[at] == codes
-        return np.where(same & (at < len(sorted_codes)), places[at], -1)
+        return np.where(compared[at] == codes, places[at], -1)
 
     return find
 

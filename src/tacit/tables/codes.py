@@ -22,6 +22,8 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+
 from tacit.errors import BadParameter
 from tacit.privacy import exact
 
@@ -127,7 +129,7 @@ def _real(value: object, grid: Fraction | None) -> Fraction | int:
 
 
 def _boolean(value: object, grid: Fraction | None) -> int:
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise Unfit("it is boolean: give true or false")
     return int(value)
 

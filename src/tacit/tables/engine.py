@@ -129,9 +129,29 @@ def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[i
             group = groups[key] = CellGroup(with_where(term, all_of(rest)), columns)
         group.cells.append(cell)
         group.places.append(place)
-    large = [group for group in groups.values() if len(group.cells) >= fewest]
+    large = [_varying(group) for group in groups.values() if len(group.cells) >= fewest]
     small = [group for group in groups.values() if len(group.cells) < fewest]
     return large, single + [place for group in small for place in group.places]
+
+
+def _varying(group: CellGroup) -> CellGroup:
+    """The group with equalities that all its terms share as a condition: fewer rows to scan."""
+    values = [set(column) for column in zip(*group.cells, strict=True)]
+    vary = [place for place, found in enumerate(values) if len(found) > 1] or [0]
+    shared = [
+        Range(name, value, value)
+        for place, name in enumerate(group.columns)
+        if place not in vary
+        for value in values[place]
+    ]
+    if not shared:
+        return group
+    return CellGroup(
+        like=with_where(group.like, all_of((group.like.where, *shared))),
+        columns=tuple(group.columns[place] for place in vary),
+        cells=[tuple(cell[place] for place in vary) for cell in group.cells],
+        places=group.places,
+    )
 
 
 def _equalities(

@@ -22,15 +22,18 @@ from tacit.tables.columns import (
     placed,
     ranks_of_doubles,
 )
+from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, withheld
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.normal import NORMAL, create_normal_view, family
-from tacit.tables.schema import Column, EachRow, Person, Schema, read_schema
+from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
 
 FEWEST_BITMAPS = 16
 """With room for fewer bitmaps than this beside the columns, scanning the source is better."""
+
+LIMIT_HELP = "give bytes, or a text such as '512MB' or '2GB'"
 
 _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 
@@ -38,7 +41,7 @@ _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 def load(
     source: object,
     *,
-    person: Person,
+    person: Person | None = None,
     name: str | None = None,
     schema: Schema | str | Path | None = None,
     table: str | None = None,
@@ -47,16 +50,24 @@ def load(
     """Open a table.
 
     ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a pandas,
-    polars or Arrow table.  ``person``: the column that says whose row it is, or ``EACH_ROW``.
-    ``name``: what FROM calls the table; by default the file's stem.  ``schema``: a Schema, TOML
-    text or the path of a TOML file; by default the file ``<stem>.toml`` beside the data, or else,
-    if the source has types of its own, those types alone.  ``memory_limit``: bytes, or text such
-    as "2GB"; by default half of the machine's memory.
+    polars or Arrow table.  ``person``: the column that says whose row it is, or ``EACH_ROW``; it
+    must be said.  ``name``: what FROM calls the table; by default the file's stem.  ``schema``: a
+    Schema, TOML text or the path of a TOML file; by default the file ``<stem>.toml`` beside the
+    data, or else, if the source has types of its own, those types alone.  ``memory_limit``: bytes,
+    or text such as "2GB"; by default half of the machine's memory.
 
     Privacy: names and types are checked, values never are.
     """
-    if not isinstance(person, str | EachRow):
-        raise BadParameter("person", person, "name a column, or say tacit.EACH_ROW")
+    for parameter, given, kinds, allowed in (
+        ("person", person, str | EachRow, PERSON_HELP),
+        ("schema", schema, Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
+        ("name", name, str | None, "give the table's name as text"),
+        ("table", table, str | None, "name a table of a DuckDB file"),
+        ("memory_limit", memory_limit, int | float | str | None, LIMIT_HELP),
+    ):
+        if not isinstance(given, kinds):
+            raise BadParameter(parameter, kind_of(given), allowed)
+    assert person is not None
     limit = byte_limit(memory_limit)
     opened = open_source(source, table=table, memory_limit=limit)
     try:
@@ -76,7 +87,7 @@ def byte_limit(limit: int | str | None) -> int:
         match[2] if match[2].endswith("B") or not match[2] else match[2] + "B"
     )
     if not match or not unit:
-        raise BadParameter("memory_limit", limit, "give bytes, or a text such as '512MB' or '2GB'")
+        raise BadParameter("memory_limit", limit, LIMIT_HELP)
     return int(exact(match[1], "memory_limit") * unit)
 
 
@@ -92,7 +103,7 @@ def _schema(given: Schema | str | Path | None, source: Source, name: str, person
         return read_schema(str(given), name=name, person=person)
     try:
         text = Path(given).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise BadParameter("schema", str(given), f"it cannot be read: {error}") from None
     return read_schema(text, name=name, person=person)
 

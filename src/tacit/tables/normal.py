@@ -67,12 +67,12 @@ def create_normal_view(source: Source, schema: Schema) -> None:
         raw = present[column.name.casefold()]
         kind = family(source.columns[raw])
         accepted = (*_ACCEPTED[column.type], "nothing but NULL")
-        if source.typed and kind not in accepted:
+        if source.is_typed(raw) and kind not in accepted:
             raise SchemaMismatch(
                 f"column {column.name!r} is declared {column.type}, but the data holds {kind}"
             )
         read.append(f"{_read(column, source, raw, kind)} AS {quoted(column.name)}")
-        narrow = source.typed and source.columns[raw] in _NARROW
+        narrow = source.is_typed(raw) and source.columns[raw] in _NARROW
         coded.append(f"{_code(column, schema, narrow)} AS {quoted(column.name)}")
     everyone = ""
     if isinstance(schema.person, str):
@@ -88,7 +88,7 @@ def _read(column: Column, source: Source, raw: str, kind: str) -> str:
     value = quoted(raw)
     if kind == "nothing but NULL":
         return f"CAST(NULL AS {_READ_AS[column.type]})"
-    if not source.typed:
+    if not source.is_typed(raw):
         return _READ_TEXT[column.type](f"trim({value})" if column.type != "text" else value)
     if column.type == "integer":
         narrow = source.columns[raw] in _NARROW

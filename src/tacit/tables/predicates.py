@@ -14,23 +14,22 @@ from sqlglot import exp
 
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import exact
+from tacit.tables.canonical import conjunction, disjunction
 from tacit.tables.codes import NUMBERS
 from tacit.tables.question import (
     Among,
-    And,
     Constant,
     IsNull,
     IsTrue,
     Not,
-    Or,
     Predicate,
     Range,
     SameOrder,
-    all_of,
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
-from tacit.tables.templates import Hole, joined, ready_or_pending
+from tacit.tables.show import name
+from tacit.tables.templates import Hole, ready_or_pending
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -160,7 +159,8 @@ class PredicateReader:
             raise refused("a column is needed here", self.place(node))
         qualifier = node.args.get("table")
         if qualifier is not None and qualifier.name.casefold() not in self.tables:
-            raise refused(f"this question is about the table {self.schema.name}", self.place(node))
+            about = name(self.schema.name)
+            raise refused(f"this question is about the table {about}", self.place(node))
         found = self.schema.find(identifier.name)
         if found is None:
             raise self._unknown(identifier, node)
@@ -190,7 +190,8 @@ class PredicateReader:
             return bool(node.this)
         if isinstance(node, exp.Null):
             return None
-        if isinstance(node, exp.Cast) and node.this.is_string and node.to.sql() in _DATED:
+        if type(node) is exp.Cast and node.this.is_string and node.to.sql() in _DATED:
+            self.only(node, "this", "to")
             return node.this.this  # date '2026-01-31': the column's type decides anyway
         raise self.refusal(node, "a column or a literal is needed here")
 
@@ -205,11 +206,11 @@ class PredicateReader:
             raise refused("this number cannot be read", self.place(node)) from None
 
     def _hole(self, node: exp.Expr, many: bool = False) -> Hole:
-        name = node.this
-        if not isinstance(name, str) or not name:
+        parameter = node.this
+        if not isinstance(parameter, str) or not parameter:
             raise refused("parameters have names", self.place(node), "write :name")
-        self.parameters.add(name)
-        return Hole(name, many)
+        self.parameters.add(parameter)
+        return Hole(parameter, many)
 
     def _column_and(self, node: exp.Expr, word: str) -> Column:
         column = self._operand(node)
@@ -242,10 +243,10 @@ class PredicateReader:
         return parts
 
     def _and(self, node: exp.Expr) -> Predicate:
-        return all_of(self._parts(node, exp.And))
+        return conjunction(self._parts(node, exp.And))
 
     def _or(self, node: exp.Expr) -> Predicate:
-        return joined(Or, self._parts(node, exp.Or))
+        return disjunction(self._parts(node, exp.Or))
 
     def _not(self, node: exp.Expr) -> Predicate:
         self.only(node, "this")
@@ -339,7 +340,7 @@ class PredicateReader:
             if isinstance(subject, exp.Column):
                 return IsNull(self.column(subject).name)
             part = self.read(subject)
-            return And((Not(IsTrue(part)), Not(IsTrue(Not(part)))))
+            return conjunction((Not(IsTrue(part)), Not(IsTrue(Not(part)))))
         if isinstance(test, exp.Boolean):
             part = self.read(subject)
             return IsTrue(part if test.this else Not(part))

@@ -1,8 +1,9 @@
 """Proposing a schema: for the steward, once, before anybody may ask.
 
-This looks at the data, unlike everything else here.  Types stand as they are; whatever would
-publish values (bounds, keys) is written as a comment, for the steward to replace by what is
-publicly known.
+This looks at the data, unlike everything else here.  Types stand as they are; whatever else was
+found from values (grids, bounds, keys) is written as a comment, for the steward to replace by what
+is publicly known.  Where the source has no types of its own, as in CSV, the types too were found
+from values, and the proposal says so.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from fractions import Fraction
 
 from tacit.tables.codes import Code, Type, decimal
 from tacit.tables.engine import withheld
-from tacit.tables.loading import byte_limit, own_type
+from tacit.tables.loading import byte_limit, own_grid, own_type
 from tacit.tables.normal import NORMAL, create_normal_view, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sources import Source, open_source, quoted
 
-MOST_KEYS = 50
+MOST_PROPOSED_KEYS = 50
 MOST_DIGITS = 6
 
 _HEADER = """\
@@ -24,8 +25,14 @@ _HEADER = """\
 # The commented lines were drawn from the data: uncomment one only after replacing its values
 # by what is publicly known.  SUM needs bounds, a grid for reals, and a total for each person;
 # COUNT(*) needs max_rows if people have several rows; GROUP BY needs keys.
-# max_rows = 10
 """
+_ALL_FOUND = """\
+# The types were found from the values, too: this source has none of its own.  Check each of them.
+"""
+_SOME_FOUND = """\
+# So was the type of each column that says "found from the values".  Check these.
+"""
+_MAX_ROWS = "# max_rows = 10\n"
 
 
 def propose_schema(source: object, *, table: str | None = None) -> str:
@@ -48,14 +55,19 @@ def _proposed(source: Source) -> str:
         if (column := _column(source, name, source_type)) is not None
     ]
     create_normal_view(source, Schema("table", EACH_ROW, tuple(columns)))
-    return _HEADER + "".join("\n" + _written(source, column) for column in columns)
+    found = _ALL_FOUND if not source.typed else _SOME_FOUND if source.untyped else ""
+    written = "".join("\n" + _written(source, column) for column in columns)
+    return _HEADER + found + _MAX_ROWS + written
 
 
 def _column(source: Source, name: str, source_type: str) -> Column | None:
-    type_ = own_type(source_type) if source.typed else _type_of_text(source, name)
+    type_ = own_type(source_type) if source.is_typed(name) else _type_of_text(source, name)
     if type_ is None:
         return None
-    return Column(name, type_, _grid(source, name) if type_ == "real" else None)
+    grid = own_grid(source_type)
+    if grid is None and type_ == "real":
+        grid = _grid(source, name)
+    return Column(name, type_, grid)
 
 
 def _type_of_text(source: Source, name: str) -> Type:
@@ -73,7 +85,7 @@ def _type_of_text(source: Source, name: str) -> Type:
 def _grid(source: Source, name: str) -> Fraction | None:
     """The coarsest decimal grid on which every value stands, if there is one."""
     value = f"CAST({quoted(name)} AS DOUBLE)"
-    if not source.typed:
+    if not source.is_typed(name):
         value = f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"
     for digits in range(MOST_DIGITS + 1):
         off = f"{value} <> round({value}, {digits})"
@@ -86,11 +98,13 @@ def _grid(source: Source, name: str) -> Fraction | None:
 
 
 def _written(source: Source, column: Column) -> str:
-    lines = [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']
-    if column.grid is not None:
-        lines.append(f'grid = "{decimal(column.grid)}"')
-    elif column.type == "real":
-        lines.append('# grid = "0.001"')
+    found = source.typed and not source.is_typed(column.name)
+    type_ = f'type = "{column.type}"' + ("  # found from the values" if found else "")
+    lines = [f"[columns.{toml_text(column.name)}]", type_]
+    if column.type == "real":
+        grid = "0.001" if column.grid is None else decimal(column.grid)
+        given = own_grid(source.columns[column.name]) is not None
+        lines.append(f'{"" if given else "# "}grid = "{grid}"')
     value = quoted(column.name)
     ordered = column.type in ("integer", "date", "timestamp") or column.grid is not None
     ends = source.connection.execute(f"SELECT min({value}), max({value}) FROM {NORMAL}").fetchone()
@@ -99,9 +113,9 @@ def _written(source: Source, column: Column) -> str:
     if column.type in ("text", "integer", "date"):
         rows = source.connection.execute(
             f"SELECT DISTINCT {value} AS v FROM {NORMAL} WHERE v IS NOT NULL "
-            f"ORDER BY v LIMIT {MOST_KEYS + 1}"
+            f"ORDER BY v LIMIT {MOST_PROPOSED_KEYS + 1}"
         ).fetchall()
-        if 0 < len(rows) <= MOST_KEYS:
+        if 0 < len(rows) <= MOST_PROPOSED_KEYS:
             keys: tuple[Code, ...] = tuple(key for (key,) in rows)
             lines.append(f"# keys = {toml_list(column, keys)}")
     return "\n".join(lines) + "\n"

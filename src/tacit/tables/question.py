@@ -20,6 +20,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from operator import mul
 
+from tacit.errors import BadParameter
 from tacit.tables.codes import Code
 
 
@@ -147,6 +148,10 @@ class Rows:
     where: Predicate
     most: int
 
+    def __post_init__(self) -> None:
+        if not self.most >= 1:  # it is the sensitivity
+            raise BadParameter("most", self.most, "it must be at least 1")
+
 
 @dataclass(frozen=True, slots=True)
 class Total:
@@ -156,6 +161,10 @@ class Total:
     where: Predicate
     low: int
     high: int
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:  # the sensitivity follows from them
+            raise BadParameter("total", (self.low, self.high), "the first may not be greater")
 
 
 Term = People | Rows | Total

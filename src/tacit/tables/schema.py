@@ -27,14 +27,14 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.privacy import exact, positive, whole
+from tacit.privacy import exact, whole
 from tacit.tables.codes import (
     NUMBERS,
     TYPES,
@@ -42,13 +42,21 @@ from tacit.tables.codes import (
     Type,
     Unfit,
     decimal,
-    is_decimal,
     literal,
     widest,
 )
 from tacit.tables.codes import place as place_of
-
-MOST_KEYS = 1_000_000
+from tacit.tables.declared import (
+    MOST_KEYS,
+    brief,
+    check_bounds,
+    check_keys,
+    check_name,
+    check_total,
+    checked_grid,
+    kind_of,
+    may_have_bounds,
+)
 
 
 class EachRow(Enum):
@@ -65,10 +73,16 @@ EACH_ROW: Final = EachRow.EACH_ROW
 
 Person = str | EachRow
 
+PERSON_HELP = "name the column that says whose row it is, or say tacit.EACH_ROW"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its type, and what has been declared about it, in codes."""
+    """One column: its type, and what has been declared about it, in codes.
+
+    Privacy: sensitivity follows from bounds and totals, so a column that contradicts itself
+    cannot be built.
+    """
 
     name: str
     type: Type
@@ -80,8 +94,20 @@ class Column:
     """The codes that the column can hold: its bounds, or all that its type can hold."""
 
     def __post_init__(self) -> None:
-        can_hold = self.bounds if self.bounds is not None else widest(self.type, self.grid)
+        check_name("columns", self.name)
+        where = f"columns.{self.name}"
+        if self.type not in TYPES:
+            raise BadParameter(f"{where}.type", brief(self.type), f"one of {', '.join(TYPES)}")
+        object.__setattr__(self, "grid", checked_grid(f"{where}.grid", self.type, self.grid))
+        can_hold = widest(self.type, self.grid)
+        if self.bounds is not None:
+            check_bounds(f"{where}.bounds", self.type, self.grid, self.bounds)
+            can_hold = self.bounds
         object.__setattr__(self, "range", can_hold)
+        if self.total is not None:
+            check_total(f"{where}.total", self.type, self.bounds, self.total)
+        if self.keys is not None:
+            check_keys(f"{where}.keys", self.type, can_hold, self.keys)
 
     @property
     def step(self) -> Fraction:
@@ -117,7 +143,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A table's name, who its people are, and its columns."""
+    """A table's name, who its people are, and its columns.
+
+    Privacy: ``max_rows`` is the sensitivity of COUNT(*), and is checked here, however the schema
+    came about.
+    """
 
     name: str
     person: Person
@@ -126,8 +156,17 @@ class Schema:
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_name("name", self.name)
+        if not isinstance(self.person, str | EachRow):
+            raise BadParameter("person", kind_of(self.person), PERSON_HELP)
+        if not isinstance(self.columns, tuple) or not self.columns:
+            raise BadParameter("columns", kind_of(self.columns), "give a tuple of columns")
+        if self.max_rows is not None:
+            object.__setattr__(self, "max_rows", row_bound(self.max_rows))
         by_name: dict[str, Column] = {}
         for column in self.columns:
+            if not isinstance(column, Column):
+                raise BadParameter("columns", kind_of(column), "each of them is a Column")
             if column.name.casefold() in by_name:
                 raise BadParameter(
                     f"columns.{column.name}", column.name, "names may not differ by case alone"
@@ -190,12 +229,11 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
     columns = declared.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise BadParameter("columns", columns, "declare each column, as in [columns.age]")
-    rows = declared.get("max_rows")
     return Schema(
         name=name,
         person=person,
         columns=tuple(_column(key, value) for key, value in columns.items()),
-        max_rows=None if rows is None else row_bound(rows),
+        max_rows=declared.get("max_rows"),
     )
 
 
@@ -214,55 +252,31 @@ def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:
 
 
 def _column(name: str, entries: object) -> Column:
+    """A column from its TOML: values become codes here, and Column checks what they say."""
     where = f"columns.{name}"
     if not isinstance(entries, dict):
         raise BadParameter(where, entries, 'write a table such as [columns.age] type = "integer"')
     _known(where, entries, {"type", "grid", "bounds", "total", "keys"})
-    type_ = entries.get("type")
-    if type_ not in TYPES:
-        raise BadParameter(f"{where}.type", type_, f"one of {', '.join(TYPES)}")
-    bare = Column(name, type_, _grid(where, type_, entries.get("grid")))
-    bounds = _pair(f"{where}.bounds", bare, entries.get("bounds"))
-    if bounds is not None and type_ == "real" and bare.grid is None:
-        raise BadParameter(f"{where}.bounds", entries["bounds"], "a real column also needs a grid")
-    bounded = Column(name, type_, bare.grid, bounds)
-    total = _total(f"{where}.total", bounded, entries.get("total"))
-    return Column(name, type_, bare.grid, bounds, total, _keys(where, bounded, entries.get("keys")))
+    bare = Column(name, entries.get("type"), entries.get("grid"))  # type: ignore[arg-type]
+    if entries.get("bounds") is not None:
+        bare = replace(bare, bounds=_bounds(f"{where}.bounds", bare, entries["bounds"]))
+    if entries.get("total") is not None:
+        bare = replace(bare, total=total_steps(bare, entries["total"], f"{where}.total"))
+    if entries.get("keys") is not None:
+        bare = replace(bare, keys=_keys(f"{where}.keys", bare, entries["keys"]))
+    return bare
 
 
-def _grid(where: str, type_: Type, value: object) -> Fraction | None:
-    if value is None:
-        return None
-    if type_ != "real":
-        raise BadParameter(f"{where}.grid", value, "only a real column has a grid")
-    grid = positive(value, f"{where}.grid")
-    # Both ends are stated as doubles when values are rounded, and must be exact there.
-    if not is_decimal(grid) or grid.numerator > 2**31 or grid.denominator > 2**31:
-        raise BadParameter(f"{where}.grid", value, "give a decimal such as 1, 0.01 or 0.125")
-    return grid
-
-
-def _pair(where: str, column: Column, value: object) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    if column.type in ("text", "boolean"):
-        raise BadParameter(where, value, f"a {column.type} column has no bounds")
+def _bounds(where: str, column: Column, value: object) -> tuple[int, int]:
+    may_have_bounds(where, column.type, column.grid, value)
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise BadParameter(where, value, "give the least and the greatest value, as in [0, 120]")
     number = column.type in NUMBERS  # may be quoted in TOML, as the grid may be
     ends = [exact(end, where) if number and isinstance(end, str) else end for end in value]
     low, high = (_code(where, column, end) for end in ends)
-    if not isinstance(low, int) or not isinstance(high, int) or low > high:
-        raise BadParameter(where, value, "the first bound may not exceed the second")
+    assert isinstance(low, int)
+    assert isinstance(high, int)
     return low, high
-
-
-def _total(where: str, column: Column, value: object) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    if column.type not in NUMBERS or column.bounds is None:
-        raise BadParameter(where, value, "only a number with bounds has a total")
-    return total_steps(column, value, where)
 
 
 def total_steps(column: Column, value: object, where: str = "total") -> tuple[int, int]:
@@ -272,29 +286,34 @@ def total_steps(column: Column, value: object, where: str = "total") -> tuple[in
     low, high = (exact(end, where) / column.step for end in value)
     if low.denominator != 1 or high.denominator != 1 or low > high:
         raise BadParameter(where, value, "give two values on the grid of the column, in order")
-    if max(abs(low), abs(high)) > 2**62:
-        raise BadParameter(where, value, "at most 2^62 steps of the grid")
-    return low.numerator, high.numerator
+    steps = low.numerator, high.numerator
+    check_total(where, column.type, column.bounds, steps)
+    return steps
 
 
-def _keys(where: str, column: Column, value: object) -> tuple[Code, ...] | None:
-    if value is None:
-        return None
-    where = f"{where}.keys"
-    if (
-        isinstance(value, dict)
-        and set(value) == {"from", "to"}
-        and column.type in ("integer", "date")
-    ):
-        low, high = (_code(where, column, value[end]) for end in ("from", "to"))
-        if isinstance(low, int) and isinstance(high, int) and 0 <= high - low < MOST_KEYS:
-            return tuple(range(low, high + 1))
+def _keys(where: str, column: Column, value: object) -> tuple[Code, ...]:
+    if isinstance(value, dict):
+        return _key_range(where, column, value)
     if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_KEYS:
-        raise BadParameter(where, _brief(value), "list the key values, as in ['Bruges', 'Ghent']")
-    codes = tuple(_code(where, column, entry) for entry in value)
-    if len(set(codes)) != len(codes):
-        raise BadParameter(where, _brief(value), "each key value may be listed once")
-    return codes
+        raise BadParameter(where, brief(value), "list the key values, as in ['Bruges', 'Ghent']")
+    return tuple(_code(where, column, entry) for entry in value)
+
+
+def _key_range(where: str, column: Column, value: Mapping[str, object]) -> tuple[Code, ...]:
+    if column.type not in ("integer", "date") or set(value) != {"from", "to"}:
+        raise BadParameter(
+            where,
+            brief(value),
+            "{from = ..., to = ...} is for whole numbers and dates; else list the key values",
+        )
+    low, high = (_code(where, column, value[end]) for end in ("from", "to"))
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    if low > high:
+        raise BadParameter(where, brief(value), "'from' may not exceed 'to'")
+    if high - low >= MOST_KEYS:
+        raise BadParameter(where, brief(value), f"at most {MOST_KEYS} key values")
+    return tuple(range(low, high + 1))
 
 
 def _code(where: str, column: Column, value: object) -> Code:
@@ -302,13 +321,8 @@ def _code(where: str, column: Column, value: object) -> Code:
         return column.code(value)
     except Unfit as problem:
         raise BadParameter(
-            where, _brief(value), f"{column.name} cannot hold it: {problem}"
+            where, brief(value), f"{column.name} cannot hold it: {problem}"
         ) from None
-
-
-def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def write_schema(schema: Schema) -> str:

@@ -7,8 +7,10 @@ reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
+from logging import getLogger
 from math import prod
 
 from sqlglot import Dialect, exp
@@ -17,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from tacit.errors import QuestionRefused
+from tacit.tables.canonical import conjunction
 from tacit.tables.codes import NUMBERS
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
@@ -27,16 +30,22 @@ from tacit.tables.question import (
     Rows,
     Term,
     Total,
-    all_of,
     weighted,
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema, row_bound, total_steps
+from tacit.tables.show import name
 
 MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
+MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
 _DIALECT = Dialect.get_or_raise("")
 _STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
+
+# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
+# else uses sqlglot in this process still gets its log.
+_SILENT = ContextVar("silent", default=False)
+getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
 _NOT_IN_SELECT = {
     "joins": ("a question is about one table: joins are refused", ""),
@@ -135,6 +144,7 @@ class _Reader:
         return self._tree(tokens)
 
     def _tree(self, tokens: list[Token]) -> exp.Expr:
+        silence = _SILENT.set(True)
         try:
             trees = _DIALECT.parser().parse(tokens, self.text)
         except ParseError as error:
@@ -143,6 +153,8 @@ class _Reader:
             if len(trees) == 1 and trees[0] is not None:
                 return trees[0]
             place = self._everything()
+        finally:
+            _SILENT.reset(silence)
         raise refused("this is not SQL that can be read", place, _QUOTE_HINT)
 
     def _from(self, start: int) -> Place:
@@ -186,7 +198,7 @@ class _Reader:
     def _from_table(self, select: exp.Select) -> None:
         clause = select.args.get("from_")
         if clause is None:
-            raise refused("FROM is missing", self._everything(), f"FROM {self.schema.name}")
+            raise refused("FROM is missing", self._everything(), f"FROM {name(self.schema.name)}")
         self.predicates.only(clause, "this")
         table = clause.this
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -194,7 +206,8 @@ class _Reader:
         self.predicates.only(table, "this", "alias")
         if table.name.casefold() != self.schema.name.casefold():
             raise refused(
-                f"this question is about the table {self.schema.name}", self.predicates.place(table)
+                f"this question is about the table {name(self.schema.name)}",
+                self.predicates.place(table),
             )
         alias = table.args.get("alias")
         if alias is not None:
@@ -255,7 +268,14 @@ class _Reader:
                 waiting += [(node.args["expression"], second), (node.this, weight)]
             elif isinstance(node, exp.Mul):
                 inner, factor = self._scaled(node)
-                waiting.append((inner, weight * factor))
+                weight *= factor
+                if max(abs(weight.numerator), weight.denominator) > MOST_WEIGHT:
+                    raise refused(
+                        "this weight has too many digits",
+                        self.predicates.place(node),
+                        "give a weight of at most 100 digits",
+                    )
+                waiting.append((inner, weight))
             else:
                 term, unit = self._aggregate(node, where)
                 parts.append((weight, term, unit))
@@ -273,12 +293,14 @@ class _Reader:
         if isinstance(node, exp.Filter):
             self.predicates.only(node, "this", "expression")
             condition = self.predicates.read(node.args["expression"].this)
-            return self._aggregate(node.this, all_of((where, condition)))
+            return self._aggregate(node.this, conjunction((where, condition)))
         if isinstance(node, exp.Count):
             return self._count(node, where), Fraction(1)
         if isinstance(node, exp.CountIf):
             self.predicates.only(node, "this")
-            return self._rows(node, all_of((where, self.predicates.read(node.this)))), Fraction(1)
+            return self._rows(
+                node, conjunction((where, self.predicates.read(node.this)))
+            ), Fraction(1)
         if isinstance(node, exp.Sum):
             return self._sum(node, where)
         raise self._not_an_aggregate(node)
@@ -311,7 +333,7 @@ class _Reader:
                 self.predicates.place(node),
                 "write COUNT(*) FILTER (WHERE ...), or count(...) without SELECT",
             )
-        return People(all_of((where, self.predicates.read(inner))))
+        return People(conjunction((where, self.predicates.read(inner))))
 
     def _people(self, distinct: exp.Distinct, where: Predicate) -> Term:
         self.predicates.only(distinct, "expressions")
@@ -333,7 +355,8 @@ class _Reader:
             raise refused(
                 "counting rows needs a bound on how many one person may add",
                 self.predicates.place(node),
-                f"max_rows=..., or COUNT(DISTINCT {self.schema.person}) to count people",
+                "declare it in the schema: max_rows = 10; "
+                f"or count people: COUNT(DISTINCT {name(self.schema.person)})",
             )
         return Rows(where, self.max_rows)
 
@@ -356,7 +379,7 @@ class _Reader:
             raise refused(
                 f"SUM needs a bound on one person's total of {column.name}",
                 place,
-                f"total=(least, greatest), or in the schema: [columns.{column.name}] total = [...]",
+                f"declare it in the schema: [columns.{column.name}] total = [...]",
             )
         low, high = self._reach(column.bounds, total)
         return Total(column.name, where, low, high), column.step

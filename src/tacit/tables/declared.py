@@ -1,0 +1,106 @@
+"""What may be declared about a column, in codes.
+
+Sensitivity follows from bounds and totals.  A column checks them here when it is built, so they
+hold whether it was read from TOML or made in Python.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tacit.errors import BadParameter
+from tacit.privacy import positive
+from tacit.tables.codes import NUMBERS, Type, Unfit, is_decimal, literal, place, widest
+
+MOST_KEYS = 1_000_000
+MOST_TOTAL = 2**62
+
+
+def brief(value: object) -> str:
+    """A value for a message, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def kind_of(value: object) -> str:
+    """What a value is, for a message about one that is no parameter at all: it might be data."""
+    return "None" if value is None else f"something of type {type(value).__name__}"
+
+
+def check_name(where: str, name: object) -> None:
+    """Refuse a name that is no text, or empty."""
+    if not isinstance(name, str):
+        raise BadParameter(where, kind_of(name), "a name is a text")
+    if not name:
+        raise BadParameter(where, "''", "a name may not be empty")
+
+
+def checked_grid(where: str, type_: Type, value: object) -> Fraction | None:
+    """The grid of a real column, exactly."""
+    if value is None:
+        return None
+    if type_ != "real":
+        raise BadParameter(where, brief(value), "only a real column has a grid")
+    grid = positive(value, where)
+    # Both ends are stated as doubles when values are rounded, and must be exact there.
+    if not is_decimal(grid) or grid.numerator > 2**31 or grid.denominator > 2**31:
+        raise BadParameter(where, brief(value), "give a decimal such as 1, 0.01 or 0.125")
+    return grid
+
+
+def may_have_bounds(where: str, type_: Type, grid: Fraction | None, given: object) -> None:
+    """Refuse bounds where there is no grid of codes for them to stand on."""
+    if type_ in ("text", "boolean"):
+        raise BadParameter(where, brief(given), f"a {type_} column has no bounds")
+    if type_ == "real" and grid is None:
+        raise BadParameter(where, brief(given), "a real column also needs a grid")
+
+
+def check_bounds(where: str, type_: Type, grid: Fraction | None, bounds: object) -> None:
+    """Refuse bounds that are not two codes of the column, in order."""
+    may_have_bounds(where, type_, grid, bounds)
+    low, high = _two_codes(where, bounds)
+    least, greatest = widest(type_, grid)
+    if not (least <= low <= greatest and least <= high <= greatest):
+        raise BadParameter(where, brief(bounds), "the column cannot hold such a code")
+    if low > high:
+        shown = f"[{literal(type_, grid, low)}, {literal(type_, grid, high)}]"
+        raise BadParameter(where, shown, "the first bound may not exceed the second")
+
+
+def check_total(where: str, type_: Type, bounds: object, total: object) -> None:
+    """Refuse a total that is not two numbers of steps, in order."""
+    if type_ not in NUMBERS or bounds is None:
+        raise BadParameter(where, brief(total), "only a number with bounds has a total")
+    low, high = _two_codes(where, total)
+    if low > high:
+        raise BadParameter(where, brief(total), "the least total may not exceed the greatest")
+    if max(abs(low), abs(high)) > MOST_TOTAL:
+        raise BadParameter(where, brief(total), "at most 2^62 steps of the grid")
+
+
+def _two_codes(where: str, pair: object) -> tuple[int, int]:
+    if isinstance(pair, tuple) and len(pair) == 2 and all(type(end) is int for end in pair):
+        return pair
+    raise BadParameter(where, brief(pair), "give the least and the greatest code, as a tuple")
+
+
+def check_keys(where: str, type_: Type, can_hold: tuple[int, int], keys: object) -> None:
+    """Refuse keys that are not codes of the column, each once."""
+    if not isinstance(keys, tuple) or not 0 < len(keys) <= MOST_KEYS:
+        raise BadParameter(where, brief(keys), f"give 1 to {MOST_KEYS} codes, as a tuple")
+    low, high = can_hold
+    for key in keys:
+        if type_ == "text":
+            _check_text(where, key)
+        elif type(key) is not int or not low <= key <= high:
+            raise BadParameter(where, brief(key), "the column cannot hold this code")
+    if len(set(keys)) != len(keys):
+        raise BadParameter(where, brief(keys), "each key value may be listed once")
+
+
+def _check_text(where: str, key: object) -> None:
+    try:
+        place("text", None, key)
+    except Unfit as problem:
+        raise BadParameter(where, brief(key), f"the column cannot hold it: {problem}") from None
