@@ -88,6 +88,9 @@ def open_table(
     return Table(engine, people=public_people)
 
 
+open_table.__qualname__ = "tacit.open"  # as in Python's own words when `person` is missing
+
+
 class Table:
     """A sensitive table, open for questions.  ``tacit.open`` makes one.
 

@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, floor
 
-from tacit.tables.canonical import conjunction, disjunction
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.question import (
     Among,
+    And,
     Constant,
     IsNull,
     IsTrue,
     Like,
     Not,
+    Or,
     Predicate,
     Range,
 )
@@ -31,8 +32,6 @@ Standing = Fraction | int | str | None
 
 Operator = Callable[[Column, Sequence[object]], Predicate]
 """Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
-
-Maker = Operator
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
@@ -121,7 +120,7 @@ def _in_between(column: Column, values: Sequence[object]) -> Predicate:
     if low is not None and high is not None:
         return known
     # SQL: x BETWEEN a AND NULL is x >= a AND NULL.
-    return NULL if low is None and high is None else conjunction((known, NULL))
+    return NULL if low is None and high is None else And((known, NULL))
 
 
 def _in(column: Column, values: Sequence[object]) -> Predicate:
@@ -130,7 +129,7 @@ def _in(column: Column, values: Sequence[object]) -> Predicate:
     listed: Predicate = Among(column.name, tuple(codes))
     if len(codes) == 1:
         listed = Range(column.name, codes[0], codes[0])
-    return disjunction((listed, NULL)) if any(value is None for value in values) else listed
+    return Or((listed, NULL)) if any(value is None for value in values) else listed
 
 
 def _sort_key(code: Code) -> tuple[int, str]:

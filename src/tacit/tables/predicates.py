@@ -14,22 +14,24 @@ from sqlglot import exp
 
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import exact
-from tacit.tables.canonical import conjunction, disjunction
 from tacit.tables.codes import NUMBERS
 from tacit.tables.question import (
     Among,
+    And,
     Constant,
     IsNull,
     IsTrue,
     Not,
+    Or,
     Predicate,
     Range,
     SameOrder,
+    all_of,
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import name
-from tacit.tables.templates import Hole, ready_or_pending
+from tacit.tables.templates import Hole, joined, ready_or_pending
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -243,10 +245,10 @@ class PredicateReader:
         return parts
 
     def _and(self, node: exp.Expr) -> Predicate:
-        return conjunction(self._parts(node, exp.And))
+        return all_of(self._parts(node, exp.And))
 
     def _or(self, node: exp.Expr) -> Predicate:
-        return disjunction(self._parts(node, exp.Or))
+        return joined(Or, self._parts(node, exp.Or))
 
     def _not(self, node: exp.Expr) -> Predicate:
         self.only(node, "this")
@@ -340,7 +342,7 @@ class PredicateReader:
             if isinstance(subject, exp.Column):
                 return IsNull(self.column(subject).name)
             part = self.read(subject)
-            return conjunction((Not(IsTrue(part)), Not(IsTrue(Not(part)))))
+            return And((Not(IsTrue(part)), Not(IsTrue(Not(part)))))
         if isinstance(test, exp.Boolean):
             part = self.read(subject)
             return IsTrue(part if test.this else Not(part))

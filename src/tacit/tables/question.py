@@ -130,8 +130,9 @@ def all_hold(parts: tuple[Predicate, ...]) -> Predicate:
 
 
 def all_of(predicates: Iterable[Predicate]) -> Predicate:
-    """The conjunction of predicates, without needless nesting and without TRUE."""
-    return all_hold(tuple(part for predicate in predicates for part in conjuncts(predicate)))
+    """The conjunction of predicates, each part once, without needless nesting and without TRUE."""
+    parts = (part for predicate in predicates for part in conjuncts(predicate))
+    return all_hold(tuple(dict.fromkeys(parts)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from tacit.errors import QuestionRefused
-from tacit.tables.canonical import conjunction
 from tacit.tables.codes import NUMBERS
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
@@ -30,6 +29,7 @@ from tacit.tables.question import (
     Rows,
     Term,
     Total,
+    all_of,
     weighted,
 )
 from tacit.tables.refusal import Place, refused
@@ -293,14 +293,12 @@ class _Reader:
         if isinstance(node, exp.Filter):
             self.predicates.only(node, "this", "expression")
             condition = self.predicates.read(node.args["expression"].this)
-            return self._aggregate(node.this, conjunction((where, condition)))
+            return self._aggregate(node.this, all_of((where, condition)))
         if isinstance(node, exp.Count):
             return self._count(node, where), Fraction(1)
         if isinstance(node, exp.CountIf):
             self.predicates.only(node, "this")
-            return self._rows(
-                node, conjunction((where, self.predicates.read(node.this)))
-            ), Fraction(1)
+            return self._rows(node, all_of((where, self.predicates.read(node.this)))), Fraction(1)
         if isinstance(node, exp.Sum):
             return self._sum(node, where)
         raise self._not_an_aggregate(node)
@@ -333,7 +331,7 @@ class _Reader:
                 self.predicates.place(node),
                 "write COUNT(*) FILTER (WHERE ...), or count(...) without SELECT",
             )
-        return People(conjunction((where, self.predicates.read(inner))))
+        return People(all_of((where, self.predicates.read(inner))))
 
     def _people(self, distinct: exp.Distinct, where: Predicate) -> Term:
         self.predicates.only(distinct, "expressions")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from tacit.errors import QuestionRefused
-from tacit.tables.atoms import OPERATORS, Maker
+from tacit.tables.atoms import OPERATORS, Operator
 from tacit.tables.codes import Unfit
 from tacit.tables.question import And, IsTrue, Not, Or, Predicate, Range, Term, with_where
 from tacit.tables.refusal import Place, refused
@@ -34,7 +34,7 @@ class Pending:
     """An atom whose values are not all known yet."""
 
     column: Column
-    make: Maker
+    make: Operator
     values: tuple[object, ...]
     place: Place
     made: dict[object, Predicate] = field(default_factory=dict, repr=False, compare=False)
@@ -131,11 +131,12 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
 
 
 def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
-    """A conjunction or disjunction without one of its own kind directly inside it."""
+    """A conjunction or disjunction of parts, each once, and none of its own kind."""
     flat: list[Predicate] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, kind) else (part,))
-    return kind(tuple(flat))
+    once = tuple(dict.fromkeys(flat))
+    return once[0] if len(once) == 1 else kind(once)
 
 
 def bound_term(term: Term, parameters: Mapping[str, object]) -> Term:
