@@ -90,10 +90,6 @@ class Coins(Uncopyable):
         """An array of independent ``laplace(scale)``."""
         return noise(_bulk_scale(scale), True).draws(self._stream, _size(size))
 
-    def geometric_sampler(self, scale: Number) -> Sampler:
-        """``geometric(scale)``, prepared for drawing many."""
-        return Sampler(self._stream, _bulk_scale(scale), two_sided=False)
-
     def laplace_sampler(self, scale: Number) -> Sampler:
         """``laplace(scale)``, prepared for drawing many."""
         return Sampler(self._stream, _bulk_scale(scale), two_sided=True)
