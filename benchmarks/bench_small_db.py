@@ -61,7 +61,7 @@ def _release(questions: Prefixes, people: int, rows: int, repeats: int = 3) -> f
 
 def _candidates_per_second(queries: LinearQueries, rows: int) -> float:
     x = np.random.default_rng(1).integers(0, 100, queries.atoms)
-    every = EveryMultiset(queries, x, rows, faithful=False)
+    every = EveryMultiset(queries, x, rows)
     count = partial(LevelCounts, every, rate=Fraction(1, 2 * rows), heartbeat=Heartbeat(None))
     return FiniteQuestions(queries).multisets(rows) / seconds(count, repeats=3)
 

@@ -27,21 +27,18 @@ if TYPE_CHECKING:
 _CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
 
 
-def draw_sub_range(
-    queries: LinearQueries, rows: int, size: int, *, faithful: bool, coins: Coins
-) -> Integers:
-    """`size` independent uniform multisets of `rows` atoms, or of elements: a row of atoms each.
+def draw_sub_range(atoms: int, rows: int, size: int, coins: Coins) -> Integers:
+    """`size` independent uniform multisets of `rows` atoms: a row of atoms each.
 
     Pólya's urn: the (i+1)-th row is one of the K atoms or a copy of one of the i rows before it,
     each with probability 1/(K + i).  Every multiset is then equally likely.
     """
-    atom_of = queries.atom_of if faithful else np.arange(queries.atoms)
     drawn = np.empty((size, rows), np.int64)
     for i in range(rows):
-        ball = _uniform(len(atom_of) + i, size, coins)
-        copied = ball >= len(atom_of)
-        drawn[~copied, i] = atom_of[ball[~copied]]
-        drawn[copied, i] = drawn[copied, ball[copied] - len(atom_of)]
+        ball = _uniform(atoms + i, size, coins)
+        copied = ball >= atoms
+        drawn[~copied, i] = ball[~copied]
+        drawn[copied, i] = drawn[copied, ball[copied] - atoms]
     return drawn
 
 
@@ -60,8 +57,6 @@ def _uniform(bound: int, size: int, coins: Coins) -> Integers:
 class DrawnMultisets:
     """The candidates of a sub-range, scored against the data."""
 
-    most_doublings = 0
-
     def __init__(self, queries: LinearQueries, x: Integers, drawn: Integers) -> None:
         self._drawn = drawn
         self._target, self._step = scaled(queries, x, drawn.shape[1])
@@ -75,11 +70,7 @@ class DrawnMultisets:
             for atoms in chunk.T:
                 misses -= self._step[:, atoms]
             levels = np.abs(misses).max(axis=0, initial=0)
-            yield Block(levels, None, partial(_counts, chunk))
-
-    def weight(self, counts: Counts) -> int:
-        """Each draw weighs the same."""
-        return 1
+            yield Block(levels, partial(_counts, chunk))
 
 
 def _counts(drawn: Integers, i: int) -> Counts:
