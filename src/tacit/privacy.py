@@ -98,7 +98,8 @@ def show(number: Number, digits: int = 4) -> str:
     except OverflowError:
         approximate = float("inf")
     if approximate in (0.0, float("inf"), float("-inf")):  # beyond a float's range
-        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
+        ratio = Decimal(value.numerator) / Decimal(value.denominator)
+        return f"{ratio.normalize():.{digits}g}"
     return f"{approximate:.{digits}g}"
 
 

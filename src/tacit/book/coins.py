@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.book.grid import WIDEST_NOISE
 from tacit.book.noise import scalar
 from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
 from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
@@ -20,7 +21,6 @@ from tacit.book.noise.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.privacy import Number, exact, positive, show, whole
 
-_LARGEST = 2**200
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
 _PREPARE_AFTER, _MOST_SCALES = 50, 16
 
@@ -137,7 +137,7 @@ def refuse_insecure(coins: Coins) -> None:
         )
 
 
-def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
+def _scale(scale: object, largest: int = WIDEST_NOISE, where: str = "") -> Fraction:
     # Reading a Fraction anew would take longer than a draw from a pool.
     quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
     value = quick or positive(scale, "scale")

@@ -17,6 +17,9 @@ MOST_STEPS = 1 << 61
 MOST_SCALE = 1 << 50
 """So does noise: at this scale 2^58 steps are passed with a probability of e^(−256)."""
 
+WIDEST_NOISE = 1 << 200
+"""The widest noise of a single number, in steps: a wider one is taken for a mistake."""
+
 
 def value_steps(value: Number, grid: Fraction) -> int:
     """A true value in steps.  The error must not quote it: it is data."""
