@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import isqrt
 
 _GUARD_BITS = 16
+_LOG10_TWO = 1292913986  # times 2^(−32); good for numbers of up to 10^8 bits
 
 
 def exp_minus(gamma: Fraction, bits: int) -> tuple[int, int]:
@@ -131,19 +132,21 @@ def sqrt(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
 
 
 def round_down(x: Fraction, digits: int = 15) -> Fraction:
-    """The largest rational of `digits` significant decimal digits that is ≤ x, for x > 0."""
+    """A rational ≤ x of at least `digits` significant decimal digits, the nearest, for x ≥ 0."""
     return _round(x, digits, up=False)
 
 
 def round_up(x: Fraction, digits: int = 15) -> Fraction:
-    """The smallest rational of `digits` significant decimal digits that is ≥ x, for x > 0."""
+    """A rational ≥ x of at least `digits` significant decimal digits, the nearest, for x ≥ 0."""
     return _round(x, digits, up=True)
 
 
 def _round(x: Fraction, digits: int, *, up: bool) -> Fraction:
     if x == 0:
         return Fraction(0)
-    exponent = len(str(x.numerator)) - len(str(x.denominator)) - digits
+    # x ≥ 2^twos, so that x/unit has at least `digits` digits, and at most one more.
+    twos = x.numerator.bit_length() - x.denominator.bit_length() - 1
+    exponent = (twos * _LOG10_TWO >> 32) + 1 - digits
     unit = Fraction(10) ** exponent
     steps = x / unit
     whole = -(-steps.numerator // steps.denominator) if up else steps.numerator // steps.denominator

@@ -19,7 +19,7 @@ from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
 from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
 from tacit.book.noise.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
-from tacit.privacy import Number, exact, positive, show, whole
+from tacit.privacy import Number, as_given, exact, positive, whole
 
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
 _PREPARE_AFTER, _MOST_SCALES = 50, 16
@@ -143,7 +143,7 @@ def _scale(scale: object, largest: int = WIDEST_NOISE, where: str = "") -> Fract
     value = quick or positive(scale, "scale")
     if value.numerator > largest * value.denominator:
         limit = f"it must be at most 2^{largest.bit_length() - 1}"
-        raise BadParameter("scale", show(value), limit + where)
+        raise BadParameter("scale", as_given(value), limit + where)
     return value
 
 
@@ -154,14 +154,14 @@ def _bulk_scale(scale: object) -> Fraction:
 def _chance(p: object) -> Fraction:
     value = exact(p, "p")
     if not 0 <= value <= 1:
-        raise BadParameter("p", show(value), "it must lie between 0 and 1")
+        raise BadParameter("p", as_given(value), "it must lie between 0 and 1")
     return value
 
 
 def _not_negative(number: object, name: str) -> Fraction:
     value = exact(number, name)
     if value < 0:
-        raise BadParameter(name, show(value), "it must be 0 or more")
+        raise BadParameter(name, as_given(value), "it must be 0 or more")
     return value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, show
+from tacit.privacy import Number, as_given, exact
 
 MOST_STEPS = 1 << 61
 """Values and thresholds stay within ±2^61 steps, so that their differences fit into 64 bits."""
@@ -37,5 +37,5 @@ def threshold_steps(threshold: Fraction, grid: Fraction) -> int:
     steps = threshold / grid
     rounded_up = -(-steps.numerator // steps.denominator)
     if abs(rounded_up) > MOST_STEPS:
-        raise BadParameter("threshold", show(threshold), "it must be within ±2^61 grid steps")
+        raise BadParameter("threshold", as_given(threshold), "it must be within ±2^61 grid steps")
     return rounded_up

@@ -24,7 +24,7 @@ from tacit.book.precision.bracket import Bracket
 from tacit.book.precision.stream_law import Law
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, positive, probability, show
+from tacit.privacy import Number, as_given, exact, positive, probability
 
 _TURNS = 200  # more than a search ever needs: brackets at least halve every fifth turn
 
@@ -39,19 +39,22 @@ def success_probability(
 
 def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
     """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
-    return at_shift(Law.of(recipe, questions), chance(beta), float(recipe.shift)).alpha
+    return at_shift(Law.of(recipe, questions), read_beta(beta), float(recipe.shift)).alpha
 
 
 def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
     """The public shift of T, in units of Δ, that gives the least half-gap."""
-    return at_best_shift(Law.of(recipe, questions), chance(beta)).shift
+    return at_best_shift(Law.of(recipe, questions), read_beta(beta)).shift
 
 
-def chance(beta: Number) -> float:
-    """Read β.  Above 3/4 even α = 0 might do; below 1e-12 the integrals are not good enough."""
+def read_beta(beta: Number) -> float:
+    """Read β.  Below 1e-12 the integrals are not good enough.
+
+    Above 1/2 a stream would err more often than not, and from 3/4 on even α = 0 might do.
+    """
     failure = probability(beta, "beta")
     if not Fraction(1, 10**12) <= failure <= Fraction(1, 2):
-        raise BadParameter("beta", show(failure), "it must be between 1e-12 and 1/2 here")
+        raise BadParameter("beta", as_given(failure), "it must be between 1e-12 and 1/2 here")
     return float(failure)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tacit import certified
 from tacit.book.grid import WIDEST_NOISE
 from tacit.errors import BadParameter
-from tacit.privacy import Number, Privacy, positive, probability, show
+from tacit.privacy import Number, Privacy, as_given, positive, probability, show
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -80,7 +80,7 @@ class LaplaceMechanism:
         scale = positive(sensitivity, "sensitivity") / privacy.epsilon / step
         if scale > WIDEST_NOISE:
             raise BadParameter(
-                "epsilon", show(privacy.epsilon), "noise would be wider than 2^200 grid steps"
+                "epsilon", as_given(privacy.epsilon), "noise would be wider than 2^200 grid steps"
             )
         object.__setattr__(self, "privacy", privacy)
         object.__setattr__(self, "scale", scale)

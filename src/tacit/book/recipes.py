@@ -8,7 +8,7 @@ from tacit import certified
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
 from tacit.book.recipe import Noise, Recipe
 from tacit.errors import ConditionNotMet
-from tacit.privacy import Privacy, exact, probability, show, whole
+from tacit.privacy import Privacy, as_given, exact, probability, show_limit, whole
 
 
 def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
@@ -48,8 +48,9 @@ def _run_epsilon(at_most: int, privacy: Privacy, *, numeric: bool) -> Fraction:
     limit = corollary_limit(at_most, delta / 2)
     if sparse_part > limit:
         raise ConditionNotMet(
-            f"NumericSparse with δ = {show(delta)} and {at_most} ⊤ is covered by Theorem 3.27 up "
-            f"to ε = {show(limit * epsilon / sparse_part)} only; {show(epsilon)} was asked"
+            f"NumericSparse with δ = {as_given(delta)} and {at_most} ⊤ is covered by Theorem 3.27 "
+            f"up to ε = {show_limit(limit * epsilon / sparse_part)} only; {as_given(epsilon)} was "
+            "asked"
         )
     # Both parts together are ε/√(8c ln(2/δ)) a run; linear in ε, so scale from within the range.
     inside = min(epsilon, limit)

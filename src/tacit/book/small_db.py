@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tacit.book.sampling.heartbeat import Heartbeat, Progress
 from tacit.errors import BadParameter
-from tacit.privacy import Number, positive, show, whole
+from tacit.privacy import Number, as_given, positive, whole
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -87,5 +87,5 @@ def check_parameters(
     if people_rows > _MOST_ROWS_PER_PERSON:
         raise BadParameter("rows_per_person", people_rows, f"at most {_MOST_ROWS_PER_PERSON}")
     if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
-        raise BadParameter("epsilon", show(budget), "SmallDB takes 1e-12 to 1e12")
+        raise BadParameter("epsilon", as_given(budget), "SmallDB takes 1e-12 to 1e12")
     return size, budget / (2 * people_rows)
