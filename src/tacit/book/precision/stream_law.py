@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import exp, expm1, log
 
 from tacit.book.precision.group_law import Group
-from tacit.book.recipe import Noise, Recipe
+from tacit.book.recipe import Recipe, Sides
 from tacit.errors import BadParameter
 from tacit.privacy import whole
 
@@ -55,7 +55,7 @@ class Law:
     @classmethod
     def build(
         cls,
-        noise: Noise,
+        noise: Sides,
         *,
         questions: int,
         at_most: int,
