@@ -32,6 +32,11 @@ def value_steps(value: Number, grid: Fraction) -> int:
     return steps.numerator
 
 
+def clamped(steps: int) -> int:
+    """A value within ±2^61 steps."""
+    return max(-MOST_STEPS, min(steps, MOST_STEPS))
+
+
 def threshold_steps(threshold: Fraction, grid: Fraction) -> int:
     """A public threshold in steps, rounded up."""
     steps = threshold / grid
