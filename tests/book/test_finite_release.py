@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tests.book.small_db_oracle import assert_law, databases, law, loss, neighbours, score
 from tests.fit import ACCEPT, chi_square_p
 
+from tacit import certified
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.sampling.candidates import EveryMultiset
 from tacit.book.sampling.compression import linear_queries
@@ -145,6 +147,16 @@ def test_a_lumped_group_keeps_the_law(monkeypatch):
     test_draws_follow_the_exponential_mechanism_and_no_other(COUNTING)
 
 
+def test_no_part_of_a_draw_shows_data_in_its_repr():
+    questions = FiniteQuestions(linear_queries(COUNTING))
+    everything = questions._everything(np.array([98765, 0, 0, 0, 0]), 2)
+    block = next(iter(everything.blocks()))
+    tables = next(everything._enumeration.pairs())
+    for part in (everything, block, *tables):
+        assert "98765" not in repr(part)
+        assert "array" not in repr(part)
+
+
 @pytest.mark.parametrize("crowded", [0, 1])
 def test_few_trials_whatever_the_data(monkeypatch, crowded):
     """One atom has one element, the other 999; all rows are in one of them."""
@@ -231,6 +243,27 @@ def test_reach_holds_as_often_as_it_says(size, beta):
     assert 0 < within < rows
     assert max(misses(best, within) for best in everything) <= beta
     assert max(misses(best, within - 1) for best in everything) > beta  # and no more than needed
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 10**5), st.integers(2, 1000))
+def test_reach_is_the_least_by_trying_every_one(elements, rows, size, inverse):
+    _, needed = certified.ln(Fraction(inverse))
+    everything = comb(elements + rows - 1, rows)
+    tried = (j for j in range(rows) if size * comb(elements + j - 1, j) >= needed * everything)
+    assert reach(elements, rows, size, Fraction(1, inverse)) == next(tried, rows)
+
+
+def test_reach_never_writes_out_the_whole_range(monkeypatch):
+    """10^6 elements and 10^5 rows: a binomial of half a million bits, were it written out."""
+    asked = []
+    monkeypatch.setattr(
+        "tacit.book.sampling.sub_range.prod", lambda numbers: asked.append(len(numbers)) or 1
+    )
+    reach(10**6, 10**5, 1, Fraction(1, 40))
+    monkeypatch.undo()
+    assert asked == [1, 1]
+    assert reach(10**6, 10**5, 335, Fraction(1, 40)) == 99_999
+    assert reach(2, 10**5, 300, Fraction(1, 40)) == 1229
 
 
 def test_reach_at_its_ends():

@@ -18,7 +18,7 @@ from tacit.book.sampling.enumeration import Array, Counts, Enumeration, Table
 _AT_ONCE = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)  # neither may show the data
 class Block:
     """Some candidates: their scores, and which they are."""
 
