@@ -128,7 +128,7 @@ def show(number: Number, digits: int = 4) -> str:
         approximate = float(value)
     except OverflowError:
         approximate = float("inf")
-    if approximate in (0.0, float("inf"), float("-inf")):  # beyond a float's range
+    if not 1e-300 < abs(approximate) < float("inf"):  # beyond a float's range, or at its edge
         ratio = Decimal(value.numerator) / Decimal(value.denominator)
         return f"{ratio.normalize():.{digits}g}"
     return f"{approximate:.{digits}g}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tacit.book import accuracy, recipes
 from tacit.book.coins import Coins
 from tacit.book.composition import corollary_each, corollary_limit, optimal_delta, optimal_epsilon
-from tacit.book.half_gap import half_gap
+from tacit.book.half_gap import half_gap, success_probability
+from tacit.book.shattering import shatters, vc_dimension
 from tacit.book.small_db import check_parameters
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Privacy, as_given, show_limit
@@ -113,6 +115,43 @@ def test_numbers_as_given():
 def test_numbers_too_long_to_print_are_refused_in_words(call):
     with pytest.raises(BadParameter, match="is not allowed"):
         call()
+
+
+ONE_TOP = recipes.book(1, Privacy(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: half_gap(recipes.book(1, Privacy("1e-320")), 9, 0.05), "epsilon = 1e-320"),
+        (lambda: half_gap(recipes.book(1, Privacy("1e400")), 9, 0.05), "epsilon"),
+        (lambda: half_gap(ONE_TOP.shifted("1e400"), 9, 0.05), "shift"),
+        (lambda: half_gap(ONE_TOP, 10**400, 0.05), "questions"),
+        (lambda: success_probability(ONE_TOP, 9, "1e400"), "alpha"),
+        (lambda: success_probability(ONE_TOP, 9, 1, "-1e400"), "shift"),
+        (
+            lambda: recipes.spend(
+                "one-sided", 4, Privacy("1e400", "1e-6"), monotone=True, groups=2
+            ),
+            "epsilon",
+        ),
+        (lambda: shatters(np.zeros((3, 0)), [0]), "points = 0 is .* the matrix has no points"),
+        (lambda: shatters(np.zeros((3, 1)), [10**5000]), "points"),
+    ],
+)
+def test_numbers_beyond_what_can_be_computed_are_refused_by_name(call, named):
+    with pytest.raises(BadParameter, match=f"^{named}"):
+        call()
+
+
+@pytest.mark.parametrize("epsilon", ["1e-99", "1e-6", "1e6", "1e99"])
+def test_a_half_gap_scales_with_epsilon_as_far_as_it_is_computed(epsilon):
+    scaled = half_gap(recipes.book(1, Privacy(epsilon)), 9, 0.05) * float(Fraction(epsilon))
+    assert scaled == pytest.approx(half_gap(ONE_TOP, 9, 0.05), rel=1e-6)
+
+
+def test_a_search_may_be_given_any_time():
+    assert vc_dimension([[0, 1], [1, 0]], seconds="1e400").exact
 
 
 def test_the_longest_numbers_can_be_shown():

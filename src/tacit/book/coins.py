@@ -115,7 +115,8 @@ class InsecureTestCoins(Coins):
     """INSECURE: the same draws for the same seed, for tests only.
 
     The law of every draw is that of :class:`Coins`, but anyone who knows the seed can subtract
-    the noise.  Refused wherever a budget is spent.  A forked copy repeats its draws.
+    the noise.  Refused wherever a budget is spent.  A forked copy goes on with the same key
+    stream as its parent, without what the parent had drawn in advance.
     """
 
     secure = False
