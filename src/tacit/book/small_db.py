@@ -32,7 +32,7 @@ _MOST_ROWS_PER_PERSON = 10**6
 _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**12), Fraction(10**12)
 
 
-class QuestionClass(Protocol):
+class SampledClass(Protocol):
     """A class Q of questions for which the exponential mechanism can be sampled.
 
     To add a structured class, offer these two; ``level_search`` does the rest for a class whose
@@ -50,7 +50,7 @@ class QuestionClass(Protocol):
 
 def small_db(
     x: npt.NDArray[np.generic],
-    questions: QuestionClass,
+    questions: SampledClass,
     *,
     rows: int,
     epsilon: Number,

@@ -10,12 +10,11 @@ from fractions import Fraction
 
 from tacit import certified
 from tacit.book.composition import corollary_limit
+from tacit.certified import Bounds
 from tacit.errors import ConditionNotMet
 from tacit.privacy import as_given, show_limit
 
 _LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse ones, and true
-
-Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
