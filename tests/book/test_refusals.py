@@ -150,6 +150,10 @@ def test_a_half_gap_scales_with_epsilon_as_far_as_it_is_computed(epsilon):
     assert scaled == pytest.approx(half_gap(ONE_TOP, 9, 0.05), rel=1e-6)
 
 
+def test_questions_are_read_like_any_number():
+    assert half_gap(ONE_TOP, "9", 0.05) == half_gap(ONE_TOP, 9, 0.05)
+
+
 def test_a_search_may_be_given_any_time():
     assert vc_dimension([[0, 1], [1, 0]], seconds="1e400").exact
 

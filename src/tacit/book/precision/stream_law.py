@@ -40,7 +40,8 @@ class Law:
     @classmethod
     def of(cls, recipe: Recipe, questions: int) -> Law:
         """The law of a recipe that is asked k > c questions."""
-        if whole(questions, "questions") <= recipe.at_most:
+        questions = whole(questions, "questions")
+        if questions <= recipe.at_most:
             raise BadParameter(
                 "questions", questions, f"it must be more than at_most = {recipe.at_most}"
             )
