@@ -6,13 +6,13 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+from tacit.book.sampling.heartbeat import Heartbeat
 
 from benchmarks.report import Report, seconds
 from tacit.book.coins import Coins
 from tacit.book.sampling.candidates import EveryMultiset
 from tacit.book.sampling.compression import LinearQueries, linear_queries
 from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.heartbeat import Heartbeat
 from tacit.book.sampling.level_counts import LevelCounts
 from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.small_db import small_db
@@ -61,7 +61,7 @@ def _release(questions: Prefixes, people: int, rows: int, repeats: int = 3) -> f
 
 def _candidates_per_second(queries: LinearQueries, rows: int) -> float:
     x = np.random.default_rng(1).integers(0, 100, queries.atoms)
-    every = EveryMultiset(queries, x, rows, faithful=False)
+    every = EveryMultiset(queries, x, rows)
     count = partial(LevelCounts, every, rate=Fraction(1, 2 * rows), heartbeat=Heartbeat(None))
     return FiniteQuestions(queries).multisets(rows) / seconds(count, repeats=3)
 

@@ -14,6 +14,8 @@ _HOME = {
     "Privacy": "tacit.privacy:Privacy",
     "TacitError": "tacit.errors:TacitError",
     "audit": "tacit.audit",
+    "book": "tacit.book",
+    "errors": "tacit.errors",
     "fat_shattering_dimension": "tacit.analyst.dimensions:fat_shattering_dimension",
     "intervals": "tacit.analyst.question_class:intervals",
     "load_release": "tacit.analyst.release:load_release",
@@ -25,7 +27,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from tacit import audit
+    from tacit import audit, book, errors
     from tacit.analyst import plan
     from tacit.analyst.dimensions import fat_shattering_dimension, vc_dimension
     from tacit.analyst.question_class import intervals, prefixes
@@ -43,6 +45,8 @@ __all__ = [
     "Privacy",
     "TacitError",
     "audit",
+    "book",
+    "errors",
     "fat_shattering_dimension",
     "intervals",
     "load_release",

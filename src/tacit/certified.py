@@ -11,10 +11,17 @@ from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
 
+Bounds = tuple[Fraction, Fraction]
+"""(low, high) with low ≤ truth ≤ high."""
+
+Units = tuple[int, int]
+"""The same in units of 2^(−bits), for some number of bits."""
+
 _GUARD_BITS = 16
+_LOG10_TWO = 1292913986  # times 2^(−32); good for numbers of up to 10^8 bits
 
 
-def exp_minus(gamma: Fraction, bits: int) -> tuple[int, int]:
+def exp_minus(gamma: Fraction, bits: int) -> Units:
     """Integers (low, high) with low ≤ 2^bits · e^(−γ) ≤ high, for rational γ ≥ 0.
 
     >>> exp_minus(Fraction(1), 32)   # 2³² / e = 1580030168.703...
@@ -36,11 +43,11 @@ def exp_minus(gamma: Fraction, bits: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def _exp_minus_one(bits: int) -> tuple[int, int]:
+def _exp_minus_one(bits: int) -> Units:
     return _exp_minus_fraction(Fraction(1), bits)
 
 
-def _exp_minus_fraction(gamma: Fraction, bits: int) -> tuple[int, int]:
+def _exp_minus_fraction(gamma: Fraction, bits: int) -> Units:
     """The same for 0 ≤ γ ≤ 1, by the alternating series of e^(−γ)."""
     numerator, denominator = gamma.numerator, gamma.denominator
     term = total = 1 << bits
@@ -70,7 +77,7 @@ def _shift(product: int, bits: int, up: bool) -> int:
     return -(-product >> bits) if up else product >> bits
 
 
-def exp(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
+def exp(x: Fraction, bits: int = 80) -> Bounds:
     """Bounds of e^x for any rational x, with a relative width of about 2^(−bits)."""
     if x < 0:
         scale = bits + int(-x * 3 / 2) + 2  # e^x > 2^(−1.5·|x|): keep `bits` leading bits
@@ -82,7 +89,7 @@ def exp(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
     return 1 / inverse_high, 1 / inverse_low
 
 
-def ln(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
+def ln(x: Fraction, bits: int = 80) -> Bounds:
     """Bounds of ln x for rational x > 0, with an absolute width of about 2^(−bits)."""
     if x < 1:
         inverse_low, inverse_high = ln(1 / x, bits)
@@ -98,11 +105,11 @@ def ln(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
 
 
 @lru_cache(maxsize=64)
-def _ln_two(bits: int) -> tuple[int, int]:
+def _ln_two(bits: int) -> Units:
     return _ln_near_one(Fraction(2), bits)
 
 
-def _ln_near_one(x: Fraction, bits: int) -> tuple[int, int]:
+def _ln_near_one(x: Fraction, bits: int) -> Units:
     """2^bits · ln x for 1 ≤ x ≤ 2, by 2·artanh((x−1)/(x+1)); the argument is at most 1/3."""
     ratio = (x - 1) / (x + 1)
     low = _fixed(ratio, bits, up=False)
@@ -123,7 +130,7 @@ def _fixed(x: Fraction, bits: int, *, up: bool) -> int:
     return -(-scaled // x.denominator) if up else scaled // x.denominator
 
 
-def sqrt(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
+def sqrt(x: Fraction, bits: int = 80) -> Bounds:
     """Bounds of √x for rational x ≥ 0, with an absolute width of at most 2^(−bits)."""
     root = isqrt((x.numerator << (2 * bits)) // x.denominator)
     exact = Fraction(root, 1 << bits)
@@ -131,19 +138,21 @@ def sqrt(x: Fraction, bits: int = 80) -> tuple[Fraction, Fraction]:
 
 
 def round_down(x: Fraction, digits: int = 15) -> Fraction:
-    """The largest rational of `digits` significant decimal digits that is ≤ x, for x > 0."""
+    """A rational ≤ x of at least `digits` significant decimal digits, the nearest, for x ≥ 0."""
     return _round(x, digits, up=False)
 
 
 def round_up(x: Fraction, digits: int = 15) -> Fraction:
-    """The smallest rational of `digits` significant decimal digits that is ≥ x, for x > 0."""
+    """A rational ≥ x of at least `digits` significant decimal digits, the nearest, for x ≥ 0."""
     return _round(x, digits, up=True)
 
 
 def _round(x: Fraction, digits: int, *, up: bool) -> Fraction:
     if x == 0:
         return Fraction(0)
-    exponent = len(str(x.numerator)) - len(str(x.denominator)) - digits
+    # x ≥ 2^twos, so that x/unit has at least `digits` digits, and at most one more.
+    twos = x.numerator.bit_length() - x.denominator.bit_length() - 1
+    exponent = (twos * _LOG10_TWO >> 32) + 1 - digits
     unit = Fraction(10) ** exponent
     steps = x / unit
     whole = -(-steps.numerator // steps.denominator) if up else steps.numerator // steps.denominator

@@ -44,10 +44,17 @@ class BadParameter(TacitError, ValueError):
         self.parameter = parameter
         self.given = given
         self.allowed = allowed
-        super().__init__(f"{parameter} = {given} is not allowed: {allowed}")
+        super().__init__(f"{parameter} = {_told(given)} is not allowed: {allowed}")
 
     def __reduce__(self) -> tuple[type[BadParameter], tuple[str, object, str]]:
         return type(self), (self.parameter, self.given, self.allowed)
+
+
+def _told(given: object) -> str:
+    try:
+        return str(given)
+    except ValueError:  # Python does not print integers of more than 4300 digits
+        return "a number of thousands of digits"
 
 
 class ConditionNotMet(TacitError):

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
 
+from tacit import certified
 from tacit.errors import BadParameter
 
 Number = int | float | str | Fraction | Decimal
@@ -19,11 +20,24 @@ def exact(value: object, name: str) -> Fraction:
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
     """
-    if type(value) is Fraction:  # by far the most frequent case, and quick
-        return value
+    # A Fraction is by far the most frequent case, and quick.
+    number = value if type(value) is Fraction else _read(value)
+    if number is None:
+        allowed = "give a finite number such as 1, 0.1, '1/2' or '1e-9'"
+        raise BadParameter(name, as_given(value), allowed)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        raise BadParameter(name, as_given(number), "a number has at most 4000 digits")
+    return number
+
+
+_MOST_BITS = 14_000  # Python refuses to print integers of more than 4300 digits, 14 284 bits
+_MOST_EXPONENT = 4000
+
+
+def _read(value: object) -> Fraction | None:
     try:
         if isinstance(value, bool):
-            raise ValueError
+            return None
         if isinstance(value, str):
             return _from_text(value)
         if isinstance(value, Decimal):
@@ -34,10 +48,7 @@ def exact(value: object, name: str) -> Fraction:
             return Fraction(repr(float(value)))
     except (ValueError, ArithmeticError):
         pass
-    raise BadParameter(name, _short(value), "give a finite number such as 1, 0.1, '1/2' or '1e-9'")
-
-
-_MOST_EXPONENT = 4000  # Python refuses to print integers of more than 4300 digits
+    return None
 
 
 def _from_text(text: str) -> Fraction:
@@ -47,16 +58,27 @@ def _from_text(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def as_given(value: object) -> str:
+    """A number as it was typed, for an error: one rounded onto its limit would look allowed.
+
+    >>> as_given(0.9999999999999), as_given(Fraction("0.50001")), as_given(Fraction(2, 3))
+    ('0.9999999999999', '0.50001', '2/3')
+    """
+    if not isinstance(value, int | Fraction) or isinstance(value, bool):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    number = Fraction(value)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 100:
+        return show(number, 15)
+    decimal = (Decimal(number.numerator) / Decimal(number.denominator)).normalize()
+    return f"{decimal}".lower() if Fraction(decimal) == number else str(number)
 
 
 def positive(value: object, name: str) -> Fraction:
     """An exact number greater than 0."""
     number = exact(value, name)
     if number <= 0:
-        raise BadParameter(name, _short(value), "it must be greater than 0")
+        raise BadParameter(name, as_given(value), "it must be greater than 0")
     return number
 
 
@@ -64,7 +86,7 @@ def probability(value: object, name: str) -> Fraction:
     """An exact number strictly between 0 and 1."""
     number = exact(value, name)
     if not 0 < number < 1:
-        raise BadParameter(name, _short(value), "it must lie strictly between 0 and 1")
+        raise BadParameter(name, as_given(value), "it must lie strictly between 0 and 1")
     return number
 
 
@@ -72,7 +94,7 @@ def small_probability(value: object, name: str) -> Fraction:
     """An exact number in [0, 1), such as δ."""
     number = exact(value, name)
     if not 0 <= number < 1:
-        raise BadParameter(name, _short(value), "it must be at least 0 and less than 1")
+        raise BadParameter(name, as_given(value), "it must be at least 0 and less than 1")
     return number
 
 
@@ -80,8 +102,17 @@ def whole(value: object, name: str, *, at_least: int = 1) -> int:
     """An integer that is at least `at_least`."""
     number = exact(value, name)
     if number.denominator != 1 or number < at_least:
-        raise BadParameter(name, _short(value), f"it must be a whole number, at least {at_least}")
+        raise BadParameter(name, as_given(value), f"it must be a whole number, at least {at_least}")
     return number.numerator
+
+
+def show_limit(limit: Fraction) -> str:
+    """The upper end of what is allowed, rounded down: what is shown is allowed too.
+
+    >>> show_limit(Fraction("19.2876")), show(Fraction("19.2876"))
+    ('19.287', '19.29')
+    """
+    return show(certified.round_down(limit, 4), 5)
 
 
 def show(number: Number, digits: int = 4) -> str:
@@ -90,15 +121,16 @@ def show(number: Number, digits: int = 4) -> str:
     >>> show(Fraction(1, 2)), show("2e-6"), show(1/3), show(1204), show(0)
     ('0.5', '2e-06', '0.3333', '1204', '0')
     """
-    value = exact(number, "number")
+    value = number if isinstance(number, Fraction) else exact(number, "number")
     if value.denominator == 1 and abs(value) < 10**9:
         return str(value.numerator)
     try:
         approximate = float(value)
     except OverflowError:
         approximate = float("inf")
-    if approximate in (0.0, float("inf"), float("-inf")):  # beyond a float's range
-        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
+    if not 1e-300 < abs(approximate) < float("inf"):  # beyond a float's range, or at its edge
+        ratio = Decimal(value.numerator) / Decimal(value.denominator)
+        return f"{ratio.normalize():.{digits}g}"
     return f"{approximate:.{digits}g}"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def test_a_count_is_near_the_truth_and_charged(visits):
     assert budget.spent.epsilon * 2 == 1
     with pytest.raises(BudgetExhausted):
         visits.count("town = 'Bruges'", epsilon="3/4", budget=budget)
+
+
+def test_noise_too_wide_to_draw_is_refused_before_it_is_paid(visits):
+    budget = Budget.in_memory(epsilon=1, covers=["visits"])
+    with pytest.raises(BadParameter, match="epsilon = 1e-70 is not allowed: noise would be wider"):
+        visits.count("cost >= 0", epsilon="1e-70", budget=budget)
+    assert budget.spent.epsilon == 0
+    assert visits.count("cost >= 0", epsilon="1e-50", budget=budget).noise_scale == 10**50
+    assert budget.spent.epsilon == Fraction("1e-50")
 
 
 def test_counts_have_laplace_noise_of_the_stated_scale(visits):

@@ -64,7 +64,7 @@ def test_the_wanderer_is_led_by_answers():
         wanderer = make()
         answers: tuple[int, ...] = ()
         for _ in range(5):
-            from tacit.book.composition import NotedCoins
+            from tacit.book.experiment import NotedCoins
 
             step = wanderer.choose(answers, NotedCoins(coins))
             experiment._check(step, 1)

@@ -152,6 +152,22 @@ def test_one_flip_has_the_same_law_as_a_bulk_draw(rate):
                 assert coins.flip(_OneWord(word), step) == (word < low)
 
 
+@pytest.mark.parametrize("rate", [Fraction(1, 2**60), Fraction(1, 2**62), Fraction(1, 2**70)])
+def test_one_flip_is_right_beyond_what_tables_reach(rate):
+    """U a little below or above e^(−n·rate), at 2^63 − 1 and far beyond it."""
+    coins = ExpCoins(rate)
+    for n in (2**63 - 2, 2**63 - 1, 2**63, 2**64, 3 * 2**64, 2**70 + 1, 2**80):
+        truth, _ = scalar.exp_minus(n * rate)(DEPTH)
+        for number in (truth + (1 << 50), truth - (1 << 50)):
+            if number > 0:
+                assert coins.flip(ScriptedStream(number), n) == (number < truth)
+
+
+def test_far_beyond_the_tables_a_coin_is_never_true():
+    coins = InsecureTestCoins(5)  # e^(−2^20); by the last entry of the tables, e^(−8)
+    assert not any(coins.bernoulli_exp_steps(2**80, Fraction(1, 2**60)) for _ in range(30_000))
+
+
 class _OneWord:
     """A key stream that has only one word to give."""
 

@@ -11,13 +11,13 @@ from random import Random
 import pytest
 from tests.fit import ACCEPT, chi_square_p
 
-from tacit.book.composition import (
+from tacit.book.composition import optimal_delta
+from tacit.book.experiment import (
     RANDOMISED_RESPONSE,
     Experiment,
     Mechanism,
     Step,
     differ_by_one_person,
-    optimal_delta,
     with_and_without,
 )
 from tacit.errors import BadParameter

@@ -79,3 +79,9 @@ def test_a_thousand_million_slacks_take_few_counts():
     far = Counting([(10**8 + i,) for i in range(50)] + [(10**9,)], limit=10**9)
     envelope(far, rate=Fraction(1, 10), heartbeat=QUIET)
     assert far.counts < 200
+
+
+def test_a_box_does_not_show_what_was_counted():
+    boxes = envelope(Listed([(3,)] * 98765, limit=3), rate=Fraction(1), heartbeat=QUIET)
+    assert any(box.bound == 98765 for box in boxes)
+    assert all("98765" not in repr(box) for box in boxes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from math import exp, factorial
+from math import exp
 
 import mpmath
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 
 from tacit.book.sizing.small_db_people import Utility, best_rows, people_needed
 from tacit.book.sizing.small_db_size import alpha_of_rows
-from tacit.book.sizing.small_db_utility import error_bound, log_binomial, log_range
+from tacit.book.sizing.small_db_utility import error_bound, log_binomial, log_candidates
 from tacit.errors import BadParameter
 
 
@@ -29,12 +29,11 @@ def test_log_binomial_is_above_and_close(n: int, k: int) -> None:
     assert truth - slack <= log_binomial(n, k) <= truth + Fraction(1, 10**15)
 
 
-def test_the_three_measures() -> None:
-    with mpmath.workdps(40):
-        assert float(log_range(7, 5, "multisets")) == pytest.approx(float(mpmath.log(330)))
-        assert log_range(7, 5, "faithful") == log_range(7, 5, "multisets")
-        assert float(log_range(7, 5, "sequences")) == pytest.approx(7 * float(mpmath.log(5)))
-    assert log_range(7, 1, "sequences") == log_range(7, 1, "multisets") == 0
+def test_the_range_is_never_larger_than_the_books() -> None:
+    """The book counts the |X|^m sequences of rows."""
+    assert float(log_candidates(7, 5)) == pytest.approx(float(mpmath.log(330)))
+    for atoms, rows in itertools.product((1, 2, 5, 10**6), (1, 2, 7, 1000)):
+        assert float(log_candidates(rows, atoms)) <= rows * float(mpmath.log(atoms)) * (1 + 1e-15)
 
 
 def test_error_bound_is_the_formula_rounded_up() -> None:
@@ -45,12 +44,7 @@ def test_error_bound_is_the_formula_rounded_up() -> None:
     bound = error_bound(12345, **arguments)  # type: ignore[arg-type]
     assert truth <= bound <= truth * (1 + Fraction(1, 10**13))
     assert error_bound(12, **arguments) == 1  # type: ignore[arg-type]
-    universe = {**arguments, "universe": 1000}
-    worse = [
-        error_bound(12345, **universe, measure=measure)  # type: ignore[arg-type]
-        for measure in ("faithful", "sequences")
-    ]
-    assert bound < worse[0] < worse[1]
+    assert bound < error_bound(12345, **{**arguments, "atoms": 1000})  # type: ignore[arg-type]
 
 
 KNOWN = [
@@ -58,17 +52,15 @@ KNOWN = [
     {"structure": "intervals", "atoms": 2**62},
     {"questions": 300, "atoms": 64},
     {"questions": 5, "atoms": 2},
-    {"vc": 2, "universe": 1000, "measure": "sequences"},
-    {"questions": 300, "atoms": 12, "universe": 50, "measure": "faithful"},
+    {"vc": 2, "atoms": 1000},
 ]
 
 
 def brute_error(n: int, rows: int, known: dict[str, object]) -> Fraction:
     size = {key: known.get(key) for key in ("questions", "vc", "atoms", "structure")}
-    size["atoms"] = known.get("atoms", known.get("universe"))
     alpha = alpha_of_rows(rows, **size).alpha  # type: ignore[arg-type]
-    range_of = {key: known[key] for key in ("atoms", "universe", "measure") if key in known}
-    return error_bound(n, epsilon=1, beta="1/20", rows=rows, alpha_m=alpha, **range_of)  # type: ignore[arg-type]
+    atoms = known["atoms"]
+    return error_bound(n, epsilon=1, beta="1/20", rows=rows, alpha_m=alpha, atoms=atoms)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("known", KNOWN)
@@ -100,7 +92,7 @@ def test_people_needed_is_the_least_n(known: dict[str, object], error: str) -> N
 
 def test_both_forms_shrink_as_they_should() -> None:
     """Error like n^(−1/2) for α_m = c/m, and like n^(−1/3) for α_m = c/√m (Thm 4.9)."""
-    common = {"epsilon": 1, "beta": "1/20", "universe": 10**6, "measure": "sequences"}
+    common = {"epsilon": 1, "beta": "1/20", "atoms": 10**12}
     for known, root in (({"structure": "prefixes"}, 2), ({"vc": 2}, 3)):
         errors = [best_rows(n, **common, **known).error for n in (10**8, 64 * 10**8)]  # type: ignore[arg-type]
         assert float(errors[0] / errors[1]) == pytest.approx(64 ** (1 / root), rel=0.25)
@@ -118,12 +110,10 @@ def test_it_prints_well() -> None:
     )
 
 
-@pytest.mark.parametrize("measure", ["multisets", "sequences", "faithful"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_law_of_small_db_keeps_the_promise(measure: str, seed: int) -> None:
+def test_the_law_of_small_db_keeps_the_promise(seed: int) -> None:
     """The exact probability of an error above the bound is at most β."""
     rng = np.random.default_rng(seed)
-    copies = np.array([1, 2, 3])  # the universe: 6 points in 3 atoms
     questions = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1]])
     n, m, epsilon, beta = 400, 5, 0.2, Fraction(1, 10)
     x = rng.multinomial(n, [0.2, 0.5, 0.3])
@@ -133,18 +123,9 @@ def test_the_law_of_small_db_keeps_the_promise(measure: str, seed: int) -> None:
             continue
         score = float(abs(questions @ (x - n * np.array(y) / m)).max())
         errors.append(score / n)
-        weights.append(base_weight(y, copies, measure) * exp(-epsilon * score / 2))
+        weights.append(exp(-epsilon * score / 2))
     alpha_m = Fraction(min(errors)).limit_denominator(10**6) + Fraction(1, 10**6)
-    bound = error_bound(
-        n,
-        epsilon=epsilon,
-        beta=beta,
-        rows=m,
-        alpha_m=alpha_m,
-        atoms=3,
-        universe=6,
-        measure=measure,  # type: ignore[arg-type]
-    )
+    bound = error_bound(n, epsilon=epsilon, beta=beta, rows=m, alpha_m=alpha_m, atoms=3)
     assert bound < 1
     beyond = sum(w for w, error in zip(weights, errors, strict=True) if error > bound)
     assert beyond <= beta * sum(weights)
@@ -167,28 +148,6 @@ def test_the_promise_could_not_be_smaller() -> None:
     assert failure(18) > 1 / 10
 
 
-def base_weight(y: tuple[int, ...], copies: np.ndarray, measure: str) -> float:
-    """How many multisets, or sequences, over the universe have these atom counts."""
-    weight = 1.0
-    for count, copy in zip(y, copies.tolist(), strict=True):
-        if measure == "sequences":
-            weight *= copy**count / factorial(count)
-        if measure == "faithful":
-            weight *= factorial(copy + count - 1) / factorial(count) / factorial(copy - 1)
-    return weight * (factorial(sum(y)) if measure == "sequences" else 1)
-
-
-def test_what_the_measure_needs_is_asked_for() -> None:
-    common = {"epsilon": 1, "beta": "1/20", "rows": 5, "alpha_m": 0}
-    for measure in ("sequences", "faithful"):
-        with pytest.raises(BadParameter, match="universe"):
-            error_bound(100, **common, atoms=5, measure=measure)  # type: ignore[arg-type]
-    with pytest.raises(BadParameter, match="atoms, or universe"):
-        error_bound(100, **common)  # type: ignore[arg-type]
-    with pytest.raises(BadParameter, match="measure"):
-        error_bound(100, **common, atoms=5, measure="uniform")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     "bad",
     [{"n": 0}, {"n": 1.5}, {"epsilon": 0}, {"beta": 0}, {"beta": 1}, {"rows": 0},
@@ -204,4 +163,4 @@ def test_bad_plans_are_refused() -> None:
     with pytest.raises(BadParameter, match="error"):
         people_needed(1, epsilon=1, beta="1/20", structure="prefixes", atoms=9)
     with pytest.raises(BadParameter, match="structure"):
-        best_rows(100, epsilon=1, beta="1/20", universe=9, structure="convex")
+        best_rows(100, epsilon=1, beta="1/20", atoms=9, structure="convex")

@@ -13,6 +13,7 @@ from tests.book import exact_law
 from tests.fit import ACCEPT, chi_square_p
 
 from tacit.book import one_sided, recipes, sparse_vector
+from tacit.book.answer import BELOW
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.mechanism import State
 from tacit.book.one_sided import OneSided, prepare
@@ -426,3 +427,31 @@ def test_extreme_values_do_not_overflow_a_scan():
     low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     answered, top, _ = mechanism.scan(mechanism.start(coins), np.array([low, low, high]), coins)
     assert (answered, bool(top)) == (3, True)
+
+
+@pytest.mark.parametrize("beyond", [2**61 + 1, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("family", ["book", "one-sided"])
+def test_one_by_one_and_in_bulk_values_are_clamped_alike(family, beyond):
+    """At ε = 10^6 noise is nought: what is told is the value itself, within 2^61 steps."""
+    calm = Privacy(10**6)
+    if family == "book":
+        recipe = recipes.book(2, calm, numeric=True)
+    else:
+        recipe = recipes.spend("one-sided", 2, calm, monotone=True, value_share=Fraction(1, 2))
+    mechanism = prepare(recipe, threshold=0, sensitivity="1e-9", grid="1e-9")
+    coins = InsecureTestCoins(2)
+    bulk = mechanism.scan(mechanism.start(coins), np.array([beyond]), coins)[1]
+    one = mechanism.step_of(mechanism.start(coins), beyond, coins)[0]
+    number = mechanism.step(mechanism.start(coins), beyond * Fraction("1e-9"), coins)[0]
+    assert bulk == one == number
+    assert one.value == 2**61 * Fraction("1e-9")
+    below = mechanism.step_of(mechanism.start(coins), -beyond, coins)[0]
+    assert below == mechanism.step_of(mechanism.start(coins), -(10**22), coins)[0] == BELOW
+
+
+def test_a_value_far_beyond_64_bits_is_clamped_too():
+    recipe = recipes.book(1, Privacy(10**6), numeric=True)
+    mechanism = prepare(recipe, threshold=0, sensitivity="1e-9", grid="1e-9")
+    coins = InsecureTestCoins(3)
+    answer, _ = mechanism.step_of(mechanism.start(coins), 10**22, coins)
+    assert answer.value == 2**61 * Fraction("1e-9")

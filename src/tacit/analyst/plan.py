@@ -25,7 +25,7 @@ from tacit.analyst.baselines import Baseline, laplace_baselines
 from tacit.analyst.plan_text import as_html, as_text, title
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
 from tacit.book import recipes
-from tacit.book.half_gap import chance
+from tacit.book.half_gap import read_beta
 from tacit.book.precision import theorems
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
@@ -183,7 +183,7 @@ def _plan(
         raise BadParameter(what, alpha, "give epsilon or alpha, one of them, to learn the other")
     if kind not in get_args(Kind):
         raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
-    chance(beta)  # checked here, before anything is remembered
+    read_beta(beta)  # checked here, before anything is remembered
     return _planned(
         algorithm,
         int(_within(whole(questions, "questions"), "questions", "1", "1e12")),

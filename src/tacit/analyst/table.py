@@ -20,7 +20,7 @@ from tacit.analyst.release import Release, describe, draw_release
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
 from tacit.book.coins import Coins, refuse_insecure
-from tacit.book.laplace import Estimate, laplace_mechanism
+from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter, QuestionRefused, StreamMismatch
@@ -202,16 +202,13 @@ class Table:
         Privacy: (ε, 0), charged to the budget before the number exists.
         """
         read = self.read(question, parameters)
-        cost = Cost.pure(epsilon)
+        noise = LaplaceMechanism(  # checked here, before anything is paid
+            epsilon=epsilon, sensitivity=read.question.sensitivity, grid=read.question.grid
+        )
+        cost = Cost.pure(noise.privacy.epsilon)
         budget.charge(cost, table=self.name, what=f"count: {read.text}", analyst=analyst)
         (steps,) = self._engine.values([read.question])
-        return laplace_mechanism(
-            steps,
-            sensitivity=read.question.sensitivity,
-            grid=read.question.grid,
-            epsilon=cost.privacy.epsilon,
-            coins=self._coins,
-        )
+        return noise.draw(steps, self._coins)
 
     def sum(
         self,

@@ -22,7 +22,7 @@ from tacit.book import recipes
 from tacit.book.half_gap import at_best_shift, best_shift, half_gap
 from tacit.book.precision.bracket import Bracket
 from tacit.book.precision.stream_law import Law
-from tacit.book.recipe import Noise, Recipe
+from tacit.book.recipe import Recipe, Sides
 from tacit.privacy import Privacy
 
 _DIGITS = 4  # of shares and shifts
@@ -44,7 +44,7 @@ class Task:
 class Family:
     """Recipes that differ in their split only."""
 
-    noise: Noise
+    noise: Sides
     monotone: bool
 
 

@@ -15,16 +15,16 @@ from typing import Literal
 
 from tacit.audit.black_boxes import system_coins
 from tacit.book.coins import Coins
-from tacit.book.composition import (
+from tacit.book.experiment import (
     RANDOMISED_RESPONSE,
     Adversary,
+    Database,
     Experiment,
     NotedCoins,
     Step,
     View,
     with_and_without,
 )
-from tacit.book.experiment import Database
 from tacit.privacy import Number
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from tacit.book.answer import Answer
 from tacit.book.precision.theorems import Guarantee, above_threshold, numeric_sparse, sparse
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, show, whole
+from tacit.privacy import Number, as_given, exact, whole
 
 __all__ = [
     "Guarantee",
@@ -158,5 +158,5 @@ def _thresholds(threshold: Number | Sequence[Number], questions: int) -> list[Fr
 def _alpha(alpha: Number) -> Fraction:
     allowed = exact(alpha, "alpha")
     if allowed < 0:
-        raise BadParameter("alpha", show(allowed), "it must be at least 0")
+        raise BadParameter("alpha", as_given(allowed), "it must be at least 0")
     return allowed

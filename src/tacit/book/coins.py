@@ -13,14 +13,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.book.grid import WIDEST_NOISE
 from tacit.book.noise import scalar
 from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
 from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
 from tacit.book.noise.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
-from tacit.privacy import Number, exact, positive, show, whole
+from tacit.privacy import Number, as_given, exact, positive, whole
 
-_LARGEST = 2**200
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
 _PREPARE_AFTER, _MOST_SCALES = 50, 16
 
@@ -90,10 +90,6 @@ class Coins(Uncopyable):
         """An array of independent ``laplace(scale)``."""
         return noise(_bulk_scale(scale), True).draws(self._stream, _size(size))
 
-    def geometric_sampler(self, scale: Number) -> Sampler:
-        """``geometric(scale)``, prepared for drawing many."""
-        return Sampler(self._stream, _bulk_scale(scale), two_sided=False)
-
     def laplace_sampler(self, scale: Number) -> Sampler:
         """``laplace(scale)``, prepared for drawing many."""
         return Sampler(self._stream, _bulk_scale(scale), two_sided=True)
@@ -119,7 +115,8 @@ class InsecureTestCoins(Coins):
     """INSECURE: the same draws for the same seed, for tests only.
 
     The law of every draw is that of :class:`Coins`, but anyone who knows the seed can subtract
-    the noise.  Refused wherever a budget is spent.  A forked copy repeats its draws.
+    the noise.  Refused wherever a budget is spent.  A forked copy goes on with the same key
+    stream as its parent, without what the parent had drawn in advance.
     """
 
     secure = False
@@ -141,13 +138,13 @@ def refuse_insecure(coins: Coins) -> None:
         )
 
 
-def _scale(scale: object, largest: int = _LARGEST, where: str = "") -> Fraction:
+def _scale(scale: object, largest: int = WIDEST_NOISE, where: str = "") -> Fraction:
     # Reading a Fraction anew would take longer than a draw from a pool.
     quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
     value = quick or positive(scale, "scale")
     if value.numerator > largest * value.denominator:
         limit = f"it must be at most 2^{largest.bit_length() - 1}"
-        raise BadParameter("scale", show(value), limit + where)
+        raise BadParameter("scale", as_given(value), limit + where)
     return value
 
 
@@ -158,14 +155,14 @@ def _bulk_scale(scale: object) -> Fraction:
 def _chance(p: object) -> Fraction:
     value = exact(p, "p")
     if not 0 <= value <= 1:
-        raise BadParameter("p", show(value), "it must lie between 0 and 1")
+        raise BadParameter("p", as_given(value), "it must lie between 0 and 1")
     return value
 
 
 def _not_negative(number: object, name: str) -> Fraction:
     value = exact(number, name)
     if value < 0:
-        raise BadParameter(name, show(value), "it must be 0 or more")
+        raise BadParameter(name, as_given(value), "it must be 0 or more")
     return value
 
 

@@ -1,9 +1,10 @@
 """What is left of privacy when many mechanisms look at the same people (section 3.5.2).
 
-The experiment of Definition 3.7; Theorem 3.20 and Corollary 3.21; what is optimal; and zCDP,
-which simply adds up.  Each goes both ways: the total from its parts, the parts from a total.
-Totals are rounded up and parts down, so that no answer promises more than is true; a float by
-2·10⁻¹³ of itself, so that it is still safe when it is read back by its shortest decimal.
+Theorem 3.20 and Corollary 3.21; what is optimal; and zCDP, which simply adds up.  (The experiment
+of Definition 3.7, about which they are, is in `tacit.book.experiment`.)  Each goes both ways: the
+total from its parts, the parts from a total.  Totals are rounded up and parts down, so that no
+answer promises more than is true; a float by 2·10⁻¹³ of itself, so that it is still safe when it
+is read back by its shortest decimal.
 
 Example 3.7: a person is in k = 10 000 databases in a lifetime, each (ε₀, 0)-private, and wants to
 be (1, e⁻³²)-private altogether.  The book says ε₀ = 1/801.  By Theorem 3.20 that is a little too
@@ -40,39 +41,19 @@ from tacit.book.composing.zcdp import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from tacit.book.experiment import (
-    RANDOMISED_RESPONSE,
-    Adversary,
-    Experiment,
-    Mechanism,
-    NotedCoins,
-    Step,
-    View,
-    differ_by_one_person,
-    with_and_without,
-)
 
 __all__ = [
-    "RANDOMISED_RESPONSE",
-    "Adversary",
-    "Experiment",
-    "Mechanism",
-    "NotedCoins",
-    "Step",
-    "View",
     "advanced_each",
     "advanced_epsilon",
     "advanced_total",
     "corollary_each",
     "corollary_limit",
-    "differ_by_one_person",
     "optimal_delta",
     "optimal_each",
     "optimal_epsilon",
     "rho_of_epsilon",
     "rho_of_range",
     "two_point_delta",
-    "with_and_without",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_rho",

@@ -24,7 +24,7 @@ from tacit.book.precision.bracket import Bracket
 from tacit.book.precision.stream_law import Law
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, positive, probability, show
+from tacit.privacy import Number, as_given, exact, positive, probability
 
 _TURNS = 200  # more than a search ever needs: brackets at least halve every fifth turn
 
@@ -33,25 +33,37 @@ def success_probability(
     recipe: Recipe, questions: int, alpha: Number, shift: Number | None = None
 ) -> float:
     """Pr[every answer is right]; `shift` stands in for the recipe's own, if given."""
-    at = float(recipe.shift if shift is None else exact(shift, "shift"))
-    return exp(Law.of(recipe, questions).log_success(float(positive(alpha, "alpha")), at).value)
+    law, at = Law.of(recipe, questions), _length(recipe.shift if shift is None else shift, "shift")
+    return exp(law.log_success(_length(positive(alpha, "alpha"), "alpha"), at).value)
 
 
 def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
     """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
-    return at_shift(Law.of(recipe, questions), chance(beta), float(recipe.shift)).alpha
+    law, at = Law.of(recipe, questions), _length(recipe.shift, "shift")
+    return at_shift(law, read_beta(beta), at).alpha
 
 
 def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
     """The public shift of T, in units of Δ, that gives the least half-gap."""
-    return at_best_shift(Law.of(recipe, questions), chance(beta)).shift
+    return at_best_shift(Law.of(recipe, questions), read_beta(beta)).shift
 
 
-def chance(beta: Number) -> float:
-    """Read β.  Above 3/4 even α = 0 might do; below 1e-12 the integrals are not good enough."""
+def _length(number: Number, name: str) -> float:
+    """An α or a shift as a float: 0, or of a size at which nothing over- or underflows."""
+    value = exact(number, name)
+    if value and not Fraction(1, 10**100) <= abs(value) <= 10**100:
+        raise BadParameter(name, as_given(value), "its size must be 0, or from 1e-100 to 1e100")
+    return float(value)
+
+
+def read_beta(beta: Number) -> float:
+    """Read β.  Below 1e-12 the integrals are not good enough.
+
+    Above 1/2 a stream would err more often than not, and from 3/4 on even α = 0 might do.
+    """
     failure = probability(beta, "beta")
     if not Fraction(1, 10**12) <= failure <= Fraction(1, 2):
-        raise BadParameter("beta", show(failure), "it must be between 1e-12 and 1/2 here")
+        raise BadParameter("beta", as_given(failure), "it must be between 1e-12 and 1/2 here")
     return float(failure)
 
 

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, exp, floor, log, log1p
+from itertools import count
+from math import ceil
 from typing import TYPE_CHECKING
 
-from tacit.privacy import Number, Privacy, positive, probability
+from tacit import certified
+from tacit.book.grid import WIDEST_NOISE
+from tacit.errors import BadParameter
+from tacit.privacy import Number, Privacy, as_given, positive, probability, show
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
+
+_MOST_DECIMALS = 12
+_HUGE, _TINY = 10**40, Fraction(1, 10**_MOST_DECIMALS)
 
 
 def error_steps(noise_scale: Fraction, beta: Number) -> int:
     """The least m with Pr[|noise| > m] ≤ β, for discrete Laplace noise of this scale, in steps.
 
-    Noise of scale b exceeds m with probability 2q^(m+1)/(1+q), where q = e^(−1/b).
+    Noise of scale b exceeds m with probability 2q^(m+1)/(1+q), where q = e^(−1/b).  So m is the
+    least whole number from b·(ln(2/β) − ln(1+q)) − 1 on, which is itself never whole: no rational
+    is e^(k/b) + e^((k−1)/b) for a whole number k (Lindemann–Weierstrass).
     """
-    allowed, b = float(probability(beta, "beta")), float(noise_scale)
-    steps = b * (log(2 / allowed) - log1p(exp(-1 / b))) - 1
-    return max(ceil(steps * (1 + 1e-12)), 0)
+    allowed = probability(beta, "beta")
+    for bits in (80 << step for step in count()):
+        log_low, log_high = certified.ln(2 / allowed, bits)
+        q_low, q_high = certified.exp_minus(1 / noise_scale, bits)
+        one_low = certified.ln(1 + Fraction(q_low, 1 << bits), bits)[0]
+        one_high = certified.ln(1 + Fraction(q_high, 1 << bits), bits)[1]
+        least = ceil(noise_scale * (log_low - one_high)) - 1
+        if least == ceil(noise_scale * (log_high - one_low)) - 1:
+            return max(least, 0)
+    raise AssertionError("unreachable: the bounds close in on a number that is not whole")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,25 +63,44 @@ class Estimate:
         return f"{spaced(self.value)} ± {spaced(self.error())} (95 %)"
 
 
-def laplace_mechanism(
-    steps: int, *, sensitivity: Fraction, grid: Fraction, epsilon: Number, coins: Coins
-) -> Estimate:
-    """A true value, in grid steps, with discrete Laplace noise of scale Δ/ε.
+@dataclass(frozen=True, slots=True)
+class LaplaceMechanism:
+    """Discrete Laplace noise of scale Δ/ε on a grid.  One that exists can be drawn.
 
     Privacy: (ε, 0), if no person changes the value by more than Δ (Theorem 3.6 of the book, on
     the grid).
     """
-    privacy = Privacy(epsilon)
-    scale = positive(sensitivity, "sensitivity") / privacy.epsilon / grid
-    return Estimate(
-        value=(steps + coins.laplace(scale)) * grid, noise_scale=scale, privacy=privacy, grid=grid
-    )
+
+    privacy: Privacy
+    scale: Fraction  # in grid steps
+    grid: Fraction
+
+    def __init__(self, *, epsilon: Number, sensitivity: Number = 1, grid: Number = 1) -> None:
+        privacy, step = Privacy(epsilon), positive(grid, "grid")
+        scale = positive(sensitivity, "sensitivity") / privacy.epsilon / step
+        if scale > WIDEST_NOISE:
+            raise BadParameter(
+                "epsilon", as_given(privacy.epsilon), "noise would be wider than 2^200 grid steps"
+            )
+        object.__setattr__(self, "privacy", privacy)
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "grid", step)
+
+    def draw(self, steps: int, coins: Coins) -> Estimate:
+        """A true value, in grid steps, with fresh noise."""
+        value = (steps + coins.laplace(self.scale)) * self.grid
+        return Estimate(value=value, noise_scale=self.scale, privacy=self.privacy, grid=self.grid)
 
 
 def spaced(number: Fraction) -> str:
-    """Thousands apart, as in 1 204.5."""
-    if number.denominator == 1:
-        return f"{number.numerator:,}".replace(",", " ")
-    whole = floor(abs(number))
-    decimals = f"{float(abs(number) - whole):.6g}".removeprefix("0")
+    """Thousands apart and all decimals there are, up to twelve, as in 1 204.5.
+
+    >>> spaced(Fraction(-1234567, 1000)), spaced(Fraction(500001, 10**5)), spaced(Fraction(2, 3))
+    ('-1 234.567', '5.00001', '0.666666666667')
+    """
+    size = abs(number)
+    if size >= _HUGE or 0 < size < _TINY:  # neither sixty digits, nor nought for what is not
+        return show(number)
+    whole, parts = divmod(round(size * 10**_MOST_DECIMALS), 10**_MOST_DECIMALS)
+    decimals = f".{parts:0{_MOST_DECIMALS}}".rstrip("0") if parts else ""
     return ("-" if number < 0 else "") + f"{whole:,}".replace(",", " ") + decimals

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.book.answer import BELOW, Answer
-from tacit.book.grid import MOST_SCALE, MOST_STEPS, threshold_steps, value_steps
-from tacit.book.recipe import Recipe
-from tacit.errors import BadParameter, Halted
-from tacit.privacy import Number, exact, positive, show
+from tacit.book.grid import MOST_STEPS, clamped, value_steps
+from tacit.book.on_grid import OnGrid
+from tacit.errors import Halted
+from tacit.privacy import Number
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -37,64 +35,15 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVector(ABC):
+class SparseVector(OnGrid, ABC):
     """A recipe at work: one threshold, one sensitivity, one grid.
+
+    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
+    no more sensitivity than before, and no other direction.
 
     Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
     person is added or removed, and, for a monotone recipe, none falls when one is added.
     """
-
-    recipe: Recipe
-    threshold: Fraction
-    sensitivity: Fraction = Fraction(1)
-    grid: Fraction = Fraction(1)
-
-    @classmethod
-    def build(
-        cls, recipe: Recipe, *, threshold: Number, sensitivity: Number = 1, grid: Number = 1
-    ) -> Self:
-        """Read the numbers exactly and check them; nothing is drawn yet."""
-        return cls(
-            recipe=recipe,
-            threshold=exact(threshold, "threshold"),
-            sensitivity=positive(sensitivity, "sensitivity"),
-            grid=positive(grid, "grid"),
-        )
-
-    def __post_init__(self) -> None:
-        if (self.sensitivity / self.grid).denominator != 1:
-            raise BadParameter(
-                "sensitivity", self.sensitivity, f"it must be a whole multiple of grid {self.grid}"
-            )
-        self.threshold_in_steps(None)
-        widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
-        if widest > MOST_SCALE:
-            raise BadParameter(
-                "epsilon",
-                show(self.recipe.privacy.epsilon),
-                "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
-            )
-
-    @cached_property
-    def _threshold_noise(self) -> Fraction:
-        """The scale of ρ in grid steps."""
-        return self._steps(self.recipe.threshold_scale)
-
-    @cached_property
-    def _question_noise(self) -> Fraction:
-        """The scale of ν in grid steps."""
-        return self._steps(self.recipe.question_scale)
-
-    @cached_property
-    def _question_rate(self) -> Fraction:
-        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
-        return 1 / self._question_noise
-
-    @cached_property
-    def _value_noise(self) -> Fraction | None:
-        """The scale of a released value's noise in grid steps; None for bits only."""
-        scale = self.recipe.value_scale
-        return None if scale is None else self._steps(scale)
 
     # What a family of noise must say ------------------------------------------------------
 
@@ -137,6 +86,8 @@ class SparseVector(ABC):
     ) -> tuple[Answer, State]:
         """`step` for a value that is already in grid steps."""
         self._refuse_if_halted(state)
+        if not -MOST_STEPS <= steps <= MOST_STEPS:
+            steps = clamped(steps)
         noisy_threshold = self.threshold_in_steps(threshold) + state.offset
         if self._is_above(steps, noisy_threshold, coins):
             return self._top(state, steps, noisy_threshold, coins)
@@ -154,8 +105,7 @@ class SparseVector(ABC):
 
         Returns how many were answered, the ⊤ if there was one, and the new state: the same law
         as `step` on one after another.  Decisions are drawn in blocks; those after a ⊤ are
-        independent of it and are thrown away unseen.  Values are clamped to ±2^61 steps, which
-        changes no sensitivity.
+        independent of it and are thrown away unseen ("Answers in blocks" in docs/exactness.md).
         """
         self._refuse_if_halted(state)
         noisy_threshold = self.threshold_in_steps(threshold) + state.offset
@@ -190,25 +140,6 @@ class SparseVector(ABC):
         tops = state.tops + 1
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
         return State(self._draw_offset(coins) if ends_group else state.offset, tops)
-
-    # Grid steps ---------------------------------------------------------------------------
-
-    def _steps(self, in_sensitivities: Fraction) -> Fraction:
-        return in_sensitivities * self.sensitivity / self.grid
-
-    def threshold_in_steps(self, threshold: Number | None) -> int:
-        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
-        if threshold is None:
-            return self._own_threshold
-        return self._shifted_steps(exact(threshold, "threshold"))
-
-    @cached_property
-    def _own_threshold(self) -> int:
-        return self._shifted_steps(self.threshold)
-
-    def _shifted_steps(self, threshold: Fraction) -> int:
-        # Rounded up together: a public shift off the grid would break the promise as well.
-        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
 
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):

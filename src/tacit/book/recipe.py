@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from tacit.book.composition import two_point_delta
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Cost, Number, Privacy, exact, positive, show, whole
+from tacit.privacy import Cost, Number, Privacy, as_given, exact, positive, show, whole
 
-Noise = Literal["two-sided", "one-sided"]
+Sides = Literal["two-sided", "one-sided"]
+"""On which sides of 0 the noise lies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +36,14 @@ class Recipe:
 
     Privacy: every group is (ε₁+ε₂+ε₃, 0)-private; building the recipe checks that optimal
     composition of the groups stays within ``privacy``, or raises :class:`ConditionNotMet`.
+    Numbers are read exactly, and it is the numbers as read that are checked and used.
     """
 
     name: str
-    noise: Noise
+    noise: Sides
     privacy: Privacy
     at_most: int  # c, the tops that are paid for
-    groups: int  # g, each with a threshold noise of its own
+    groups: int  # g, each with a threshold noise of its own; those that can occur
     threshold_epsilon: Fraction  # ε₁
     question_epsilon: Fraction  # ε₂
     value_epsilon: Fraction = Fraction(0)  # ε₃; 0 if no values are released
@@ -49,14 +51,27 @@ class Recipe:
     shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
 
     def __post_init__(self) -> None:
-        whole(self.at_most, "at_most")
-        whole(self.groups, "groups")
-        positive(self.threshold_epsilon, "threshold_epsilon")
-        positive(self.question_epsilon, "question_epsilon")
-        if exact(self.value_epsilon, "value_epsilon") < 0:
-            raise BadParameter("value_epsilon", self.value_epsilon, "it must be at least 0")
-        if self.groups > self.at_most:
-            raise BadParameter("groups", self.groups, f"at most one for each of {self.at_most} ⊤")
+        if self.noise not in get_args(Sides):
+            raise BadParameter("noise", repr(self.noise), f"one of {', '.join(get_args(Sides))}")
+        if not isinstance(self.privacy, Privacy):
+            raise BadParameter("privacy", as_given(self.privacy), "give a Privacy(epsilon, delta)")
+        if not isinstance(self.monotone, bool):  # "False" would count as true
+            raise BadParameter("monotone", as_given(self.monotone), "give True or False")
+        at_most = whole(self.at_most, "at_most")
+        value_epsilon = exact(self.value_epsilon, "value_epsilon")
+        if value_epsilon < 0:
+            raise BadParameter("value_epsilon", as_given(value_epsilon), "it must be at least 0")
+        read = {
+            "name": str(self.name),
+            "at_most": at_most,
+            "groups": occurring_groups(at_most, self.groups),
+            "threshold_epsilon": positive(self.threshold_epsilon, "threshold_epsilon"),
+            "question_epsilon": positive(self.question_epsilon, "question_epsilon"),
+            "value_epsilon": value_epsilon,
+            "shift": exact(self.shift, "shift"),
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
         self._check_promise()
 
     def _check_promise(self) -> None:
@@ -115,21 +130,27 @@ class Recipe:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> Recipe:
-        """The inverse of `as_json`; the promise is checked again."""
-        return cls(
-            name=fields["name"],
-            noise="one-sided" if fields["noise"] == "one-sided" else "two-sided",
-            privacy=Privacy(fields["epsilon"], fields["delta"]),
-            at_most=int(fields["at_most"]),
-            groups=int(fields["groups"]),
-            threshold_epsilon=Fraction(fields["threshold_epsilon"]),
-            question_epsilon=Fraction(fields["question_epsilon"]),
-            value_epsilon=Fraction(fields["value_epsilon"]),
-            monotone=fields["monotone"] == "True",
-            shift=Fraction(fields["shift"]),
-        )
+        """The inverse of `as_json`; everything is checked again."""
+        given: dict[str, Any] = {name: fields[name] for name in cls.__slots__ if name != "privacy"}
+        given["monotone"] = {"True": True, "False": False}.get(given["monotone"])
+        return cls(privacy=Privacy(fields["epsilon"], fields["delta"]), **given)
 
     def __str__(self) -> str:
         groups = f"{self.groups} group" + "s" * (self.groups > 1)
         kind = "monotone questions" if self.monotone else "any questions"
         return f"{self.name}: {self.noise} noise, {groups}, {kind}, {self.privacy}"
+
+
+def occurring_groups(at_most: int, groups: Number) -> int:
+    """How many of so many groups ever begin, and so are paid for.
+
+    6 groups for 10 ⊤ have 2 ⊤ each, and the fifth group has the last ones.
+
+    >>> occurring_groups(10, 6)
+    5
+    """
+    number = whole(groups, "groups")
+    if number > at_most:
+        raise BadParameter("groups", as_given(number), f"at most one for each of {at_most} ⊤")
+    tops_per_group = -(-at_most // number)
+    return -(-at_most // tops_per_group)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tacit import certified
+from tacit.book.composing.parameters import spending
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
-from tacit.book.recipe import Noise, Recipe
-from tacit.errors import ConditionNotMet
-from tacit.privacy import Privacy, exact, probability, show, whole
+from tacit.book.recipe import Recipe, Sides, occurring_groups
+from tacit.errors import BadParameter, ConditionNotMet
+from tacit.privacy import Privacy, as_given, exact, probability, show_limit, whole
 
 
 def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
@@ -48,8 +49,9 @@ def _run_epsilon(at_most: int, privacy: Privacy, *, numeric: bool) -> Fraction:
     limit = corollary_limit(at_most, delta / 2)
     if sparse_part > limit:
         raise ConditionNotMet(
-            f"NumericSparse with δ = {show(delta)} and {at_most} ⊤ is covered by Theorem 3.27 up "
-            f"to ε = {show(limit * epsilon / sparse_part)} only; {show(epsilon)} was asked"
+            f"NumericSparse with δ = {as_given(delta)} and {at_most} ⊤ is covered by Theorem 3.27 "
+            f"up to ε = {show_limit(limit * epsilon / sparse_part)} only; {as_given(epsilon)} was "
+            "asked"
         )
     # Both parts together are ε/√(8c ln(2/δ)) a run; linear in ε, so scale from within the range.
     inside = min(epsilon, limit)
@@ -64,19 +66,22 @@ def _value_part(privacy: Privacy) -> Fraction:
 
 
 def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
-    """The book's recipe for δ or for δ = 0, whichever has less noise (E4)."""
+    """The book's recipe for δ or for δ = 0, whichever has less noise (E4).
+
+    Where the one for δ > 0 is refused, or δ is smaller than its theorem can use, δ = 0 serves.
+    """
     pure = book(at_most, Privacy(privacy.epsilon), numeric=numeric)
     if privacy.delta == 0:
         return pure
     try:
         printed = book(at_most, privacy, numeric=numeric)
-    except ConditionNotMet:
+    except (ConditionNotMet, BadParameter):
         return pure
     return printed if printed.question_scale < pure.question_scale else pure
 
 
 def spend(
-    noise: Noise,
+    noise: Sides,
     at_most: int,
     privacy: Privacy,
     *,
@@ -89,12 +94,14 @@ def spend(
 
     ``threshold_share`` is ε₁/(ε₁+ε₂), by default 1 : (2s)^(2/3), monotone 1 : s^(2/3) (Lyu, Su,
     Li 2017).  ``value_share`` is ε₃/(ε₁+ε₂+ε₃); None releases no values.  Any share is private;
-    a good one only makes the answers better.
+    a good one only makes the answers better.  Groups that could never begin are not paid for.
     """
-    at_most, groups = whole(at_most, "at_most"), whole(groups, "groups")
+    at_most = whole(at_most, "at_most")
+    groups = occurring_groups(at_most, groups)
     if threshold_share is None:
-        weight = ((1 if monotone else 2) * -(-at_most // groups)) ** (2 / 3)
-        threshold_share = Fraction(1 / (1 + weight)).limit_denominator(10**6)
+        tops = min(-(-at_most // groups), 10**300)  # more would not fit a float
+        weight = (tops if monotone else 2 * tops) ** (2 / 3)
+        threshold_share = 1 / Fraction(1 + weight).limit_denominator(10**6)
     share = probability(threshold_share, "threshold_share")
     values = Fraction(0) if value_share is None else probability(value_share, "value_share")
     first = share * (1 - values)  # ε₁ as a part of the group's ε
@@ -112,7 +119,7 @@ def spend(
     )
 
 
-def _name(noise: Noise, groups: int, *, monotone: bool) -> str:
+def _name(noise: Sides, groups: int, *, monotone: bool) -> str:
     name = "Lyu Alg 7" if noise == "two-sided" else "one-sided"
     return name + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
 
@@ -125,7 +132,7 @@ def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
     sure = privacy.epsilon / groups
     if groups == 1 or privacy.delta == 0:
         return sure
-    low, high = sure, privacy.epsilon
+    low, high = sure, spending(privacy.epsilon, "epsilon")
     while high - low > low * Fraction(1, 10**9):
         middle = exact(float((low + high) / 2), "epsilon")
         if middle in (low, high):

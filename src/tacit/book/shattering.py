@@ -20,7 +20,7 @@ from tacit.book.vc.question_matrix import Table, distinct, zero_one
 from tacit.book.vc.vc_bits import Columns, pack
 from tacit.book.vc.vc_search import deadline, largest_shattered
 from tacit.errors import BadParameter
-from tacit.privacy import Number, whole
+from tacit.privacy import Number, as_given, whole
 
 Question = Callable[[Any], object]
 
@@ -104,7 +104,12 @@ def shatters(questions: ArrayLike | Sequence[Question], points: Iterable[Any]) -
         columns = sorted({whole(point, "points", at_least=0) for point in points})
         if columns and columns[-1] >= whole_table.shape[1]:
             last = whole_table.shape[1] - 1
-            raise BadParameter("points", columns[-1], f"the last point of the matrix is {last}")
+            has = (
+                f"the last point of the matrix is {last}"
+                if last >= 0
+                else "the matrix has no points"
+            )
+            raise BadParameter("points", as_given(columns[-1]), has)
         table = whole_table[:, columns]
     # Lemma 4.7 first: 2^|S| may be astronomically large.
     return vc_bound(len(table)) >= table.shape[1] and len(distinct(table)) == 1 << table.shape[1]

@@ -10,7 +10,7 @@ from tacit import certified
 from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
 from tacit.book.composing.parameters import chance, mechanisms, spending
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Number, Privacy, show
+from tacit.privacy import Number, Privacy, as_given, show, show_limit
 
 Form = Literal["book", "tanh"]
 _LARGEST_EXPONENT = 700  # e^ε fits a float up to here
@@ -115,8 +115,9 @@ def corollary_each(k: int, epsilon: Number, delta_prime: Number) -> Fraction:
     epsilon, limit = spending(epsilon, "epsilon"), corollary_limit(k, delta_prime)
     if epsilon > limit:
         raise ConditionNotMet(
-            f"Corollary 3.21 does not cover epsilon = {show(epsilon)} with k = {k}, delta_prime = "
-            f"{show(delta_prime)}: at most {show(limit)}; use advanced_each or optimal_each"
+            f"Corollary 3.21 does not cover epsilon = {as_given(epsilon)} with k = {k}, "
+            f"delta_prime = {as_given(delta_prime)}: at most {show_limit(limit)}; "
+            "use advanced_each or optimal_each"
         )
     return certified.round_down(epsilon / (2 * _root_of_log(k, delta_prime)[1]))
 

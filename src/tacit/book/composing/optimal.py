@@ -17,7 +17,12 @@ from fractions import Fraction
 from tacit.book.composing.binomial_tail import tail
 from tacit.book.composing.binomial_term import decimal, digits_for, own_digits
 from tacit.book.composing.outward import rounded_up
-from tacit.book.composing.parameters import chance_or_none, mechanisms, spending, spending_or_none
+from tacit.book.composing.parameters import (
+    chance_or_nought,
+    mechanisms,
+    spending,
+    spending_or_nought,
+)
 from tacit.privacy import Number
 
 
@@ -34,9 +39,9 @@ def optimal_delta(
     >>> optimal_delta(10, 1, 10)   # basic composition: nothing is left over
     0.0
     """
-    k, epsilon = mechanisms(k), spending_or_none(epsilon, "epsilon")
+    k, epsilon = mechanisms(k), spending_or_nought(epsilon, "epsilon")
     each = spending(epsilon_each, "epsilon_each")
-    plain = plain_truth(k, chance_or_none(delta_each, "delta_each"))
+    plain = plain_truth(k, chance_or_nought(delta_each, "delta_each"))
     return total_delta(tail(k, each, each, epsilon).delta, plain)
 
 
@@ -53,7 +58,7 @@ def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
     >>> two_point_delta(3, 1, "1/2", 2) < optimal_delta(3, 1, 2)
     True
     """
-    k, epsilon = mechanisms(k), spending_or_none(epsilon, "epsilon")
+    k, epsilon = mechanisms(k), spending_or_nought(epsilon, "epsilon")
     up, down = spending(up, "up"), spending(down, "down")
     one, other = tail(k, up, down, epsilon), tail(k, down, up, epsilon)
     return min(rounded_up(max(one.delta, other.delta)), 1.0)

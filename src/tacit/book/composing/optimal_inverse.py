@@ -16,9 +16,9 @@ from tacit.book.composing.binomial_term import decimal, own_digits
 from tacit.book.composing.corner_search import corner_search
 from tacit.book.composing.optimal import plain_truth, total_delta
 from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
-from tacit.book.composing.parameters import chance_or_none, mechanisms, spending
+from tacit.book.composing.parameters import chance_or_nought, mechanisms, spending
 from tacit.errors import ConditionNotMet
-from tacit.privacy import Number, exact, show
+from tacit.privacy import Number, as_given, exact
 
 
 @own_digits
@@ -97,11 +97,11 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
 
 def _aim(k: int, delta: Number, delta_each: Number) -> tuple[Fraction, Decimal, Decimal]:
     """δ, what goes to plain truths, and what they leave for δ_pure."""
-    total = chance_or_none(delta, "delta")
-    plain = plain_truth(k, chance_or_none(delta_each, "delta_each"))
+    total = chance_or_nought(delta, "delta")
+    plain = plain_truth(k, chance_or_nought(delta_each, "delta_each"))
     if total_delta(Decimal(0), plain) > total:
         raise ConditionNotMet(
-            f"delta = {show(total)} is too small: {k} mechanisms with delta_each = "
-            f"{delta_each} already come to {show(total_delta(Decimal(0), plain))}"
+            f"delta = {as_given(total)} is too small: {k} mechanisms with delta_each = "
+            f"{delta_each} already come to {as_given(total_delta(Decimal(0), plain))}"
         )
     return total, plain, max((decimal(total) - plain) / (1 - plain), Decimal(0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tacit.errors import BadParameter
-from tacit.privacy import exact, positive, probability, show, small_probability, whole
+from tacit.privacy import as_given, exact, positive, probability, small_probability, whole
 
 
 def mechanisms(k: object) -> int:
@@ -24,11 +24,11 @@ def spending(value: object, name: str) -> Fraction:
     """An ε, a ρ or a bound of a loss: greater than 0."""
     number = positive(value, name)
     if not Fraction(1, 10**200) <= number <= 10**200:
-        raise BadParameter(name, show(number), "it must lie between 1e-200 and 1e200")
+        raise BadParameter(name, as_given(number), "it must lie between 1e-200 and 1e200")
     return number
 
 
-def spending_or_none(value: object, name: str) -> Fraction:
+def spending_or_nought(value: object, name: str) -> Fraction:
     """The same, or 0."""
     return Fraction(0) if exact(value, name) == 0 else spending(value, name)
 
@@ -37,10 +37,10 @@ def chance(value: object, name: str) -> Fraction:
     """A δ strictly between 0 and 1."""
     number = probability(value, name)
     if not Fraction(1, 10**400) <= number <= 1 - Fraction(1, 10**12):
-        raise BadParameter(name, show(number), "it must lie between 1e-400 and 1 - 1e-12")
+        raise BadParameter(name, as_given(number), "it must lie between 1e-400 and 1 - 1e-12")
     return number
 
 
-def chance_or_none(value: object, name: str) -> Fraction:
+def chance_or_nought(value: object, name: str) -> Fraction:
     """The same, or 0."""
     return Fraction(0) if small_probability(value, name) == 0 else chance(value, name)

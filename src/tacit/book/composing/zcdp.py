@@ -17,7 +17,7 @@ from math import exp, log1p
 
 from tacit import certified
 from tacit.book.composing.outward import SMALLEST, rounded_up
-from tacit.book.composing.parameters import chance, spending, spending_or_none
+from tacit.book.composing.parameters import chance, spending, spending_or_nought
 from tacit.privacy import Number
 
 
@@ -45,7 +45,7 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
     >>> zcdp_delta("1/200", 1) < 1e-20
     True
     """
-    rho, epsilon = spending_or_none(rho, "rho"), spending_or_none(epsilon, "epsilon")
+    rho, epsilon = spending_or_nought(rho, "rho"), spending_or_nought(epsilon, "epsilon")
     if rho == 0:
         return 0.0
     r, e = float(rho), float(epsilon)
@@ -62,7 +62,7 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
     >>> round(zcdp_epsilon("1/200", "1e-6"), 4)
     0.4299
     """
-    rho, delta = spending_or_none(rho, "rho"), chance(delta, "delta")
+    rho, delta = spending_or_nought(rho, "rho"), chance(delta, "delta")
     if rho == 0:
         return 0.0
     r, target = float(rho), float(certified.ln(1 / delta)[1])
@@ -72,7 +72,7 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
 
 
 def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
-    """A ρ that suffices for (ε, δ)-privacy: the largest, rounded down to 15 digits.
+    """A ρ that suffices for (ε, δ)-privacy: the largest, rounded down to at least 15 digits.
 
     Privacy: integers decide; ρ-zCDP with this ρ is (ε, δ)-private.
 

@@ -23,7 +23,7 @@ from tacit.book.noise.keystream import KeyStream
 WORD_BITS = 31  # the product of two entries fits into 62 bits
 _DIGIT_BITS = 13
 _BLOCK = 1 << 14
-_FARTHEST = (1 << 63) - 1
+_FARTHEST = (1 << 63) - 1  # what an array may hold
 
 
 def bernoullis(
@@ -57,7 +57,8 @@ class ExpCoins:
         self, rate: Fraction, *, word_bits: int = WORD_BITS, digit_bits: int = _DIGIT_BITS
     ) -> None:
         self._rate, self._word_bits = rate, word_bits
-        # From here on every product is 0, since e^(−32) < 2^(−31).
+        # From 32/rate on every product is 0, since e^(−32) < 2^(−31).  Where that is farther than
+        # the tables reach, `flip` goes without them.
         self._cut = min(-(-32 * rate.denominator // rate.numerator), _FARTHEST)
         places = -(-self._cut.bit_length() // digit_bits)
         self._digit_bits = -(-self._cut.bit_length() // places)
@@ -90,7 +91,12 @@ class ExpCoins:
 
     def flip(self, stream: KeyStream, steps: int) -> bool:
         """True with probability e^(−max(steps, 0) · rate): one draw, by the same tables."""
-        digits = min(max(steps, 0), self._cut)
+        if steps <= self._cut:
+            digits = steps if steps > 0 else 0
+        elif steps <= _FARTHEST:
+            digits = self._cut
+        else:
+            return scalar.is_below(stream, scalar.exp_minus(steps * self._rate))
         mask = (1 << self._digit_bits) - 1
         product = self._lists[0][digits & mask]
         for entries in self._lists[1:]:

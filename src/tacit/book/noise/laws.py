@@ -13,14 +13,14 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from tacit import certified
+from tacit.certified import Units
 
-Bounds = tuple[int, int]
-Law = Callable[[int], list[Bounds]]
+Law = Callable[[int], list[Units]]
 
 _GUARD_BITS = 32
 
 
-def powers(rate: Fraction, count: int, bits: int) -> list[Bounds]:
+def powers(rate: Fraction, count: int, bits: int) -> list[Units]:
     """Bounds of 2^bits · e^(−rate·k) for k = 0..count−1, each from the one before."""
     work = bits + _GUARD_BITS + count.bit_length()
     ratio_low, ratio_high = certified.exp_minus(rate, work)
@@ -46,7 +46,7 @@ def floors(law: Law, bits: int) -> list[int]:
 def truncated_geometric(rate: Fraction, count: int) -> Law:
     """Pr[index = k] ∝ e^(−rate·k) on 0..count−1: boundaries (1 − q^k)/(1 − q^count)."""
 
-    def law(bits: int) -> list[Bounds]:
+    def law(bits: int) -> list[Units]:
         work = bits + _GUARD_BITS + (rate.denominator // rate.numerator).bit_length()
         one = 1 << work
         *inner, (last_low, last_high) = powers(rate, count + 1, work)
@@ -61,7 +61,7 @@ def truncated_geometric(rate: Fraction, count: int) -> Law:
 def geometric(rate: Fraction, cut: int) -> Law:
     """Pr[index = k] ∝ e^(−rate·k) for k < cut; index = cut stands for all that lies beyond."""
 
-    def law(bits: int) -> list[Bounds]:
+    def law(bits: int) -> list[Units]:
         one = 1 << bits
         return [(one - high, one - low) for low, high in powers(rate, cut + 1, bits)[1:]]
 
@@ -75,7 +75,7 @@ def signed_geometric(rate: Fraction, cut: int, sign_rate: Fraction) -> Law:
     the indexes 0 and 2·cut + 1 stand for all sizes from ``cut`` on.
     """
 
-    def law(bits: int) -> list[Bounds]:
+    def law(bits: int) -> list[Units]:
         work = bits + _GUARD_BITS
         one = 1 << work
         low_q, high_q = certified.exp_minus(sign_rate, work)

@@ -12,14 +12,15 @@ from fractions import Fraction
 
 from tacit import certified
 from tacit.book.noise.keystream import KeyStream
+from tacit.certified import Units
 
 _MORE_BITS = 64
 
-Bounds = Callable[[int], tuple[int, int]]
+BoundsAt = Callable[[int], Units]
 """``bounds(b)`` gives integers (low, high) with low ≤ 2^b · p ≤ high."""
 
 
-def is_below(stream: KeyStream, bounds: Bounds, word: int = 0, bits: int = 0) -> bool:
+def is_below(stream: KeyStream, bounds: BoundsAt, word: int = 0, bits: int = 0) -> bool:
     """Whether U < p.  The leading `bits` of U may have been drawn before, as `word`."""
     while True:
         word, bits = word << _MORE_BITS | stream.bits(_MORE_BITS), bits + _MORE_BITS
@@ -30,7 +31,7 @@ def is_below(stream: KeyStream, bounds: Bounds, word: int = 0, bits: int = 0) ->
             return False
 
 
-def rational(p: Fraction) -> Bounds:
+def rational(p: Fraction) -> BoundsAt:
     """The bounds of a rational probability."""
     return lambda bits: (
         (p.numerator << bits) // p.denominator,
@@ -38,7 +39,7 @@ def rational(p: Fraction) -> Bounds:
     )
 
 
-def exp_minus(gamma: Fraction) -> Bounds:
+def exp_minus(gamma: Fraction) -> BoundsAt:
     """The bounds of e^(−γ), γ ≥ 0."""
     return lambda bits: certified.exp_minus(gamma, bits)
 

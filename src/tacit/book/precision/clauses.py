@@ -10,12 +10,11 @@ from fractions import Fraction
 
 from tacit import certified
 from tacit.book.composition import corollary_limit
+from tacit.certified import Bounds
 from tacit.errors import ConditionNotMet
-from tacit.privacy import show
+from tacit.privacy import as_given, show_limit
 
 _LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse ones, and true
-
-Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +100,7 @@ def refuse_outside(at_most: int, epsilon: Fraction, delta: Fraction, *, numeric:
         limit *= 1 + 1 / _ROOT_512[1]
     if epsilon > limit:
         raise ConditionNotMet(
-            f"ε = {show(epsilon)} with {at_most} ⊤ and δ = {show(delta)} is more than "
-            f"{show(limit)}, up to which Theorem {'3.27' if numeric else '3.25'} is proved (E3)"
+            f"ε = {as_given(epsilon)} with {at_most} ⊤ and δ = {as_given(delta)} is more than "
+            f"{show_limit(limit)}, up to which Theorem {'3.27' if numeric else '3.25'} is proved "
+            "(E3)"
         )

@@ -18,7 +18,7 @@ from math import inf, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.book.recipe import Noise
+from tacit.book.recipe import Sides
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 class Group:
     """One ρ, and what is compared with it: `below` questions under T and `tops` above."""
 
-    noise: Noise
+    noise: Sides
     threshold_scale: float  # of ρ
     question_scale: float  # of ν
     below: float  # the average over the groups of a stream, hence not always whole

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import exp, expm1, log
 
 from tacit.book.precision.group_law import Group
-from tacit.book.recipe import Noise, Recipe
+from tacit.book.recipe import Recipe, Sides
 from tacit.errors import BadParameter
-from tacit.privacy import whole
+from tacit.privacy import as_given, whole
+
+_LEAST, _LARGEST = Fraction(1, 10**100), 10**100  # lengths that leave room in a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,19 @@ class Law:
     @classmethod
     def of(cls, recipe: Recipe, questions: int) -> Law:
         """The law of a recipe that is asked k > c questions."""
-        if whole(questions, "questions") <= recipe.at_most:
+        questions = whole(questions, "questions")
+        if questions <= recipe.at_most:
             raise BadParameter(
                 "questions", questions, f"it must be more than at_most = {recipe.at_most}"
+            )
+        if questions > _LARGEST:
+            raise BadParameter("questions", as_given(questions), "at most 10**100 here")
+        scales = [recipe.threshold_scale, recipe.question_scale, recipe.value_scale]
+        if not all(scale is None or _LEAST <= scale <= _LARGEST for scale in scales):
+            raise BadParameter(
+                "epsilon",
+                as_given(recipe.privacy.epsilon),
+                "the law is computed for noise of 1e-100 to 1e100 sensitivities",
             )
         value_scale = recipe.value_scale
         return cls.build(
@@ -55,7 +68,7 @@ class Law:
     @classmethod
     def build(
         cls,
-        noise: Noise,
+        noise: Sides,
         *,
         questions: int,
         at_most: int,

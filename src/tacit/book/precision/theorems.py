@@ -26,7 +26,7 @@ from fractions import Fraction
 from tacit import certified
 from tacit.book.precision import clauses
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Number, positive, probability, show, small_probability, whole
+from tacit.privacy import Number, as_given, positive, probability, show, small_probability, whole
 
 _THEOREMS = {
     "3.24": clauses.above_threshold,
@@ -123,7 +123,7 @@ def _solve(
         raise BadParameter("left out", ", ".join(missing) or all_given, "leave out exactly one")
     small = small_probability(delta, "delta")
     if small and not Fraction("1e-300") <= small <= Fraction("0.999"):
-        raise BadParameter("delta", show(small), "it must be 0, or between 1e-300 and 0.999")
+        raise BadParameter("delta", as_given(small), "it must be 0, or between 1e-300 and 0.999")
     # What is left out reads as 0 until it is solved for.
     a = _NOUGHT if alpha is None else positive(alpha, "alpha")
     b = _NOUGHT if beta is None else probability(beta, "beta")

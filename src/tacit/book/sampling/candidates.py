@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from math import comb, prod
 from typing import Protocol
 
 import numpy as np
@@ -17,88 +15,44 @@ import numpy as np
 from tacit.book.sampling.compression import Integers, LinearQueries
 from tacit.book.sampling.enumeration import Array, Counts, Enumeration, Table
 
-_ROOT = 16  # weights are bounded by 2^(whole numbers/16)
 _AT_ONCE = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)  # neither may show the data
 class Block:
-    """Some candidates: their scores, bounds of their weights, and which they are."""
+    """Some candidates: their scores, and which they are."""
 
     levels: Array
-    doublings: Array | None  # weight ≤ 2^doublings; None: every weight is 1
     counts: Callable[[int], Counts]
 
 
 class Candidates(Protocol):
-    """A finite range with a measure that ignores the data."""
-
-    @property
-    def most_doublings(self) -> int:
-        """No candidate weighs more than 2^most_doublings."""
+    """A finite range that ignores the data, every candidate of the same weight."""
 
     def blocks(self) -> Iterator[Block]:
         """Every candidate, always in the same order."""
 
-    def weight(self, counts: Counts) -> int:
-        """A candidate's weight."""
-
 
 class EveryMultiset:
-    """All multisets of m atoms.
+    """All multisets of m atoms."""
 
-    Weighted 1 each, or, if `faithful`, by how many multisets of universe elements each stands
-    for: ∏ C(w + z − 1, z), for z copies of an atom of w elements.
-    """
-
-    def __init__(self, queries: LinearQueries, x: Integers, rows: int, *, faithful: bool) -> None:
-        self._sizes = queries.sizes if faithful else None
-        self._rows = rows
+    def __init__(self, queries: LinearQueries, x: Integers, rows: int) -> None:
         self._target, self._step = scaled(queries, x, rows)
-        self._doublings = cache(_doublings)
         self._enumeration = Enumeration(queries.atoms, rows, self._column)
-
-    @property
-    def most_doublings(self) -> int:
-        """Rounding up costs each of at most m atoms a sixteenth."""
-        if self._sizes is None:
-            return 0
-        everything = comb(sum(self._sizes) + self._rows - 1, self._rows)
-        return everything.bit_length() + self._rows // _ROOT + 2
 
     def blocks(self) -> Iterator[Block]:
         """All of them, once."""
         for head, tail in self._enumeration.pairs():
             yield self._block(head, tail)
 
-    def weight(self, counts: Counts) -> int:
-        """1, or the number of multisets of universe elements."""
-        if self._sizes is None:
-            return 1
-        return prod(comb(self._sizes[atom] + z - 1, z) for atom, z in counts)
-
     def _block(self, head: Table, tail: Table) -> Block:
-        queries, width = len(self._target), tail.sums.shape[1]
-        missing = self._target[:, None] - head.sums[:queries]
-        levels = largest_difference(missing, tail.sums[:queries])
-        doublings = None
-        if self._sizes is not None:
-            parts = np.add.outer(head.sums[queries], tail.sums[queries]).ravel()
-            doublings = -(-parts // _ROOT)
-        return Block(levels, doublings, lambda i: head.counts(i // width) + tail.counts(i % width))
+        width = tail.sums.shape[1]
+        levels = largest_difference(self._target[:, None] - head.sums, tail.sums)
+        return Block(levels, lambda i: head.counts(i // width) + tail.counts(i % width))
 
     def _column(self, atom: int, times: Integers) -> Array:
         sums: Array = self._step[:, atom, None] * times.astype(self._step.dtype)
-        if self._sizes is None:
-            return sums
-        size = self._sizes[atom]
-        return np.vstack([sums, [self._doublings(size, int(z)) for z in times]])
-
-
-def _doublings(size: int, times: int) -> int:
-    """The least u such that C(w + z − 1, z) < 2^(u/16), but 0 for one way only."""
-    ways = comb(size + times - 1, times)
-    return (ways**_ROOT).bit_length() if ways > 1 else 0
+        return sums
 
 
 def largest_difference(heads: Array, tails: Array) -> Array:

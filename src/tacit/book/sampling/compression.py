@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import gcd, lcm
 from typing import Any
 
@@ -38,11 +37,6 @@ class LinearQueries:
     def atoms(self) -> int:
         """How many atoms there are."""
         return int(self.answers.shape[1])
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """How many universe elements each atom has."""
-        return tuple(np.bincount(self.atom_of, minlength=self.atoms).tolist())
 
     def members(self, atom: int) -> Integers:
         """The universe elements of an atom."""

@@ -28,7 +28,7 @@ _TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # with many queries fewer columns
 _KEPT_TABLES = 128
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)  # sums are scaled by the number of people
 class Table:
     """Some multisets: a column of sums for each, and which it is."""
 

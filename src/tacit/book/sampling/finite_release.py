@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.book.heartbeat import Heartbeat
-from tacit.book.sampling.box_sequences import draw_multiset
 from tacit.book.sampling.candidates import Candidates, EveryMultiset
 from tacit.book.sampling.compression import Integers, LinearQueries
 from tacit.book.sampling.enumeration import Counts
@@ -25,25 +24,19 @@ if TYPE_CHECKING:
 MOST_ENUMERATED = 10**8
 SUB_RANGE = 10**5
 _MOST_CELLS = 1 << 25
-_MOST_BITS = 1 << 12  # of a weight: they are told apart by their bit length
 
 
 @dataclass(frozen=True)
 class FiniteQuestions:
     """A finite class of linear queries, ready for SmallDB.
 
-    The measure on candidates gives every multiset of atoms the weight 1, or, if `faithful`, every
-    multiset of universe elements: both promise the same, and the first errs less.
+    The measure on candidates gives every multiset of atoms the weight 1.  To weigh multisets of
+    universe elements instead would promise the same and err more.
     """
 
     queries: LinearQueries
-    faithful: bool = False
     most_enumerated: int = MOST_ENUMERATED
     sub_range: int = SUB_RANGE
-
-    def elements(self) -> int:
-        """What a candidate's rows are drawn from: atoms, or all universe elements."""
-        return len(self.queries.atom_of) if self.faithful else self.queries.atoms
 
     def multisets(self, rows: int) -> int:
         """The size of the whole range."""
@@ -51,8 +44,6 @@ class FiniteQuestions:
 
     def enumerated(self, rows: int) -> bool:
         """Whether the release chooses from the whole range; otherwise from a sub-range."""
-        if self.faithful and _bits(self.elements(), rows) > _MOST_BITS:
-            return False
         return self.multisets(rows) <= self.most_enumerated
 
     def candidates(self, rows: int) -> int:
@@ -77,33 +68,23 @@ class FiniteQuestions:
     def draw(
         self, x: Integers, *, rows: int, rate: Fraction, coins: Coins, heartbeat: Heartbeat
     ) -> Integers:
-        """Universe elements y with probability proportional to μ(y) · e^(−rate·S(x, y))."""
+        """Universe elements y, with probability proportional to e^(−rate·S(x, y)) by atoms."""
         if self.enumerated(rows):
             candidates = self._everything(x, rows)
         else:
             candidates = self._part(x, rows, coins)
         unit = rows * self.queries.denominator
         counts = LevelDraw(candidates, rate=rate / unit, heartbeat=heartbeat).draw(coins)
-        return self._elements_of(counts, coins)
+        return self._elements_of(counts)
 
     def _everything(self, x: Integers, rows: int) -> Candidates:
-        return EveryMultiset(self.queries, self.queries.histogram(x), rows, faithful=self.faithful)
+        return EveryMultiset(self.queries, self.queries.histogram(x), rows)
 
     def _part(self, x: Integers, rows: int, coins: Coins) -> Candidates:
-        drawn = draw_sub_range(
-            self.queries, rows, self.part(rows), faithful=self.faithful, coins=coins
-        )
+        drawn = draw_sub_range(self.queries.atoms, rows, self.part(rows), coins)
         return DrawnMultisets(self.queries, self.queries.histogram(x), drawn)
 
-    def _elements_of(self, counts: Counts, coins: Coins) -> Integers:
-        """Each atom's first element; or, to be faithful, a uniform multiset of its elements."""
-        chosen: list[Integers] = []
-        for atom, times in counts:
-            members = self.queries.members(atom)
-            picks = draw_multiset(len(members), times, coins) if self.faithful else [0] * times
-            chosen.append(members[picks])
-        return np.sort(np.concatenate(chosen))
-
-
-def _bits(elements: int, rows: int) -> int:
-    return comb(elements + rows - 1, rows).bit_length()
+    def _elements_of(self, counts: Counts) -> Integers:
+        """Each atom's first element, as often as the atom."""
+        first = [int(self.queries.members(atom)[0]) for atom, _ in counts]
+        return np.sort(np.repeat(first, [times for _, times in counts]))

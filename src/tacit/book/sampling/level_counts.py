@@ -3,7 +3,12 @@
 Candidates are grouped by score, a few neighbouring scores to a group.  A group is drawn by its
 size and its best score, a candidate in it uniformly, and it is accepted with probability
 e^(−rate·(its score − the group's best)), or all starts over.  What is accepted has exactly
-the law weight·e^(−rate·score); the groups only decide how long it takes.
+the law ∝ e^(−rate·score); the groups only decide how long it takes.
+
+It never takes long, whatever the data.  A group spans at most 1/16 of a nat, or a single score, so
+that hardly anything is refused; only the last one is wider, since it holds all that is at least
+2047/32 > 63 nats behind the best.  A range has at most e^19 candidates, each of weight 1, so the
+last group comes up with a probability below e^(−44).
 """
 
 from __future__ import annotations
@@ -36,9 +41,8 @@ class LevelCounts:
         self.rate = rate
         self.dropped_bits = max(int(_LARGEST_STEP / rate).bit_length() - 1, 0)
         self.heartbeat = heartbeat
-        self.classes = candidates.most_doublings + 1
         self.best = 0  # the group of the best score
-        self.sizes = np.zeros((_GROUPS, self.classes), np.int64)
+        self.sizes = np.zeros(_GROUPS, np.int64)
         self._count()
 
     def _count(self) -> None:
@@ -62,32 +66,30 @@ class LevelCounts:
         elif best < self.best:
             self._move_best(best)
         keys = np.concatenate([self.keys(block) for block in blocks])
-        self.sizes += np.bincount(keys, minlength=self.sizes.size).reshape(self.sizes.shape)
+        self.sizes += np.bincount(keys, minlength=_GROUPS)
 
     def _move_best(self, best: int) -> None:
         """Count groups from a better score; those pushed out join the last."""
         shift = min(self.best - best, _GROUPS - 1)
         moved = np.zeros_like(self.sizes)
         moved[shift:] = self.sizes[: _GROUPS - shift]
-        moved[-1] += self.sizes[_GROUPS - shift :].sum(axis=0)
+        moved[-1] += self.sizes[_GROUPS - shift :].sum()
         self.best, self.sizes = best, moved
 
     def keys(self, block: Block) -> Integers:
-        """Each candidate's place in the flattened table of sizes."""
+        """The group of each candidate."""
         groups = np.minimum((block.levels >> self.dropped_bits) - self.best, _GROUPS - 1)
-        keys: Integers = groups.astype(np.int64) * self.classes
-        if block.doublings is not None:
-            keys += block.doublings.astype(np.int64)
+        keys: Integers = groups.astype(np.int64)
         return keys
 
-    def floor(self, key: int) -> int:
-        """The least score that a candidate of this key can have."""
-        return (self.best + key // self.classes) << self.dropped_bits
+    def floor(self, group: int) -> int:
+        """The least score that a candidate of this group can have."""
+        return (self.best + group) << self.dropped_bits
 
-    def find(self, key: int, rank: int) -> tuple[int, Counts]:
-        """The score and the atoms of a candidate, given by its rank among those of its key."""
+    def find(self, group: int, rank: int) -> tuple[int, Counts]:
+        """The score and the atoms of a candidate, given by its rank in its group."""
         for block in self._blocks():
-            here = np.flatnonzero(self.keys(block) == key)
+            here = np.flatnonzero(self.keys(block) == group)
             if rank < len(here):
                 return int(block.levels[here[rank]]), block.counts(int(here[rank]))
             rank -= len(here)
@@ -100,19 +102,16 @@ class LevelCounts:
 
 
 class LevelDraw:
-    """Draws a candidate with probability proportional to weight · e^(−rate·score), exactly."""
+    """Draws a candidate with probability proportional to e^(−rate·score), exactly."""
 
     def __init__(self, candidates: Candidates, *, rate: Fraction, heartbeat: Heartbeat) -> None:
-        self._candidates = candidates
         self._rate = rate
         self._levels = levels = LevelCounts(candidates, rate=rate, heartbeat=heartbeat)
-        self._keys = [int(key) for key in np.flatnonzero(levels.sizes)]
-        self._sizes = [int(levels.sizes.flat[key]) for key in self._keys]
-        self._doublings = [key % levels.classes for key in self._keys]
-        self._floors = [levels.floor(key) for key in self._keys]
+        self._groups = [int(group) for group in np.flatnonzero(levels.sizes)]
+        self._sizes = [int(levels.sizes[group]) for group in self._groups]
+        self._floors = [levels.floor(group) for group in self._groups]
         self._choice = WeightedChoice(
-            [size << up for size, up in zip(self._sizes, self._doublings, strict=True)],
-            [rate * (floor - self._floors[0]) for floor in self._floors],
+            self._sizes, [rate * (floor - self._floors[0]) for floor in self._floors]
         )
 
     def draw(self, coins: Coins) -> Counts:
@@ -120,8 +119,6 @@ class LevelDraw:
         while True:
             place = self._choice.draw(coins)
             rank = coins.below(self._sizes[place])
-            score, counts = self._levels.find(self._keys[place], rank)
-            if not coins.bernoulli_exp(self._rate * (score - self._floors[place])):
-                continue
-            if coins.below(1 << self._doublings[place]) < self._candidates.weight(counts):
+            score, counts = self._levels.find(self._groups[place], rank)
+            if coins.bernoulli_exp(self._rate * (score - self._floors[place])):
                 return counts

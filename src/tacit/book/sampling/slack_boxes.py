@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Slack = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)  # a bound is counted from the data
 class Box:
     """All slacks from `near` to `far`, ends included; no count in it exceeds `bound`."""
 

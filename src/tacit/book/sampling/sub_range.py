@@ -6,11 +6,12 @@ lost is accuracy, and ``reach`` says how much can be lost.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from math import comb
+from math import comb, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,21 +28,18 @@ if TYPE_CHECKING:
 _CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
 
 
-def draw_sub_range(
-    queries: LinearQueries, rows: int, size: int, *, faithful: bool, coins: Coins
-) -> Integers:
-    """`size` independent uniform multisets of `rows` atoms, or of elements: a row of atoms each.
+def draw_sub_range(atoms: int, rows: int, size: int, coins: Coins) -> Integers:
+    """`size` independent uniform multisets of `rows` atoms: a row of atoms each.
 
     Pólya's urn: the (i+1)-th row is one of the K atoms or a copy of one of the i rows before it,
     each with probability 1/(K + i).  Every multiset is then equally likely.
     """
-    atom_of = queries.atom_of if faithful else np.arange(queries.atoms)
     drawn = np.empty((size, rows), np.int64)
     for i in range(rows):
-        ball = _uniform(len(atom_of) + i, size, coins)
-        copied = ball >= len(atom_of)
-        drawn[~copied, i] = atom_of[ball[~copied]]
-        drawn[copied, i] = drawn[copied, ball[copied] - len(atom_of)]
+        ball = _uniform(atoms + i, size, coins)
+        copied = ball >= atoms
+        drawn[~copied, i] = ball[~copied]
+        drawn[copied, i] = drawn[copied, ball[copied] - atoms]
     return drawn
 
 
@@ -60,8 +58,6 @@ def _uniform(bound: int, size: int, coins: Coins) -> Integers:
 class DrawnMultisets:
     """The candidates of a sub-range, scored against the data."""
 
-    most_doublings = 0
-
     def __init__(self, queries: LinearQueries, x: Integers, drawn: Integers) -> None:
         self._drawn = drawn
         self._target, self._step = scaled(queries, x, drawn.shape[1])
@@ -75,11 +71,7 @@ class DrawnMultisets:
             for atoms in chunk.T:
                 misses -= self._step[:, atoms]
             levels = np.abs(misses).max(axis=0, initial=0)
-            yield Block(levels, None, partial(_counts, chunk))
-
-    def weight(self, counts: Counts) -> int:
-        """Each draw weighs the same."""
-        return 1
+            yield Block(levels, partial(_counts, chunk))
 
 
 def _counts(drawn: Integers, i: int) -> Counts:
@@ -95,7 +87,24 @@ def reach(elements: int, rows: int, size: int, beta: Fraction) -> int:
     C(K+m−1, m), and none of M draws is with probability (1−p)^M ≤ e^(−pM).  So except with
     probability β some candidate of the sub-range errs at most j/m more than y*.
     """
-    everything = comb(elements + rows - 1, rows)
     _, needed = certified.ln(1 / beta)
-    near = (j for j in range(rows) if size * comb(elements + j - 1, j) >= needed * everything)
-    return next(near, rows)
+
+    def too_few(shared: int) -> bool:
+        near, everything = _share_of_neighbours(elements, rows, shared)
+        return size * near < needed * everything
+
+    # p falls with the rows that are shared.  The most that can be are found by doubling, then by
+    # halves: far from the answer the numbers would be huge.
+    most = 1
+    while most <= rows and not too_few(most):
+        most *= 2
+    return rows - bisect_left(range(1, min(most, rows + 1)), True, key=too_few)
+
+
+def _share_of_neighbours(elements: int, rows: int, shared: int) -> tuple[int, int]:
+    """P = C(K+j−1, j)/C(K+m−1, m) for j = m − shared, as two integers in this ratio."""
+    j = rows - shared
+    if elements <= shared:
+        return comb(elements + j - 1, elements - 1), comb(elements + rows - 1, elements - 1)
+    top = elements - 1  # the ratio is the product of i/(K−1+i) for i = j+1, ..., m
+    return prod(range(j + 1, rows + 1)), prod(range(top + j + 1, top + rows + 1))

@@ -17,10 +17,9 @@ from math import ceil, floor
 from typing import Protocol
 
 from tacit import certified
+from tacit.certified import Bounds
 from tacit.errors import BadParameter
 from tacit.privacy import Number, whole
-
-Bounds = tuple[Fraction, Fraction]
 
 _MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
 _MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out

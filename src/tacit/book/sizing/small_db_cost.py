@@ -32,10 +32,7 @@ class Expectation:
 
     @property
     def candidates(self) -> int:
-        """How many databases the mechanism chooses from.
-
-        While all weigh the same, its logarithm is the ln μ(R)/μ(y*) of the accuracy theorem.
-        """
+        """How many databases the mechanism chooses from, all of the same weight."""
         return self.questions.candidates(self.rows)
 
 
@@ -91,9 +88,8 @@ def _finite(questions: FiniteQuestions, rows: int, n: int) -> Expectation:
     largest = rows * n * questions.queries.denominator
     slower = 1 if largest < 1 << 30 else 2 if largest < 1 << 62 else 100
     if questions.enumerated(rows):
-        passes = 4 if questions.faithful else 2
         tables = questions.queries.atoms * rows * 1e-4
-        seconds = passes * questions.multisets(rows) * (12 + 1.5 * asked) * 1e-9 * slower + tables
+        seconds = 2 * questions.multisets(rows) * (12 + 1.5 * asked) * 1e-9 * slower + tables
         return Expectation("enumeration", seconds, seconds, questions, rows)
     seconds = questions.part(rows) * rows * (60 + 3 * asked) * 1e-9 * slower
     return Expectation("sub-range", seconds, seconds, questions, rows)

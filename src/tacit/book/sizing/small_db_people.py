@@ -19,7 +19,7 @@ from tacit import certified
 from tacit.book.shattering import VcDimension
 from tacit.book.sizing.size_clauses import Clause, Proportional
 from tacit.book.sizing.small_db_size import clauses_for
-from tacit.book.sizing.small_db_utility import Measure, noise_of
+from tacit.book.sizing.small_db_utility import noise_of
 from tacit.privacy import Number, probability, show, whole
 
 
@@ -48,24 +48,23 @@ def best_rows(
     *,
     epsilon: Number,
     beta: Number,
+    atoms: Number,
     questions: Number | None = None,
     vc: Number | VcDimension | None = None,
-    atoms: Number | None = None,
-    universe: Number | None = None,
     structure: str | None = None,
-    measure: Measure = "multisets",
 ) -> Utility:
     """The m that promises the least error for n people: Thm 4.9, first form.
 
-    What is known about the class is given as in ``rows_needed``.
+    What is known about the class is given as in ``rows_needed``; if its atoms are not, all
+    points of the universe will do for ``atoms``.
 
     >>> print(best_rows(10_000, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
     n = 10000 people: error at most 0.02905 with m = 47 rows (α_m = 0.01064, prefixes)
     """
     people = whole(n, "n")
-    noise = noise_of(epsilon, beta, measure, atoms, universe)
+    noise = noise_of(epsilon, beta, atoms)
     plans = []
-    for clause in _clauses(questions, vc, atoms, universe, structure):
+    for clause in _clauses(questions, vc, atoms, structure):
 
         def error(m: int, clause: Clause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
@@ -80,24 +79,22 @@ def people_needed(
     *,
     epsilon: Number,
     beta: Number,
+    atoms: Number,
     questions: Number | None = None,
     vc: Number | VcDimension | None = None,
-    atoms: Number | None = None,
-    universe: Number | None = None,
     structure: str | None = None,
-    measure: Measure = "multisets",
 ) -> Utility:
     """The least n for which some m promises this error: Thm 4.9, second form.
 
-    What is known about the class is given as in ``rows_needed``.
+    What is known about the class is given as in ``best_rows``.
 
     >>> print(people_needed(0.03, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
     n = 9508 people: error at most 0.03 with m = 46 rows (α_m = 0.01087, prefixes)
     """
     target = probability(error, "error")
-    noise = noise_of(epsilon, beta, measure, atoms, universe)
+    noise = noise_of(epsilon, beta, atoms)
     plans = []
-    for clause in _clauses(questions, vc, atoms, universe, structure):
+    for clause in _clauses(questions, vc, atoms, structure):
 
         def people(m: int, clause: Clause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
@@ -114,15 +111,13 @@ def people_needed(
 def _clauses(
     questions: Number | None,
     vc: Number | VcDimension | None,
-    atoms: Number | None,
-    universe: Number | None,
+    atoms: Number,
     structure: str | None,
 ) -> list[Clause]:
-    """There are at most as many atoms as points.  One atom needs no further proof: α_m = 0."""
-    most = universe if atoms is None else atoms
-    if most is not None and whole(most, "atoms") == 1:
+    """One atom needs no further proof: α_m = 0."""
+    if whole(atoms, "atoms") == 1:
         return [Proportional.rounding(1, None)]
-    return clauses_for(questions=questions, vc=vc, atoms=most, structure=structure)
+    return clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
 
 
 def _utility(n: int, rows: int, clause: Clause, noise: Callable[[int], Fraction]) -> Utility:

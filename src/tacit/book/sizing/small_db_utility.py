@@ -1,20 +1,15 @@
 """How accurate SmallDB is: the bound of Thm 4.9 with explicit constants.
 
-SmallDB draws a database y of m rows with weight μ(y)·e^(−εS/2), where S = max_f |n·f(x) − n·f(y)|
-has sensitivity 1.  Some y* has S ≤ n·α_m (``small_db_size``), and all candidates together weigh
-μ(R).  So, with probability 1 − β,
+SmallDB draws a database y of m rows with weight e^(−εS/2), where S = max_f |n·f(x) − n·f(y)|
+has sensitivity 1.  It chooses among the C(|A|+m−1, m) multisets of m atoms, one of which has
+S ≤ n·α_m (``small_db_size``).  So, with probability 1 − β,
 
-    max_f |f(x) − f(y)|  ≤  α_m + (2/(εn))·(ln(μ(R)/μ(y*)) + ln(1/β)).
+    max_f |f(x) − f(y)|  ≤  α_m + (2/(εn))·(ln C(|A|+m−1, m) + ln(1/β)).
 
-The book states it up to a constant (erratum E16); these are numbers, rounded up.
+The book counts |X|^m databases, which is never less, and states the theorem up to a constant
+(erratum E16); these are numbers, rounded up.
 
 Privacy: n is a public number that the steward types, never one that is counted from the data.
-
-Three measures μ over databases of m rows are known, none of which looks at the data:
-
-- ``multisets``: weight 1 for each multiset of atoms, C(|A|+m−1, m) in all;
-- ``faithful``: weight 1 for each multiset over the universe, C(|X|+m−1, m) in all;
-- ``sequences``: weight 1 for each of the |X|^m sequences of rows, and y* has at least one.
 """
 
 from __future__ import annotations
@@ -22,13 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from math import comb
-from typing import Literal, get_args
 
 from tacit import certified
 from tacit.errors import BadParameter
 from tacit.privacy import Number, exact, positive, probability, whole
-
-Measure = Literal["multisets", "faithful", "sequences"]
 
 _FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
 _BITS = 160
@@ -43,9 +35,7 @@ def error_bound(
     beta: Number,
     rows: Number,
     alpha_m: Number,
-    atoms: Number | None = None,
-    universe: Number | None = None,
-    measure: Measure = "multisets",
+    atoms: Number,
 ) -> Fraction:
     """The error that SmallDB keeps to with probability 1 − β, rounded up and at most 1.
 
@@ -56,47 +46,28 @@ def error_bound(
     '0.02908'
     """
     people = whole(n, "n")
-    noise = noise_of(epsilon, beta, measure, atoms, universe)
+    noise = noise_of(epsilon, beta, atoms)
     at_best = exact(alpha_m, "alpha_m")
     if not 0 <= at_best <= 1:
         raise BadParameter("alpha_m", alpha_m, "it must lie in [0, 1]")
     return min(certified.round_up(at_best + noise(whole(rows, "rows")) / people), Fraction(1))
 
 
-def noise_of(
-    epsilon: Number, beta: Number, measure: Measure, atoms: Number | None, universe: Number | None
-) -> Callable[[int], Fraction]:
-    """The draw's share of the error times n, by m: (2/ε)(ln(μ(R)/μ(y*)) + ln(1/β)), rounded up."""
-    points = points_of(measure, atoms, universe)
+def noise_of(epsilon: Number, beta: Number, atoms: Number) -> Callable[[int], Fraction]:
+    """The draw's share of the error times n, by m: (2/ε)(ln(candidates) + ln(1/β)), rounded up."""
+    points = whole(atoms, "atoms")
     log_beta = certified.ln(1 / probability(beta, "beta"))[1]
     per_person = 2 / positive(epsilon, "epsilon")
-    return lambda m: per_person * (log_range(m, points, measure) + log_beta)
+    return lambda m: per_person * (log_candidates(m, points) + log_beta)
 
 
-def log_range(rows: int, points: int, measure: Measure) -> Fraction:
-    """ln(μ(R)/μ(y*)) at most, for m = `rows` and the points that the measure ranges over.
+def log_candidates(rows: int, atoms: int) -> Fraction:
+    """An upper bound of ln C(|A|+m−1, m), for m = `rows`.
 
-    >>> float(log_range(2, 3, "multisets")), float(log_range(2, 3, "sequences"))  # ln 6, ln 9
-    (1.791759469228055, 2.1972245773362196)
+    >>> float(log_candidates(2, 3))  # ln 6
+    1.791759469228055
     """
-    if points == 1:
-        return Fraction(0)
-    if measure == "sequences":
-        return rows * certified.ln(Fraction(points), _BITS)[1]
-    return log_binomial(points + rows - 1, rows)
-
-
-def points_of(measure: Measure, atoms: Number | None, universe: Number | None) -> int:
-    """The number of points that the measure ranges over."""
-    if measure not in get_args(Measure):
-        choices = ", ".join(get_args(Measure))
-        raise BadParameter("measure", repr(measure), f"choose one of {choices}")
-    if measure == "multisets" and atoms is not None:
-        return whole(atoms, "atoms")
-    if universe is None:  # fewer atoms than points would promise too small an error
-        needs = "atoms, or universe" if measure == "multisets" else "universe"
-        raise BadParameter("universe", None, f"the measure {measure!r} needs {needs}")
-    return whole(universe, "universe")
+    return Fraction(0) if atoms == 1 else log_binomial(atoms + rows - 1, rows)
 
 
 def log_binomial(n: int, k: int) -> Fraction:

@@ -11,6 +11,7 @@ search descends into the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from time import monotonic
 
 import numpy as np
@@ -23,6 +24,7 @@ from tacit.privacy import Number, positive
 
 Points = tuple[int, ...]
 
+_LONGEST = Fraction(10**9)  # seconds: thirty years, and within a float's range
 _MOST_LINKED = 2048  # candidates whose graph is written out
 _LARGE_CELL = 512  # rows; larger cells are cut one node at a time, smaller ones in blocks
 
@@ -33,7 +35,9 @@ class OutOfTime(Exception):
 
 def deadline(seconds: Number | None) -> float | None:
     """When a search of so many seconds must end, starting now."""
-    return None if seconds is None else monotonic() + float(positive(seconds, "seconds"))
+    if seconds is None:
+        return None
+    return monotonic() + float(min(positive(seconds, "seconds"), _LONGEST))
 
 
 def largest_shattered(
