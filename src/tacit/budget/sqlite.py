@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from tacit.budget.holds import FileHold
 from tacit.budget.ledger import Reached, Tail, nobody_watches
@@ -140,11 +140,6 @@ class SqliteLedger:
             if self._pid == os.getpid():
                 self._disconnect()
 
-    def __del__(self) -> None:
-        with suppress(Exception):
-            if self._pid == os.getpid():
-                self._disconnect()
-
     @contextmanager
     def _alone(self, what: str) -> Iterator[sqlite3.Connection]:
         """The connection, for one thread at a time; SQLite's errors become ours."""
@@ -180,11 +175,15 @@ class SqliteLedger:
             connection.close()
             raise
         self._connection = connection
+        # Not __del__: among garbage, the connection might be finalised before its ledger.
+        self._forgotten = finalize(self, _close_here, connection, os.getpid())
+        self._forgotten.atexit = False  # leases still have to leave then
         return connection
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
+            self._forgotten.detach()
             with suppress(sqlite3.Error):
                 connection.close()
 
@@ -235,6 +234,13 @@ os.register_at_fork(
     after_in_parent=_each_open(SqliteLedger.after_fork_in_parent),
     after_in_child=_each_open(SqliteLedger.after_fork_in_child),
 )
+
+
+def _close_here(connection: sqlite3.Connection, process: int) -> None:
+    """What a ledger that was dropped leaves open, unless it belongs to another process."""
+    if process == os.getpid():
+        with suppress(sqlite3.Error):
+            connection.close()
 
 
 def _connect(path: Path, wait: float) -> sqlite3.Connection:
