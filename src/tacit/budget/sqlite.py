@@ -252,10 +252,14 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache
-    connection.execute("PRAGMA secure_delete = ON")  # a forgotten secret is overwritten
-    connection.execute("PRAGMA trusted_schema = OFF")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's own cache
+        connection.execute("PRAGMA secure_delete = ON")  # a forgotten secret is overwritten
+        connection.execute("PRAGMA trusted_schema = OFF")
+    except BaseException:  # it is no database
+        connection.close()
+        raise
     return connection
 
 
