@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 
 from tacit.book.laplace import spaced
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
+from tacit.cli.exits import Misuse
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
@@ -31,6 +32,7 @@ EPSILON, BETA = "1", "0.05"
 QUESTIONS = len(TOWNS) * len(DIAGNOSES) * WEEKS
 KILLED_AFTER_WEEK = 20
 STREAM = "outbreaks"
+MARKER = ".tacit-demo"  # the folder that has it is the demo's own
 WEEKLY = (
     "SELECT town, diagnosis, COUNT(DISTINCT patient_id) FROM visits "
     "WHERE week = :week GROUP BY town, diagnosis"
@@ -66,7 +68,8 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
     Parameters
     ----------
     folder
-        Where the data, the budget and the pictures are written.
+        Where the data, the budget and the pictures are written: a new folder, an
+        empty one, or that of an earlier demo.
 
     """
     console = Console(highlight=False)
@@ -109,9 +112,17 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what an earlier demo left; the demo's people are invented, so is their budget."""
+    """Make room, in a folder that is new, empty or a demo's own: a real budget is never removed."""
+    marker = folder / MARKER
+    taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken and not marker.is_file():
+        raise Misuse(
+            f"--folder {folder}: the demo writes to a new folder, an empty one or one of its own, "
+            "and this is none of them: name another; nothing was touched"
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("clinic.budget*"):
+    marker.write_text("tacit demo writes here, and removes what an earlier one left.\n")
+    for old in folder.glob("clinic.budget*"):  # of people who never existed
         old.unlink()
 
 
