@@ -62,7 +62,10 @@ def audit(
 
     from tacit.audit import table
     from tacit.audit.exhibits import gallery, ours
+    from tacit.drawing import check_can_draw
 
+    if plot is not None:
+        check_can_draw(plot)
     chosen = _chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
     found = list(
