@@ -80,6 +80,29 @@ def test_what_cannot_be_understood_is_told_on_standard_error(tacit, words):
     assert ended.err.startswith("tacit: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "sparse", "--epsilon", "1", "--questions", "10", "--at-most"],
+        ["budget", "history", "clinic.budget", "--last"],
+        ["audit", "SVT4", "--exact-only", "--questions"],
+        ["audit", "SVT4", "--questions", "3", "--workers", "1", "--runs"],
+        [*ASK, "--threshold", "100", "--epsilon", "1", "--at-most"],
+        ["release", "visits.csv", "--epsilon", "1", "--rows"],
+    ],
+    ids=" ".join,
+)
+def test_a_whole_number_is_read_exactly(tacit, clinic, words):
+    for text in ("1.5", "1e-1", "ten", "", "inf"):
+        ended = tacit(*words, text)
+        assert (ended.code, ended.out) == (2, "")
+        assert "is not a whole number" in ended.err
+    if words[0] != "release":
+        ended = tacit(*words, "1e3" if "--runs" in words else "2e0")
+        assert "whole number" not in ended.err
+        assert ended.code in (0, 1), ended.err
+
+
 def modules_after(*words, folder):
     """What a command has imported when it is done."""
     code = (

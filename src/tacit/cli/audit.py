@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tacit.cli.options import File, Number, Whole
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 
 def audit(
     *names: str,
-    epsilon: str = "0.1",
-    questions: int = 10,
-    runs: int = 1_000_000,
-    confidence: str = "0.95",
+    epsilon: Number = "0.1",
+    questions: Whole = 10,
+    runs: Whole = 1_000_000,
+    confidence: Number = "0.95",
     exact_only: bool = False,
-    workers: int | None = None,
-    plot: Path | None = None,
+    workers: Whole | None = None,
+    plot: File | None = None,
 ) -> None:
     """Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.
 
@@ -83,7 +84,7 @@ def audit(
     if plot is not None:
         from tacit.audit.plot import draw
 
-        draw(chosen, plot, questions=questions)
+        draw(chosen, Path(plot), questions=questions)
         errors.print(f"δ(ε) was drawn into {plot}")
     if any(row.private and row.refuted for row in found):
         sys.exit(1)
