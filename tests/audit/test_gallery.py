@@ -249,3 +249,18 @@ def test_the_code_that_answers_questions_is_not_refuted(name):
     )
     assert not found.refuted
     assert found.lower_bound > 0.2 or variant.claimed.delta  # it does see something
+
+
+@pytest.mark.parametrize("runner", [bulk_runs, real_runs])
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_top_beyond_the_63rd_question_is_seen(runner, numeric):
+    recipe = recipes.book(2, Privacy(10), numeric=numeric)
+    stream = prepare(recipe, threshold=0)
+    tops = {62, 66}
+    rows = runner(stream, InsecureTestCoins(3))(
+        [10**4 if i in tops else -(10**4) for i in range(130)], 20
+    )
+    assert rows.shape == (20, 5 if numeric else 3)
+    assert (rows[:, :3] == [1 << 62, 1 << (66 - 63), 0]).all()
+    if numeric:
+        assert (abs(rows[:, 3:] - 10**4) < 1000).all()
