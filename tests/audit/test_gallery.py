@@ -137,7 +137,8 @@ def test_the_gap_off_the_grid_has_the_law_that_it_lists():
 
 
 def test_values_lump_to_the_full_law():
-    here, there = value_outcomes(brute.Laplace(Fraction(3)), 2)
+    told = value_outcomes(brute.Laplace(Fraction(3)), 2)
+    here, there = told.here, told.there
     assert sum(here) == pytest.approx(1)
     assert here[0] / there[0] == pytest.approx(np.exp(2 / 3))
     assert here[1] == there[1]

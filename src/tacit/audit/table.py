@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from tacit.audit.exact_law import ExactLoss, exact
+from tacit.audit.exact_law import ExactLoss, certainly, exact
 from tacit.audit.exhibits import OffGridGap, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import most_telling, worst
@@ -30,14 +30,14 @@ class Row:
     claimed: Privacy
     private: bool = field(repr=False)  # what is known about it
     exact: float  # the largest loss found, or ε at the claimed δ
-    error: float = field(repr=False)
+    at_least: float = field(repr=False)  # what that certainly is, beyond all errors
     sampled: SampledLoss | None
     why: str = field(default="", repr=False)
 
     @property
     def refuted(self) -> bool:
         """By the exact loss, beyond its error, or by samples."""
-        certainly = self.exact - self.error > self.claimed.epsilon
+        certainly = self.at_least > self.claimed.epsilon
         return certainly or (self.sampled is not None and self.sampled.refuted)
 
     @property
@@ -63,7 +63,7 @@ def rows(
     """Audit one after another; ``runs=None`` leaves the samples out."""
     for mechanism in audited:
         starting(mechanism.name)
-        loss, error = worst_loss(mechanism, questions)
+        loss, at_least = worst_loss(mechanism, questions)
         sampled = None
         if runs is not None:
             sampled = sample(
@@ -80,21 +80,20 @@ def rows(
             mechanism.claimed,
             mechanism.private,
             loss,
-            error,
+            at_least,
             sampled,
             mechanism.why,
         )
 
 
 def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
-    """The exact loss on the worst pair found, and its error; at the claimed δ if there is one."""
-    if mechanism.claimed.delta or isinstance(mechanism, OffGridGap):
+    """The exact loss on the worst pair found, at the claimed δ, and what it certainly is."""
+    delta = mechanism.claimed.delta
+    if delta or isinstance(mechanism, OffGridGap):
         found = worst_law(mechanism, questions)
-        if mechanism.claimed.delta:
-            return found.epsilon(mechanism.claimed.delta), max(found.error, 1e-12)
-        return found.loss, found.error
+        return found.epsilon(delta), found.at_least(delta)
     pair = worst(mechanism.law, questions=questions)
-    return pair.loss, pair.error
+    return pair.loss, certainly(pair.loss, pair.error)
 
 
 def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
