@@ -387,6 +387,22 @@ def test_finite_laws():
     assert compare({"a": 0.5, "b": 0.5}, {"a": 1.0}).epsilon("1/2") == 0
 
 
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({}, {}),
+        ({"a": 1.0}, {}),
+        ({"a": 1.5, "b": -0.5}, {"a": 0.5, "b": 0.5}),
+        ({"a": 0.5, "b": 0.5}, {"a": float("nan"), "b": 0.5}),
+        ({"a": 3, "b": 1}, {"a": 1, "b": 3}),
+    ],
+    ids=str,
+)
+def test_what_is_no_law_is_refused(here, there):
+    with pytest.raises(BadParameter, match="add up to 1"):
+        compare(here, there)
+
+
 def test_losses_are_written_shortly():
     assert written((False,) * 7 + (True,)) == "⊥^7 ⊤"
     text = str(exact(RECIPES["book"], (0, 1), (1, 0)))

@@ -23,7 +23,7 @@ from tacit.audit.outcomes import Outcomes, excess, outcomes
 from tacit.audit.reading import Mechanism, Setting, read
 from tacit.audit.scaled import UNIT
 from tacit.audit.walk import Pattern, walk
-from tacit.errors import Infeasible
+from tacit.errors import BadParameter, Infeasible
 from tacit.privacy import Number
 from tacit.privacy import exact as exactly
 
@@ -42,6 +42,7 @@ Found = list[tuple[Pattern, Closed]]
 _MOST_PATTERNS = 1 << 16
 _FIRST_REACH, _LAST_REACH = 48.0, 200.0  # in decay lengths of ρ
 _TOO_VAGUE = 1e-10
+_NOT_A_LAW = 1e-6  # chances may be rounded, and rare outcomes left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +162,7 @@ def compare(
     1.098612289
     """
     names = tuple(dict.fromkeys([*here, *there]))
-    one = np.array([float(here.get(name, 0)) for name in names])
-    other = np.array([float(there.get(name, 0)) for name in names])
+    one, other = _chances(here, names, "here"), _chances(there, names, "there")
     possible = (one > 0) | (other > 0)
     one, other = one[possible], other[possible]
     with np.errstate(divide="ignore"):
@@ -181,6 +181,15 @@ def compare(
             one, other, 2 * UNIT * float(one.sum()), 2 * UNIT * float(other.sum())
         ),
     )
+
+
+def _chances(
+    law: Mapping[Hashable, float | Fraction], names: Sequence[Hashable], side: str
+) -> Floats:
+    chances = np.array([float(law.get(name, 0)) for name in names])
+    if not ((chances >= 0).all() and abs(chances.sum() - 1) < _NOT_A_LAW):
+        raise BadParameter(side, "this law", "chances are at least 0 and add up to 1")
+    return chances
 
 
 def exact(
