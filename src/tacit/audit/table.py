@@ -12,7 +12,7 @@ from tacit.audit.exhibits import OffGridGap, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import most_telling, worst
 from tacit.errors import Infeasible
-from tacit.privacy import Number, Privacy, show
+from tacit.privacy import Number, Privacy, probability, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,8 +60,17 @@ def rows(
     workers: int | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Iterator[Row]:
-    """Audit one after another; ``runs=None`` leaves the samples out."""
-    for mechanism in audited:
+    """Audit one after another; ``runs=None`` leaves the samples out.
+
+    Only a true claim can be refuted falsely.  So the n mechanisms whose claims are known to be
+    true share the probability of a false alarm, an n-th part each (Bonferroni): samples refute
+    any of them with probability 1 − ``confidence`` at most.  Every single bound holds with at
+    least that confidence.
+    """
+    chosen = list(audited)
+    true_claims = sum(mechanism.private for mechanism in chosen)
+    each = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
+    for mechanism in chosen:
         starting(mechanism.name)
         loss, at_least = worst_loss(mechanism, questions)
         sampled = None
@@ -71,7 +80,7 @@ def rows(
                 telling_pair(mechanism, questions, runs),
                 epsilon=mechanism.claimed.epsilon,
                 delta=mechanism.claimed.delta,
-                confidence=confidence,
+                confidence=each,
                 runs=runs,
                 workers=workers,
             )
@@ -136,11 +145,15 @@ def telling_pair(mechanism: Audited, questions: int, runs: int) -> Vectors:
     )
 
 
-def as_table(found: Iterable[Row], *, questions: int) -> Table:
-    """For a terminal."""
+def as_table(found: Iterable[Row], *, questions: int, confidence: Number | None) -> Table:
+    """For a terminal; ``confidence`` is that of the sampled bounds, if there are any."""
     from rich.table import Table
 
     table = Table(title=f"Is it as private as it says?  ({questions} questions)")
+    if confidence is not None:
+        table.caption = (
+            f"{confidence} confidence: of each bound, and for all true claims together"
+        )
     table.add_column("mechanism", min_width=14)
     for heading in ("claimed", "exact", "sampled lower bound", "verdict"):
         table.add_column(heading)
