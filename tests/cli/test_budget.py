@@ -34,9 +34,9 @@ def test_create_makes_a_file_once_and_only_once(tacit, folder):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--epsilon", "0", "--covers", "a"], "epsilon = '0'"),
-        (["--epsilon", "-1", "--covers", "a"], "epsilon = '-1'"),
-        (["--epsilon", "much", "--covers", "a"], "epsilon = 'much'"),
+        (["--epsilon", "0", "--covers", "a"], "--epsilon '0'"),
+        (["--epsilon", "-1", "--covers", "a"], "--epsilon '-1'"),
+        (["--epsilon", "much", "--covers", "a"], "--epsilon 'much'"),
         (["--epsilon", "1", "--covers", "a", "a"], "each one once"),
         (["--epsilon", "1"], "--covers"),
         (["--covers", "a"], "--epsilon"),

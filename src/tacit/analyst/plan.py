@@ -104,7 +104,7 @@ class Plan:
                 return option
         for refused, reason in self.refused:
             if refused == name:
-                raise ConditionNotMet(reason)
+                raise ConditionNotMet(reason, advice="the recipe 'best' has no such limit")
         names = ", ".join(f"{option.name!r}" for option in self.options)
         raise BadParameter("recipe", repr(name), f"this plan has {names}")
 
@@ -222,7 +222,7 @@ def _planned(
         try:
             found = build(epsilon) if epsilon is not None else _enough(build, alpha)
         except ConditionNotMet as error:
-            refused.append((name, str(error)))
+            refused.append((name, error.fact))
             continue
         if found is not None:
             recipe = replace(found.recipe, name=name)

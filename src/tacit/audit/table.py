@@ -151,9 +151,7 @@ def as_table(found: Iterable[Row], *, questions: int, confidence: Number | None)
 
     table = Table(title=f"Is it as private as it says?  ({questions} questions)")
     if confidence is not None:
-        table.caption = (
-            f"{confidence} confidence: of each bound, and for all true claims together"
-        )
+        table.caption = f"{confidence} confidence: of each bound, and for all true claims together"
     table.add_column("mechanism", min_width=14)
     for heading in ("claimed", "exact", "sampled lower bound", "verdict"):
         table.add_column(heading)

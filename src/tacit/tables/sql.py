@@ -333,7 +333,8 @@ class _Reader:
             raise refused(
                 "counting rows needs a bound on how many one person may add",
                 self.predicates.place(node),
-                f"max_rows=..., or COUNT(DISTINCT {self.schema.person}) to count people",
+                "declare max_rows in the schema, such as max_rows = 10, or "
+                f"COUNT(DISTINCT {self.schema.person}) to count people",
             )
         return Rows(where, self.max_rows)
 
