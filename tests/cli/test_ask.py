@@ -340,3 +340,14 @@ def test_asking_on_a_clock_waits_for_refusals_too(ask, time):
 def test_periods_that_are_none(text):
     with pytest.raises(BadParameter):
         seconds(text)
+
+
+def test_what_was_paid_is_told_in_full(ask):
+    assert "(ε = 1/3, δ = 0) paid" in ask("", "--epsilon", "1/3").err
+    long = "0.33333333333333333333333333333333333"
+    assert "(ε = 0.333333333333334, δ = 0) paid" in ask("", "--epsilon", long).err
+
+
+def test_the_error_is_told_for_the_number_of_questions_it_was_computed_for(ask):
+    assert "with 4 questions, all" in ask("", "--at-most", "3", "--questions", "1").err
+    assert "with 50 questions, all" in ask("", "--at-most", "3", "--questions", "50").err

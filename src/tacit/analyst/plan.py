@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 from tacit import certified
 from tacit.analyst.baselines import Baseline, laplace_baselines
-from tacit.analyst.plan_text import as_html, as_text, title
+from tacit.analyst.plan_text import as_html, as_text, planned_questions, title
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
 from tacit.book import recipes
 from tacit.book.half_gap import chance
@@ -214,9 +214,9 @@ def _planned(
     beta: Fraction,
     kind: Kind,
 ) -> Plan:
-    # With k ≤ c there would be no question below to plan for.
-    asked = max(questions, at_most + 1)
-    task = Task(asked, at_most, beta, numeric=algorithm == "numeric_sparse")
+    task = Task(
+        planned_questions(questions, at_most), at_most, beta, numeric=algorithm == "numeric_sparse"
+    )
     options, refused = [], []
     for name, build in _builders(task, delta, kind).items():
         try:
