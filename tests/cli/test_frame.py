@@ -185,7 +185,7 @@ PLAN = ["plan", "above", "--questions", "10", "--epsilon", "1"]
         (["ask", "--help"], set()),
         (["plan", "sparse", "--help"], set()),
         (PLAN, {"numpy", "tacit.book", "tacit.analyst"}),
-        (["budget", "show", "clinic.budget"], {"numpy", "sqlite3", "tacit.book", "tacit.budget"}),
+        (["budget", "show", "clinic.budget"], {"sqlite3", "tacit.book", "tacit.budget"}),
         (["schema", "visits.csv"], {"numpy", "duckdb", "sqlglot", "tacit.tables"}),
         (
             [*ASK, *NEW],

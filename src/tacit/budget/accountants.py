@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from tacit import certified
-from tacit.book.composition import rho_of_epsilon, zcdp_epsilon, zcdp_rho
+from tacit.book.composing.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
 from tacit.budget.amounts import Amount, in_full
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Cost, Number, Privacy, exact

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.book.composition import advanced_epsilon, optimal_epsilon
 from tacit.budget.chain import Entry, cost_from_json
 from tacit.privacy import show
 
@@ -61,6 +60,9 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
                 parts[each] = parts.get(each, 0) + count
     if not parts:
         return None
+    # Here, because composition brings numpy, which no other work on a budget needs.
+    from tacit.book.composition import advanced_epsilon, optimal_epsilon
+
     count, largest = sum(parts.values()), max(parts)
     covered = delta > 0 and count <= _MOST_PARTS
     return Hypothetical(
