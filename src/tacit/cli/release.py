@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.analyst.question_class import Asked
     from tacit.analyst.release import Release
 
-_PAID = "it is being paid and drawn, and ends when it is written; again to lose it"
+_PAID = "what is paid is written first; a second signal would lose it"
 
 
 def release(
