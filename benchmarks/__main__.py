@@ -66,7 +66,7 @@ def machine() -> str:
 
 def as_markdown(measured: Sequence[tuple[str, Sequence[Row]]]) -> str:
     """The same table for the documentation."""
-    parts = [f"Measured on {machine()}.\n"]
+    parts = [f"# The table of make bench\n\nMeasured on {machine()}.\n"]
     for name, rows in measured:
         parts.append(f"\n### {name}\n\n| what | measured | target | |\n|---|---|---|---|\n")
         for row in rows:

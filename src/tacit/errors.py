@@ -34,20 +34,33 @@ from __future__ import annotations
 
 
 class TacitError(Exception):
-    """The root of the tree: ``except tacit.TacitError`` catches all of Tacit's own errors."""
+    """The root of the tree: ``except tacit.TacitError`` catches all of Tacit's own errors.
+
+    ``fact`` is what is wrong; ``advice`` is what to do about it in Python, and the command line
+    says its own instead.
+    """
+
+    def __init__(self, fact: str = "", *, advice: str = "") -> None:
+        self.fact = fact
+        self.advice = advice
+        super().__init__(f"{fact}; {advice}" if advice else fact)
 
 
 class BadParameter(TacitError, ValueError):
-    """A parameter is outside what is allowed.  Nothing was drawn and nothing was spent."""
+    """A parameter is outside what is allowed.  Nothing was drawn and nothing was spent.
 
-    def __init__(self, parameter: str, given: object, allowed: str) -> None:
+    ``given`` is None for one that is missing.
+    """
+
+    def __init__(self, parameter: str, given: object, allowed: str, advice: str = "") -> None:
         self.parameter = parameter
         self.given = given
         self.allowed = allowed
-        super().__init__(f"{parameter} = {_told(given)} is not allowed: {allowed}")
+        what = "is missing" if given is None else f"= {_told(given)} is not allowed"
+        super().__init__(f"{parameter} {what}: {allowed}", advice=advice)
 
-    def __reduce__(self) -> tuple[type[BadParameter], tuple[str, object, str]]:
-        return type(self), (self.parameter, self.given, self.allowed)
+    def __reduce__(self) -> tuple[type[BadParameter], tuple[str, object, str, str]]:
+        return type(self), (self.parameter, self.given, self.allowed, self.advice)
 
 
 def _told(given: object) -> str:

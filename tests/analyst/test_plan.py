@@ -416,3 +416,19 @@ def test_one_of_epsilon_and_alpha():
 
 def test_a_plan_is_remembered():
     assert plan.sparse(**GOOD) is plan.sparse(**GOOD | {"epsilon": "1", "beta": "1/20"})
+
+
+def test_a_plan_with_more_tops_than_questions_says_what_it_was_made_for():
+    text = " ".join(str(plan.sparse(questions=10, at_most=100, epsilon=1)).split())
+    assert "sparse: 10 questions of kind" in text
+    assert "Planned for 101 questions. α: with 100 questions at least that far above" in text
+    assert "and the other 1 at least that far below" in text
+    usual = str(plan.sparse(questions=10, at_most=3, epsilon=1))
+    assert "Planned for" not in usual
+    assert "with 3 questions at least that far above the threshold and the other 7 at" in usual
+
+
+def test_one_question_is_not_many():
+    text = str(plan.above_threshold(questions=1, epsilon=1))
+    assert "above_threshold: 1 question of kind" in text
+    assert "Planned for 2 questions.  α: with 1 question at least" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import exp, inf
@@ -282,15 +283,64 @@ def test_the_curve_sums_over_told_numbers(law, numbers):
     outcomes = [((False, False), None)]
     outcomes += [(pattern, (n,)) for pattern in ((True,), (False, True)) for n in numbers]
     here, there = (
-        [float(brute.probability(law, answers, p, told=told)) for p, told in outcomes]
-        for answers in pair
+        [brute.probability(law, answers, p, told=told) for p, told in outcomes] for answers in pair
     )
-    assert sum(here) == pytest.approx(1, abs=1e-12)
+    assert float(sum(here)) == pytest.approx(1, abs=1e-12)
     found = exact(law, *pair)
     for epsilon in (0, 0.3, 1):
-        one = sum(max(p - exp(epsilon) * q, 0) for p, q in zip(here, there, strict=True))
-        other = sum(max(q - exp(epsilon) * p, 0) for p, q in zip(here, there, strict=True))
-        assert found.delta(epsilon) == pytest.approx(max(one, other), rel=1e-9, abs=1e-13)
+        truth = max(true_excess(here, there, epsilon), true_excess(there, here, epsilon))
+        assert abs(found.delta(epsilon) - truth) <= found.delta_error(epsilon) < 1e-13
+
+
+def true_excess(here, there, epsilon):
+    factor = brute.mpmath.exp(epsilon)
+    return sum(max(p - factor * q, 0) for p, q in zip(here, there, strict=True))
+
+
+@pytest.mark.parametrize("name", ["Sparse", "AboveThreshold"])
+def test_the_error_of_the_curve_covers_what_rounding_did(name):
+    law, pair = LAWS[name], PAIRS[0]
+    found = exact(law, *pair)
+    here, there = (
+        [brute.probability(law, answers, p) for p in brute.patterns(law, len(answers))]
+        for answers in pair
+    )
+    for epsilon in (0, 0.05, 0.3):
+        truth = max(true_excess(here, there, epsilon), true_excess(there, here, epsilon))
+        assert abs(found.delta(epsilon) - truth) <= found.delta_error(epsilon) < 1e-13
+
+
+def test_a_claim_with_a_delta_is_refuted_only_beyond_the_error():
+    found = exact(LAWS["Sparse"], *PAIRS[0])
+    for delta in ("1e-3", "1e-2"):
+        least = found.epsilon(delta)
+        assert not found.exceeds(least, delta)
+        assert found.exceeds(least - 1e-9, delta)
+        assert least - 1e-9 < found.at_least(delta) <= least
+    assert found.at_least("0.9") == 0
+    # At the very δ that was computed nothing is certain, a little below it is refuted.
+    at_half = Fraction(found.delta("0.2"))
+    assert not found.exceeds("0.2", at_half)
+    assert found.exceeds("0.2", at_half - Fraction(1, 10**12))
+    # With an error of 1e-3 the same numbers are certain of much less.
+    vague = replace(found, _outcomes=lambda: replace(found._outcomes(), here_error=1e-3))
+    assert not vague.exceeds("0.2", at_half - Fraction(1, 2000))
+    assert vague.exceeds("0.2", at_half - Fraction(1, 200))
+
+
+def test_the_loss_is_compared_exactly_and_beyond_its_error():
+    found = exact(LAWS["Sparse"], *PAIRS[0])
+    assert found.at_least() <= found.loss - found.error < found.loss
+    assert not found.exceeds(found.loss)
+    assert found.exceeds(found.loss - 1e-9)
+    for error, refuted in ((0.0, True), (inf, False)):  # not if what was cut off may be all
+        assert replace(found, loss=inf, error=error).exceeds(10**6) is refuted
+
+
+def test_only_patterns_are_written_as_patterns():
+    told = compare({(0, 1): 0.75, (1, 1): 0.25}, {(0, 1): 0.25, (1, 1): 0.75})
+    assert str(told).endswith("at (0, 1)")
+    assert str(compare({(True, False): 1.0}, {(True, False): 1.0})).endswith("at ⊤⊥")
 
 
 def test_the_curve_with_fresh_values():
@@ -335,6 +385,22 @@ def test_finite_laws():
     assert found.delta(0) == pytest.approx(stay - lie)
     assert compare({"a": 1.0}, {"b": 1.0}).loss == inf
     assert compare({"a": 0.5, "b": 0.5}, {"a": 1.0}).epsilon("1/2") == 0
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({}, {}),
+        ({"a": 1.0}, {}),
+        ({"a": 1.5, "b": -0.5}, {"a": 0.5, "b": 0.5}),
+        ({"a": 0.5, "b": 0.5}, {"a": float("nan"), "b": 0.5}),
+        ({"a": 3, "b": 1}, {"a": 1, "b": 3}),
+    ],
+    ids=str,
+)
+def test_what_is_no_law_is_refused(here, there):
+    with pytest.raises(BadParameter, match="add up to 1"):
+        compare(here, there)
 
 
 def test_losses_are_written_shortly():

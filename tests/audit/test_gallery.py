@@ -137,7 +137,8 @@ def test_the_gap_off_the_grid_has_the_law_that_it_lists():
 
 
 def test_values_lump_to_the_full_law():
-    here, there = value_outcomes(brute.Laplace(Fraction(3)), 2)
+    told = value_outcomes(brute.Laplace(Fraction(3)), 2)
+    here, there = told.here, told.there
     assert sum(here) == pytest.approx(1)
     assert here[0] / there[0] == pytest.approx(np.exp(2 / 3))
     assert here[1] == there[1]
@@ -249,3 +250,18 @@ def test_the_code_that_answers_questions_is_not_refuted(name):
     )
     assert not found.refuted
     assert found.lower_bound > 0.2 or variant.claimed.delta  # it does see something
+
+
+@pytest.mark.parametrize("runner", [bulk_runs, real_runs])
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_top_beyond_the_63rd_question_is_seen(runner, numeric):
+    recipe = recipes.book(2, Privacy(10), numeric=numeric)
+    stream = prepare(recipe, threshold=0)
+    tops = {62, 66}
+    rows = runner(stream, InsecureTestCoins(3))(
+        [10**4 if i in tops else -(10**4) for i in range(130)], 20
+    )
+    assert rows.shape == (20, 5 if numeric else 3)
+    assert (rows[:, :3] == [1 << 62, 1 << (66 - 63), 0]).all()
+    if numeric:
+        assert (abs(rows[:, 3:] - 10**4) < 1000).all()

@@ -102,3 +102,21 @@ def test_the_telling_pair_trades_loss_for_frequency():
     assert few.loss < many.loss <= 1 + many.error
     assert few.score < many.score
     assert len(few.answers) == len(many.answers) == 6
+
+
+@pytest.mark.parametrize(("sensitivity", "grid"), [(4, 1), (4, 2), ("1/2", "1/4")])
+def test_a_prepared_stream_is_searched_at_its_own_sensitivity_and_grid(sensitivity, grid):
+    recipe = recipes.book(1, Privacy(1))
+    stream = prepare(recipe, threshold=7, sensitivity=sensitivity, grid=grid)
+    for found in (
+        worst(stream, questions=20),
+        worst(recipe, questions=20, sensitivity=sensitivity, grid=grid),
+    ):
+        assert 1 - 1e-6 < found.loss <= 1 + found.error
+    law = Law.of(recipe, sensitivity=sensitivity, grid=grid)
+    pair = most_telling(stream, questions=6, runs=10_000)
+    steps = int(stream.sensitivity / stream.grid)
+    moves = [a - b for a, b in zip(pair.answers, pair.neighbour_answers, strict=True)]
+    assert max(map(abs, moves)) == steps
+    whole = exact(law, pair.answers, pair.neighbour_answers, sensitivity=steps)
+    assert pair.loss == pytest.approx(whole.loss, rel=1e-9)

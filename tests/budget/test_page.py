@@ -20,12 +20,3 @@ def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
             shown += 1
             assert printed == re.sub(r"^    ", "", output, flags=re.MULTILINE)
     assert shown == 5
-
-
-def test_every_error_of_a_budget_is_on_the_page():
-    from tacit import errors
-
-    text = PAGE.read_text()
-    for name, value in vars(errors).items():
-        if isinstance(value, type) and issubclass(value, errors.BudgetError):
-            assert value is errors.BudgetError or f"`{name}`" in text

@@ -241,7 +241,7 @@ def test_it_resumes_with_what_it_was_opened_with_and_nothing_else(budget, bindin
 
 
 def test_a_stream_that_is_not_there(budget):
-    with pytest.raises(BadParameter, match="no stream has it"):
+    with pytest.raises(BadParameter, match="no stream has this name"):
         resume(budget, "measles")
 
 

@@ -212,13 +212,13 @@ def test_an_exhausted_budget_says_what_is_left_and_loses_nothing(ask):
         (["--budget", "nosuch.budget"], 2, "tacit budget create"),
         (["--schema", "nosuch.toml"], 2, "nosuch.toml"),
         (["--table", "visits"], 2, "only a DuckDB file"),
-        (["--threshold", "many"], 2, "threshold = 'many' is not allowed"),
-        (["--at-most", "few"], 2, 'unable to convert "few"'),
-        (["--at-most", "-1"], 2, "at_most = -1 is not allowed"),
-        (["--delta", "2"], 2, "delta = '2'"),
+        (["--threshold", "many"], 2, "--threshold 'many' is not allowed"),
+        (["--at-most", "few"], 2, "'few' is not a whole number"),
+        (["--at-most", "-1"], 2, "--at-most -1 is not allowed"),
+        (["--delta", "2"], 2, "--delta '2'"),
         (["--kind", "all"], 2, 'Invalid value "all" for --kind'),
-        (["--memory", "much"], 2, "memory_limit = much"),
-        (["--every", "often"], 2, "every = 'often'"),
+        (["--memory", "much"], 2, "--memory much"),
+        (["--every", "often"], 2, "--every 'often'"),
         (["--every"], 2, "--every requires an argument"),
         (["--epsilom", "1"], 2, "tacit ask --help"),
     ],
@@ -340,3 +340,14 @@ def test_asking_on_a_clock_waits_for_refusals_too(ask, time):
 def test_periods_that_are_none(text):
     with pytest.raises(BadParameter):
         seconds(text)
+
+
+def test_what_was_paid_is_told_in_full(ask):
+    assert "(ε = 1/3, δ = 0) paid" in ask("", "--epsilon", "1/3").err
+    long = "0.33333333333333333333333333333333333"
+    assert "(ε = 0.33333333333334, δ = 0) paid" in ask("", "--epsilon", long).err
+
+
+def test_the_error_is_told_for_the_number_of_questions_it_was_computed_for(ask):
+    assert "with 4 questions, all" in ask("", "--at-most", "3", "--questions", "1").err
+    assert "with 50 questions, all" in ask("", "--at-most", "3", "--questions", "50").err

@@ -34,9 +34,9 @@ def test_create_makes_a_file_once_and_only_once(tacit, folder):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--epsilon", "0", "--covers", "a"], "epsilon = '0'"),
-        (["--epsilon", "-1", "--covers", "a"], "epsilon = '-1'"),
-        (["--epsilon", "much", "--covers", "a"], "epsilon = 'much'"),
+        (["--epsilon", "0", "--covers", "a"], "--epsilon '0'"),
+        (["--epsilon", "-1", "--covers", "a"], "--epsilon '-1'"),
+        (["--epsilon", "much", "--covers", "a"], "--epsilon 'much'"),
         (["--epsilon", "1", "--covers", "a", "a"], "each one once"),
         (["--epsilon", "1"], "--covers"),
         (["--covers", "a"], "--epsilon"),
@@ -108,7 +108,7 @@ def test_show_compares_with_other_theorems_when_asked(tacit, clinic):
     charge(clinic, "1/10")
     charge(clinic, "1/10")
     ended = tacit("budget", "show", clinic, "--compare")
-    assert "basic composition   ε = 0.2" in ended.out
+    assert "2 parts of ε = 0.1, by basic composition ε = 0.2." in ended.out
     assert "Rogers" in ended.out
 
 
@@ -219,3 +219,10 @@ def test_export_writes_json_lines_and_no_secrets(ask, tacit, clinic, folder):
     assert "4 entries" in ended.err
     assert (folder / "history.jsonl").read_text() == on_screen.out
     assert tacit("budget", "export", clinic, "history.jsonl").code == 2
+
+
+def test_a_zcdp_budget_is_created_with_the_promise_that_was_typed(tacit):
+    promise = ("--epsilon", "1/3", "--delta", "1e-6", "--covers", "a")
+    ended = tacit("budget", "create", "z.budget", *promise, "--accountant", "zcdp")
+    assert "promised ρ" in ended.out
+    assert "what is promised to people: ε = 1/3, δ = 1e-06" in ended.out

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 
+import duckdb
 import pytest
 from tests.cli.running import ASK, ENVIRONMENT, NEW, POISON
 
 import tacit.cli
 from tacit import errors
+from tacit.budget import Budget
 from tacit.cli import COMMANDS, GROUPS, application, exits
 
 SINGLE = [(name,) for name in COMMANDS if name not in GROUPS]
@@ -80,6 +86,74 @@ def test_what_cannot_be_understood_is_told_on_standard_error(tacit, words):
     assert ended.err.startswith("tacit: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "sparse", "--epsilon", "1", "--questions", "10", "--at-most"],
+        ["budget", "history", "clinic.budget", "--last"],
+        ["audit", "SVT4", "--exact-only", "--questions"],
+        ["audit", "SVT4", "--questions", "3", "--workers", "1", "--runs"],
+        [*ASK, "--threshold", "100", "--epsilon", "1", "--at-most"],
+        ["release", "visits.csv", "--epsilon", "1", "--rows"],
+    ],
+    ids=" ".join,
+)
+def test_a_whole_number_is_read_exactly(tacit, clinic, words):
+    for text in ("1.5", "1e-1", "ten", "", "inf"):
+        ended = tacit(*words, text)
+        assert (ended.code, ended.out) == (2, "")
+        assert "is not a whole number" in ended.err
+    if words[0] != "release":
+        ended = tacit(*words, "1e3" if "--runs" in words else "2e0")
+        assert "whole number" not in ended.err
+        assert ended.code in (0, 1), ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("budget history clinic.budget --stream no", "--stream 'no' is not allowed: no stream has"),
+        ("ask visits.csv --person pid --budget clinic.budget --resume no", "--resume 'no' is not"),
+        ("budget show no.budget", "no.budget: there is no such file\n  tacit budget create makes"),
+        ("budget create clinic.budget --epsilon 1 --covers a", "never overwritten\n  tacit budget"),
+        ("budget share clinic.budget ana --rho 1", "--rho 1 is not allowed: this budget adds up"),
+        ("budget share clinic.budget ana", "--epsilon is missing: say how much"),
+        ("budget share clinic.budget '' --epsilon 1", "ANALYST '' is not allowed"),
+        ("budget cover clinic.budget visits", "TABLE 'visits' is not allowed: the budget covers"),
+        ("plan sparse --questions 9 --at-most 1", "--epsilon is missing: give epsilon or alpha"),
+        ("schema no.csv", "FILE no.csv is not allowed: there is no such file"),
+        ("schema two.duckdb", "--table is missing: name one of the tables: a, b"),
+        ("release visits.csv --person pid --prefixes age --epsilon 1 --plan", "--alpha is missing"),
+        ("NEW --epsilon 1 --analyst eve", "'eve' has no share of"),
+        ("NEW --epsilon 1 --called labs", "covers visits, not 'labs'\n  tacit budget share and"),
+        ("NEW --epsilon 1 --memory lots", "--memory lots is not allowed: give bytes"),
+        ("NEW --epsilon 40 --delta 1e-6 --recipe book", "\n  --recipe best has no such limit"),
+    ],
+)
+def test_it_speaks_of_what_was_typed_and_not_of_python(tacit, clinic, folder, line, said):
+    with duckdb.connect(folder / "two.duckdb") as connection:
+        connection.execute("CREATE TABLE a (i INT); CREATE TABLE b (i INT)")
+    new = " ".join((*ASK, "--threshold", "100", "--at-most", "3"))
+    ended = tacit(*shlex.split(line.replace("NEW", new)))
+    assert ended.code in (2, 3)
+    assert said in ended.err
+    for python in ("Budget.", "budget.s", "budget.c", "=)", "= and", "None", "_each", "str is"):
+        assert python not in ended.err
+
+
+def test_python_still_hears_what_to_do_in_python(folder, clinic):
+    with Budget.open(clinic) as budget:
+        for call, said in (
+            (lambda: budget.stream("no"), r"no stream has this name; budget.streams\(\) lists"),
+            (lambda: budget.share("ana"), r"epsilon is missing: say how much; as in budget.share"),
+            (lambda: Budget.open("no.budget"), r"no such file; Budget.create makes one"),
+        ):
+            with pytest.raises(errors.TacitError, match=said) as caught:
+                call()
+            again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+            assert (str(again), again.fact) == (str(caught.value), caught.value.fact)
+
+
 def modules_after(*words, folder):
     """What a command has imported when it is done."""
     code = (
@@ -111,7 +185,7 @@ PLAN = ["plan", "above", "--questions", "10", "--epsilon", "1"]
         (["ask", "--help"], set()),
         (["plan", "sparse", "--help"], set()),
         (PLAN, {"numpy", "tacit.book", "tacit.analyst"}),
-        (["budget", "show", "clinic.budget"], {"numpy", "sqlite3", "tacit.book", "tacit.budget"}),
+        (["budget", "show", "clinic.budget"], {"sqlite3", "tacit.book", "tacit.budget"}),
         (["schema", "visits.csv"], {"numpy", "duckdb", "sqlglot", "tacit.tables"}),
         (
             [*ASK, *NEW],
@@ -198,3 +272,10 @@ def test_the_entry_point_exits_with_the_code(monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         tacit.cli.main()
     assert left.value.code == 2
+
+
+def test_the_root_of_the_errors_is_never_raised_itself():
+    """As the page of errors says: whoever catches one kind must not miss another."""
+    sources = Path(errors.__file__).parent.rglob("*.py")
+    raised = re.compile(r"raise (errors\.)?TacitError\b")
+    assert [file.name for file in sources if raised.search(file.read_text())] == []

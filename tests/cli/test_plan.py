@@ -58,10 +58,10 @@ def test_the_other_way_round_the_epsilon_reaches_the_error(tacit):
     [
         ([], "epsilon or alpha"),
         (["--epsilon", "1", "--alpha", "1"], "epsilon or alpha"),
-        (["--epsilon", "-1"], "epsilon = '-1'"),
-        (["--alpha", "0"], "alpha = '0'"),
+        (["--epsilon", "-1"], "--epsilon '-1'"),
+        (["--alpha", "0"], "--alpha '0'"),
         (["--epsilon", "1", "--beta", "2"], "beta"),
-        (["--epsilon", "1", "--delta", "1"], "delta = '1'"),
+        (["--epsilon", "1", "--delta", "1"], "--delta '1'"),
         (["--epsilon", "1", "--plot", "picture.xyz"], "must end in one of"),
     ],
 )

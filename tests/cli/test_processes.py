@@ -112,11 +112,11 @@ def test_at_a_terminal_there_is_a_prompt(start, clinic):
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
     )
     os.close(its)
-    seen = b""
+    seen, told = b"", ""
 
     def until(text, again=None):
         """Read up to a text; what is to be typed ``again`` is, whenever nothing comes for long."""
-        nonlocal seen
+        nonlocal seen, told
         end = time.monotonic() + 60
         while text.encode() not in seen:
             assert time.monotonic() < end, f"{text!r} never came after {seen!r}"
@@ -124,8 +124,10 @@ def test_at_a_terminal_there_is_a_prompt(start, clinic):
                 seen += os.read(ours, 4096)
             elif again is not None:
                 os.write(ours, again)
+        told += seen.partition(text.encode())[0].decode(errors="replace")
         seen = seen.partition(text.encode())[2]
 
+    until("Ctrl-D leaves")
     until("3 ⊤ left> ")
     os.write(ours, b"town = 'Bruges'\n")
     until("⊤\r\n")
@@ -140,6 +142,7 @@ def test_at_a_terminal_there_is_a_prompt(start, clinic):
     # Python's input() misses one that comes between its prompt and its wait for a key, as a
     # program can but nobody's finger: press it again, as anyone would.
     until("suspended, 2 of 3 ⊤ left", again=b"\x03")
+    assert "Ctrl-D leaves" not in told  # once will do
     assert process.wait(timeout=30) == 130
     os.close(ours)
 

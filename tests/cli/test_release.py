@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import signal
+import sys
+
 import pytest
+from tests.cli.running import POISON
 
 RELEASE = ("release", "visits.csv", "--person", "pid")
+PAID = ("--epsilon", "1/2", "--budget", "b.budget")
+THREE_AGES = (*RELEASE, "--prefixes", "age", "--rows", "3", *PAID)
 
 
 @pytest.fixture(autouse=True)
@@ -61,22 +69,80 @@ def test_rows_go_to_standard_output_and_files(tacit, folder):
     assert len((folder / "r.csv").read_text().splitlines()) == 5
 
 
-def test_a_file_that_cannot_be_written_does_not_lose_what_was_paid(tacit):
-    ended = tacit(
-        *RELEASE,
-        "--prefixes",
-        "age",
-        "--epsilon",
-        "1/2",
-        "--rows",
-        "3",
-        "--budget",
-        "b.budget",
-        "--csv",
-        "no/such/folder.csv",
-    )
+@pytest.mark.parametrize("option", ["--csv", "--save"])
+def test_a_file_that_cannot_be_written_does_not_lose_what_was_paid(tacit, folder, option):
+    more = ("--csv", "ages.csv") if option == "--save" else ("--save", "ages.json")
+    ended = tacit(*THREE_AGES, option, "no/such/folder", *more)
+    assert ended.code == 4
     assert len(ended.out.splitlines()) == 4
-    assert "standard output instead" in ended.err
+    assert "the rows are on standard output" in ended.err
+    assert "no/such/folder could not be written: No such file" in ended.err
+    assert (folder / more[1]).exists()
+
+
+def test_a_library_that_fails_loses_nothing(tacit, monkeypatch, folder):
+    def fail(self, path):
+        raise ValueError(POISON)
+
+    monkeypatch.setattr("tacit.analyst.release.Release.plot", fail)
+    ended = tacit(*THREE_AGES, "--plot", "ages.png", "--save", "ages.json")
+    assert (ended.code, len(ended.out.splitlines())) == (4, 4)
+    assert "ages.png could not be written: ValueError" in ended.err
+    assert POISON not in ended.err
+    assert (folder / "ages.json").exists()
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_paying(tacit, monkeypatch):
+    for path in ("ages.foo", "ages", "no/such/folder.png", "."):
+        ended = tacit(*THREE_AGES, "--plot", path)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"--plot {path} is not allowed" in ended.err
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    ended = tacit(*THREE_AGES, "--plot", "ages.png")
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install 'tacit[plot]'" in ended.err
+    assert "ε = 0, δ = 0 spent" in tacit("budget", "show", "b.budget").out
+
+
+def test_a_signal_waits_until_what_is_paid_is_written(tacit, monkeypatch):
+    from tacit.analyst import release
+
+    draw = release.small_db
+
+    def interrupted(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(release, "small_db", interrupted)
+    ended = tacit(*THREE_AGES)
+    assert (ended.code, len(ended.out.splitlines())) == (130, 4)
+    assert "ε = 0.5, δ = 0 spent" in tacit("budget", "show", "b.budget").out
+
+
+def test_rows_on_standard_output_are_csv(tacit, folder):
+    (folder / "visits.toml").write_text(
+        '[columns.pid]\ntype = "integer"\n[columns.town]\ntype = "text"\n'
+        'keys = ["Ghent, \\"east\\"", "Bruges, old"]\n'
+    )
+    (folder / "list.txt").write_text("town = 'Bruges, old'\n")
+    ended = tacit(*RELEASE, "--questions", "list.txt", "--rows", "4", *PAID)
+    assert ended.code == 0, ended.err
+    head, *rows = csv.reader(ended.out.splitlines())
+    assert head == ["town"]
+    assert len(rows) == 4
+    assert {tuple(row) for row in rows} <= {('Ghent, "east"',), ("Bruges, old",)}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk")
+def test_a_standard_output_that_fails_does_not_keep_the_files_from_being_written(
+    start, folder, tacit
+):
+    with open("/dev/full", "w") as full:
+        process = start(*THREE_AGES, "--save", "ages.json", stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "standard output could not be written: No space left" in err
+    assert (folder / "ages.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -68,3 +68,13 @@ def test_handlers_are_as_before_afterwards_and_nohup_is_respected():
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_whoever_must_wait_is_told_why(capfd):
+    def draw(signals):
+        with signals.wait("what is paid is written first"):
+            send(signal.SIGTERM)
+            assert "tacit: what is paid is written first" in capfd.readouterr().err
+
+    with Signals() as signals, pytest.raises(Signalled):
+        draw(signals)

@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 from tacit import certified
 from tacit.analyst.baselines import Baseline, laplace_baselines
-from tacit.analyst.plan_text import as_html, as_text, title
+from tacit.analyst.plan_text import as_html, as_text, planned_questions, title
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
 from tacit.book import recipes
 from tacit.book.half_gap import read_beta
@@ -104,7 +104,7 @@ class Plan:
                 return option
         for refused, reason in self.refused:
             if refused == name:
-                raise ConditionNotMet(reason)
+                raise ConditionNotMet(reason, advice="the recipe 'best' has no such limit")
         names = ", ".join(f"{option.name!r}" for option in self.options)
         raise BadParameter("recipe", repr(name), f"this plan has {names}")
 
@@ -214,15 +214,15 @@ def _planned(
     beta: Fraction,
     kind: Kind,
 ) -> Plan:
-    # With k ≤ c there would be no question below to plan for.
-    asked = max(questions, at_most + 1)
-    task = Task(asked, at_most, beta, numeric=algorithm == "numeric_sparse")
+    task = Task(
+        planned_questions(questions, at_most), at_most, beta, numeric=algorithm == "numeric_sparse"
+    )
     options, refused = [], []
     for name, build in _builders(task, delta, kind).items():
         try:
             found = build(epsilon) if epsilon is not None else _enough(build, alpha)
         except ConditionNotMet as error:
-            refused.append((name, str(error)))
+            refused.append((name, error.fact))
             continue
         if found is not None:
             recipe = replace(found.recipe, name=name)

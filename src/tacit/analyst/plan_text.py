@@ -43,17 +43,18 @@ def title(plan: Plan) -> str:
     asked = f"ε = {show(plan.epsilon)}" if plan.epsilon else f"α ≤ {show(plan.wanted_alpha or 0)}"
     tops = f"at most {_count(plan.at_most)} above"
     return (
-        f"{plan.algorithm}: {_count(plan.questions)} questions of kind {plan.kind!r}, {tops}, "
+        f"{plan.algorithm}: {_questions(plan.questions)} of kind {plan.kind!r}, {tops}, "
         f"{asked}, δ = {show(plan.delta)}, β = {show(plan.beta)}"
     )
 
 
 def _meaning(plan: Plan) -> str:
-    above = min(plan.at_most, plan.questions)
+    above, planned = plan.at_most, planned_questions(plan.questions, plan.at_most)
+    more = "" if planned == plan.questions else f"Planned for {_questions(planned)}.  "
     values = " and every value is within α" if plan.algorithm == "numeric_sparse" else ""
     return (
-        f"α: with {_count(above)} questions at least that far above the threshold and the other "
-        f"{_count(max(plan.questions - above, 1))} at least that far below, all answers are right"
+        f"{more}α: with {_questions(above)} at least that far above the threshold and the other "
+        f"{_count(planned - above)} at least that far below, all answers are right"
         f"{values} with probability {show(100 * (1 - plan.beta))} %.  Lengths are in units of the "
         "sensitivity.  The shift is added to your threshold: a count at threshold + shift is about "
         "as often ⊥ as ⊤."
@@ -90,6 +91,15 @@ def _up(number: float | Fraction) -> str:
     places = 3 - floor(log10(exact))
     rounded = ceil(exact * Fraction(10) ** places - Fraction(1, 10**6)) / Fraction(10) ** places
     return spaced(rounded) if exact > Fraction(1, 1000) else show(rounded)
+
+
+def planned_questions(questions: int, at_most: int) -> int:
+    """How many a plan is made for: with as many ⊤ as questions there would be none below."""
+    return max(questions, at_most + 1)
+
+
+def _questions(number: int) -> str:
+    return f"{_count(number)} question{'s' * (number != 1)}"
 
 
 def _count(number: int) -> str:

@@ -74,7 +74,7 @@ class ReleasePlan:
     def __str__(self) -> str:
         promised = self.guarantee()
         error = (
-            "unknown: it needs people=, a public number typed by the steward"
+            "unknown: it needs people, a public number typed by the steward"
             if promised is None
             else f"at most {show(promised)} of the people, except with probability 5 %"
         )
@@ -130,7 +130,9 @@ def _size(
     if rows is not None:
         return alpha_of_rows(whole(rows, "rows"), **known)  # type: ignore[arg-type]
     if people is None:
-        raise BadParameter("alpha", None, "give alpha or rows; with people= Tacit can choose")
+        raise BadParameter(
+            "alpha", None, "give alpha or rows; with people, a public number, Tacit can choose"
+        )
     best = best_rows(
         people,
         epsilon=privacy.epsilon / max_rows,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.analyst.question_class import Ordered
-from tacit.errors import BadParameter
+from tacit.drawing import check_can_draw
 
 if TYPE_CHECKING:
     from tacit.analyst.release import Release
@@ -14,23 +14,17 @@ if TYPE_CHECKING:
 
 def plot_release(release: Release, path: Path) -> None:
     """Draw to a file, as its ending says."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise BadParameter(
-            "plot", str(path), "it needs matplotlib: pip install 'tacit[plot]'"
-        ) from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    check_can_draw(path)
+    from matplotlib.figure import Figure
 
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
     if isinstance(release.asked, Ordered):
         _prefix_curve(release, axes)
     else:
         _answers(release, axes)
     axes.set_title(str(release), fontsize=9)
     figure.savefig(path, dpi=120)
-    pyplot.close(figure)
 
 
 def _prefix_curve(release: Release, axes: Any) -> None:

@@ -210,7 +210,7 @@ class Stream:
         if self._kind == "counts" and question.direction != 1:
             raise QuestionRefused(
                 f"{read.text}\nadding a person can lower this answer, which a stream of "
-                "kind='counts' does not cover: open one with kind='any'"
+                "kind 'counts' does not cover: open one of kind 'any'"
             )
         if (question.grid / mechanism.grid).denominator != 1:
             raise QuestionRefused(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.streams import Streams
+from tacit.audit.streams import WORD, Streams
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins
 from tacit.book.mechanism import SparseVector
@@ -42,8 +42,8 @@ def told_numbers(mechanism: SparseVector) -> list[str]:
 class real_runs:  # noqa: N801 - it is used like a function
     """mechanism(answers, size) by the code that answers questions: slow, and the real thing.
 
-    An outcome is the pattern as one number; if gaps or values are told, a row of the pattern and
-    those of every ⊤, in steps.
+    An outcome is the pattern as one number, one more for every 63 questions; if gaps or values
+    are told, a row of the pattern and those of every ⊤, in steps.
     """
 
     mechanism: SparseVector
@@ -53,13 +53,18 @@ class real_runs:  # noqa: N801 - it is used like a function
         """``size`` runs on true answers, in grid steps."""
         coins = self.coins or system_coins()
         values = [answer * self.mechanism.grid for answer in answers]
-        rows = [self._row(list(answered(self.mechanism, values, coins))) for _ in range(size)]
+        words = max(-(-len(values) // WORD), 1)
+        rows = [
+            self._row(list(answered(self.mechanism, values, coins)), words) for _ in range(size)
+        ]
         table = np.array(rows, dtype=np.int64)
         return table[:, 0] if table.shape[1] == 1 else table
 
-    def _row(self, given: list[Answer]) -> list[int]:
+    def _row(self, given: list[Answer], words: int) -> list[int]:
         tops = [answer for answer in given if answer.above]
-        row = [sum(1 << index for index, answer in enumerate(given) if answer.above)]
+        row = [0] * words
+        for index, answer in enumerate(given):
+            row[index // WORD] |= answer.above << index % WORD
         for nth in range(self.mechanism.recipe.at_most):
             for kind in told_numbers(self.mechanism):
                 number = getattr(tops[nth], kind) if nth < len(tops) else Fraction(0)

@@ -188,7 +188,7 @@ def _table(noise: Noise, kind: TableKind, half: int) -> Scaled:
 
 
 def _scaled(logarithms: NDArray[np.float64]) -> Scaled:
-    # The errors of logarithms are accounted for when a block is closed: see `exact_law._closed`.
+    # The errors of logarithms are accounted for when a block is closed: see `blocks.chance`.
     return Scaled.of_logarithms(logarithms, 0.0)
 
 

@@ -58,9 +58,10 @@ class Reader:
     def words(self, column: int, low: Any, high: Any) -> str:
         """The outcomes with low ≤ x < high in words; None is no limit."""
         if self.codes is not None:
-            first, last = (low if low is not None else -1), (high or len(self.codes)) - 1
-            names = [str(outcome) for outcome, code in self.codes.items() if first <= code <= last]
-            return ", ".join(names[:3]) + ", …" * (len(names) > 3)
+            first = -1 if low is None else low
+            end = len(self.codes) if high is None else high
+            names = [str(outcome) for outcome, code in self.codes.items() if first <= code < end]
+            return ", ".join(names[:3]) + ", …" * (len(names) > 3) or "an outcome without a code"
         name = f"x{column}"
         if low is None and high is None:
             return ""
@@ -88,7 +89,17 @@ def _numeric(outcomes: Any) -> Table | None:
 
 
 def _hashable(outcome: Any) -> Hashable:
-    return tuple(outcome.tolist()) if isinstance(outcome, np.ndarray) else outcome
+    told = tuple(outcome.tolist()) if isinstance(outcome, np.ndarray) else outcome
+    try:
+        hash(told)
+    except TypeError:
+        raise BadParameter(
+            "mechanism",
+            f"outcomes of type {type(outcome).__name__}",
+            "an outcome is a number, a row of numbers as long as the others, or anything hashable, "
+            "such as a tuple",
+        ) from None
+    return told
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
-from math import exp, inf, isfinite
+from math import inf, isfinite, isinf, nextafter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from tacit.audit.blocks import Closed, Side, close
 from tacit.audit.columns import Fineness, columns
-from tacit.audit.outcomes import outcomes
+from tacit.audit.outcomes import Outcomes, excess, outcomes
 from tacit.audit.reading import Mechanism, Setting, read
 from tacit.audit.scaled import UNIT
 from tacit.audit.walk import Pattern, walk
-from tacit.errors import Infeasible
+from tacit.errors import BadParameter, Infeasible
 from tacit.privacy import Number
 from tacit.privacy import exact as exactly
 
@@ -42,6 +42,7 @@ Found = list[tuple[Pattern, Closed]]
 _MOST_PATTERNS = 1 << 16
 _FIRST_REACH, _LAST_REACH = 48.0, 200.0  # in decay lengths of ρ
 _TOO_VAGUE = 1e-10
+_NOT_A_LAW = 1e-6  # chances may be rounded, and rare outcomes left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class ExactLoss:
     """The law of a mechanism on two neighbouring databases, pattern by pattern.
 
     ``loss`` is the largest |ln P/P′| over all patterns and all numbers told with them, and is
-    off by at most ``error``.
+    off by at most ``error``; `delta` is off by at most `delta_error`.
     """
 
     patterns: tuple[Any, ...] = field(repr=False)
@@ -60,27 +61,49 @@ class ExactLoss:
     highest: Floats = field(repr=False)
     loss: float
     error: float
-    _outcomes: Callable[[], tuple[Floats, Floats]] = field(repr=False)
+    _outcomes: Callable[[], Outcomes] = field(repr=False)
 
     @property
     def worst(self) -> Any:
         """The pattern that loses most."""
         return self.patterns[int(np.maximum(self.highest, -self.lowest).argmax())]
 
-    def exceeds(self, epsilon: Number) -> bool:
-        """Whether the loss is certainly larger than ε."""
-        return self.loss - self.error > float(exactly(epsilon, "epsilon"))
+    def exceeds(self, epsilon: Number, delta: Number = 0) -> bool:
+        """Whether this pair is certainly not (ε, δ)-close, beyond all errors."""
+        most, allowed = exactly(epsilon, "epsilon"), exactly(delta, "delta")
+        if allowed <= 0:
+            return self.at_least() > most
+        value, error = excess(self._law_of_outcomes, float(most))
+        return isfinite(error) and Fraction(value) - Fraction(error) > allowed
+
+    def at_least(self, delta: Number = 0) -> float:
+        """An ε that `epsilon` is certainly no smaller than, beyond all errors."""
+        allowed = exactly(delta, "delta")
+        if allowed <= 0:
+            return certainly(self.loss, self.error)
+        low, high = 0.0, 1.0
+        if not self.exceeds(0, allowed):
+            return 0.0
+        while self.exceeds(high, allowed):
+            low, high = high, 2 * high
+        while high - low > 1e-13 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.exceeds(middle, allowed) else (low, middle)
+        return low
 
     def delta(self, epsilon: Number) -> float:
         """The least δ for which this pair is (ε, δ)-close: Σ (P − e^ε P′)₊, the worse direction."""
-        here, there = self._law_of_outcomes
-        factor = exp(float(exactly(epsilon, "epsilon")))
-        one = np.maximum(here - factor * there, 0.0).sum()
-        other = np.maximum(there - factor * here, 0.0).sum()
-        return float(max(one, other))
+        return excess(self._law_of_outcomes, float(exactly(epsilon, "epsilon")))[0]
+
+    def delta_error(self, epsilon: Number) -> float:
+        """How far ``delta(epsilon)`` may be off."""
+        return excess(self._law_of_outcomes, float(exactly(epsilon, "epsilon")))[1]
 
     def epsilon(self, delta: Number) -> float:
-        """The least ε for which this pair is (ε, δ)-close; the loss itself for δ = 0."""
+        """The least ε for which this pair is (ε, δ)-close; the loss itself for δ = 0.
+
+        It is as good as ``delta`` is; what is certain is told by `at_least` and `exceeds`.
+        """
         allowed = float(exactly(delta, "delta"))
         if allowed <= 0:
             return self.loss
@@ -97,21 +120,29 @@ class ExactLoss:
         return high
 
     @cached_property
-    def _law_of_outcomes(self) -> tuple[Floats, Floats]:
+    def _law_of_outcomes(self) -> Outcomes:
         return self._outcomes()
 
     def __str__(self) -> str:
-        worst = self.worst
-        name = written(worst) if isinstance(worst, tuple) else str(worst)
-        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {name}"
+        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {written(self.worst)}"
 
 
-def written(pattern: Pattern) -> str:
-    """A pattern as it is printed.
+def certainly(loss: float, error: float) -> float:
+    """What a loss with this error is no smaller than."""
+    if isinf(error):
+        return 0.0
+    return loss if isinf(loss) else nextafter(loss - error, -inf)
 
-    >>> written((False, False, True)), written((False,) * 99 + (True,))
-    ('⊥⊥⊤', '⊥^99 ⊤')
+
+def written(outcome: object) -> str:
+    """An outcome as it is printed: a string of ⊤ and ⊥ as such, anything else as it is.
+
+    >>> written((False, False, True)), written((False,) * 99 + (True,)), written((0, 2))
+    ('⊥⊥⊤', '⊥^99 ⊤', '(0, 2)')
     """
+    if not (isinstance(outcome, tuple) and all(isinstance(bit, bool) for bit in outcome)):
+        return str(outcome)
+    pattern: Pattern = outcome
     parts = [
         (name, len(list(same)))
         for name, same in groupby("⊤" if above else "⊥" for above in pattern)
@@ -131,8 +162,7 @@ def compare(
     1.098612289
     """
     names = tuple(dict.fromkeys([*here, *there]))
-    one = np.array([float(here.get(name, 0)) for name in names])
-    other = np.array([float(there.get(name, 0)) for name in names])
+    one, other = _chances(here, names, "here"), _chances(there, names, "there")
     possible = (one > 0) | (other > 0)
     one, other = one[possible], other[possible]
     with np.errstate(divide="ignore"):
@@ -147,8 +177,19 @@ def compare(
         highest=ratios,
         loss=loss,
         error=8 * UNIT * (1 + loss) if isfinite(loss) else 0.0,
-        _outcomes=lambda: (one, other),
+        _outcomes=lambda: Outcomes(
+            one, other, 2 * UNIT * float(one.sum()), 2 * UNIT * float(other.sum())
+        ),
     )
+
+
+def _chances(
+    law: Mapping[Hashable, float | Fraction], names: Sequence[Hashable], side: str
+) -> Floats:
+    chances = np.array([float(law.get(name, 0)) for name in names])
+    if not ((chances >= 0).all() and abs(chances.sum() - 1) < _NOT_A_LAW):
+        raise BadParameter(side, "this law", "chances are at least 0 and add up to 1")
+    return chances
 
 
 def exact(
@@ -164,9 +205,9 @@ def exact(
     """The exact law and loss on two vectors of true answers that a neighbour may cause.
 
     ``mechanism`` is a recipe, a prepared stream, a :class:`Law`, or a member of the gallery.  With
-    discrete noise, which is what all of Tacit's mechanisms use, sums are certified; with
-    ``continuous=True`` the book's continuous noise is integrated, and the error is estimated
-    from two quadratures.
+    discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of δ(ε)
+    as well; with ``continuous=True`` the book's continuous noise is integrated, and the error is
+    estimated from two quadratures.
 
     >>> from tacit import Privacy
     >>> from tacit.book import recipes
@@ -196,7 +237,15 @@ def exact(
     found = _certified(setting)
     if law.continuous:
         found = _with_quadrature_error(found, _certified(setting, "coarse"))
-    return _loss(found, lambda: outcomes(_sides(setting, _FIRST_REACH, "fine")))
+    return _loss(found, lambda: _listed(setting))
+
+
+def _listed(setting: Setting) -> Outcomes:
+    """All outcomes; by two quadratures if the noise is continuous, as for the loss."""
+    fine = outcomes(_sides(setting, _FIRST_REACH, "fine"))
+    if not setting.law.continuous:
+        return fine
+    return fine.and_as_far_as(outcomes(_sides(setting, _FIRST_REACH, "coarse")))
 
 
 def _certified(setting: Setting, fineness: Fineness = "fine") -> Found:
@@ -234,7 +283,7 @@ def _distance(one: Closed, other: Closed) -> float:
     return max(0.0 if a == b else abs(a - b) for a, b in pairs)
 
 
-def _loss(found: Found, told: Callable[[], tuple[Floats, Floats]]) -> ExactLoss:
+def _loss(found: Found, told: Callable[[], Outcomes]) -> ExactLoss:
     possible = [
         (pattern, closed)
         for pattern, closed in found
@@ -246,7 +295,8 @@ def _loss(found: Found, told: Callable[[], tuple[Floats, Floats]]) -> ExactLoss:
     errors = np.array([closed.error for closed in results])
     sizes = np.maximum(highest, -lowest)
     loss = float(sizes.max())
-    error = 0.0
+    # An outcome that is impossible on one side is so for certain if nothing was cut off there.
+    error = 0.0 if np.isfinite(errors[np.isinf(sizes)]).any() else inf
     if isfinite(loss):
         error = max(float((sizes + errors).max()) - loss, loss - float((sizes - errors).max()))
     logs = np.array([[c.here.logarithm, c.there.logarithm] for c in results])

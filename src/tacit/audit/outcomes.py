@@ -1,93 +1,156 @@
-"""The chance of every outcome on both sides, numbers included: what the curve δ(ε) sums over."""
+"""The chance of every outcome on both sides, numbers included: what the curve δ(ε) sums over.
+
+Every list carries how far it may be off in all, Σ |listed − true|: rounding, and what was cut off
+at the ends of a sum.
+"""
 
 from __future__ import annotations
 
-from math import exp, log
+from dataclasses import dataclass
+from math import inf, isfinite, ldexp, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.blocks import Block, Side, chance
+from tacit.audit.blocks import Block, Chance, Side, chance
 from tacit.audit.noise import Laplace, OneSided
+from tacit.audit.scaled import UNIT, Scaled
 from tacit.audit.walk import Blocks, Sides, walk
 from tacit.errors import Infeasible
 
-Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Listed = tuple[Floats, float]
+"""Chances, and how far they may be off in all."""
+
 _MOST_OUTCOMES = 1 << 23
 
 
-def outcomes(sides: Sides) -> Pair:
-    """Chances of all outcomes here and there.  Outcomes of one likelihood ratio may be lumped."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """Chances here and there.  Outcomes of one likelihood ratio may be lumped."""
+
+    here: Floats
+    there: Floats
+    here_error: float
+    there_error: float
+
+    def beside(self, other: Outcomes) -> Outcomes:
+        """Of two independent parts, every combination."""
+        if len(self.here) * len(other.here) > _MOST_OUTCOMES:
+            raise Infeasible(
+                "too many combinations of told numbers for δ(ε): audit law.bits_only(), or fewer ⊤"
+            )
+        return Outcomes(
+            np.outer(self.here, other.here).ravel(),
+            np.outer(self.there, other.there).ravel(),
+            _product_error(self.here, self.here_error, other.here, other.here_error),
+            _product_error(self.there, self.there_error, other.there, other.there_error),
+        )
+
+    def and_as_far_as(self, other: Outcomes) -> Outcomes:
+        """The same, with how far it is from another computation as a part of its error."""
+        return Outcomes(
+            self.here,
+            self.there,
+            self.here_error + float(np.abs(self.here - other.here).sum()),
+            self.there_error + float(np.abs(self.there - other.there).sum()),
+        )
+
+
+def _product_error(one: Floats, one_error: float, other: Floats, other_error: float) -> float:
+    """Of all products: each factor's error times all of the other, and one rounding each."""
+    sizes = float(one.sum()) + one_error, float(other.sum()) + other_error
+    return 1.001 * (one_error * sizes[1] + sizes[0] * other_error + 2 * UNIT * sizes[0] * sizes[1])
+
+
+def outcomes(sides: Sides) -> Outcomes:
+    """Chances of all outcomes here and there."""
     law = sides[0].columns.law
     if law.continuous and (law.told != "bits" or law.value_noise is not None):
         raise Infeasible(
             "δ(ε) with numbers told is computed for discrete noise: leave out continuous=True"
         )
-    found = [pair for _, pair in walk(law, sides, tell, _join)]
-    return np.concatenate([here for here, _ in found]), np.concatenate(
-        [there for _, there in found]
+    found = [part for _, part in walk(law, sides, tell, Outcomes.beside)]
+    return Outcomes(
+        np.concatenate([part.here for part in found]),
+        np.concatenate([part.there for part in found]),
+        sum(part.here_error for part in found),
+        sum(part.there_error for part in found),
     )
 
 
-def _join(one: Pair, other: Pair) -> Pair:
-    if len(one[0]) * len(other[0]) > _MOST_OUTCOMES:
-        raise Infeasible(
-            "too many combinations of told numbers for δ(ε): audit law.bits_only(), or fewer ⊤"
-        )
-    return np.outer(one[0], other[0]).ravel(), np.outer(one[1], other[1]).ravel()
-
-
-def tell(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) -> Pair:
+def tell(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) -> Outcomes:
     """The chances of all outcomes of one block; ``tops`` are its ⊤."""
     law = sides[0].columns.law
     if not tops or law.told == "bits":
-        here, there = (
-            exp(chance(side, block.product, questions).logarithm)
-            for side, block in zip(sides, blocks, strict=True)
+        found = _both(
+            *(
+                _one(chance(side, block.product, questions), _cut_off(block.product))
+                for side, block in zip(sides, blocks, strict=True)
+            )
         )
-        pair = np.array([here]), np.array([there])
     elif len(tops) > 1:
         raise Infeasible(
             "δ(ε) is computed for numbers told on one ⊤ between draws of ρ: audit law.bits_only()"
         )
     else:
-        tell = _told_comparison if law.told == "comparison" else _told_gap
+        told = _told_comparison if law.told == "comparison" else _told_gap
         reach = max(int(side.answers[tops[0]]) for side in sides)
-        here_told, there_told = (
-            tell(side, block, tops[0], reach) for side, block in zip(sides, blocks, strict=True)
+        found = _both(
+            *(told(side, block, tops[0], reach) for side, block in zip(sides, blocks, strict=True))
         )
-        pair = here_told, there_told
     for index in tops:
         if law.value_noise is not None:
             moved = abs(int(sides[0].answers[index] - sides[1].answers[index]))
-            pair = _join(pair, value_outcomes(law.value_noise, moved))
-    return pair
+            found = found.beside(value_outcomes(law.value_noise, moved))
+    return found
 
 
-def value_outcomes(noise: Laplace, moved: int) -> Pair:
+def _both(here: Listed, there: Listed) -> Outcomes:
+    return Outcomes(here[0], there[0], here[1], there[1])
+
+
+def _one(found: Chance, cut_off: float) -> Listed:
+    """A single outcome, as a plain float."""
+    value = ldexp(found.mantissa, max(found.exponent, -2000))
+    error = found.error * value if isfinite(found.error) else cut_off
+    return np.array([value]), 1.001 * error
+
+
+def _cut_off(product: Scaled) -> float:
+    """What a sum over the columns lacks, at most; its first and last column say so."""
+    return 1.001 * float(product[[0, -1]].floats().sum())
+
+
+def value_outcomes(noise: Laplace, moved: int) -> Outcomes:
     """Fresh noise around q and around q + moved, lumped where the ratio stays the same."""
-    here = noise.mass(np.arange(moved + 1)).floats()
-    here[0] = float(noise.reaches(np.array([0])).floats()[0])  # everything up to q
+    middle, ends = noise.mass(np.arange(moved + 1)), noise.reaches(np.array([0, moved]))
+    here = middle.floats()
+    here[0] = float(ends.floats()[0])  # everything up to q
     if moved:
-        here[-1] = float(noise.reaches(np.array([moved])).floats()[0])
+        here[-1] = float(ends.floats()[1])
     else:
         here[0] = 1.0
-    return here, here[::-1].copy()
+    error = 1.001 * max(middle.relative_error, ends.relative_error)  # of chances that sum to 1
+    return Outcomes(here, here[::-1].copy(), error, error)
 
 
-def _told_comparison(side: Side, block: Block, top: int, reach: int) -> NDArray[np.float64]:
+def _told_comparison(side: Side, block: Block, top: int, reach: int) -> Listed:
     """Pr[⊥…⊥⊤ and q + ν = y] = Pr[ν = y − q] Σ_{z ≤ y − T} …, for y from the left end on."""
     columns, noise = side.columns, side.columns.law.question_noise
     assert block.bottoms is not None
     partial = block.bottoms[1:-1].running()
     y = columns.z[1:-1].astype(np.int64) + int(columns.threshold)
     answer = int(side.answers[top])
-    listed = partial.times(noise.mass(y - answer)).floats()
-    beyond = partial[-1:].times(noise.reaches(y[-1:] + 1 - answer)).floats()
-    return np.concatenate([listed, beyond])
+    listed = partial.times(noise.mass(y - answer))
+    beyond = partial[-1:].times(noise.reaches(y[-1:] + 1 - answer))
+    chances = np.concatenate([listed.floats(), beyond.floats()])
+    # Left of the first z every y lacks a part of its sum, and smaller y are not listed at all.
+    error = 1.001 * max(listed.relative_error, beyond.relative_error) * float(chances.sum())
+    return chances, error + 2 * _cut_off(block.bottoms)
 
 
-def _told_gap(side: Side, block: Block, top: int, reach: int) -> NDArray[np.float64]:
+def _told_gap(side: Side, block: Block, top: int, reach: int) -> Listed:
     """Pr[⊥…⊥⊤ and the gap is g], for g = 0, 1, … and, lumped, from where it is geometric."""
     columns = side.columns
     scale = float(columns.law.question_noise.scale)
@@ -99,8 +162,40 @@ def _told_gap(side: Side, block: Block, top: int, reach: int) -> NDArray[np.floa
     start = answer - threshold - gaps  # z must be at least this
     logs = sums.logarithm()[np.maximum(start - first, 0)]
     # The decay counts from the first column but one; ν = g + T + z − q counts from 0.
-    logs = logs - (gaps + threshold - answer + first - 1) / scale
-    rest = float(OneSided(columns.law.question_noise.scale).mass(np.array([0])).floats()[0])
-    chances = np.exp(logs + log(rest))
+    decay = (gaps + threshold - answer + first - 1) / scale
+    mass = OneSided(columns.law.question_noise.scale).mass(np.array([0]))
+    rest = float(mass.floats()[0])
+    chances = np.exp(logs - decay + log(rest))
     chances[-1] /= rest  # from there on e^(−1/scale) a step
-    return np.asarray(chances)
+    # Three logarithms are rounded and added up, and so is what exp makes of them.
+    sizes = np.where(np.isfinite(logs), np.abs(logs), 0.0) + np.abs(decay) + abs(log(rest)) + 4
+    rounding = sums.relative_error + 2 * mass.relative_error + 8 * UNIT * float(sizes.max())
+    return np.asarray(chances), 1.001 * rounding * float(chances.sum()) + _cut_off(block.bottoms)
+
+
+def excess(listed: Outcomes, epsilon: float) -> tuple[float, float]:
+    """δ(ε) = Σ (P − e^ε P′)₊, the worse direction, and how far it may be off."""
+    if epsilon > 700:  # e^ε is beyond a float: what is left is impossible on one side
+        alone = listed.here[listed.there == 0].sum(), listed.there[listed.here == 0].sum()
+        return float(max(alone)), inf
+    factor = float(np.exp(epsilon))
+    one, error = _one_way(listed.here, listed.there, factor, epsilon)
+    other, other_error = _one_way(listed.there, listed.here, factor, epsilon)
+    error = max(
+        error + listed.here_error + factor * listed.there_error,
+        other_error + listed.there_error + factor * listed.here_error,
+    )
+    return max(one, other), 1.001 * error
+
+
+def _one_way(one: Floats, other: Floats, factor: float, epsilon: float) -> tuple[float, float]:
+    """The sum, and how far rounding may have moved it: e^ε, a product, a difference, the sum."""
+    values = np.maximum(one - factor * other, 0.0)
+    rounds = 0
+    while len(values) > 1:  # pair by pair, so that errors grow with the logarithm of their number
+        values = np.append(values, 0.0) if len(values) % 2 else values
+        values = values[::2] + values[1::2]
+        rounds += 1
+    total = float(values[0]) if len(values) else 0.0
+    # A difference that counts has e^ε P′ ≤ P, or nearly: so P bounds what is rounded.
+    return total, UNIT * (2 * (rounds + 2) * total + (2 * epsilon + 16) * float(one.sum()))

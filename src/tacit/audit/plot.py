@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.audit.table import Audited, telling_law
-from tacit.errors import TacitError
+from tacit.drawing import check_can_draw
 from tacit.privacy import Privacy
 
 _INVISIBLE = 1e-7
@@ -31,22 +31,14 @@ def claimed_delta(claimed: Privacy, epsilon: float) -> float:
 
 def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
     """One small picture a mechanism: where exact passes claimed, the claim is refuted."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise TacitError(
-            "drawing needs matplotlib, which is not installed: install the extra tacit[plot], "
-            "or leave out --plot"
-        ) from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    check_can_draw(file)
+    from matplotlib.figure import Figure
 
     mechanisms = list(audited)
     wide = min(len(mechanisms), 3 if len(mechanisms) <= 6 else 4)
     high = -(-len(mechanisms) // wide)
-    figure, axes = pyplot.subplots(
-        high, wide, figsize=(3.4 * wide, 2.8 * high), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(3.4 * wide, 2.8 * high), layout="constrained")
+    axes = figure.subplots(high, wide, squeeze=False)
     for axis in axes.flat[len(mechanisms) :]:
         axis.set_visible(False)
     for axis, mechanism in zip(axes.flat, mechanisms, strict=False):
@@ -67,9 +59,4 @@ def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
     figure.supxlabel("ε")
     figure.supylabel("δ(ε)")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    try:
-        figure.savefig(file)
-    except (OSError, ValueError) as error:
-        raise TacitError(f"the picture could not be written to {file}: {error}") from None
-    finally:
-        pyplot.close(figure)
+    figure.savefig(file)

@@ -37,23 +37,26 @@ class Setting:
     neighbours: tuple[Value, ...]
 
 
-def law_of(
+def understood(
     mechanism: Mechanism,
     *,
     sensitivity: Number = 1,
     grid: Number = 1,
     continuous: bool = False,
-) -> Law:
-    """The law of whatever was handed in."""
+) -> tuple[Law, Fraction, Fraction]:
+    """The law of whatever was handed in, its sensitivity and its grid: a stream's own, if it is."""
     if isinstance(mechanism, SparseVector):
-        return Law.of(
-            mechanism.recipe,
-            sensitivity=mechanism.sensitivity,
-            grid=mechanism.grid,
-            continuous=continuous,
-        )
+        sensitivity, grid = mechanism.sensitivity, mechanism.grid
+    most, step = positive(sensitivity, "sensitivity"), positive(grid, "grid")
+    if isinstance(mechanism, SparseVector):
+        mechanism = mechanism.recipe
     if isinstance(mechanism, Recipe):
-        return Law.of(mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous)
+        law = Law.of(mechanism, sensitivity=most, grid=step, continuous=continuous)
+        return law, most, step
+    return _own_law(mechanism, continuous), most, step
+
+
+def _own_law(mechanism: Law | HasLaw, continuous: bool) -> Law:
     law = mechanism if isinstance(mechanism, Law) else getattr(mechanism, "law", None)
     if not isinstance(law, Law):
         raise BadParameter(
@@ -79,12 +82,12 @@ def read(
     shift = Fraction(0)
     if isinstance(mechanism, SparseVector):
         threshold = mechanism.threshold if threshold is None else threshold
-        sensitivity, grid = mechanism.sensitivity, mechanism.grid
         shift = mechanism.recipe.shift
     elif isinstance(mechanism, Recipe):
         shift = mechanism.shift
-    law = law_of(mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous)
-    step, most = positive(grid, "grid"), positive(sensitivity, "sensitivity")
+    law, most, step = understood(
+        mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
+    )
     if len(answers) != len(neighbour_answers):
         raise BadParameter(
             "neighbour_answers", f"of length {len(neighbour_answers)}", "one for each answer"

@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import log
 from time import perf_counter
 from typing import Any
@@ -33,6 +34,7 @@ _EARLY_LOOKS = (256, 64, 16, 4)  # after 1/256 of the runs, and so on
 _EARLY_SHARE = 0.05  # of the false-alarm probability, for each of them; the last look has the rest
 _LEAST_TO_LOOK_AT = 100
 _WORTH_SHARING = 2.0  # seconds
+_LEAST_FALSE_ALARM = Fraction(1, 10**100)  # a part of it must be a float of full precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,10 @@ class SampledLoss:
 
     @property
     def verdict(self) -> str:
-        """Never "private": samples cannot show that."""
+        """Never "private": samples cannot show that.  Without a claim there is none to refute."""
+        if self.claimed is None:
+            return "no claim"
         return "refuted" if self.refuted else "not refuted"
-
-    @property
-    def false_alarm(self) -> float:
-        """The probability, at most, of refuting a true claim."""
-        return 1 - self.confidence
 
     def __str__(self) -> str:
         claim = f" of {self.claimed}" if self.claimed else ""
@@ -86,8 +85,9 @@ def sample(
     anything hashable; a callable of one argument is taken to return a single outcome.  ``pair``
     is the two neighbouring inputs, or ``pairs`` several, of which the most promising is used;
     without either, the list of `known_bad_pairs` is tried.  ``runs`` are runs on each input,
-    training included.  With an ``epsilon`` to refute it stops as soon as that is refuted;
-    without, it makes all runs and returns the best lower bound.
+    training included.  With an ``epsilon`` to refute it stops as soon as that is refuted, and a
+    true claim is refuted with probability 1 − ``confidence`` at most; without, it makes all runs
+    and returns the best lower bound.
 
     ``workers`` processes share the work (by default, all cores if it is long); ``progress`` shows a
     bar (by default in a terminal).
@@ -104,7 +104,7 @@ def sample(
     bulk = as_bulk(mechanism)
     claimed = None if epsilon is None else Privacy(epsilon, delta)
     allowed = float(small_probability(delta, "delta"))
-    alpha = 1 - float(probability(confidence, "confidence"))
+    alpha = _false_alarm(confidence)
     total = whole(runs, "runs", at_least=_LEAST_RUNS)
     choices = _pairs(pair, pairs)
     training = max(total // _TRAINING, 100)
@@ -129,7 +129,7 @@ def sample(
     return SampledLoss(
         lower_bound=best,
         delta=allowed,
-        confidence=1 - alpha,
+        confidence=float(exact(confidence, "confidence")),
         claimed=claimed,
         refuted=claimed is not None and exact(best, "bound") > claimed.epsilon,
         pair=chosen,
@@ -137,6 +137,14 @@ def sample(
         hits=hits,
         runs=done,
     )
+
+
+def _false_alarm(confidence: Number) -> float:
+    """1 − confidence, which is taken exactly: 1 − 1e-20 is not 1."""
+    rest = 1 - probability(confidence, "confidence")
+    if rest < _LEAST_FALSE_ALARM:
+        raise BadParameter("confidence", "too close to 1", "it is at most 1 − 1e-100")
+    return float(rest)
 
 
 def _looks(runs: int) -> list[tuple[int, float]]:

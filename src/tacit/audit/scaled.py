@@ -135,10 +135,6 @@ class Scaled:
         """No entry is off by more than this, relatively."""
         return _SECOND_ORDER * self.ulps * UNIT
 
-    def is_zero(self) -> NDArray[np.bool_]:
-        """Exactly 0: nothing here ever underflows."""
-        return np.asarray(self.mantissa == 0)
-
     def logarithm(self) -> NDArray[np.float64]:
         """The natural logarithm of every entry; −∞ for 0."""
         level = self.level()

@@ -15,11 +15,11 @@ from functools import partial
 from math import ceil, inf, isinf
 
 from tacit.audit.law import Law
-from tacit.audit.reading import Mechanism, law_of
+from tacit.audit.reading import Mechanism, understood
 from tacit.audit.shapes import Shape, Step, block_loss, sampled_bound, worst_loss
 from tacit.audit.walk import Pattern
 from tacit.errors import BadParameter
-from tacit.privacy import Number, positive, whole
+from tacit.privacy import Number, whole
 
 _START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
 _WORTHWHILE = 1e-12
@@ -33,9 +33,10 @@ Place = tuple[Step, Step]
 
 @dataclass(frozen=True, slots=True)
 class WorstPair:
-    """A pair of answer vectors and the pattern that tells them apart best; the threshold is 0.
+    """A pair of answer vectors and the pattern that tells them apart best.
 
-    Hand ``answers`` and ``neighbour_answers`` to `exact` for the whole law.
+    Both are in grid steps above a threshold of 0, whatever threshold, shift and grid a stream has:
+    for the whole law, hand them to `exact` with a `Law`.
     """
 
     loss: float
@@ -91,8 +92,10 @@ def worst(
     >>> 1 - 1e-6 < found.loss < 1 + found.error
     True
     """
-    law = law_of(mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous)
-    moves = _moves(law, sensitivity, grid, both_directions)
+    law, most, step = understood(
+        mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
+    )
+    moves = _moves(law, most, step, both_directions)
     return _best(law, whole(questions, "questions"), moves, worst_loss)
 
 
@@ -110,8 +113,8 @@ def most_telling(
     The worst pair is often told by a pattern that almost never comes; this one trades some of the
     loss for a pattern that comes often enough to be counted.
     """
-    law = law_of(mechanism, sensitivity=sensitivity, grid=grid)
-    moves = _moves(law, sensitivity, grid, both_directions)[:1]
+    law, largest, step = understood(mechanism, sensitivity=sensitivity, grid=grid)
+    moves = _moves(law, largest, step, both_directions)[:1]
     most = whole(questions, "questions")
     score = partial(sampled_bound, runs=whole(runs, "runs"))
     far = ceil(_FAR_BELOW * (law.threshold_noise.scale + law.question_noise.scale)) + 1
@@ -164,13 +167,12 @@ def _several(most: int) -> Iterable[int]:
     return sorted({*(1 << power for power in range(most.bit_length())), most})
 
 
-def _moves(law: Law, sensitivity: Number, grid: Number, both: bool | None) -> list[Place]:
+def _moves(law: Law, most: Fraction, grid: Fraction, both: bool | None) -> list[Place]:
     """(⊥, ⊤) moves; the opposite ones are covered, since both signs of the loss count."""
-    most = positive(sensitivity, "sensitivity")
     if not law.continuous:
-        most /= positive(grid, "grid")
-        if most.denominator != 1:
-            raise BadParameter("sensitivity", sensitivity, f"a whole multiple of grid {grid}")
+        if (most / grid).denominator != 1:
+            raise BadParameter("sensitivity", most, f"a whole multiple of grid {grid}")
+        most /= grid
     step: Step = most if law.continuous else most.numerator
     one_way: list[Place] = [(step, 0), (step, step), (0, step)]
     mixed = not law.monotone if both is None else both

@@ -77,7 +77,8 @@ def sampled_bound(law: Law, shape: Shape, *, runs: int) -> float:
     law = law if alone else law.bits_only()
     sides = shape.sides(law)
     if alone:
-        here, there = tell(sides, shape.blocks(sides), (1,), shape.questions)
+        told = tell(sides, shape.blocks(sides), (1,), shape.questions)
+        here, there = told.here, told.there
     else:
         closed = close(sides, shape.blocks(sides), (1,) * shape.tops, shape.questions)
         here = np.array([exp(closed.here.logarithm * shape.times)])

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from tacit.audit.exact_law import ExactLoss, exact
+from tacit.audit.exact_law import ExactLoss, certainly, exact
 from tacit.audit.exhibits import OffGridGap, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import most_telling, worst
 from tacit.errors import Infeasible
-from tacit.privacy import Number, Privacy, show
+from tacit.privacy import Number, Privacy, probability, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,14 +30,14 @@ class Row:
     claimed: Privacy
     private: bool = field(repr=False)  # what is known about it
     exact: float  # the largest loss found, or ε at the claimed δ
-    error: float = field(repr=False)
+    at_least: float = field(repr=False)  # what that certainly is, beyond all errors
     sampled: SampledLoss | None
     why: str = field(default="", repr=False)
 
     @property
     def refuted(self) -> bool:
         """By the exact loss, beyond its error, or by samples."""
-        certainly = self.exact - self.error > self.claimed.epsilon
+        certainly = self.at_least > self.claimed.epsilon
         return certainly or (self.sampled is not None and self.sampled.refuted)
 
     @property
@@ -60,10 +60,19 @@ def rows(
     workers: int | None = None,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Iterator[Row]:
-    """Audit one after another; ``runs=None`` leaves the samples out."""
-    for mechanism in audited:
+    """Audit one after another; ``runs=None`` leaves the samples out.
+
+    Only a true claim can be refuted falsely.  So the n mechanisms whose claims are known to be
+    true share the probability of a false alarm, an n-th part each (Bonferroni): samples refute
+    any of them with probability 1 − ``confidence`` at most.  Every single bound holds with at
+    least that confidence.
+    """
+    chosen = list(audited)
+    true_claims = sum(mechanism.private for mechanism in chosen)
+    each = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
+    for mechanism in chosen:
         starting(mechanism.name)
-        loss, error = worst_loss(mechanism, questions)
+        loss, at_least = worst_loss(mechanism, questions)
         sampled = None
         if runs is not None:
             sampled = sample(
@@ -71,7 +80,7 @@ def rows(
                 telling_pair(mechanism, questions, runs),
                 epsilon=mechanism.claimed.epsilon,
                 delta=mechanism.claimed.delta,
-                confidence=confidence,
+                confidence=each,
                 runs=runs,
                 workers=workers,
             )
@@ -80,21 +89,20 @@ def rows(
             mechanism.claimed,
             mechanism.private,
             loss,
-            error,
+            at_least,
             sampled,
             mechanism.why,
         )
 
 
 def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
-    """The exact loss on the worst pair found, and its error; at the claimed δ if there is one."""
-    if mechanism.claimed.delta or isinstance(mechanism, OffGridGap):
+    """The exact loss on the worst pair found, at the claimed δ, and what it certainly is."""
+    delta = mechanism.claimed.delta
+    if delta or isinstance(mechanism, OffGridGap):
         found = worst_law(mechanism, questions)
-        if mechanism.claimed.delta:
-            return found.epsilon(mechanism.claimed.delta), max(found.error, 1e-12)
-        return found.loss, found.error
+        return found.epsilon(delta), found.at_least(delta)
     pair = worst(mechanism.law, questions=questions)
-    return pair.loss, pair.error
+    return pair.loss, certainly(pair.loss, pair.error)
 
 
 def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
@@ -137,11 +145,13 @@ def telling_pair(mechanism: Audited, questions: int, runs: int) -> Vectors:
     )
 
 
-def as_table(found: Iterable[Row], *, questions: int) -> Table:
-    """For a terminal."""
+def as_table(found: Iterable[Row], *, questions: int, confidence: Number | None) -> Table:
+    """For a terminal; ``confidence`` is that of the sampled bounds, if there are any."""
     from rich.table import Table
 
     table = Table(title=f"Is it as private as it says?  ({questions} questions)")
+    if confidence is not None:
+        table.caption = f"{confidence} confidence: of each bound, and for all true claims together"
     table.add_column("mechanism", min_width=14)
     for heading in ("claimed", "exact", "sampled lower bound", "verdict"):
         table.add_column(heading)

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tacit.audit.events import Event
-from tacit.errors import TacitError
+from tacit.errors import Infeasible
 
 Bulk = Callable[[Any, int], Any]
 """mechanism(input, size): so many independent outcomes."""
@@ -76,7 +76,12 @@ def _started(mechanism: Bulk, pair: tuple[Any, Any], event: Event, workers: int)
     processes: list[Process] = []
     for _ in range(workers):
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, mechanism, pair, event), daemon=True)
+        # A forked child has a copy of our end of every pipe so far.  While one is open, no child
+        # would hear that we are gone, and all would outlive us.
+        copies = [ours, *(connection for _, connection in processes)] if fork else []
+        process = context.Process(
+            target=_serve, args=(theirs, copies, mechanism, pair, event), daemon=True
+        )
         with warnings.catch_warnings():
             # Python warns of threads that a fork leaves behind; numpy's idle ones do no harm.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -94,7 +99,15 @@ def _pickles(things: object) -> bool:
     return True
 
 
-def _serve(connection: Connection, mechanism: Bulk, pair: tuple[Any, Any], event: Event) -> None:
+def _serve(
+    connection: Connection,
+    copies: list[Connection],
+    mechanism: Bulk,
+    pair: tuple[Any, Any],
+    event: Event,
+) -> None:
+    for copy in copies:
+        copy.close()
     try:
         connection.send(_digest(mechanism(pair[0], _PROBE)))
         while True:
@@ -132,7 +145,7 @@ def _shared(processes: list[Process], side: int, runs: int) -> Iterator[tuple[in
             try:
                 reply = ready.recv()
             except EOFError:
-                raise TacitError(
+                raise Infeasible(
                     "a process that ran the mechanism has died; use workers=1 to see why"
                 ) from None
             busy.remove(ready)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from tacit import certified
-from tacit.book.composition import rho_of_epsilon, zcdp_epsilon, zcdp_rho
+from tacit.book.composing.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
 from tacit.budget.amounts import Amount, in_full
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Cost, Number, Privacy, exact
@@ -81,7 +81,7 @@ class SumAccountant:
         """(ε, δ) as written; δ = 0 unless said."""
         if given.get("rho") is not None:
             raise BadParameter(
-                "rho", given["rho"], "this budget adds up (ε, δ): share it by epsilon= and delta="
+                "rho", given["rho"], "this budget adds up (ε, δ): share it by epsilon and delta"
             )
         return Amount.of(
             epsilon=_part(given.get("epsilon"), "epsilon"),
@@ -122,7 +122,7 @@ class ZcdpAccountant:
         """The largest ρ that keeps to the promise; it needs δ > 0."""
         if promise.delta == 0:
             raise BadParameter(
-                "delta", 0, "zCDP promises nothing at delta = 0: give delta > 0 or accountant='sum'"
+                "delta", 0, "zCDP promises nothing there: give delta > 0, or take accountant 'sum'"
             )
         return Amount.of(rho=zcdp_rho(promise.epsilon, promise.delta))
 
@@ -192,7 +192,7 @@ def _no_more_than(value: Fraction) -> str:
 def _part(value: Number | None, name: str) -> Fraction:
     """A number that is at least 0; a share may be taken back to nothing."""
     if value is None:
-        raise BadParameter(name, "nothing", "say how much, as in budget.share('ana', epsilon=0.1)")
+        raise BadParameter(name, None, "say how much", "as in budget.share('ana', epsilon=0.1)")
     number = exact(value, name)
     if number < 0:
         raise BadParameter(name, value, "it must be at least 0")

@@ -261,13 +261,15 @@ class Budget:
         """Charge a pot, or refuse; what was charged and what is left."""
         if not writer.covers(table):
             raise NotCovered(
-                f"{self._ledger.place} covers {_listed(writer.tables())}, not {table!r}; charge "
-                "the budget of that table's people, or budget.cover it if they are the same"
+                f"{self._ledger.place} covers {_listed(writer.tables())}, not {table!r}",
+                advice="charge the budget of that table's people, or budget.cover it if they are "
+                "the same",
             )
         pot = writer.pot(None if analyst is None else checked_text(analyst, "analyst"))
         if pot is None:
             raise NotCovered(
-                f"{analyst!r} has no share of {self._ledger.place}; budget.share gives one"
+                f"{analyst!r} has no share of {self._ledger.place}",
+                advice="budget.share gives one",
             )
         charged, left = bounded(self._accountant.charge(cost), pot.spent), pot.left
         if not charged.fits_in(left):
@@ -394,9 +396,11 @@ class Budget:
     def stream(self, name: str) -> StreamState:
         """One stream by its name."""
         with self._ledger.reading() as reader:
-            state = reader.stream(checked_text(name, "name"))
+            state = reader.stream(checked_text(name, "stream"))
         if state is None:
-            raise BadParameter("name", repr(name), "no stream has it; budget.streams() lists them")
+            raise BadParameter(
+                "stream", repr(name), "no stream has this name", "budget.streams() lists them"
+            )
         return state
 
     @property

@@ -20,9 +20,9 @@ _MOST_SECONDS = 10**6  # SQLite counts milliseconds in 32 bits
 def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     """Text that is not empty, not endless, and valid Unicode."""
     if not isinstance(value, str) or not (value or empty) or len(value) > _MOST_TEXT:
-        given = (
-            f"text of {len(value)} characters" if isinstance(value, str) else type(value).__name__
-        )
+        given = type(value).__name__
+        if isinstance(value, str):
+            given = f"text of {len(value)} characters" if value else "''"
         raise BadParameter(name, given, f"give text of 1 to {_MOST_TEXT} characters")
     try:
         value.encode()
@@ -95,10 +95,15 @@ def check_same_binding(state: StreamState, given: Mapping[str, str]) -> None:
     keys = sorted({*state.binding, *given})
     differ = [key for key in keys if state.binding.get(key) != given.get(key)]
     said = "; ".join(
-        f"{key}: opened with {state.binding.get(key)!r}, resumed with {given.get(key)!r}"
+        f"{key}: opened with {_said(state.binding.get(key))}, resumed with {_said(given.get(key))}"
         for key in differ
     )
     raise StreamMismatch(f"stream {state.name!r} cannot be resumed here: {said}")
+
+
+def _said(bound: str | None) -> str:
+    """As people say it; how it is stored must stay, since streams were opened with it."""
+    return "each row" if bound == "EachRow.EACH_ROW" else repr(bound)
 
 
 def refuse_ended(state: StreamState) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.book.composition import advanced_epsilon, optimal_epsilon
 from tacit.budget.chain import Entry, cost_from_json
 from tacit.privacy import show
 
@@ -15,12 +14,12 @@ _MOST_PARTS = 10**12  # beyond, nobody composes
 
 @dataclass(frozen=True, slots=True)
 class Hypothetical:
-    """Total ε of what was spent, had these equal amounts been fixed in advance.
+    """What was spent, and its total ε had these amounts been fixed in advance.
 
-    ``count`` pure parts of ``epsilon_each``.  Where the parts differ they are all raised to the
-    largest (``equal`` is then False), so the figures are still true but may be loose.  The
-    theorems behind ``advanced`` and ``optimal`` do not cover amounts chosen as answers come in:
-    no accountant uses them.
+    ``count`` pure parts of ``epsilon_each``; ``basic`` is their sum.  Where the parts differ they
+    are all raised to the largest (``equal`` is then False) for ``advanced`` and ``optimal``, so
+    these are still true but may be loose.  The theorems behind the two do not cover amounts
+    chosen as answers come in: no accountant uses them.
     """
 
     count: int
@@ -32,16 +31,19 @@ class Hypothetical:
     optimal: float | None
 
     def __str__(self) -> str:
-        each = "" if self.equal else ", the largest of them,"
+        parts, each = f"{self.count} part{'s' * (self.count > 1)}", show(self.epsilon_each)
+        most = "" if self.equal else "at most "
         lines = [
-            f"Had {self.count} parts of ε = {show(self.epsilon_each)}{each} been fixed in advance:",
-            f"  basic composition   ε = {show(self.basic)}",
+            f"Charged: {parts} of {most}ε = {each}, by basic composition ε = {show(self.basic)}."
         ]
         if self.advanced is not None and self.optimal is not None:
             at = f"at δ = {show(self.delta)}"
-            lines.append(f"  Theorem 3.20        ε = {self.advanced:.4g} {at}")
-            lines.append(f"  optimal composition ε = {self.optimal:.4g} {at}")
-        lines.append("The budget decides by none of these.")
+            lines += [
+                f"Had {parts} of ε = {each} been fixed in advance:",
+                f"  Theorem 3.20        ε = {self.advanced:.4g} {at}",
+                f"  optimal composition ε = {self.optimal:.4g} {at}",
+                "No accountant decides by these two.",
+            ]
         return "\n".join(lines)
 
 
@@ -58,6 +60,9 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
                 parts[each] = parts.get(each, 0) + count
     if not parts:
         return None
+    # Here, because composition brings numpy, which no other work on a budget needs.
+    from tacit.book.composition import advanced_epsilon, optimal_epsilon
+
     count, largest = sum(parts.values()), max(parts)
     covered = delta > 0 and count <= _MOST_PARTS
     return Hypothetical(

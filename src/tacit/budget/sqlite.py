@@ -89,7 +89,7 @@ class SqliteLedger:
             kind = self.path.stat().st_mode
         except FileNotFoundError:
             raise LedgerMissing(
-                f"{self.path}: there is no such file; Budget.create makes one"
+                f"{self.path}: there is no such file", advice="Budget.create makes one"
             ) from None
         except OSError as error:
             raise LedgerUnwritable(f"{self.path} cannot be opened: {error.strerror}") from None
@@ -360,7 +360,9 @@ def _busy(path: Path, wait: float) -> LedgerBusy:
 
 
 def _exists(path: Path) -> LedgerExists:
-    return LedgerExists(f"{path} exists and is never overwritten; Budget.open opens a budget")
+    return LedgerExists(
+        f"{path} exists and is never overwritten", advice="Budget.open opens a budget"
+    )
 
 
 def _sync_folder(folder: Path) -> None:

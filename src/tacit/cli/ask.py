@@ -22,6 +22,7 @@ from tacit.privacy import exact, show
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.budget import Budget
+    from tacit.privacy import Privacy
 
 
 _QUESTIONS, _BETA = 10_000, "1/20"  # what a stream is planned for unless said
@@ -180,6 +181,8 @@ def ask(
             questions=given.get("questions", _QUESTIONS),
             beta=given.get("beta", _BETA),
         )
+        if at_terminal:
+            say("one question a line; Ctrl-D leaves")
         printer = Printer(as_json=json, at_terminal=at_terminal)
         asked = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
         for reply in converse(opened, stream, asked, clock=clock, signals=signals):
@@ -209,24 +212,38 @@ def _options(names: Iterable[str]) -> str:
 
 def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, beta: str) -> None:
     """What was bought, and how far its answers can be trusted; all of it is public."""
+    from tacit.analyst.plan_text import planned_questions
     from tacit.book.half_gap import half_gap
     from tacit.budget.amounts import in_full
 
     state, recipe = budget.stream(stream.name), stream.recipe
     lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
-    paid = "resumed, and not paid again" if resumed else f"{recipe.privacy} paid"
+    paid = "resumed, and not paid again" if resumed else f"{_no_less_than(recipe.privacy)} paid"
     say(
         f"stream {state.name!r}: {paid}; {state.tops_left} of {state.at_most} ⊤ left{lost}, "
         f"threshold {in_full(stream.threshold)}; left in the budget: {budget.left}"
     )
-    alpha = half_gap(recipe, max(questions, recipe.at_most + 1), beta)
+    planned = planned_questions(questions, recipe.at_most)
+    alpha = half_gap(recipe, planned, beta)
     far = ceil(alpha * float(exact(state.binding["sensitivity"], "sensitivity")))
     say(
-        f"{recipe.name} noise: with {questions} questions, all answers are right with "
+        f"{recipe.name} noise: with {planned} questions, all answers are right with "
         f"probability {show(1 - exact(beta, 'beta'))} if none is within {far} of the threshold"
     )
     for entry in stream.recorded:
         say(f"answered before: {entry}")
+
+
+def _no_less_than(paid: Privacy) -> str:
+    """What was paid, in full or rounded up."""
+    from tacit import certified
+    from tacit.budget.amounts import in_full
+
+    texts = []
+    for sign, value in (("ε", paid.epsilon), ("δ", paid.delta)):
+        text = in_full(value)
+        texts.append(f"{sign} = {in_full(certified.round_up(value, 14)) if '≈' in text else text}")
+    return f"({', '.join(texts)})"
 
 
 @contextmanager

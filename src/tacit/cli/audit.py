@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tacit.cli.exits import CHECK_FAILED, DONE
+from tacit.cli.options import File, Number, Whole
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
 
 def audit(
     *names: str,
-    epsilon: str = "0.1",
-    questions: int = 10,
-    runs: int = 1_000_000,
-    confidence: str = "0.95",
+    epsilon: Number = "0.1",
+    questions: Whole = 10,
+    runs: Whole = 1_000_000,
+    confidence: Number = "0.95",
     exact_only: bool = False,
-    workers: int | None = None,
-    plot: Path | None = None,
-) -> None:
+    workers: Whole | None = None,
+    plot: File | None = None,
+) -> int:
     """Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.
 
     Prints one table: what each claims, its exact privacy loss on the worst
     neighbours found, a lower bound from samples, and the verdict.  "Not refuted"
     never means "private": only the proofs say that.  The exit code is 1 if a
-    mechanism that is known to be private was refuted.
+    mechanism that is known to be private was refuted, or a broken one was not.
 
     For example:
 
@@ -49,7 +50,8 @@ def audit(
     runs
         Runs on each of the two databases, for the sampled bound.
     confidence
-        Of the sampled bound: a true claim is refuted by samples with probability 1 − confidence.
+        The probability that samples refute any true claim of the table is 1 −
+        confidence at most; each bound holds with at least this confidence.
     exact_only
         Leave the samples out.
     workers
@@ -62,7 +64,10 @@ def audit(
 
     from tacit.audit import table
     from tacit.audit.exhibits import gallery, ours
+    from tacit.drawing import check_can_draw
 
+    if plot is not None:
+        check_can_draw(plot)
     chosen = _chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
     found = list(
@@ -76,14 +81,14 @@ def audit(
         )
     )
     _tell(errors, "")
-    Console().print(table.as_table(found, questions=questions))
+    told = None if exact_only else confidence
+    Console().print(table.as_table(found, questions=questions, confidence=told))
     if plot is not None:
         from tacit.audit.plot import draw
 
-        draw(chosen, plot, questions=questions)
+        draw(chosen, Path(plot), questions=questions)
         errors.print(f"δ(ε) was drawn into {plot}")
-    if any(row.private and row.refuted for row in found):
-        sys.exit(1)
+    return CHECK_FAILED if any(row.surprising for row in found) else DONE
 
 
 def _tell(console: Console, what: str) -> None:
@@ -101,6 +106,6 @@ def _chosen(known: tuple[Audited, ...], names: tuple[str, ...]) -> list[Audited]
     chosen = [one for one in known if one.name.lower().startswith(tuple(n.lower() for n in names))]
     for name in names:
         if not any(one.name.lower().startswith(name.lower()) for one in known):
-            listed = ", ".join(one.name for one in known)
-            raise BadParameter("names", name, f"give the beginning of one of: {listed}")
+            listed = "".join(f"\n    {one.name}" for one in known)
+            raise BadParameter("names", name, f"give the beginning of one of{listed}")
     return chosen

@@ -12,6 +12,7 @@ from tacit.cli.options import File, Name, Names, Number, Whole
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Entry, Pot, StreamState
+    from tacit.privacy import Privacy
 
 
 def create(
@@ -56,6 +57,14 @@ def create(
         file, epsilon=epsilon, delta=delta, covers=covers, accountant=accountant
     ) as budget:
         print(budget)
+        if accountant == "zcdp":  # a promise in ρ alone would hide what was typed
+            print(f"what is promised to people: {_typed(budget.promise)}")
+
+
+def _typed(promise: Privacy) -> str:
+    from tacit.budget.amounts import in_full
+
+    return f"ε = {in_full(promise.epsilon)}, δ = {in_full(promise.delta)}"
 
 
 def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:

@@ -18,6 +18,9 @@ from rich.table import Table as Grid
 
 from tacit.book.laplace import spaced
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
+from tacit.cli.exits import Misuse
+from tacit.drawing import check_can_draw
+from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
@@ -31,6 +34,7 @@ EPSILON, BETA = "1", "0.05"
 QUESTIONS = len(TOWNS) * len(DIAGNOSES) * WEEKS
 KILLED_AFTER_WEEK = 20
 STREAM = "outbreaks"
+MARKER = ".tacit-demo"  # the folder that has it is the demo's own
 WEEKLY = (
     "SELECT town, diagnosis, COUNT(DISTINCT patient_id) FROM visits "
     "WHERE week = :week GROUP BY town, diagnosis"
@@ -66,7 +70,8 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
     Parameters
     ----------
     folder
-        Where the data, the budget and the pictures are written.
+        Where the data, the budget and the pictures are written: a new folder, an
+        empty one, or that of an earlier demo.
 
     """
     console = Console(highlight=False)
@@ -109,9 +114,17 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what an earlier demo left; the demo's people are invented, so is their budget."""
+    """Make room, in a folder that is new, empty or a demo's own: a real budget is never removed."""
+    marker = folder / MARKER
+    taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken and not marker.is_file():
+        raise Misuse(
+            f"--folder {folder}: the demo writes to a new folder, an empty one or one of its own, "
+            "and this is none of them: name another; nothing was touched"
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("clinic.budget*"):
+    marker.write_text("tacit demo writes here, and removes what an earlier one left.\n")
+    for old in folder.glob("clinic.budget*"):  # of people who never existed
         old.unlink()
 
 
@@ -277,30 +290,33 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
         f"[bold]Released[/]: {release.rows} ages, in {folder / 'ages.csv'}; for example, "
         f"{float(release.answer('age <= 40')):.1%} are at most 40."
     )
-    if _has_matplotlib():
-        release.plot(folder / "ages.png")
-        console.print(f"Picture: {folder / 'ages.png'}")
+    picture = folder / "ages.png"
+    if _can_draw(console, picture):
+        release.plot(picture)
+        console.print(f"Picture: {picture}")
 
 
-def _has_matplotlib() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("matplotlib") is not None
+def _can_draw(console: Console, path: Path) -> bool:
+    """A demo goes on without pictures."""
+    try:
+        check_can_draw(path)
+    except BadParameter as error:
+        console.print(f"(no picture: {error.allowed})", markup=False)
+        return False
+    return True
 
 
 def _draw_alarms(
     console: Console, alarms: list[Alarm], truths: dict[tuple[str, str, int], int], folder: Path
 ) -> None:
     """All true counts in grey, as only a demo may show them, and the alarms over them."""
-    if not _has_matplotlib():
-        console.print("(pictures need matplotlib: pip install 'tacit[plot]')")
+    path = folder / "alarms.png"
+    if not _can_draw(console, path):
         return
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    axes = figure.add_subplot()
     weeks = [week for _, _, week in truths]
     axes.plot(weeks, list(truths.values()), ".", color="0.8", markersize=3, label="true counts")
     axes.axhline(THRESHOLD, color="0.4", linewidth=1, linestyle="--", label="threshold")
@@ -322,6 +338,5 @@ def _draw_alarms(
         f"{spaced(Fraction(len(truths)))} questions, {len(alarms)} alarms, ε = {EPSILON}"
     )
     axes.legend(loc="upper left")
-    path = folder / "alarms.png"
     figure.savefig(path, dpi=120)
     console.print(f"Picture: {path}")

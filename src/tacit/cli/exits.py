@@ -43,6 +43,14 @@ _CODES: dict[type[errors.TacitError], int] = {  # the first that fits
 }
 
 
+# Options that are not called as Python's parameters are.
+_CALLED = {
+    "memory_limit": ("--memory",),
+    "source": ("FILE",),
+    "path": ("FILE",),
+    "stream": ("--resume", "--stream"),
+}
+
 _NEXT: dict[type[errors.TacitError], str] = {
     errors.LedgerMissing: "tacit budget create makes a budget file",
     errors.LedgerExists: "tacit budget show shows a budget",
@@ -72,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
         code = _called(arguments)
         sys.stdout.flush()
     except BaseException as error:
-        code = ended_by(error)
+        code = ended_by(error, arguments)
         _stop_writing_if_it_fails()
     return code
 
@@ -90,11 +98,11 @@ def _called(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else DONE
 
 
-def ended_by(error: BaseException) -> int:
+def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
     """Say what went wrong, without a word that may have come from the data; the exit code."""
     match error:
         case errors.TacitError():
-            say("\n  ".join([str(error), *_first_of(_NEXT, error)]))
+            say("\n  ".join([_told(error, arguments), *_next(error, arguments)]))
             return _first_of(_CODES, error)[0]
         case SystemExit(code=code):
             return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
@@ -114,6 +122,42 @@ def ended_by(error: BaseException) -> int:
                 "because it may quote data.  Please report what you did."
             )
             return BUG
+
+
+def _told(error: errors.TacitError, arguments: Sequence[str]) -> str:
+    """The fact, with the option that was typed in the place of Python's parameter."""
+    if not isinstance(error, errors.BadParameter):
+        return error.fact
+    known = _options(arguments)
+    usual = (f"--{error.parameter.replace('_', '-')}", error.parameter.upper())
+    for option in (*_CALLED.get(error.parameter, ()), *usual):
+        if option in known:
+            what = "is missing" if error.given is None else f"{error.given} is not allowed"
+            return f"{option} {what}: {error.allowed}"
+    return error.fact
+
+
+def _next(error: errors.TacitError, arguments: Sequence[str]) -> list[str]:
+    """What to do about it here; Python's own advice is left out."""
+    if isinstance(error, errors.BadParameter) and error.parameter == "stream":
+        return ["tacit budget show lists the streams"]
+    if isinstance(error, errors.ConditionNotMet) and "--recipe" in arguments:
+        return ["--recipe best has no such limit, and less noise"]
+    return _first_of(_NEXT, error)
+
+
+def _options(arguments: Sequence[str]) -> set[str]:
+    """All options and positions of the command that was called."""
+    from tacit.cli import COMMANDS, GROUPS, application
+
+    app, known = application(arguments), set[str]()
+    for word in arguments[:2]:
+        if word in COMMANDS or any(word in names for names in GROUPS.values()):
+            app = app[word]
+            if word not in GROUPS:
+                known = {name for each in app.assemble_argument_collection() for name in each.names}
+                break
+    return known
 
 
 def _first_of(

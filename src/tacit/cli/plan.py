@@ -126,7 +126,7 @@ def _show(planner: Callable[..., Plan], wanted: Wanted, **more: object) -> None:
     asked = {**asdict(wanted), **more}
     plot, as_json = asked.pop("plot"), asked.pop("json")
     if plot is not None:
-        from tacit.cli.plan_plot import check_can_draw
+        from tacit.drawing import check_can_draw
 
         check_can_draw(plot)
     plan = planner(**asked)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
     from tacit.analyst.baselines import Baseline
@@ -22,19 +19,6 @@ _STYLES = {
     "Laplace on all": "-.",
     "Laplace": (0, (1, 4)),
 }
-
-
-def check_can_draw(path: str) -> None:
-    """Refuse before any work if matplotlib is missing or cannot write such a file."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-    except ImportError:
-        raise BadParameter(
-            "--plot", path, "drawing needs matplotlib: pip install 'tacit[plot]'"
-        ) from None
-    endings = sorted(FigureCanvasAgg.get_supported_filetypes())
-    if Path(path).suffix.removeprefix(".").lower() not in endings:
-        raise BadParameter("--plot", path, f"its name must end in one of: {', '.join(endings)}")
 
 
 def draw(planner: Callable[..., Plan], plan: Plan, asked: Mapping[str, Any], path: str) -> None:

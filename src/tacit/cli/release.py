@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import csv as csv_file
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.cli.exits import Misuse, say
+from tacit.cli.exits import DONE, FAILED, Misuse, say
 from tacit.cli.options import Column, File, Name, Number, Size, Whole
 from tacit.cli.people import person_of
+from tacit.cli.signals import Signals
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
     from tacit.analyst.release import Release
+
+_PAID = "what is paid is written first; a second signal would lose it"
 
 
 def release(
@@ -40,7 +46,7 @@ def release(
     table: Name | None = None,
     called: Name | None = None,
     memory: Size | None = None,
-) -> None:
+) -> int:
     r"""Release a small database that answers a whole class of questions.
 
     First it says what the release will be like: how many rows and by which proof,
@@ -107,6 +113,10 @@ def release(
     whose = person_of(person, each_row)
     if budget is None and not plan:
         raise Misuse("a release needs --budget FILE to pay from; --plan only says what it would be")
+    if plot is not None and not plan:
+        from tacit.drawing import check_can_draw
+
+        check_can_draw(plot)
     import tacit
 
     size = {"epsilon": epsilon, "alpha": alpha, "rows": rows, "max_rows": max_rows}
@@ -122,17 +132,18 @@ def release(
         planned = opened.plan_small_db(asked, **size)  # type: ignore[arg-type]
         if plan or budget is None:
             print(planned)
-            return
+            return DONE
         say(str(planned))
-        with tacit.Budget.open(budget) as paying, _elapsed() as progress:
-            drawn = opened.small_db(
-                asked,
-                budget=paying,
-                analyst=analyst,
-                progress=progress,
-                **size,  # type: ignore[arg-type]
-            )
-    _write(drawn, save, csv, plot)
+        with tacit.Budget.open(budget) as paying, Signals() as signals, signals.wait(_PAID):
+            with _elapsed() as progress:
+                drawn = opened.small_db(
+                    asked,
+                    budget=paying,
+                    analyst=analyst,
+                    progress=progress,
+                    **size,  # type: ignore[arg-type]
+                )
+            return _write(drawn, save, csv, plot)
 
 
 @contextmanager
@@ -161,19 +172,35 @@ def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _write(drawn: Release, save: str | None, csv: str | None, plot: str | None) -> None:
-    """Paid and drawn: it must not be lost to one file that cannot be written."""
-    failed = []
-    for path, write in ((save, drawn.save), (csv, drawn.to_csv), (plot, drawn.plot)):
+def _write(drawn: Release, save: str | None, csv: str | None, plot: str | None) -> int:
+    """Rows first, then the rest: what is paid and drawn is not lost to a file that fails."""
+    wanted = ((csv, drawn.to_csv), (save, drawn.save), (plot, drawn.plot))
+    failed = [] if csv is not None else _tried("standard output", lambda: _print_rows(drawn))
+    for path, write in wanted:
         if path is not None:
-            try:
-                write(path)
-            except OSError as error:
-                failed.append(f"{path} could not be written: {error}")
-    if csv is None or failed:
-        columns = drawn.to_dict()
-        print(",".join(columns))
-        for row in zip(*columns.values(), strict=True):
-            print(",".join(map(str, row)))
+            failed += _tried(path, partial(write, path))
+    if failed and csv is not None:
+        failed += _tried("standard output", lambda: _print_rows(drawn)) or [
+            "the rows are on standard output"
+        ]
     if failed:
-        say("\n".join([*failed, "the release is on standard output instead"]))
+        say("\n  ".join(["the release is paid and drawn, but:", *failed]))
+    return FAILED if failed else DONE
+
+
+def _tried(name: str, write: Callable[[], None]) -> list[str]:
+    """Why something could not be written; a library may raise anything, and the rest goes on."""
+    try:
+        write()
+    except Exception as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else None
+        return [f"{name} could not be written: {why or type(error).__name__}"]
+    return []
+
+
+def _print_rows(drawn: Release) -> None:
+    columns = drawn.to_dict()
+    writer = csv_file.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    sys.stdout.flush()

@@ -11,9 +11,10 @@ from tacit.cli.options import File, Name
 def schema(file: File, /, *, table: Name | None = None) -> None:
     """Propose a schema for a table, to its steward.
 
-    Unlike every other command it looks at the data.  It prints TOML: types as they
-    are, bounds and keys as comments, since those show values that occur.  Replace
-    them by what is publicly known before anybody may ask.
+    It is the only command whose output shows values from the data, unpaid, so it is
+    for the steward.  It prints TOML: types as they are, bounds and keys as comments,
+    since those show values that occur.  Replace them by what is publicly known
+    before anybody may ask.
 
     For example:
 

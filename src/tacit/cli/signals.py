@@ -1,14 +1,16 @@
 """Ctrl-C and its relatives end a conversation between two questions, not within one.
 
 An exception between a coin and its record would cost the ⊤ that is reserved, so a signal that
-arrives while a question is being answered waits for the answer.  A second one does not wait.
+arrives while a question is being answered waits for the answer.  A release that is paid waits
+until it is written.  A second signal does not wait.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -25,6 +27,7 @@ class Signals:
     def __init__(self) -> None:
         self._waiting = False
         self._arrived: int | None = None
+        self._why = ""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -43,9 +46,9 @@ class Signals:
             signal.signal(number, handler)
 
     @contextmanager
-    def wait(self) -> Iterator[None]:
-        """Until the block is done, the first signal waits."""
-        self._waiting = True
+    def wait(self, why: str = "") -> Iterator[None]:
+        """Until the block is done, the first signal waits; ``why`` is told to whoever sent it."""
+        self._waiting, self._why = True, why
         try:
             yield
         finally:
@@ -62,3 +65,6 @@ class Signals:
         again, self._arrived = self._arrived is not None, number
         if again or not self._waiting:
             raise Signalled(number)
+        if self._why:
+            with suppress(OSError):  # not print: the signal may have come in the middle of one
+                os.write(2, f"\ntacit: {self._why}\n".encode())

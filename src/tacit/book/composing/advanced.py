@@ -116,8 +116,8 @@ def corollary_each(k: int, epsilon: Number, delta_prime: Number) -> Fraction:
     if epsilon > limit:
         raise ConditionNotMet(
             f"Corollary 3.21 does not cover epsilon = {as_given(epsilon)} with k = {k}, "
-            f"delta_prime = {as_given(delta_prime)}: at most {show_limit(limit)}; "
-            "use advanced_each or optimal_each"
+            f"delta_prime = {as_given(delta_prime)}: at most {show_limit(limit)}",
+            advice="use advanced_each or optimal_each",
         )
     return certified.round_down(epsilon / (2 * _root_of_log(k, delta_prime)[1]))
 
