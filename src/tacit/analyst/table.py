@@ -146,7 +146,9 @@ class Table:
 
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""
-        prepared = self._own(question)
+        prepared = question
+        if type(prepared) is not Prepared or prepared.schema is not self._engine.schema:
+            prepared = self._own(question)
         words = None if parameters else prepared.text
         return Read(prepared.bind(parameters), prepared.schema, words)
 
@@ -179,7 +181,7 @@ class Table:
                     "parameters"
                 )
             return self._prepared(question)
-        if question.schema is not self._engine.schema and question.schema != self.schema:
+        if question.schema != self.schema:
             raise QuestionRefused(
                 f"{question.text}\nwas prepared for another table, or under another schema, and "
                 f"may mean something else here: prepare it with {self.name}.prepare(...)"

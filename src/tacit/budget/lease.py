@@ -98,28 +98,6 @@ class Lease:
         """
         return _Turn(self)
 
-    def _begin_turn(self) -> None:
-        self._refuse_if_forked()
-        self._lock.acquire()
-        try:
-            if self._over is not None:
-                raise self._ended()
-            if self._turn_of is not None:
-                raise BudgetError("a turn is for one question, or one batch, at a time")
-            self._turn_of = threading.get_ident()
-        except BaseException:
-            self._lock.release()
-            raise
-
-    def _end_turn(self, *, failed: bool) -> None:
-        try:
-            self._turn_of = None
-            self._unclean = self._unclean or (failed and not self._state.ended)
-            if self._unclean:
-                self._end(self._over or "its last question ended in an error")
-        finally:
-            self._lock.release()
-
     def record_top(
         self, answer: Mapping[str, Any], *, question_key: str, secret: bytes | None = None
     ) -> None:
@@ -275,10 +253,28 @@ class _Turn:
         self._lease = lease
 
     def __enter__(self) -> None:
-        self._lease._begin_turn()
+        lease = self._lease
+        lease._refuse_if_forked()
+        lease._lock.acquire()
+        try:
+            if lease._over is not None:
+                raise lease._ended()
+            if lease._turn_of is not None:
+                raise BudgetError("a turn is for one question, or one batch, at a time")
+            lease._turn_of = threading.get_ident()
+        except BaseException:
+            lease._lock.release()
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        self._lease._end_turn(failed=kind is not None)
+        lease = self._lease
+        try:
+            lease._turn_of = None
+            lease._unclean = lease._unclean or (kind is not None and not lease._state.ended)
+            if lease._unclean:
+                lease._end(lease._over or "its last question ended in an error")
+        finally:
+            lease._lock.release()
 
 
 def free_name(writer: Writer, name: str | None, number: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
@@ -50,11 +50,18 @@ class Prepared:
                 Place(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
-        return self._bound(parameters)
+        if parameters.keys() != self.parameters:
+            raise self._wrong_parameters(parameters)
+        if not parameters:
+            return self.shape
+        terms = self.shape.terms
+        if len(terms) == 1 and type(terms[0]) is People:  # by far most often
+            return Question((People(bound(terms[0].where, parameters)),), self.shape.promise)
+        return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
 
     def batch(self, /, **parameters: object) -> Batch:
         """One question for each cell of the declared keys; just one without GROUP BY."""
-        question = self._bound(parameters)
+        question = replace(self, keys=()).bind(parameters)
         lists = [column.cells or () for column in self.keys]
         tests = [
             [Range(column.name, key, key) for key in keys]
@@ -68,16 +75,6 @@ class Prepared:
             for cell in product(*tests)
         )
         return Batch(tuple(column.name for column in self.keys), tuple(product(*lists)), questions)
-
-    def _bound(self, parameters: Mapping[str, object]) -> Question:
-        if parameters.keys() != self.parameters:
-            raise self._wrong_parameters(parameters)
-        if not parameters:
-            return self.shape
-        terms = self.shape.terms
-        if len(terms) == 1 and type(terms[0]) is People:  # by far most often
-            return Question((People(bound(terms[0].where, parameters)),), self.shape.promise)
-        return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
         missing = sorted(self.parameters - parameters.keys())
@@ -149,6 +146,6 @@ def check(
         cells = prod(len(key.cells or ()) for key in prepared.keys) if prepared.keys else None
         if prepared.parameters and not parameters:
             return statement(prepared.shape, schema, cells, text=text.strip())
-        return statement(prepared._bound(parameters or {}), schema, cells)
+        return statement(replace(prepared, keys=()).bind(parameters or {}), schema, cells)
     except QuestionRefused as refusal:
         return Statement(str(text), refusal=str(refusal))
