@@ -6,10 +6,10 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from tacit.book.sampling.heartbeat import Heartbeat
 
 from benchmarks.report import Report, seconds
 from tacit.book.coins import Coins
+from tacit.book.heartbeat import Heartbeat
 from tacit.book.sampling.candidates import EveryMultiset
 from tacit.book.sampling.compression import LinearQueries, linear_queries
 from tacit.book.sampling.finite_release import FiniteQuestions

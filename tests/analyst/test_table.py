@@ -8,6 +8,7 @@ import pytest
 from tests.fit import ACCEPT, chi_square_p
 
 import tacit
+from tacit.analyst.reader import Reader
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.book.coins import InsecureTestCoins
@@ -15,6 +16,7 @@ from tacit.budget import Budget, Lease
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
+    EngineFailed,
     InsecureCoins,
     QuestionRefused,
     StreamMismatch,
@@ -116,9 +118,9 @@ def test_a_recipe_with_values_and_a_call_without_do_not_go_together(visits):
 
 def test_the_architecture_page_names_what_exists():
     page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
-    named = re.findall(r"`(Table|Stream|Engine|Lease)\.(\w+)", page)
+    kinds = {kind.__name__: kind for kind in (Table, Stream, Reader, Engine, Lease)}
+    named = re.findall(rf"`({'|'.join(kinds)})\.(\w+)", page)
     assert len(named) >= 4
-    kinds = {"Table": Table, "Stream": Stream, "Engine": Engine, "Lease": Lease}
     assert all(hasattr(kinds[kind], name) for kind, name in named)
 
 
@@ -146,3 +148,18 @@ def test_a_question_of_any_length_can_be_counted(visits):
     question = f"town <> '{'x' * 170_000}'"
     estimate = visits.count(question, epsilon=50, budget=budget)
     assert abs(estimate.value - 300) < 20
+
+
+def test_nothing_is_paid_on_a_table_that_was_closed(visits, budget):
+    visits.close()
+    options = {"epsilon": 1, "budget": budget}
+    for pay in (
+        lambda: visits.count("age >= 0", **options),
+        lambda: visits.sum("cost", **options),
+        lambda: visits.histogram("town", **options),
+        lambda: visits.sparse(threshold=1, at_most=1, **options),
+        lambda: visits.small_db(tacit.prefixes("age"), rows=5, **options),
+    ):
+        with pytest.raises(EngineFailed, match="closed"):
+            pay()
+    assert budget.spent.epsilon == 0

@@ -22,6 +22,7 @@ from tacit.analyst.question_class import (
 )
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.shapes import Shapes, plain_value, writing
+from tacit.analyst.waiting import waiting
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
@@ -217,14 +218,15 @@ def draw_release(
         what=f"release of {planned.questions}",
         analyst=analyst,
     )
-    points = small_db(
-        questions.data(table.engine, planned.max_rows),
-        questions.sampler,
-        rows=planned.rows,
-        epsilon=planned.privacy.epsilon,
-        coins=table.coins,
-        rows_per_person=planned.max_rows,
-        progress=progress,
-    )
+    with waiting("drawing", progress) as tell:
+        points = small_db(
+            questions.data(table.engine, planned.max_rows),
+            questions.sampler,
+            rows=planned.rows,
+            epsilon=planned.privacy.epsilon,
+            coins=table.coins,
+            rows_per_person=planned.max_rows,
+            progress=tell,
+        )
     frozen = asked if isinstance(asked, Ordered) else tuple(asked)
     return Release(planned, table.schema, frozen, questions.codes(points))

@@ -8,7 +8,7 @@ in one write, before the answer is released.  A ⊥ writes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
@@ -28,8 +28,8 @@ from tacit.privacy import Number, exact, show
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from tacit.analyst.table import Askable, Read, Table
-    from tacit.book.coins import Coins
+    from tacit.analyst.reader import Askable, AskableWithValues, Read, Reader
+    from tacit.analyst.table import Table
     from tacit.book.recipe import Recipe
     from tacit.budget import Lease
     from tacit.tables.question import Promise, Question
@@ -65,13 +65,14 @@ class Stream:
     """
 
     def __init__(
-        self, table: Table, mechanism: SparseVector, lease: Lease, coins: Coins, *, kind: str
+        self, table: Table, reader: Reader, mechanism: SparseVector, lease: Lease, *, kind: str
     ) -> None:
         self._table = table
         self._engine = table.engine
+        self._reader = reader
         self._mechanism = mechanism
         self._lease = lease
-        self._coins = coins
+        self._coins = table.coins
         self._kind = kind
         self._state = from_secret(lease.secret)
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
@@ -95,7 +96,7 @@ class Stream:
         """
         before = self._state
         limit = None if threshold is None else self._limit(threshold)
-        read = self._table.read(question, parameters)
+        read = self._reader.read(question, parameters)
         if (known := self._recorded(read, limit)) is not None:
             return self._tell(read, known, limit)
         self._refuse_if_halted()
@@ -114,7 +115,7 @@ class Stream:
 
     def ask_all(
         self,
-        questions: Askable | Iterable[Askable | tuple[Askable, Mapping[str, object]]],
+        questions: Askable | Iterable[AskableWithValues],
         /,
         *,
         threshold: Number | None = None,
@@ -130,7 +131,7 @@ class Stream:
         """
         limit = None if threshold is None else self._limit(threshold)
         self._refuse_if_halted()
-        reads = self._table.read_all(questions, parameters)
+        reads = self._reader.read_all(questions, parameters)
         steps_each = [self._steps_each(read) for read in reads]
         values = self._engine.values([read.question for read in reads])
         steps = np.array(

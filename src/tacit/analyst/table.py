@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tacit.analyst import plan
+from tacit.analyst.binding import binding_of, mechanism_of, whose_row
 from tacit.analyst.histogram import Histogram, draw_histogram
 from tacit.analyst.question_class import (
     QuestionClass,
@@ -16,6 +14,7 @@ from tacit.analyst.question_class import (
     declared_column,
     question_class,
 )
+from tacit.analyst.reader import Askable, Reader
 from tacit.analyst.release import Release, describe, draw_release
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
@@ -23,43 +22,22 @@ from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
 from tacit.book.recipe import Recipe
-from tacit.errors import BadParameter, QuestionRefused, StreamMismatch
+from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.tables.loading import load
-from tacit.tables.prepared import Prepared, check, prepare
-from tacit.tables.question import Question
+from tacit.tables.prepared import Prepared, check
 from tacit.tables.schema import Schema
-from tacit.tables.show import question as show_question
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from tacit.book.mechanism import SparseVector
     from tacit.budget import Budget
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
     from tacit.tables.show import Statement
 
-Askable = str | Prepared
 Kind = Literal["counts", "any"]
-_PREPARED_TEXTS = 10_000
-
-
-@dataclass(slots=True)  # freezing would take longer than all else that makes one
-class Read:
-    """A question that was read.  Its words are put together only when somebody looks."""
-
-    question: Question
-    schema: Schema
-    own_words: str | None = None  # None if parameters or a cell make them say too little
-
-    @property
-    def text(self) -> str:
-        """The question on one line, with parameters and cell filled in."""
-        if self.own_words is not None:
-            return " ".join(self.own_words.split())
-        return show_question(self.question, self.schema)
 
 
 def open_table(
@@ -104,7 +82,8 @@ class Table:
         self._people = people
         self._coins = Coins() if coins is None else coins
         refuse_insecure(self._coins)
-        self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(self._prepare)
+        self._reader = Reader(engine.schema)
+        self._open = True
 
     @property
     def name(self) -> str:
@@ -139,54 +118,7 @@ class Table:
 
     def prepare(self, question: str) -> Prepared:
         """Read a question once, to be asked often with different parameters."""
-        return self._own(question)
-
-    def _prepare(self, text: str) -> Prepared:
-        return prepare(text, self.schema)
-
-    def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
-        """One question with its parameters, as a tree."""
-        prepared = question
-        if type(prepared) is not Prepared or prepared.schema is not self._engine.schema:
-            prepared = self._own(question)
-        words = None if parameters else prepared.text
-        return Read(prepared.bind(parameters), prepared.schema, words)
-
-    def read_all(
-        self,
-        questions: Askable | Iterable[Askable | tuple[Askable, Mapping[str, object]]],
-        parameters: Mapping[str, object],
-    ) -> list[Read]:
-        """A finite list of questions, each GROUP BY as one for each of its cells."""
-        several = [questions] if isinstance(questions, str | Prepared) else list(questions)
-        reads: list[Read] = []
-        for item in several:
-            question, own = item if isinstance(item, tuple) and len(item) == 2 else (item, {})
-            prepared = self._own(question)  # which refuses what is neither
-            values = {**parameters, **own} if own else parameters
-            if prepared.keys:
-                cells = prepared.batch(**values).questions
-                reads += [Read(cell, self.schema) for cell in cells]
-            else:
-                reads.append(self.read(prepared, values))
-        return reads
-
-    def _own(self, question: Askable) -> Prepared:
-        """A question of this table, read."""
-        if type(question) is not Prepared:
-            if not isinstance(question, str):
-                raise QuestionRefused(
-                    f"a {type(question).__name__} is no question: give a text, what "
-                    "table.prepare(...) returned, or in ask_all a pair of one of these and its "
-                    "parameters"
-                )
-            return self._prepared(question)
-        if question.schema != self.schema:
-            raise QuestionRefused(
-                f"{question.text}\nwas prepared for another table, or under another schema, and "
-                f"may mean something else here: prepare it with {self.name}.prepare(...)"
-            )
-        return question
+        return self._reader.prepare(question)
 
     # One noisy number ---------------------------------------------------------------------
 
@@ -203,7 +135,8 @@ class Table:
 
         Privacy: (ε, 0), charged to the budget before the number exists.
         """
-        read = self.read(question, parameters)
+        self._refuse_if_closed()
+        read = self._reader.read(question, parameters)
         noise = LaplaceMechanism(  # checked here, before anything is paid
             epsilon=epsilon, sensitivity=read.question.sensitivity, grid=read.question.grid
         )
@@ -248,6 +181,7 @@ class Table:
 
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
+        self._refuse_if_closed()
         return draw_histogram(
             self, columns, epsilon=epsilon, max_rows=max_rows, budget=budget, analyst=analyst
         )
@@ -293,6 +227,7 @@ class Table:
 
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
+        self._refuse_if_closed()
         if kind not in ("counts", "any"):
             raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
         promise = Privacy(epsilon, delta)
@@ -318,11 +253,11 @@ class Table:
             cost=chosen.cost,
             table=self.name,
             at_most=chosen.at_most,
-            binding=self._binding(mechanism, kind),
+            binding=binding_of(self.schema, mechanism, kind),
             secret=as_secret(mechanism.start(self._coins)),
             analyst=analyst,
         )
-        return Stream(self, mechanism, lease, self._coins, kind=kind)
+        return Stream(self, self._reader, mechanism, lease, kind=kind)
 
     @staticmethod
     def _check_recipe(
@@ -348,63 +283,21 @@ class Table:
         if not within:
             raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")
 
-    def _binding(self, mechanism: SparseVector, kind: str) -> dict[str, str]:
-        """What a stream can be resumed with, and nothing else."""
-        recipe = {f"recipe.{name}": text for name, text in mechanism.recipe.as_json().items()}
-        return {
-            **self._identity(),
-            "kind": kind,
-            "threshold": str(mechanism.threshold),
-            "sensitivity": str(mechanism.sensitivity),
-            "grid": str(mechanism.grid),
-            **recipe,
-        }
-
-    def _identity(self) -> dict[str, str]:
-        return {
-            "table": self.name,
-            "person": self._whose_row(),
-            "schema": self.schema.digest,
-        }
-
-    def _whose_row(self) -> str:
-        """The person column, or that each row is a person; no column is mistaken for the latter."""
-        person = self.schema.person
-        if not isinstance(person, str):
-            return "each row"
-        return f'"{person}"' if person == "each row" or person.startswith('"') else person
-
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream after a crash, or tomorrow.  It is not paid again.
 
         If it did not end cleanly, the ⊤ that was reserved is lost.
         """
-        stored = dict(budget.stream(name).binding)
-        try:
-            recipe = Recipe.from_json(
-                {
-                    key.removeprefix("recipe."): text
-                    for key, text in stored.items()
-                    if key.startswith("recipe.")
-                }
-            )
-            mechanism = prepare_mechanism(
-                recipe,
-                threshold=Fraction(stored["threshold"]),
-                sensitivity=Fraction(stored["sensitivity"]),
-                grid=Fraction(stored["grid"]),
-            )
-        except (KeyError, ValueError):
-            raise StreamMismatch(
-                f"stream {name!r} was not opened by this version of Tacit"
-            ) from None
+        self._refuse_if_closed()
+        stored = budget.stream(name).binding
+        mechanism = mechanism_of(stored, name)
 
         def after_loss(secret: bytes) -> bytes:
             return as_secret(mechanism.after_top(from_secret(secret), self._coins))
 
-        binding = {**self._binding(mechanism, stored["kind"])}
+        binding = binding_of(self.schema, mechanism, stored["kind"])
         lease = budget.resume_stream(name, binding=binding, after_loss=after_loss)
-        return Stream(self, mechanism, lease, self._coins, kind=stored["kind"])
+        return Stream(self, self._reader, mechanism, lease, kind=stored["kind"])
 
     # Releases -----------------------------------------------------------------------------
 
@@ -454,6 +347,7 @@ class Table:
         Privacy: (ε, 0), charged before anything is drawn.
         Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
         """
+        self._refuse_if_closed()
         planned = self.plan_small_db(
             questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
         )
@@ -465,7 +359,13 @@ class Table:
 
     def close(self) -> None:
         """Let go of the data.  Streams that are open can no longer be asked."""
+        self._open = False
         self._engine.close()
+
+    def _refuse_if_closed(self) -> None:
+        """Before anything is paid."""
+        if not self._open:
+            raise EngineFailed("the table has been closed; open it again")
 
     def __enter__(self) -> Self:
         return self
@@ -480,4 +380,4 @@ class Table:
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
-        return f"<Table {self.name!r}, one person: {self._whose_row()}; columns {columns}>"
+        return f"<Table {self.name!r}, one person: {whose_row(self.schema)}; columns {columns}>"

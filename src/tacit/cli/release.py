@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv as csv_file
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,24 +134,8 @@ def release(
             return DONE
         say(str(planned))
         with tacit.Budget.open(budget) as paying, Signals() as signals, signals.wait(_PAID):
-            with _elapsed() as progress:
-                drawn = opened.small_db(
-                    asked,
-                    budget=paying,
-                    analyst=analyst,
-                    progress=progress,
-                    **size,  # type: ignore[arg-type]
-                )
+            drawn = opened.small_db(asked, budget=paying, analyst=analyst, **size)  # type: ignore[arg-type]
             return _write(drawn, save, csv, plot)
-
-
-@contextmanager
-def _elapsed() -> Iterator[Callable[[float], None]]:
-    """On a terminal, how long it has been drawing; how far it is would depend on the data."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("drawing ...") as status:
-        yield lambda seconds: status.update(f"drawing ... {seconds:.0f} s")
 
 
 def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Questions:
