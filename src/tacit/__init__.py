@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tacit.lazy import loader
 
 __version__ = "0.1.0"
 
 # Every public name and where it lives.  Loaded on first use, so that `import tacit` is quick.
 _HOME = {
-    "EACH_ROW": "tacit.tables.schema:EACH_ROW",
-    "Budget": "tacit.budget:Budget",
-    "Privacy": "tacit.privacy:Privacy",
-    "TacitError": "tacit.errors:TacitError",
+    "EACH_ROW": "tacit.tables.schema",
+    "Budget": "tacit.budget",
+    "Privacy": "tacit.privacy",
+    "TacitError": "tacit.errors",
     "audit": "tacit.audit",
     "book": "tacit.book",
     "errors": "tacit.errors",
-    "fat_shattering_dimension": "tacit.analyst.dimensions:fat_shattering_dimension",
-    "intervals": "tacit.analyst.question_class:intervals",
-    "load_release": "tacit.analyst.release:load_release",
+    "fat_shattering_dimension": "tacit.analyst.dimensions",
+    "intervals": "tacit.analyst.question_class",
+    "load_release": "tacit.analyst.release",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
-    "prefixes": "tacit.analyst.question_class:prefixes",
-    "shatters": "tacit.book.shattering:shatters",
-    "vc_dimension": "tacit.analyst.dimensions:vc_dimension",
+    "prefixes": "tacit.analyst.question_class",
+    "shatters": "tacit.book.shattering",
+    "vc_dimension": "tacit.analyst.dimensions",
 }
 
 if TYPE_CHECKING:
@@ -58,13 +59,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
-    module, _, attribute = _HOME[name].partition(":")
-    value = getattr(import_module(module), attribute) if attribute else import_module(module)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

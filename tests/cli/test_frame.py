@@ -186,7 +186,7 @@ PLAN = ["plan", "above", "--questions", "10", "--epsilon", "1"]
         (["plan", "sparse", "--help"], set()),
         (PLAN, {"numpy", "tacit.book", "tacit.analyst"}),
         (["budget", "show", "clinic.budget"], {"sqlite3", "tacit.book", "tacit.budget"}),
-        (["schema", "visits.csv"], {"numpy", "duckdb", "sqlglot", "tacit.tables"}),
+        (["schema", "visits.csv"], {"numpy", "duckdb", "tacit.tables"}),
         (
             [*ASK, *NEW],
             {"numpy", "duckdb", "sqlglot", "sqlite3", "cryptography"} | (OURS - {"tacit.audit"}),

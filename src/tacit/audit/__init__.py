@@ -7,8 +7,9 @@ holds six published algorithms, four of them broken, and mistakes that are easy 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tacit.lazy import loader
 
 # Every public name and where it lives, loaded on first use.
 _HOME = {
@@ -64,9 +65,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'tacit.audit' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOME)

@@ -6,9 +6,9 @@ Dwork & Roth, *The Algorithmic Foundations of Differential Privacy* (2014), sect
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from tacit.lazy import loader
 
 if TYPE_CHECKING:
     from tacit.book import accuracy, coins, composition, experiment, one_sided, sparse_vector
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["accuracy", "coins", "composition", "experiment", "one_sided", "sparse_vector"]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name not in __all__:
-        raise AttributeError(f"module 'tacit.book' has no attribute {name!r}")
-    return import_module(f"tacit.book.{name}")
+__getattr__ = loader(__name__, {name: f"{__name__}.{name}" for name in __all__})
 
 
 def __dir__() -> list[str]:

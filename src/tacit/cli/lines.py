@@ -23,7 +23,7 @@ from tacit.errors import QuestionRefused
 
 LONGEST = 100_000
 _ENTRIES = {"question", "parameters", "threshold"}
-_TAKEN = {"self", "question", "questions", "threshold"}  # names that Python's ask(...) has itself
+_TAKEN = {"threshold"}  # what ask(...) itself takes by name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ def schema(file: File, /, *, table: Name | None = None) -> None:
     """Propose a schema for a table, to its steward.
 
     It is the only command whose output shows values from the data, unpaid, so it is
-    for the steward.  It prints TOML: types as they are, bounds and keys as comments,
-    since those show values that occur.  Replace them by what is publicly known
-    before anybody may ask.
+    for the steward.  It prints TOML: types as they are; grids, bounds and keys as
+    comments, since those show values that occur.  Replace them by what is publicly
+    known before anybody may ask.
 
     For example:
 

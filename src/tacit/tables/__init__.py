@@ -8,13 +8,40 @@
     print(check("age >= 60", engine.schema))      # public: what is promised about a question
 """
 
-from tacit.tables.engine import Engine
-from tacit.tables.loading import load
-from tacit.tables.prepared import Prepared, check, parse, parse_batch, prepare
-from tacit.tables.propose import propose_schema
-from tacit.tables.question import Batch, Question
-from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.show import Statement
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacit.lazy import loader
+
+if TYPE_CHECKING:
+    from tacit.tables.engine import Engine
+    from tacit.tables.loading import load
+    from tacit.tables.prepared import Prepared, check, parse, parse_batch, prepare
+    from tacit.tables.propose import propose_schema
+    from tacit.tables.question import Batch, Question
+    from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
+    from tacit.tables.show import Statement
+
+# Every public name and where it lives, loaded on first use: proposing a schema needs no SQL.
+_HOME = {
+    "EACH_ROW": "tacit.tables.schema",
+    "Batch": "tacit.tables.question",
+    "Column": "tacit.tables.schema",
+    "Engine": "tacit.tables.engine",
+    "Prepared": "tacit.tables.prepared",
+    "Question": "tacit.tables.question",
+    "Schema": "tacit.tables.schema",
+    "Statement": "tacit.tables.show",
+    "check": "tacit.tables.prepared",
+    "load": "tacit.tables.loading",
+    "parse": "tacit.tables.prepared",
+    "parse_batch": "tacit.tables.prepared",
+    "prepare": "tacit.tables.prepared",
+    "propose_schema": "tacit.tables.propose",
+    "read_schema": "tacit.tables.schema",
+    "write_schema": "tacit.tables.schema",
+}
 
 __all__ = [
     "EACH_ROW",
@@ -34,3 +61,5 @@ __all__ = [
     "read_schema",
     "write_schema",
 ]
+
+__getattr__ = loader(__name__, _HOME)

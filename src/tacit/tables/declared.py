@@ -9,17 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tacit.errors import BadParameter
-from tacit.privacy import positive
+from tacit.privacy import as_given, positive
 from tacit.tables.codes import NUMBERS, Type, Unfit, is_decimal, literal, place, widest
 
 MOST_KEYS = 1_000_000
 MOST_TOTAL = 2**62
-
-
-def brief(value: object) -> str:
-    """A value for a message, cut if it is long."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def kind_of(value: object) -> str:
@@ -40,20 +34,20 @@ def checked_grid(where: str, type_: Type, value: object) -> Fraction | None:
     if value is None:
         return None
     if type_ != "real":
-        raise BadParameter(where, brief(value), "only a real column has a grid")
+        raise BadParameter(where, as_given(value), "only a real column has a grid")
     grid = positive(value, where)
     # Both ends are stated as doubles when values are rounded, and must be exact there.
     if not is_decimal(grid) or grid.numerator > 2**31 or grid.denominator > 2**31:
-        raise BadParameter(where, brief(value), "give a decimal such as 1, 0.01 or 0.125")
+        raise BadParameter(where, as_given(value), "give a decimal such as 1, 0.01 or 0.125")
     return grid
 
 
 def may_have_bounds(where: str, type_: Type, grid: Fraction | None, given: object) -> None:
     """Refuse bounds where there is no grid of codes for them to stand on."""
     if type_ in ("text", "boolean"):
-        raise BadParameter(where, brief(given), f"a {type_} column has no bounds")
+        raise BadParameter(where, as_given(given), f"a {type_} column has no bounds")
     if type_ == "real" and grid is None:
-        raise BadParameter(where, brief(given), "a real column also needs a grid")
+        raise BadParameter(where, as_given(given), "a real column also needs a grid")
 
 
 def check_bounds(where: str, type_: Type, grid: Fraction | None, bounds: object) -> None:
@@ -62,7 +56,7 @@ def check_bounds(where: str, type_: Type, grid: Fraction | None, bounds: object)
     low, high = _two_codes(where, bounds)
     least, greatest = widest(type_, grid)
     if not (least <= low <= greatest and least <= high <= greatest):
-        raise BadParameter(where, brief(bounds), "the column cannot hold such a code")
+        raise BadParameter(where, as_given(bounds), "the column cannot hold such a code")
     if low > high:
         shown = f"[{literal(type_, grid, low)}, {literal(type_, grid, high)}]"
         raise BadParameter(where, shown, "the first bound may not exceed the second")
@@ -71,36 +65,36 @@ def check_bounds(where: str, type_: Type, grid: Fraction | None, bounds: object)
 def check_total(where: str, type_: Type, bounds: object, total: object) -> None:
     """Refuse a total that is not two numbers of steps, in order."""
     if type_ not in NUMBERS or bounds is None:
-        raise BadParameter(where, brief(total), "only a number with bounds has a total")
+        raise BadParameter(where, as_given(total), "only a number with bounds has a total")
     low, high = _two_codes(where, total)
     if low > high:
-        raise BadParameter(where, brief(total), "the least total may not exceed the greatest")
+        raise BadParameter(where, as_given(total), "the least total may not exceed the greatest")
     if max(abs(low), abs(high)) > MOST_TOTAL:
-        raise BadParameter(where, brief(total), "at most 2^62 steps of the grid")
+        raise BadParameter(where, as_given(total), "at most 2^62 steps of the grid")
 
 
 def _two_codes(where: str, pair: object) -> tuple[int, int]:
     if isinstance(pair, tuple) and len(pair) == 2 and all(type(end) is int for end in pair):
         return pair
-    raise BadParameter(where, brief(pair), "give the least and the greatest code, as a tuple")
+    raise BadParameter(where, as_given(pair), "give the least and the greatest code, as a tuple")
 
 
 def check_keys(where: str, type_: Type, can_hold: tuple[int, int], keys: object) -> None:
     """Refuse keys that are not codes of the column, each once."""
     if not isinstance(keys, tuple) or not 0 < len(keys) <= MOST_KEYS:
-        raise BadParameter(where, brief(keys), f"give 1 to {MOST_KEYS} codes, as a tuple")
+        raise BadParameter(where, as_given(keys), f"give 1 to {MOST_KEYS} codes, as a tuple")
     low, high = can_hold
     for key in keys:
         if type_ == "text":
             _check_text(where, key)
         elif type(key) is not int or not low <= key <= high:
-            raise BadParameter(where, brief(key), "the column cannot hold this code")
+            raise BadParameter(where, as_given(key), "the column cannot hold this code")
     if len(set(keys)) != len(keys):
-        raise BadParameter(where, brief(keys), "each key value may be listed once")
+        raise BadParameter(where, as_given(keys), "each key value may be listed once")
 
 
 def _check_text(where: str, key: object) -> None:
     try:
         place("text", None, key)
     except Unfit as problem:
-        raise BadParameter(where, brief(key), f"the column cannot hold it: {problem}") from None
+        raise BadParameter(where, as_given(key), f"the column cannot hold it: {problem}") from None

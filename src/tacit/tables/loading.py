@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.privacy import exact
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.codes import Type
 from tacit.tables.columns import (
     Held,
     hold_numbers,
@@ -26,16 +21,13 @@ from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, withheld
 from tacit.tables.layout import by_person, every_row
-from tacit.tables.normal import NORMAL, create_normal_view, family
+from tacit.tables.memory import LIMIT_HELP, byte_limit
+from tacit.tables.normal import NORMAL, create_normal_view, own_grid, own_type
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
 
 FEWEST_BITMAPS = 16
 """With room for fewer bitmaps than this beside the columns, scanning the source is better."""
-
-LIMIT_HELP = "give bytes, or a text such as '512MB' or '2GB'"
-
-_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 
 
 def load(
@@ -78,19 +70,6 @@ def load(
         raise
 
 
-def byte_limit(limit: int | str | None) -> int:
-    """A memory limit in bytes."""
-    if limit is None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    match = re.fullmatch(r"([0-9.]+) *([KMGT]?B?)", str(limit).strip().upper())
-    unit = match and _UNITS.get(
-        match[2] if match[2].endswith("B") or not match[2] else match[2] + "B"
-    )
-    if not match or not unit:
-        raise BadParameter("memory_limit", limit, LIMIT_HELP)
-    return int(exact(match[1], "memory_limit") * unit)
-
-
 def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
     if isinstance(given, Schema):
         return Schema(name, person, given.columns, given.max_rows)
@@ -121,31 +100,6 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
         if (declared := own_type(source_type)) is not None
     ]
     return Schema(name, person, tuple(columns))
-
-
-def own_type(source_type: str) -> Type | None:
-    """The type to declare for a DuckDB type, or None if there is none."""
-    if source_type in ("UBIGINT", "HUGEINT", "UHUGEINT"):  # may exceed 64 bits: often identifiers
-        return "text"
-    kinds: dict[str, Type] = {
-        "integer": "integer",
-        "real": "real",
-        "decimal": "real",
-        "text": "text",
-        "boolean": "boolean",
-        "date": "date",
-        "timestamp": "timestamp",
-        "timestamp in nanoseconds": "timestamp",
-        "timestamp with time zone": "timestamp",
-        "nothing but NULL": "text",
-    }
-    return kinds.get(family(source_type))
-
-
-def own_grid(source_type: str) -> Fraction | None:
-    """The grid that a DECIMAL type brings along."""
-    match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
-    return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None
 
 
 @withheld("loading the table")

@@ -6,6 +6,9 @@ bound; rows without a person are left out.  All engines on DuckDB read this view
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+
 from tacit.errors import SchemaMismatch
 from tacit.tables.codes import WIDEST_GRID, Type
 from tacit.tables.schema import Column, Schema
@@ -244,3 +247,28 @@ def _real(value: str, column: Column) -> str:
         f"CASE WHEN isnan({value}) OR {infinite} THEN NULL WHEN {value} > {far} THEN {high} "
         f"WHEN {value} < -{far} THEN {low} ELSE {_clamped(whole, column)} END"
     )
+
+
+def own_type(source_type: str) -> Type | None:
+    """The type to declare for a DuckDB type, or None if there is none."""
+    if source_type in ("UBIGINT", "HUGEINT", "UHUGEINT"):  # may exceed 64 bits: often identifiers
+        return "text"
+    kinds: dict[str, Type] = {
+        "integer": "integer",
+        "real": "real",
+        "decimal": "real",
+        "text": "text",
+        "boolean": "boolean",
+        "date": "date",
+        "timestamp": "timestamp",
+        "timestamp in nanoseconds": "timestamp",
+        "timestamp with time zone": "timestamp",
+        "nothing but NULL": "text",
+    }
+    return kinds.get(family(source_type))
+
+
+def own_grid(source_type: str) -> Fraction | None:
+    """The grid that a DECIMAL type brings along."""
+    match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
+    return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from tacit.tables.codes import Code, Type, decimal
 from tacit.tables.engine import withheld
-from tacit.tables.loading import byte_limit, own_grid, own_type
-from tacit.tables.normal import NORMAL, create_normal_view, text_pattern
+from tacit.tables.memory import byte_limit
+from tacit.tables.normal import NORMAL, create_normal_view, own_grid, own_type, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sources import Source, open_source, quoted
 

@@ -34,7 +34,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.privacy import exact, whole
+from tacit.privacy import as_given, exact, whole
 from tacit.tables.codes import (
     NUMBERS,
     TYPES,
@@ -48,7 +48,6 @@ from tacit.tables.codes import (
 from tacit.tables.codes import place as place_of
 from tacit.tables.declared import (
     MOST_KEYS,
-    brief,
     check_bounds,
     check_keys,
     check_name,
@@ -97,7 +96,7 @@ class Column:
         check_name("columns", self.name)
         where = f"columns.{self.name}"
         if self.type not in TYPES:
-            raise BadParameter(f"{where}.type", brief(self.type), f"one of {', '.join(TYPES)}")
+            raise BadParameter(f"{where}.type", as_given(self.type), f"one of {', '.join(TYPES)}")
         object.__setattr__(self, "grid", checked_grid(f"{where}.grid", self.type, self.grid))
         can_hold = widest(self.type, self.grid)
         if self.bounds is not None:
@@ -295,7 +294,7 @@ def _keys(where: str, column: Column, value: object) -> tuple[Code, ...]:
     if isinstance(value, dict):
         return _key_range(where, column, value)
     if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_KEYS:
-        raise BadParameter(where, brief(value), "list the key values, as in ['Bruges', 'Ghent']")
+        raise BadParameter(where, as_given(value), "list the key values, as in ['Bruges', 'Ghent']")
     return tuple(_code(where, column, entry) for entry in value)
 
 
@@ -303,16 +302,16 @@ def _key_range(where: str, column: Column, value: Mapping[str, object]) -> tuple
     if column.type not in ("integer", "date") or set(value) != {"from", "to"}:
         raise BadParameter(
             where,
-            brief(value),
+            as_given(value),
             "{from = ..., to = ...} is for whole numbers and dates; else list the key values",
         )
     low, high = (_code(where, column, value[end]) for end in ("from", "to"))
     assert isinstance(low, int)
     assert isinstance(high, int)
     if low > high:
-        raise BadParameter(where, brief(value), "'from' may not exceed 'to'")
+        raise BadParameter(where, as_given(value), "'from' may not exceed 'to'")
     if high - low >= MOST_KEYS:
-        raise BadParameter(where, brief(value), f"at most {MOST_KEYS} key values")
+        raise BadParameter(where, as_given(value), f"at most {MOST_KEYS} key values")
     return tuple(range(low, high + 1))
 
 
@@ -321,7 +320,7 @@ def _code(where: str, column: Column, value: object) -> Code:
         return column.code(value)
     except Unfit as problem:
         raise BadParameter(
-            where, brief(value), f"{column.name} cannot hold it: {problem}"
+            where, as_given(value), f"{column.name} cannot hold it: {problem}"
         ) from None
 
 
