@@ -98,9 +98,14 @@ def rows(
 def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
     """The exact loss on the worst pair found, at the claimed δ, and what it certainly is."""
     delta = mechanism.claimed.delta
-    if delta or isinstance(mechanism, OffGridGap):
-        found = worst_law(mechanism, questions)
+    if delta:
+        # The largest loss may stand in a pattern that δ covers: a telling pair is then worse.
+        laws = (worst_law(mechanism, questions), telling_law(mechanism, questions))
+        found = max(laws, key=lambda law: law.epsilon(delta))
         return found.epsilon(delta), found.at_least(delta)
+    if isinstance(mechanism, OffGridGap):
+        found = worst_law(mechanism, questions)
+        return found.loss, found.at_least()
     pair = worst(mechanism.law, questions=questions)
     return pair.loss, certainly(pair.loss, pair.error)
 
