@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.analyst import plan
 from tacit.analyst.binding import binding_of, mechanism_of, whose_row
@@ -22,6 +22,7 @@ from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
 from tacit.book.recipe import Recipe
+from tacit.closing import Closing
 from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.tables.loading import load
@@ -30,7 +31,6 @@ from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from tacit.budget import Budget
     from tacit.tables.engine import Engine
@@ -69,7 +69,7 @@ def open_table(
 open_table.__qualname__ = "tacit.open"  # as in Python's own words when `person` is missing
 
 
-class Table:
+class Table(Closing):
     """A sensitive table, open for questions.  ``tacit.open`` makes one.
 
     Nothing it shows depends on the data, unless it was paid for from a budget.
@@ -366,17 +366,6 @@ class Table:
         """Before anything is paid."""
         if not self._open:
             raise EngineFailed("the table has been closed; open it again")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 from weakref import WeakSet
 
@@ -32,6 +31,7 @@ from tacit.budget.lease import Lease, free_name, taken_over
 from tacit.budget.ledger import Hold, Ledger, Pot, StreamState, Writer, as_json
 from tacit.budget.memory import MemoryLedger
 from tacit.budget.sqlite import WAIT_SECONDS, SqliteLedger
+from tacit.closing import Closing
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
@@ -61,7 +61,7 @@ class Receipt:
         return f"{self.what} on {self.table}: charged {self.charged}; left {self.left}"
 
 
-class Budget:
+class Budget(Closing):
     """What may still be spent on the people of some tables, durably.
 
     A budget belongs to people and covers every table that holds them (section 3.5.2: one person
@@ -141,17 +141,6 @@ class Budget:
             if lease.alive:
                 lease.suspend()
         self._ledger.close()
-
-    def __enter__(self) -> Budget:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # Spending
 

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import RLock
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.closing import Closing
 from tacit.errors import EngineFailed
 from tacit.tables.cells import count_cells
 from tacit.tables.columns import Held, Intervals, comparison
@@ -93,7 +92,7 @@ Node = Words | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
 
 
-class BitmapEngine:
+class BitmapEngine(Closing):
     """Answers from columns held in memory."""
 
     def __init__(
@@ -119,17 +118,6 @@ class BitmapEngine:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.schema.name}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release the data."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import RLock
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from tacit.closing import Closing
 from tacit.errors import EngineFailed
 from tacit.tables.codes import Code, double_of_rank
 from tacit.tables.columns import ranks_of_doubles
@@ -33,7 +32,7 @@ FEWEST_CELLS = 16
 ROWS = exp.to_table(NORMAL)
 
 
-class DuckDBEngine:
+class DuckDBEngine(Closing):
     """Answers by scanning the normal form of a source (see ``normal.py``)."""
 
     def __init__(self, schema: Schema, source: Source) -> None:
@@ -47,17 +46,6 @@ class DuckDBEngine:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.schema.name}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release the source."""
