@@ -261,9 +261,13 @@ def _orders(
 def _prospects(
     here: NDArray[np.int64], there: NDArray[np.int64], *, size: int, delta: float, runs: int
 ) -> NDArray[np.float64]:
-    """The lower bound to expect: some deviations off, for confirmation and for training."""
+    """The lower bound to expect: some deviations off, for confirmation and for training.
+
+    So many off for training because this is a choice among many: of a hundred rare events one
+    always looks much better than it is.
+    """
     p, other = (here + 0.5) / (size + 1), (there + 0.5) / (size + 1)
-    deviations = 2.3 / sqrt(runs) + 1.2 / sqrt(size)
+    deviations = 2.3 / sqrt(runs) + 3.0 / sqrt(size)
     low = p - deviations * np.sqrt(p * (1 - p))
     high = other + deviations * np.sqrt(other * (1 - other))
     with np.errstate(divide="ignore", invalid="ignore"):
