@@ -22,7 +22,9 @@ test-long: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n auto -q -m long
 
 bench: $(VENV)/.ready-bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --write docs/benchmarks-table.md
+	$(BIN)/python -m benchmarks.growth docs/pictures/growth.png
+	$(BIN)/python -m benchmarks.growth_small_db docs/pictures/small-db-growth.png
 
 # OpenDP pins an old polars, so the peers live in an environment of their own.
 bench-peers: .venv-peers/.ready
