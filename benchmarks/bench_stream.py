@@ -172,19 +172,10 @@ def _same(table: Table, rival: duckdb.DuckDBPyConnection, asked: Sequence[tuple[
 def _rate(rival: duckdb.DuckDBPyConnection, source: str, asked: Sequence[tuple[str, int]]) -> float:
     """Seconds of processor time for one of these counts."""
     texts = [f"SELECT count(*) FROM {source} WHERE {text_of(*one)}" for one in asked]
-    return sum(_busy(lambda text=text: rival.execute(text).fetchall()) for text in texts) / len(
-        texts
-    )
-
-
-def _busy(work: Callable[[], object], repeats: int = 5) -> float:
-    """Seconds of processor time, the best of several."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = process_time()
-        work()
-        best = min(best, process_time() - start)
-    return best
+    spent = [
+        seconds(lambda text=text: rival.execute(text).fetchall(), 5, process_time) for text in texts
+    ]
+    return sum(spent) / len(texts)
 
 
 def _reading(atoms: int) -> float:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 import tacit
+from benchmarks.report import seconds
 from tacit.analyst.table import Table
 from tacit.privacy import Cost
 
@@ -85,12 +87,7 @@ def by_rows(folder: Path) -> tuple[Series, Series]:
             singles[rows] = middle(asking(table, 300))
             cells = [f"age = {age} and week = {week}" for age in range(20) for week in range(1, 51)]
             questions = [table.prepare(text).question() for text in cells]
-            times = []
-            for _ in range(5):
-                start = perf_counter()
-                table.engine.values(questions)
-                times.append(perf_counter() - start)
-            batches[rows] = min(times)
+            batches[rows] = seconds(partial(table.engine.values, questions), 5)
         rows *= 10
     return singles, batches
 
@@ -114,12 +111,7 @@ def by_history(folder: Path) -> tuple[Series, Series]:
             times.append(perf_counter() - start)
             done += 1
         charges[entries] = middle(times[-300:])
-        seen = []
-        for _ in range(7):
-            start = perf_counter()
-            tacit.Budget.open(path)
-            seen.append(perf_counter() - start)
-        openings[entries] = min(seen)
+        openings[entries] = seconds(lambda: tacit.Budget.open(path))
     return charges, openings
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.history import History
 from tacit.book.answer import BELOW, Answer
-from tacit.book.grid import MOST_STEPS
+from tacit.book.grid import clamped
 from tacit.book.mechanism import SparseVector, State
 from tacit.errors import Halted, QuestionRefused
 from tacit.privacy import Number, exact, show
@@ -135,10 +135,7 @@ class Stream:
         steps_each = [self._steps_each(read) for read in reads]
         values = self._engine.values([read.question for read in reads])
         steps = np.array(
-            [
-                max(-MOST_STEPS, min(value * each, MOST_STEPS))
-                for value, each in zip(values, steps_each, strict=True)
-            ],
+            [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
             np.int64,
         )
         self._batch, self._batch_answered = reads, 0
