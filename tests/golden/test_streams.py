@@ -1,0 +1,184 @@
+"""Streams of 0.1 are resumed: recorded answers are told again, lost ⊤ stay lost, ends are ends."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from tests.golden.stored import BUDGETS, ENDED, FOLDER, noted, parameters, still_says, told_by
+
+import tacit
+
+RESUMABLE = [
+    (name, stream)
+    for name in BUDGETS
+    for stream in noted(name)["streams"]
+    if stream["status"] not in ENDED and stream["name"] != "live-with-its-only-top"
+]
+
+
+def streams_of(name):
+    return [stream for of, stream in RESUMABLE if of == name]
+
+
+def check_recorded(stream, asked):
+    """The very questions that were ⊤, asked again; returns how many there were."""
+    told = 0
+    for question in asked:
+        given, threshold = parameters(question), question["threshold"]
+        limit = None if threshold is None else Fraction(threshold)
+        if "answers" in question:
+            again = list(map(told_by, stream.ask_all(question["question"], **given)))
+            assert again == question["answers"], question
+            told += len(again)
+        elif question["answer"]["above"]:
+            again = stream.ask(question["question"], threshold=limit, **given)
+            assert told_by(again) == question["answer"], question
+            told += 1
+    return told
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_recorded_answers_are_told_again_without_a_coin(stored, name):
+    budget, recorded = stored.budget(name), 0
+    spent = budget.spent
+    for told in streams_of(name):
+        stream = stored.resume(told, budget)
+        lost = told["status"] == "live"  # its holder was killed
+        left = told["tops_left"] - lost
+        assert stream.tops_left == left, told["name"]
+        assert budget.stream(told["name"]).lost == told["lost"] + lost
+        assert len(stream.recorded) == told["tops"]
+        recorded += check_recorded(stream, told["asked"])
+        assert (stream.tops_left, stream.halted) == (left, False), told["name"]
+        stream.suspend()
+        assert budget.stream(told["name"]).tops == told["tops"]
+    assert budget.spent == spent
+    budget.verify()
+    assert recorded or name == "secrets"
+
+
+def test_the_record_speaks_and_not_the_data(stored):
+    """With nobody left in the tables a fresh answer would be another one."""
+    for table in ("visits", "readings", "staff"):
+        header = (stored.folder / f"{table}.csv").read_text().splitlines()[0]
+        (stored.folder / f"{table}.csv").write_text(header + "\n")
+    budget = stored.budget("clinic")
+    for told in streams_of("clinic"):
+        with stored.resume(told, budget) as stream:
+            check_recorded(stream, told["asked"])
+            assert stream.tops_left == told["tops_left"]
+
+
+def test_what_was_recorded_is_listed_with_its_question(stored):
+    budget = stored.budget("clinic")
+    lines = (FOLDER / "clinic.jsonl").read_text().splitlines()
+    tops = [entry for line in lines if (entry := json.loads(line)["entry"])["kind"] == "top"]
+    for told in streams_of("clinic"):
+        with stored.resume(told, budget) as stream:
+            listed = [(entry.question, told_by(entry.answer)) for entry in stream.recorded]
+        then = [top["answer"] for top in tops if top["stream"] == told["name"]]
+        assert [question for question, _ in listed] == [answer["text"] for answer in then]
+        for part in ("value", "gap"):
+            assert [now[part] for _, now in listed] == [answer.get(part) for answer in then]
+
+
+def test_a_question_with_another_threshold_is_another_question(stored):
+    (told,) = [told for told in streams_of("clinic") if told["name"] == "suspended twice"]
+    with stored.resume(told, stored.budget("clinic")) as stream:
+        assert not stream.ask("town = 'Ghent'", threshold=10**9)
+        assert not stream.ask("town = 'Bruges'", threshold=10**9 + 1)
+        assert stream.tops_left == told["tops_left"]
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_what_has_ended_stays_ended(stored, name):
+    budget = stored.budget(name)
+    for told in noted(name)["streams"]:
+        if told["status"] in ENDED:
+            with pytest.raises(tacit.errors.StreamEnded):
+                stored.resume(told, budget)
+            assert budget.stream(told["name"]).status == told["status"]
+    assert budget.head == noted(name)["head"]
+
+
+def test_a_stream_killed_with_its_only_top_has_halted(stored):
+    budget = stored.budget("killed")
+    for _ in range(2):
+        with pytest.raises(tacit.errors.StreamEnded):
+            stored.table().resume("live-with-its-only-top", budget=budget)
+    state = budget.stream("live-with-its-only-top")
+    assert (state.status, state.tops, state.lost, state.tops_left) == ("halted", 0, 1, 0)
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_as_many_tops_come_as_were_left_and_no_more(stored, name):
+    """Every question of another age is new, and every one of them passes so low a threshold."""
+    budget = stored.budget(name)
+    for told in streams_of(name):
+        stream, left = stored.resume(told, budget), told["tops_left"] - (told["status"] == "live")
+        if told["table"] != "visits" or left > 20:
+            stream.suspend()
+            continue
+        for nth in range(left):
+            assert stream.tops_left == left - nth
+            assert stream.ask("age <> :a", threshold=-(10**14), a=100 + nth)
+        assert stream.halted
+        with pytest.raises(tacit.errors.Halted):
+            stream.ask("age <> 99", threshold=-(10**14))
+        assert budget.stream(told["name"]).status == "halted"
+    budget.verify()
+
+
+def test_it_is_the_recipe_and_the_threshold_that_were_paid_for(stored):
+    for name in BUDGETS:
+        budget = stored.budget(name)
+        for told in streams_of(name):
+            with stored.resume(told, budget) as stream:
+                binding = told["binding"]
+                assert stream.threshold == Fraction(binding["threshold"])
+                assert str(stream.recipe.privacy.epsilon) == binding["recipe.epsilon"]
+                assert str(stream.recipe.privacy.delta) == binding["recipe.delta"]
+                assert stream.recipe.at_most == told["at_most"]
+                of_recipe = {
+                    key.removeprefix("recipe."): text
+                    for key, text in binding.items()
+                    if key.startswith("recipe.")
+                }
+                assert still_says(stream.recipe.as_json(), of_recipe)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("bounds = [0, 120]", "bounds = [0, 121]"),
+        ("total = [0, 1000]", "total = [0, 1001]"),
+        ("max_rows = 5", "max_rows = 6"),
+        ('grid = "0.01"', 'grid = "0.02"'),
+    ],
+)
+def test_it_is_not_resumed_where_the_promise_would_be_another(stored, before, after):
+    schema = stored.folder / "visits.toml"
+    assert before in schema.read_text()
+    schema.write_text(schema.read_text().replace(before, after))
+    budget = stored.budget("clinic")
+    with pytest.raises(tacit.errors.StreamMismatch):
+        stored.table().resume("above", budget=budget)
+    assert budget.head == noted("clinic")["head"]
+
+
+def test_nor_with_other_people(stored):
+    budget = stored.budget("clinic")
+    for person in (tacit.EACH_ROW, "order"):
+        with (
+            tacit.open(stored.folder / "visits.csv", person=person) as table,
+            pytest.raises(tacit.TacitError),
+        ):
+            table.resume("above", budget=budget)
+    with (
+        tacit.open(stored.folder / "staff.csv", person=tacit.EACH_ROW) as table,
+        pytest.raises(tacit.TacitError),
+    ):
+        table.resume("all questions about staff", budget=budget)
+    assert budget.head == noted("clinic")["head"]
