@@ -12,3 +12,4 @@ POISON = "Zyzzyva-4711"
 
 ASK = ("ask", "visits.csv", "--person", "pid", "--budget", "clinic.budget")
 NEW = ("--threshold", "100", "--at-most", "3", "--epsilon", "100", "--name", "watch")
+CONVERSE = (*NEW, "--one-by-one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 
 import pytest
 from tests.cli.running import POISON
@@ -39,7 +40,9 @@ def test_empty_lines_and_comments_say_nothing_but_are_counted(ask):
 
 
 def test_json_has_the_same_keys_every_time(ask):
-    ended = ask("town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric")
+    ended = ask(
+        "town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric", "--one-by-one"
+    )
     above, below, refused = objects(ended)
     answered = ["line", "question", "above", "value", "error", "gap", "tops_left", "halted"]
     assert list(above) == list(below) == answered
@@ -54,7 +57,7 @@ def test_json_has_the_same_keys_every_time(ask):
 
 
 def test_a_refused_question_is_told_why_and_the_stream_goes_on(ask):
-    ended = ask("age / 2 > 1\nnosuch = 1\nselect 1; drop\ntown = 'Bruges'\n")
+    ended = ask("age / 2 > 1\nnosuch = 1\nselect 1; drop\ntown = 'Bruges'\n", "--one-by-one")
     assert ended.code == 0
     assert ended.out == "⊤  town = 'Bruges'\n"
     assert "refused (line 1): division" in ended.err
@@ -70,7 +73,7 @@ def test_a_line_of_json_brings_parameters_and_a_threshold_of_its_own(ask):
     assert objects(ended)[0]["question"] == "count(town = 'Ghent')"
 
 
-@pytest.mark.parametrize(
+UNREADABLE = pytest.mark.parametrize(
     ("line", "why"),
     [
         ('{"question": "age > 3"', "not a JSON object"),
@@ -90,15 +93,104 @@ def test_a_line_of_json_brings_parameters_and_a_threshold_of_its_own(ask):
         ("\x1b[2Jage > 3", ""),
     ],
 )
+
+
+@UNREADABLE
 def test_a_line_that_cannot_be_read_is_refused_and_the_next_one_answered(ask, line, why):
-    refused, answered = objects(ask(line + "\nage >= 0\n", "--json"))
+    refused, answered = objects(ask(line + "\nage >= 0\n", "--json", "--one-by-one"))
     assert why in refused["refused"]
     assert answered["above"]
     assert answered["line"] == 2
 
 
+@UNREADABLE
+def test_what_would_be_refused_is_told_with_its_line_before_anything_is_paid(ask, line, why):
+    ended = ask("age >= 0\n\n" + line + "\ntown = 'Ghent'\n", "--json")
+    (refused,) = objects(ended)
+    assert why in refused["refused"]
+    assert (refused["line"], refused["tops_left"], refused["halted"]) == (3, 3, False)
+    assert ended.code == 2
+    assert "nothing was paid and nothing was asked" in ended.err
+    assert left() == 1000
+
+
+def test_every_line_that_would_be_refused_is_told(ask):
+    ended = ask("age / 2 > 1\nage >= 0\nnosuch = 1\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert "refused (line 1): division" in ended.err
+    assert "refused (line 3)" in ended.err
+    assert left() == 1000
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "why"),
+    [
+        ("2 * count(age >= 0)", (), "open one with sensitivity=2"),
+        ("count(age < 3) - count(age > 3)", (), "kind 'any'"),
+        ("0.5 * count(age >= 0)", (), "off this stream's grid"),
+        ('{"question": "age >= 0", "threshold": 1e30}', (), "threshold"),
+        ("SELECT COUNT(*) FROM visits GROUP BY town", (), "max_rows"),
+        ("2 * count(age >= 0)", ("--sensitivity", "2"), None),
+        ("count(age < 3) - count(age > 3)", ("--kind", "any", "--recipe", "book"), None),
+        ("0.5 * count(age >= 0)", ("--grid", "1/2", "--numeric"), None),
+    ],
+)
+def test_a_question_that_the_stream_would_not_cover_is_found_before_paying(
+    ask, question, options, why
+):
+    ended = ask(f"age >= 0\n{question}\n", "--json", *options)
+    assert ended.code == (2 if why else 0), ended.err
+    assert (left() == 1000) is (why is not None)
+    if why:
+        (refused,) = objects(ended)
+        assert refused["line"] == 2
+        assert why in refused["refused"]
+
+
+def test_a_resumed_stream_is_paid_and_answers_what_it_can(ask):
+    ask("", "--name", "watch")
+    ended = ask("age / 2 > 1\nage >= 0\n", "--resume", "watch", "--json")
+    assert ended.code == 0
+    assert [each["line"] for each in objects(ended)] == [1, 2]
+
+
+def test_an_input_that_does_not_end_is_told_so_and_costs_nothing(ask, monkeypatch):
+    monkeypatch.setattr("tacit.cli.lines.MOST_TOGETHER", 1000)
+    ended = ask("age >= 0\n" * 112)
+    assert (ended.code, ended.out) == (2, "")
+    assert "--one-by-one" in ended.err
+    assert left() == 1000
+    assert ask("age >= 0\n" * 111, "--at-most", "1").code == 0
+
+
+@pytest.mark.parametrize("broken", ["tacit.tables.prepared.read", "tacit.cli.lines.read"])
+@pytest.mark.parametrize("error", [IndexError(POISON), MemoryError(POISON)])
+def test_an_error_that_nobody_expected_is_one_line_s_own(ask, monkeypatch, broken, error):
+    """Whatever a parser raises is told before paying, and the lines after it are answered."""
+    module, _, name = broken.rpartition(".")
+    real = getattr(import_module(module), name)
+
+    def read(text, *rest):
+        if "distinct" in text:
+            raise error
+        return real(text, *rest)
+
+    monkeypatch.setattr(broken, read)
+    asked = "town = 'Bruges'\ncount(distinct)\ntown = 'Ghent'\n"
+    ended = ask(asked, "--json")
+    assert ended.code == 2
+    assert [each["line"] for each in objects(ended)] == [2]
+    assert left() == 1000
+    ended = ask(asked, "--json", "--one-by-one")
+    assert ended.code == 0
+    first, second, third = objects(ended)
+    assert (first["above"], third["above"]) == (True, False)
+    assert type(error).__name__ in second["refused"]
+    assert POISON not in ended.out + ended.err
+
+
 def test_nothing_typed_moves_the_cursor_of_a_terminal(ask):
-    ended = ask("age > \x1b[2J3\ntown = '\x1b[2J' or age >= 0\n")
+    ended = ask("age > \x1b[2J3\ntown = '\x1b[2J' or age >= 0\n", "--one-by-one")
     assert "\x1b" not in ended.out + ended.err
     assert ended.out.startswith("⊤")
 
@@ -331,7 +423,8 @@ def test_cells_come_one_a_tick_and_without_a_clock_nothing_waits(time):
 
 def test_asking_on_a_clock_waits_for_refusals_too(ask, time):
     start = time.now
-    ended = ask("age >= 0\nage / 2 > 1\ntown = 'Ghent'\n", "--every", "2s", "--json")
+    asked = "age >= 0\nage / 2 > 1\ntown = 'Ghent'\n"
+    ended = ask(asked, "--every", "2s", "--json", "--one-by-one")
     assert len(objects(ended)) == 3
     assert time.now - start == pytest.approx(6)
 

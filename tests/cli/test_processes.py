@@ -13,7 +13,7 @@ import termios
 import time
 
 import pytest
-from tests.cli.running import ASK, NEW, POISON
+from tests.cli.running import ASK, CONVERSE, NEW, POISON
 
 from tacit.budget import Budget
 
@@ -31,7 +31,7 @@ def state(clinic):
 
 
 def test_a_program_can_drive_it_adaptively(start, clinic):
-    process = start(*ASK, *NEW, "--json")
+    process = start(*ASK, *CONVERSE, "--json")
     low, high, tops = 0, 128, 0  # 100 people have reached the age of 67: find it by halving
     while high - low > 1:
         middle = (low + high) // 2
@@ -47,7 +47,7 @@ def test_a_program_can_drive_it_adaptively(start, clinic):
 
 
 def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
-    process = start(*ASK, *NEW, "--json")
+    process = start(*ASK, *CONVERSE, "--json")
     first = put(process, "town = 'Bruges'")
     assert first["above"]
     with pytest.raises(subprocess.TimeoutExpired):  # it answers at once and waits for more
@@ -56,7 +56,7 @@ def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
     process.wait()
     with Budget.open(clinic) as budget:
         spent = budget.spent
-    again = start(*ASK, "--resume", "watch", "--json")
+    again = start(*ASK, "--resume", "watch", "--json", "--one-by-one")
     assert put(again, "town = 'Bruges'") == {**first, "tops_left": 1}
     _, err = again.communicate(timeout=30)
     assert "1 of 3 ⊤ left (1 lost to unclean ends)" in err
@@ -68,7 +68,7 @@ def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_suspends_it_and_loses_nothing(start, clinic, number):
-    process = start(*ASK, *NEW, "--json")
+    process = start(*ASK, *CONVERSE, "--json")
     assert put(process, "town = 'Bruges'")["above"]
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
@@ -79,7 +79,7 @@ def test_a_signal_suspends_it_and_loses_nothing(start, clinic, number):
 
 
 def test_a_reader_that_goes_away_suspends_it(start, clinic):
-    process = start(*ASK, *NEW)
+    process = start(*ASK, *CONVERSE)
     process.stdin.write("age >= 0\n")
     process.stdin.flush()
     assert process.stdout.readline() == "⊤  age >= 0\n"
@@ -93,8 +93,41 @@ def test_a_reader_that_goes_away_suspends_it(start, clinic):
     assert (state(clinic).lost, state(clinic).status) == (0, "suspended")
 
 
+def test_a_pipe_is_read_to_its_end_before_anything_is_paid(start, clinic):
+    process = start(*ASK, *NEW, "--json")
+    process.stdin.write("town = 'Bruges'\n")
+    process.stdin.flush()
+    assert "--one-by-one does not wait" in process.stderr.readline()
+    with pytest.raises(subprocess.TimeoutExpired):  # however long: it waits for the rest
+        process.wait(timeout=0.5)
+    with Budget.open(clinic) as budget:
+        assert budget.streams() == []
+    out, _ = process.communicate("town = 'Ghent'\n", timeout=60)
+    assert [json.loads(line)["above"] for line in out.splitlines()] == [True, False]
+    assert (state(clinic).tops, process.returncode) == (1, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_questions_are_read_costs_nothing(start, clinic, number):
+    process = start(*ASK, *NEW, "--json")
+    assert "--one-by-one does not wait" in process.stderr.readline()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in err) == (128 + number, False)
+    with Budget.open(clinic) as budget:
+        assert (budget.streams(), budget.spent.epsilon) == ([], 0)
+
+
+def test_questions_in_a_file_are_read_to_the_end_without_a_word(start, clinic, folder):
+    (folder / "questions.txt").write_text("town = 'Bruges'\nage / 2 > 1\n")
+    with open(folder / "questions.txt") as questions:
+        out, err = start(*ASK, *NEW, stdin=questions).communicate(timeout=60)
+    assert "refused (line 2)" in err
+    assert (out, "reading all" in err) == ("", False)
+
+
 def test_lines_that_are_not_utf8_are_refused(start, clinic):
-    process = start(*ASK, *NEW, "--json", encoding=None)
+    process = start(*ASK, *CONVERSE, "--json", encoding=None)
     out, _ = process.communicate(b"town = '\xff'\r\nage >= 0\r\ntown = 'Ghent'", timeout=30)
     told = [json.loads(line) for line in out.splitlines()]
     assert "UTF-8" in told[0]["refused"]
@@ -156,7 +189,7 @@ def test_output_that_fails_is_told_without_a_traceback(start, clinic):
 
 def test_nothing_is_shown_of_a_table_that_breaks_under_it(start, clinic, folder):
     """A table too large for its memory is scanned on disk; here it is changed meanwhile."""
-    process = start(*ASK, *NEW, "--json", "--memory", "1KB")
+    process = start(*ASK, *CONVERSE, "--json", "--memory", "1KB")
     assert put(process, "age >= 0")["above"]
     (folder / "visits.csv").write_text(f"pid,town,age\n{POISON},{POISON},{POISON}\n" * 3)
     out, err = process.communicate("town = \"Ghent\"\ntown = 'Ghent'\n", timeout=30)

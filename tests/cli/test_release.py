@@ -69,15 +69,71 @@ def test_rows_go_to_standard_output_and_files(tacit, folder):
     assert len((folder / "r.csv").read_text().splitlines()) == 5
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk")
 @pytest.mark.parametrize("option", ["--csv", "--save"])
 def test_a_file_that_cannot_be_written_does_not_lose_what_was_paid(tacit, folder, option):
     more = ("--csv", "ages.csv") if option == "--save" else ("--save", "ages.json")
-    ended = tacit(*THREE_AGES, option, "no/such/folder", *more)
+    ended = tacit(*THREE_AGES, option, "/dev/full", *more)
     assert ended.code == 4
     assert len(ended.out.splitlines()) == 4
     assert "the rows are on standard output" in ended.err
-    assert "no/such/folder could not be written: No such file" in ended.err
+    assert "/dev/full could not be written: No space left" in ended.err
     assert (folder / more[1]).exists()
+
+
+@pytest.mark.parametrize("option", ["--csv", "--save", "--plot"])
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("no/such/folder.png", "folder that exists"),
+        ("visits.csv/ages.png", "folder that exists"),
+        ("taken.png", ""),
+        ("a" * 300 + ".png", "too long"),
+        ("a\0b.png", "no file can have this name"),
+        ("sealed.png", "cannot be written"),
+        ("shut/ages.png", "cannot be written"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_found_before_paying(tacit, folder, option, path, why):
+    (folder / "taken.png").mkdir()
+    (folder / "sealed.png").symlink_to(folder / "no" / "where")
+    (folder / "shut").mkdir(mode=0o500)
+    if path.startswith("shut") and os.access(folder / "shut", os.W_OK):
+        pytest.skip("whoever runs this may write everywhere")
+    before = sorted(folder.iterdir())
+    ended = tacit(*THREE_AGES, option, path)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{option} " in ended.err
+    assert why in ended.err
+    assert "ε = 0, δ = 0 spent" in tacit("budget", "show", "b.budget").out
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--csv", "visits.csv"), "--csv visits.csv is not allowed: FILE names this very file"),
+        (("--save", "./b.budget"), "--save ./b.budget is not allowed: --budget names"),
+        (("--csv", "a.txt", "--save", "link"), "--save link is not allowed: --csv names"),
+    ],
+)
+def test_no_file_is_written_over_another_that_is_named(tacit, folder, options, said):
+    (folder / "link").symlink_to("a.txt")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.exists()}
+    ended = tacit(*THREE_AGES, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    after = {path.name: path.read_bytes() for path in folder.iterdir() if path.exists()}
+    assert after == before
+
+
+def test_trying_a_file_changes_nothing_in_it(tacit, folder):
+    (folder / "ages.json").write_text("what was here before")
+    ended = tacit(*THREE_AGES, "--save", "ages.json", "--csv", "no/such/folder.csv")
+    assert ended.code == 2
+    assert (folder / "ages.json").read_text() == "what was here before"
+    ended = tacit(*THREE_AGES, "--save", "/dev/null", "--csv", "/dev/null")
+    assert (ended.code, ended.out) == (0, "")
 
 
 def test_a_library_that_fails_loses_nothing(tacit, monkeypatch, folder):

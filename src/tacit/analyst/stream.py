@@ -22,8 +22,9 @@ from tacit.analyst.history import History
 from tacit.book.answer import BELOW, Answer
 from tacit.book.grid import clamped
 from tacit.book.mechanism import SparseVector, State
-from tacit.errors import Halted, QuestionRefused
+from tacit.errors import BadParameter, Halted, QuestionRefused
 from tacit.privacy import Number, exact, show
+from tacit.tables.show import Statement, statement
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -140,6 +141,23 @@ class Stream:
         )
         self._batch, self._batch_answered = reads, 0
         return self._answer_all(reads, steps, limit)
+
+    def check(
+        self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
+    ) -> Statement:
+        """What is promised about a question, or why this stream would refuse it; costs nothing."""
+        try:
+            prepared = self._reader.prepare(question)
+            if threshold is not None:
+                self._limit(threshold)
+            reads = self._reader.read_all(prepared, parameters)
+            for read in reads:
+                self._steps_each(read)
+        except (QuestionRefused, BadParameter) as refusal:
+            return Statement(str(question), refusal=str(refusal))
+        cells = len(reads) if prepared.keys else None
+        text = " ".join(prepared.text.split()) if prepared.keys else None
+        return statement(reads[0].question, self._table.schema, cells, text)
 
     def _answer_all(
         self, reads: Sequence[Read], steps: NDArray[np.int64], limit: Fraction | None

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from tacit.cli.clock import Clock, seconds
-from tacit.cli.conversation import Printer, converse
-from tacit.cli.exits import DONE, Misuse, say
-from tacit.cli.lines import piped, typed
+from tacit.cli.conversation import Printer, Reply, converse, refusals
+from tacit.cli.exits import BAD_INPUT, DONE, Misuse, say
+from tacit.cli.lines import all_of, is_typed, may_wait_for_answers, piped, typed
 from tacit.cli.options import Column, File, Kind, Name, Number, Period, Size, Whole
 from tacit.cli.people import person_of
 from tacit.cli.signals import Signals
@@ -21,10 +21,15 @@ from tacit.privacy import exact, show
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
+    from tacit.analyst.table import Table
     from tacit.budget import Budget
     from tacit.privacy import Privacy
 
 
+_NOT_PAID = (
+    "nothing was paid and nothing was asked: mend these lines, or say --one-by-one, which answers "
+    "the others"
+)
 _QUESTIONS, _BETA = 10_000, "1/20"  # what a stream is planned for unless said
 
 _TABLE, _PAYS, _NEW, _ASKING = (
@@ -58,16 +63,20 @@ def ask(
     recipe: Annotated[Literal["best", "book"] | None, _NEW] = None,
     questions: Annotated[Whole | None, _NEW] = None,
     beta: Annotated[Number | None, _NEW] = None,
+    one_by_one: Annotated[bool, _ASKING] = False,
     every: Annotated[Period | None, _ASKING] = None,
     json: Annotated[bool, _ASKING] = False,
 ) -> int:
     r"""Ask a table, one question a line, from a terminal or a pipe.
 
-    Each question is answered at once: ⊤ if its count passes the threshold, as far
-    as the noise lets one tell, else ⊥.  The whole stream is paid when it is opened;
-    it halts at its last ⊤.  Ctrl-D or Ctrl-C suspends it, and --resume goes on
-    later without paying again.  A question that is refused is told why, and the
-    stream goes on.
+    Each question is answered ⊤ if its count passes the threshold, as far as the
+    noise lets one tell, else ⊥.  The whole stream is paid when it is opened; it
+    halts at its last ⊤.  Ctrl-D or Ctrl-C suspends it, and --resume goes on later
+    without paying again.
+
+    Questions from a file or a pipe are all read and checked first: if one would be
+    refused, that is told and nothing is paid.  At a terminal, and with --one-by-one,
+    each is answered as it comes; a refused one is told why, and the stream goes on.
 
     A line is a question, such as  town = 'Ghent' and age >= 60
     A line that begins with { is JSON, for parameters or a threshold of its own:
@@ -130,6 +139,9 @@ def ask(
         About how many questions will come; helps to plan, limits nothing.
     beta
         The chance of a wrong answer to plan for; by default 1/20.
+    one_by_one
+        Answer each line before the next is read, for a program that chooses its next
+        question by the last answer; the stream is paid before any of them is known.
     every
         Answer on a clock, such as 50ms, whatever the evaluation took.
     json
@@ -155,7 +167,8 @@ def ask(
     _check_options(given, resume)
     who = person_of(person, each_row)
     clock = Clock(None if every is None else seconds(every))
-    at_terminal = not json and bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
+    at_terminal = not json and is_typed() and sys.stdout.isatty()
+    printer = Printer(as_json=json, at_terminal=at_terminal)
 
     from tacit.analyst.table import open_table
     from tacit.budget import Budget
@@ -168,6 +181,12 @@ def ask(
             )
         )
         signals = stack.enter_context(Signals())
+        together = None if one_by_one or is_typed() else _all_questions()
+        if together and resume is None and (refused := _refused(opened, given, together)):
+            for reply in refused:
+                printer.show(reply)
+            say(_NOT_PAID)
+            return BAD_INPUT
         with signals.wait():
             if resume is None:
                 stream = opened.sparse(budget=paid, **given)
@@ -183,13 +202,30 @@ def ask(
         )
         if at_terminal:
             say("one question a line; Ctrl-D leaves")
-        printer = Printer(as_json=json, at_terminal=at_terminal)
-        asked = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
+        prompted = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
+        asked = prompted if together is None else together
         for reply in converse(opened, stream, asked, clock=clock, signals=signals):
             printer.show(reply)
         if rest := len(stream.unanswered):
             say(f"{rest} cells of the last question were not answered")
     return DONE
+
+
+def _all_questions() -> list[str]:
+    """Every line that is piped in, to the end."""
+    if may_wait_for_answers():
+        say("reading all questions before the first is answered; --one-by-one does not wait")
+    return all_of(piped())
+
+
+def _refused(table: Table, given: dict[str, Any], asked: list[str]) -> list[Reply]:
+    """What a new stream would refuse, found on one like it that nobody pays and nobody asks."""
+    from tacit.budget import Budget
+
+    promise = {"epsilon": given["epsilon"], "delta": given.get("delta", 0)}
+    unpaid = Budget.in_memory(covers=[table.name], **promise)
+    alike = {option: value for option, value in given.items() if option not in ("name", "analyst")}
+    return list(refusals(table.sparse(budget=unpaid, **alike), asked))
 
 
 def _check_options(given: dict[str, Any], resume: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tacit.cli.exits import CHECK_FAILED, DONE
 from tacit.cli.options import File, Number, Whole
+from tacit.cli.outputs import check_outputs
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def audit(
     from tacit.drawing import check_can_draw
 
     if plot is not None:
+        check_outputs({"plot": plot})
         check_can_draw(plot)
     chosen = _chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tacit.cli import lines
-from tacit.cli.exits import printable
-from tacit.errors import BadParameter, QuestionRefused
+from tacit.cli.exits import printable, withheld
+from tacit.errors import BadParameter, QuestionRefused, TacitError
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
@@ -90,21 +90,49 @@ def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[R
         state = stream.tops_left, stream.halted
         return Reply(number, question, answer, refusal, cell, cells, *state)
 
-    question = " ".join(line[:_SHOWN].split())  # until it is read
+    words, asking, refusal = _checked(stream, line)
+    if asking is None:
+        yield reply(words, None, refusal)
+        return
+    prepared = table.prepare(asking.question)
+    if prepared.keys:
+        answers = stream.ask_all(prepared, threshold=asking.threshold, **asking.parameters)
+        texts = stream.unanswered
+        for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
+            yield reply(text, answer, cell=cell, cells=len(texts))
+    else:
+        answer = stream.ask(prepared, threshold=asking.threshold, **asking.parameters)
+        yield reply(stream.history[-1].question, answer)
+
+
+def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
+    """What such a stream would refuse of these lines; nothing is asked."""
+    for number, line in enumerate(asked, 1):
+        if not lines.is_silent(line):
+            words, asking, refusal = _checked(stream, line)
+            if asking is None:
+                left = stream.tops_left
+                yield Reply(number, words, None, refusal, None, None, left, halted=False)
+
+
+def _checked(stream: Stream, line: str) -> tuple[str, lines.Asking | None, str]:
+    """A line's words, and what it asks or why it is refused.
+
+    Whatever goes wrong here is wrong with this line alone: no data was looked at, and the lines
+    after it are answered.
+    """
+    words = " ".join(line[:_SHOWN].split())  # until it is read
     try:
         asking = lines.read(line)
-        question = " ".join(asking.question.split())
-        prepared = table.prepare(asking.question)
-        if prepared.keys:
-            answers = stream.ask_all(prepared, threshold=asking.threshold, **asking.parameters)
-            texts = stream.unanswered
-            for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
-                yield reply(text, answer, cell=cell, cells=len(texts))
-        else:
-            answer = stream.ask(prepared, threshold=asking.threshold, **asking.parameters)
-            yield reply(stream.history[-1].question, answer)
+        words = " ".join(asking.question.split())
+        told = stream.check(asking.question, threshold=asking.threshold, **asking.parameters)
     except (QuestionRefused, BadParameter) as refusal:
-        yield reply(question, None, str(refusal))
+        return words, None, str(refusal)
+    except TacitError:
+        raise
+    except Exception as error:
+        return words, None, withheld(error)
+    return words, asking if told else None, told.refusal or ""
 
 
 class Printer:

@@ -117,11 +117,16 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
             say(why if name is None else f"{name}: {why}")
             return FAILED
         case _:
-            say(
-                f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, "
-                "because it may quote data.  Please report what you did."
-            )
+            say(withheld(error))
             return BUG
+
+
+def withheld(error: BaseException) -> str:
+    """An error that nobody expected, without its words."""
+    return (
+        f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, because it may "
+        "quote data.  Please report what you did."
+    )
 
 
 def _told(error: errors.TacitError, arguments: Sequence[str]) -> str:

@@ -12,16 +12,20 @@ Empty lines and lines that begin with ``#`` say nothing.
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import TextIO
 
+from tacit.cli.exits import Misuse
 from tacit.errors import QuestionRefused
 
 LONGEST = 100_000
+MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 _ENTRIES = {"question", "parameters", "threshold"}
 _TAKEN = {"threshold"}  # what ask(...) itself takes by name
 
@@ -60,6 +64,36 @@ def piped(file: TextIO | None = None) -> Iterator[str]:
         while len(line) > LONGEST and not line.endswith("\n"):  # far too long: to its end, unkept
             line = source.readline(LONGEST + 1)
         yield whole.removesuffix("\n").removesuffix("\r")
+
+
+def all_of(lines: Iterable[str]) -> list[str]:
+    """Lines to their end; an input that does not end is no list of questions."""
+    read, size = [], 0
+    for line in lines:
+        read.append(line)
+        size += len(line) + 1
+        if size > MOST_TOGETHER:
+            raise Misuse(
+                f"the questions on standard input have more than {MOST_TOGETHER} characters: split "
+                "them, or say --one-by-one to have each answered as it comes; nothing was spent"
+            )
+    return read
+
+
+def may_wait_for_answers(file: TextIO | None = None) -> bool:
+    """Whether a program may be at the other end, rather than a file."""
+    source = sys.stdin if file is None else file
+    try:
+        mode = os.fstat(source.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def is_typed(file: TextIO | None = None) -> bool:
+    """Whether somebody types the lines."""
+    source = sys.stdin if file is None else file
+    return source is not None and source.isatty()
 
 
 def _as_utf8(source: TextIO | None) -> None:

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from tacit.cli.exits import say
 from tacit.cli.options import File, Kind, Number, Whole
+from tacit.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Plan
@@ -128,6 +129,7 @@ def _show(planner: Callable[..., Plan], wanted: Wanted, **more: object) -> None:
     if plot is not None:
         from tacit.drawing import check_can_draw
 
+        check_outputs({"plot": plot})
         check_can_draw(plot)
     plan = planner(**asked)
     print(jsons.dumps(_as_json(plan)) if as_json else plan)

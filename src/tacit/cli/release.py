@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tacit.cli.exits import DONE, FAILED, Misuse, say
 from tacit.cli.options import Column, File, Name, Number, Size, Whole
+from tacit.cli.outputs import check_outputs
 from tacit.cli.people import person_of
 from tacit.cli.signals import Signals
 
@@ -112,10 +113,11 @@ def release(
     whose = person_of(person, each_row)
     if budget is None and not plan:
         raise Misuse("a release needs --budget FILE to pay from; --plan only says what it would be")
-    if plot is not None and not plan:
-        from tacit.drawing import check_can_draw
-
-        check_can_draw(plot)
+    if not plan:
+        _check_files(
+            {"csv": csv, "save": save, "plot": plot},
+            {"FILE": file, "--budget": budget, "--schema": schema, "--questions": questions},
+        )
     import tacit
 
     size = {"epsilon": epsilon, "alpha": alpha, "rows": rows, "max_rows": max_rows}
@@ -136,6 +138,15 @@ def release(
         with tacit.Budget.open(budget) as paying, Signals() as signals, signals.wait(_PAID):
             drawn = opened.small_db(asked, budget=paying, analyst=analyst, **size)  # type: ignore[arg-type]
             return _write(drawn, save, csv, plot)
+
+
+def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> None:
+    """What cannot be written is found before it is paid for."""
+    check_outputs(wanted, read=read)
+    if (plot := wanted["plot"]) is not None:
+        from tacit.drawing import check_can_draw
+
+        check_can_draw(plot)
 
 
 def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Questions:
