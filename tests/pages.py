@@ -21,7 +21,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,26 +51,45 @@ class Printed:
 def run_page(path: Path, folder: Path) -> Iterator[Printed]:
     """Run a page's code in a folder, and compare what it prints with what it says."""
     names: dict[str, Any] = {"__name__": "__page__"}
+    place = Place(folder)
     text, printed = path.read_text(), ""
     for block in FENCE.finditer(text):
         line = text[: block.start()].count("\n") + 1
         if block["kind"] == "python":
             code = compile("\n" * line + block["body"], str(path), "exec")
-            printed = captured(code, names, folder)
+            printed = captured(code, names, place)
         elif mark := MARK.search(text, 0, block.start()):
             yield Printed(line, block["body"], printed, bool(mark["noisy"]), *block.span("body"))
 
 
-def captured(code: Any, names: dict[str, Any], folder: Path) -> str:
+class Place:
+    """Where code runs: in a folder, until it goes to another, and with new folders inside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder.resolve()
+        self._now = self.home
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        before, tempfile.tempdir = tempfile.tempdir, str(self.home)
+        try:
+            with chdir(self._now):
+                yield
+                self._now = Path.cwd()
+        finally:
+            tempfile.tempdir = before
+
+
+def captured(code: Any, names: dict[str, Any], place: Place) -> str:
     """What some code prints, wherever the folder happens to be."""
-    with chdir(folder), redirect_stdout(io.StringIO()) as out:
+    with place.entered(), redirect_stdout(io.StringIO()) as out:
         exec(code, names)  # noqa: S102 - that is the test
-    return tidy(out.getvalue(), folder)
+    return tidy(out.getvalue(), place.home)
 
 
 def tidy(text: str, folder: Path) -> str:
-    """Without the folder's name, and without spaces at the ends of lines."""
-    text = text.replace(str(folder.resolve()), HOME).replace(str(folder), HOME)
+    """Without the folder's name or that of a new one in it, nor spaces at the ends of lines."""
+    text = re.sub(re.escape(str(folder)) + r"(/tmp\w{8}\b)?", HOME, text)
     return re.sub(r"[ ]+$", "", text, flags=re.M)
 
 
@@ -88,22 +107,23 @@ def masked(text: str) -> str:
 def run_notebook(path: Path, folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Every code cell of a notebook with the outputs that it has now, without Jupyter."""
     names: dict[str, Any] = {"__name__": "__main__"}
+    place = Place(folder)
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] == "code":
-            yield cell, list(_outputs("".join(cell["source"]), names, folder))
+            yield cell, list(_outputs("".join(cell["source"]), names, place))
 
 
-def _outputs(source: str, names: dict[str, Any], folder: Path) -> Iterator[dict[str, Any]]:
+def _outputs(source: str, names: dict[str, Any], place: Place) -> Iterator[dict[str, Any]]:
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed, shown = captured(compile(tree, "cell", "exec"), names, folder), None
+    printed, shown = captured(compile(tree, "cell", "exec"), names, place), None
     if isinstance(last, ast.Expr):
         names["_shown"] = None
         asked = ast.parse("_shown = None").body[0]
         assert isinstance(asked, ast.Assign)
         asked.value = last.value
         module = ast.fix_missing_locations(ast.Module([asked], []))
-        printed += captured(compile(module, "cell", "exec"), names, folder)
+        printed += captured(compile(module, "cell", "exec"), names, place)
         shown = names.pop("_shown")
     if printed:
         yield {"name": "stdout", "output_type": "stream", "text": printed.splitlines(True)}

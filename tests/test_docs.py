@@ -35,16 +35,19 @@ def same_tacit(monkeypatch):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=by_name)
-def test_a_page_runs_and_prints_what_it_says(page, tmp_path):
-    for printed in run_page(page, tmp_path):
-        where = f"{by_name(page)}, line {printed.line}"
-        assert printed.true, f"{where} says\n{printed.said}\nbut this is printed:\n{printed.found}"
+def test_a_page_runs_twice_in_one_folder_and_prints_what_it_says(page, tmp_path):
+    for time in ("first", "second"):
+        for printed in run_page(page, tmp_path):
+            where = f"{by_name(page)}, line {printed.line}, the {time} time"
+            said, found = printed.said, printed.found
+            assert printed.true, f"{where} says\n{said}\nbut this is printed:\n{found}"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=by_name)
-def test_a_notebook_runs_and_shows_what_it_says(notebook, tmp_path):
-    for cell, outputs in run_notebook(notebook, tmp_path):
-        assert list(map(_words, cell["outputs"])) == list(map(_words, outputs))
+def test_a_notebook_runs_twice_in_one_folder_and_shows_what_it_says(notebook, tmp_path):
+    for _ in range(2):
+        for cell, outputs in run_notebook(notebook, tmp_path):
+            assert list(map(_words, cell["outputs"])) == list(map(_words, outputs))
 
 
 def _words(output: dict[str, Any]) -> str:

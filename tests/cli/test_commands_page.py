@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -56,6 +58,9 @@ def test_every_exit_code_is_in_the_table():
 
 def run_line(line):
     """A command line as a shell would run it, with < and >; what is printed, in its order."""
+    if line == "$ cd $(mktemp -d)":
+        os.chdir(mkdtemp(dir=Path.cwd()))
+        return ""
     words = shlex.split(line.removeprefix("$ "))
     assert words.pop(0) == "tacit"
     given, printed, kept = "", io.StringIO(), None
@@ -87,9 +92,14 @@ def _squeezed(text):
     return " ".join(text.split())
 
 
-def test_the_examples_run_and_print_what_is_shown(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_examples_run_twice_in_one_folder_and_print_what_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
+    for _ in range(2):
+        monkeypatch.chdir(tmp_path)
+        check_examples()
+
+
+def check_examples():
     names = {}
     commands = 0
     for kind, text in BLOCK.findall(PAGE):
