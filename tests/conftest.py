@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-import signal
+import pytest
+from tests.signals import as_usual
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+@pytest.fixture
+def usual_signals():
+    """Signals that are sent are heard, though the tests may have been started under nohup."""
+    with as_usual():
+        yield

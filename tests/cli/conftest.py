@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from tests.cli.running import ENVIRONMENT, POISON
+from tests.signals import as_usual
 
 from tacit.cli.exits import run
 
@@ -91,10 +92,11 @@ def start(folder):
 
     def command(*arguments: str, **options: object) -> subprocess.Popen[str]:
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tacit", *arguments],
-            **{**pipes, "cwd": folder, "env": ENVIRONMENT, "encoding": "utf-8", **options},
-        )
+        with as_usual():
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tacit", *arguments],
+                **{**pipes, "cwd": folder, "env": ENVIRONMENT, "encoding": "utf-8", **options},
+            )
         running.append(process)
         return process
 

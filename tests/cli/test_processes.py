@@ -9,11 +9,13 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import termios
 import time
 
 import pytest
 from tests.cli.running import ASK, CONVERSE, NEW, POISON
+from tests.signals import as_usual
 
 from tacit.budget import Budget
 
@@ -76,6 +78,28 @@ def test_a_signal_suspends_it_and_loses_nothing(start, clinic, number):
     assert "suspended, 2 of 3 ⊤ left" in err
     assert "Traceback" not in err
     assert (state(clinic).lost, state(clinic).status) == (0, "suspended")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_tests_that_send_signals_may_be_started_by_nohup(tmp_path, number):
+    """Whatever was ignored where they were started, a process that they start hears it."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with as_usual():
+            process = subprocess.Popen(
+                [sys.executable, "-c", "print(); input()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=tmp_path,
+            )
+        assert signal.getsignal(number) is signal.SIG_IGN
+        process.stdout.readline()
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    finally:
+        signal.signal(number, before)
+    assert process.returncode in (-number, 128 + number)
 
 
 def test_a_reader_that_goes_away_suspends_it(start, clinic):

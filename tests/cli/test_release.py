@@ -160,7 +160,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_paying(tacit, monkeypa
     assert "ε = 0, δ = 0 spent" in tacit("budget", "show", "b.budget").out
 
 
-def test_a_signal_waits_until_what_is_paid_is_written(tacit, monkeypatch):
+def test_a_signal_waits_until_what_is_paid_is_written(tacit, monkeypatch, usual_signals):
     from tacit.analyst import release
 
     draw = release.small_db

@@ -10,6 +10,8 @@ import pytest
 from tacit.cli.exits import Signalled
 from tacit.cli.signals import Signals
 
+pytestmark = pytest.mark.usefixtures("usual_signals")
+
 
 def send(number):
     os.kill(os.getpid(), number)
@@ -58,16 +60,13 @@ def test_nothing_interrupts_the_suspension():
 
 
 def test_handlers_are_as_before_afterwards_and_nohup_is_respected():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        interrupt = signal.getsignal(signal.SIGINT)
-        with Signals():
-            assert signal.getsignal(signal.SIGINT) is not interrupt
-            send(signal.SIGHUP)
-        assert signal.getsignal(signal.SIGINT) is interrupt
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    interrupt = signal.getsignal(signal.SIGINT)
+    with Signals():
+        assert signal.getsignal(signal.SIGINT) is not interrupt
+        send(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGINT) is interrupt
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 def test_whoever_must_wait_is_told_why(capfd):
