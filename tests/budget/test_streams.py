@@ -135,6 +135,32 @@ def test_an_error_inside_a_turn_ends_the_lease(budget):
     budget.verify()
 
 
+@pytest.mark.parametrize(
+    ("error", "evaluated", "lost"),
+    [
+        (ValueError, False, 1),  # whether it failed may depend on somebody's row
+        (KeyboardInterrupt, False, 0),  # which depends on whoever sent it
+        (ValueError, True, 1),
+        (KeyboardInterrupt, True, 1),  # the coin may have been tossed
+    ],
+)
+def test_what_ends_an_evaluation(budget, error, evaluated, lost):
+    lease = open_stream(budget, at_most=3)
+
+    def stumble() -> None:
+        with lease.turn(evaluating=True) as turn:
+            if evaluated:
+                turn.evaluated()
+            raise error
+
+    with pytest.raises(error):
+        stumble()
+    assert lease.alive is not bool(lost)
+    lease.suspend()
+    assert lost_by_resuming(budget) == lost
+    budget.verify()
+
+
 def test_an_error_that_is_swallowed_inside_a_turn_ends_it_too(budget):
     lease = open_stream(budget)
     with lease.turn():

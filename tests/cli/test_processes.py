@@ -220,4 +220,6 @@ def test_nothing_is_shown_of_a_table_that_breaks_under_it(start, clinic, folder)
     assert process.returncode == 4
     assert POISON not in out + err
     assert "open it again" in err
-    assert state(clinic).status == "suspended"
+    assert "the ⊤ that was reserved is lost" in err
+    assert "stream 'watch' did not end cleanly" in err
+    assert (state(clinic).status, state(clinic).reserved) == ("live", True)

@@ -2,7 +2,8 @@
 
 The order of things is the promise.  The stream was paid in full when it was opened; one ⊤ is
 always reserved, durably, before a question is asked; a ⊤ is recorded and the next one reserved,
-in one write, before the answer is released.  A ⊥ writes nothing.
+in one write, before the answer is released.  A ⊥ writes nothing.  A failure of the engine, once a
+question was accepted, costs the reserved ⊤, as a crash does: it may depend on somebody's row.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tacit.analyst.history import History
 from tacit.book.answer import BELOW, Answer
 from tacit.book.grid import clamped
 from tacit.book.mechanism import SparseVector, State
-from tacit.errors import BadParameter, Halted, QuestionRefused
+from tacit.errors import BadParameter, EngineFailed, Halted, QuestionRefused, TacitError
 from tacit.privacy import Number, exact, show
 from tacit.tables.show import Statement, statement
 
@@ -100,13 +101,14 @@ class Stream:
         read = self._reader.read(question, parameters)
         if (known := self._recorded(read, limit)) is not None:
             return self._tell(read, known, limit)
-        self._refuse_if_halted()
+        self._refuse_if_over()
         steps_each = self._steps_each(read)
-        (value,) = self._engine.values([read.question])
-        with self._lease.turn():
-            # Another thread may have had this very question's ⊤ while this one was evaluated.
+        with self._lease.turn(evaluating=True) as turn:
+            # Another thread may have had this very question's ⊤ while this one was read.
             if self._state is not before and (known := self._recorded(read, limit)) is not None:
                 return self._tell(read, known, limit)
+            (value,) = self._values([read.question])
+            turn.evaluated()
             answer, state = self._mechanism.step_of(
                 self._state, value * steps_each, self._coins, threshold=limit
             )
@@ -131,14 +133,15 @@ class Stream:
         lists the rest.
         """
         limit = None if threshold is None else self._limit(threshold)
-        self._refuse_if_halted()
+        self._refuse_if_over()
         reads = self._reader.read_all(questions, parameters)
         steps_each = [self._steps_each(read) for read in reads]
-        values = self._engine.values([read.question for read in reads])
-        steps = np.array(
-            [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
-            np.int64,
-        )
+        with self._lease.turn(evaluating=True):
+            values = self._values([read.question for read in reads])
+            steps = np.array(
+                [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
+                np.int64,
+            )
         self._batch, self._batch_answered = reads, 0
         return self._answer_all(reads, steps, limit)
 
@@ -234,6 +237,20 @@ class Stream:
                 f"stream's grid of {show(mechanism.grid)}: open one with grid='{question.grid}'"
             )
 
+    def _values(self, questions: Sequence[Question]) -> list[int]:
+        """Inside a turn: the true values of questions that were accepted.  Secret."""
+        try:
+            return self._engine.values(questions)
+        except TacitError as failure:
+            said = failure.fact
+        except Exception:
+            said = "answering failed; what the engine said is withheld, since it may quote data"
+        raise EngineFailed(
+            f"{said}; as a failure may depend on the data, stream {self.name!r} has ended and the "
+            "⊤ that was reserved is lost",
+            advice="table.resume(...) goes on with the rest",
+        )
+
     def _limit(self, threshold: Number) -> Fraction:
         """A question's own threshold, checked before any coin."""
         self._mechanism.threshold_in_steps(threshold)
@@ -248,12 +265,15 @@ class Stream:
         record = self._earlier.get(_key(read.question, limit))
         return None if record is None else Answer.from_json(record)
 
-    def _refuse_if_halted(self) -> None:
+    def _refuse_if_over(self) -> None:
+        """Before a question is accepted, for reasons that do not depend on the data."""
         if self._lease.halted:
             raise Halted(
                 f"stream {self.name!r} has given all {self.recipe.at_most} ⊤ it was paid for and "
                 "has halted; open a new one to ask more"
             )
+        if self._table.closed:
+            raise EngineFailed("the table has been closed; open it again, and resume the stream")
 
     # After the coin -----------------------------------------------------------------------
 

@@ -110,6 +110,11 @@ class Table(Closing):
         """The public number of people that the steward typed; never read from the data."""
         return self._people
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has let go of the data."""
+        return not self._open
+
     # Reading questions --------------------------------------------------------------------
 
     def check(self, question: str, **parameters: object) -> Statement:

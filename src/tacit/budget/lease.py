@@ -14,9 +14,9 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 from weakref import WeakSet
 
 from tacit.budget.checks import checked_secret, checked_text, refuse_ended
@@ -88,15 +88,20 @@ class Lease:
         """
         return MappingProxyType(self._answers)
 
-    def turn(self) -> AbstractContextManager[None]:
+    def turn(self, *, evaluating: bool = False) -> Turn:
         """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
 
         It is for one thread at a time and refuses if the stream has ended, was lost to another
         holder, or is a forked copy.  Any exception inside ends the lease, since it may have told
-        that the answer was above; the reserved answer is then lost.  Parse, check and evaluate
-        the question before entering.
+        that the answer was above; the reserved answer is then lost.  Parse and check the question
+        before entering.
+
+        Evaluate it inside: whether that fails may depend on somebody's row, so a failure is not
+        free either, and nobody leaves cleanly meanwhile.  With ``evaluating`` an interrupt, which
+        depends on whoever sent it and is no ``Exception``, costs nothing until
+        ``turn.evaluated()`` is called.
         """
-        return _Turn(self)
+        return Turn(self, evaluating)
 
     def record_top(
         self, answer: Mapping[str, Any], *, question_key: str, secret: bytes | None = None
@@ -244,15 +249,26 @@ def taken_over(
     return state, secret
 
 
-class _Turn:
+class Turn:
     """What ``with lease.turn():`` enters and leaves; a generator would take ten times as long."""
 
-    __slots__ = ("_lease",)
+    __slots__ = ("_evaluating", "_lease")
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, evaluating: bool) -> None:
         self._lease = lease
+        self._evaluating = evaluating
 
-    def __enter__(self) -> None:
+    @property
+    def _why(self) -> str:
+        if self._evaluating:
+            return "the data engine failed on a question that was accepted"
+        return "its last question ended in an error"
+
+    def evaluated(self) -> None:
+        """The true value is known; from here on an interrupt may tell as much as an error."""
+        self._evaluating = False
+
+    def __enter__(self) -> Self:
         lease = self._lease
         lease._refuse_if_forked()
         lease._lock.acquire()
@@ -265,14 +281,16 @@ class _Turn:
         except BaseException:
             lease._lock.release()
             raise
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         lease = self._lease
         try:
             lease._turn_of = None
-            lease._unclean = lease._unclean or (kind is not None and not lease._state.ended)
+            if kind is not None and not lease._state.ended:
+                lease._unclean |= not self._evaluating or issubclass(kind, Exception)
             if lease._unclean:
-                lease._end(lease._over or "its last question ended in an error")
+                lease._end(lease._over or self._why)
         finally:
             lease._lock.release()
 

@@ -296,3 +296,8 @@ def _left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator
             say(f"stream {state.name!r} has halted: the last of its {state.at_most} ⊤ is gone")
         elif state.status == "suspended":
             say(f"stream {state.name!r} is suspended, {left}; --resume {state.name} goes on")
+        else:
+            say(
+                f"stream {state.name!r} did not end cleanly, so the ⊤ that was reserved is lost; "
+                f"--resume {state.name} goes on with the rest"
+            )
