@@ -162,7 +162,7 @@ def test_what_is_refused_before_it_is_accepted_stays_free(engine, stream, table)
             stream.ask(question)
         with pytest.raises(QuestionRefused):
             stream.ask_all(["age > 1", question])
-    assert stream.ask("town = 'Bruges'")  # from the record, which needs no engine
+    assert stream.ask("town = 'Bruges'").recorded  # needs no engine
     assert (engine.calls, stream.tops_left) == (asked, 3)
 
 

@@ -161,6 +161,20 @@ def test_what_ends_an_evaluation(budget, error, evaluated, lost):
     budget.verify()
 
 
+def test_an_answer_is_recorded_with_its_time_and_label(budget):
+    lease = open_stream(budget)
+    for key, as_of in (("a", None), ("b", "2026-11-01")):
+        with lease.turn():
+            lease.record_top({"above": True}, question_key=key, as_of=as_of)
+    tops = [entry.body for entry in budget.history if entry.kind == "top"]
+    assert ["as_of" in top for top in tops] == [False, True]
+    kept = {"a": (tops[0]["at"], None), "b": (tops[1]["at"], "2026-11-01")}
+    assert dict(lease.recorded) == kept
+    lease.suspend()
+    assert dict(resume(budget).recorded) == kept
+    budget.verify()
+
+
 def test_an_error_that_is_swallowed_inside_a_turn_ends_it_too(budget):
     lease = open_stream(budget)
     with lease.turn():

@@ -44,7 +44,8 @@ def test_json_has_the_same_keys_every_time(ask):
         "town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric", "--one-by-one"
     )
     above, below, refused = objects(ended)
-    answered = ["line", "question", "above", "value", "error", "gap", "tops_left", "halted"]
+    told = ["above", "value", "error", "gap", "recorded"]
+    answered = ["line", "question", *told, "tops_left", "halted"]
     assert list(above) == list(below) == answered
     assert list(refused) == ["line", "question", "refused", "tops_left", "halted"]
     assert above["above"] is True
@@ -444,3 +445,19 @@ def test_what_was_paid_is_told_in_full(ask):
 def test_the_error_is_told_for_the_number_of_questions_it_was_computed_for(ask):
     assert "with 4 questions, all" in ask("", "--at-most", "3", "--questions", "1").err
     assert "with 50 questions, all" in ask("", "--at-most", "3", "--questions", "50").err
+
+
+def test_a_label_keeps_answers_apart_and_is_shown_with_them(ask):
+    first = ask("town = 'Bruges'\n", "--as-of", "2026-10-31", "--name", "watch", "--json")
+    again = ask("town = 'Bruges'\n", "--as-of", "2026-10-31", "--resume", "watch", "--json")
+    later = ask("town = 'Bruges'\n", "--as-of", "2026-11-30", "--resume", "watch", "--json")
+    told = [objects(ended)[0] for ended in (first, again, later)]
+    assert [line["tops_left"] for line in told] == [2, 2, 1]
+    assert [line["recorded"] and line["recorded"]["as_of"] for line in told] == [
+        None,
+        "2026-10-31",
+        None,
+    ]
+    shown = ask("town = 'Bruges'\n", "--as-of", "2026-11-30", "--resume", "watch")
+    assert shown.err.count("as of 2026-10-31  town") == 1
+    assert "as of 2026-11-30  town = 'Bruges'" in shown.out

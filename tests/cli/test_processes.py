@@ -59,10 +59,12 @@ def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
     with Budget.open(clinic) as budget:
         spent = budget.spent
     again = start(*ASK, "--resume", "watch", "--json", "--one-by-one")
-    assert put(again, "town = 'Bruges'") == {**first, "tops_left": 1}
+    shown = put(again, "town = 'Bruges'")
+    assert (first["recorded"], shown["recorded"]["as_of"]) == (None, None)
+    assert shown == {**first, "tops_left": 1, "recorded": shown["recorded"]}
     _, err = again.communicate(timeout=30)
     assert "1 of 3 ⊤ left (1 lost to unclean ends)" in err
-    assert "answered before: ⊤  town = 'Bruges'" in err
+    assert f"before: ⊤, on record since {shown['recorded']['at'][:10]}  town = 'Bruges'" in err
     with Budget.open(clinic) as budget:
         assert budget.spent == spent
     assert (state(clinic).tops, state(clinic).lost, again.returncode) == (1, 1, 0)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from tacit.analyst.as_of import AS_OF, moment
 from tacit.errors import QuestionRefused
-from tacit.tables.prepared import Prepared, prepare
+from tacit.tables.prepared import Prepared, check, prepare
+from tacit.tables.show import Statement
 from tacit.tables.show import question as show_question
 
 if TYPE_CHECKING:
@@ -39,10 +41,15 @@ class Read:
 
 
 class Reader:
-    """Reads the questions of one table; a text that comes again is not parsed again."""
+    """Reads the questions of one table; a text that comes again is not parsed again.
 
-    def __init__(self, schema: Schema) -> None:
+    ``:as_of`` in a question stands for the date that the table's label is.
+    """
+
+    def __init__(self, schema: Schema, as_of: str | None = None) -> None:
         self._schema = schema
+        self._as_of = as_of
+        self._moment = moment(as_of)
         self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(lambda text: prepare(text, schema))
 
     def prepare(self, question: Askable) -> Prepared:
@@ -67,6 +74,8 @@ class Reader:
         prepared = question
         if type(prepared) is not Prepared or prepared.schema is not self._schema:
             prepared = self.prepare(question)
+        if self._as_of is not None or AS_OF in prepared.parameters:
+            parameters = self._with_label(prepared, parameters)
         words = None if parameters else prepared.text
         return Read(prepared.bind(parameters), prepared.schema, words)
 
@@ -81,11 +90,44 @@ class Reader:
             prepared = self.prepare(question)
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
-                cells = prepared.batch(**values).questions
+                cells = prepared.batch(**self._with_label(prepared, values)).questions
                 reads += [Read(cell, self._schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, values))
         return reads
+
+    def check(self, question: str, parameters: Mapping[str, object]) -> Statement:
+        """What would be promised about a question, or why it is refused."""
+        try:
+            prepared = self.prepare(question)
+            filled = self._with_label(prepared, parameters)
+        except QuestionRefused as refusal:
+            return Statement(str(question), refusal=str(refusal))
+        left_out = not parameters and filled.keys() != prepared.parameters
+        return check(question, self._schema, parameters if left_out else filled)
+
+    def _with_label(
+        self, prepared: Prepared, parameters: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """The parameters, with the table's own ``:as_of`` if the question has it."""
+        if self._as_of is not None and _called_as_of(parameters):
+            raise QuestionRefused(
+                f"{prepared.text}\nthe parameter :{AS_OF} is the label of the table, "
+                f"{self._as_of!r}, and is not given: call your own parameter otherwise"
+            )
+        own = _called_as_of(prepared.parameters - parameters.keys())
+        if own and self._moment is None:
+            label = "has no label" if self._as_of is None else f"has the label {self._as_of!r}"
+            raise QuestionRefused(
+                f"{prepared.text}\n:{AS_OF} stands for the date of the table, and this table "
+                f"{label}: its steward opens it with a date, as_of='2026-11-01'"
+            )
+        return {**parameters, **dict.fromkeys(own, self._moment)} if own else parameters
+
+
+def _called_as_of(names: Iterable[object]) -> list[str]:
+    """Those that are ``as_of``, however SQL would let one spell it."""
+    return [name for name in names if isinstance(name, str) and name.casefold() == AS_OF]
 
 
 def _parts(item: Any) -> tuple[Any, Mapping[str, object]]:

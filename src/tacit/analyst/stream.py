@@ -54,9 +54,14 @@ def _suspend_quietly(lease: Lease) -> None:
         lease.suspend()
 
 
-def _key(question: Question, limit: Fraction | None) -> str:
-    """The same for the same question at the same threshold, in every process."""
-    return sha256(f"{question.fingerprint} {limit}".encode()).hexdigest()
+def _key(question: Question, limit: Fraction | None, as_of: str | None) -> str:
+    """The same for the same question at the same threshold and label, in every process.
+
+    A label is written as JSON after a second space, so that no two of the three run together, and
+    without one the key is what it was before there were labels.
+    """
+    label = "" if as_of is None else f" {json.dumps(as_of)}"
+    return sha256(f"{question.fingerprint} {limit}{label}".encode()).hexdigest()
 
 
 class Stream:
@@ -78,7 +83,7 @@ class Stream:
         self._kind = kind
         self._state = from_secret(lease.secret)
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
-        self._earlier = dict(lease.answers)  # of earlier sittings, by key
+        self._earlier = frozenset(lease.answers)  # the keys of earlier sittings
         self._covered: tuple[Promise | None, int] = None, 0
         self._history = History()
         # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
@@ -94,7 +99,8 @@ class Stream:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
         ``threshold`` is the question's own, if it should differ from the stream's.  The very
-        question that was ⊤ before gets the recorded answer again, free of charge.
+        question that was ⊤ before, about a table of the same label, gets the recorded answer
+        again, free of charge and marked as such.
         """
         before = self._state
         limit = None if threshold is None else self._limit(threshold)
@@ -262,8 +268,13 @@ class Stream:
             return known
         if not self._earlier:
             return None
-        record = self._earlier.get(_key(read.question, limit))
-        return None if record is None else Answer.from_json(record)
+        key = _key(read.question, limit, self._table.as_of)
+        return self._on_record(key) if key in self._earlier else None
+
+    def _on_record(self, key: str) -> Answer:
+        """A recorded answer, marked as such."""
+        lease = self._lease
+        return Answer.from_json(lease.answers[key]).on_record(*lease.recorded[key])
 
     def _refuse_if_over(self) -> None:
         """Before a question is accepted, for reasons that do not depend on the data."""
@@ -279,13 +290,16 @@ class Stream:
 
     def _keep(self, read: Read, top: Answer, state: State, limit: Fraction | None) -> None:
         """Inside a turn: a ⊤ is on the disk before anybody sees it."""
+        as_of = self._table.as_of
+        key = _key(read.question, limit, as_of)
         self._lease.record_top(
             {**top.as_json(), "text": read.text},
-            question_key=_key(read.question, limit),
+            question_key=key,
             secret=as_secret(state),
+            as_of=as_of,
         )
         self._state = state
-        self._tops[read.question, limit] = top
+        self._tops[read.question, limit] = self._on_record(key)
 
     def _tell(
         self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
@@ -319,10 +333,10 @@ class Stream:
 
     @property
     def recorded(self) -> History:
-        """Every ⊤ on record, from earlier sittings too."""
+        """Every ⊤ on record, from earlier sittings and about other labels too."""
         return History(
-            (str(record["text"]), Answer.from_json(record), None)
-            for record in self._lease.answers.values()
+            (str(record["text"]), self._on_record(key), None)
+            for key, record in self._lease.answers.items()
         )
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.analyst import plan
+from tacit.analyst.as_of import checked_label
 from tacit.analyst.binding import binding_of, mechanism_of, whose_row
 from tacit.analyst.histogram import Histogram, draw_histogram
 from tacit.analyst.question_class import (
@@ -26,7 +27,7 @@ from tacit.closing import Closing
 from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.tables.loading import load
-from tacit.tables.prepared import Prepared, check
+from tacit.tables.prepared import Prepared
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def open_table(
     schema: Schema | str | Path | None = None,
     table: str | None = None,
     memory_limit: int | str | None = None,
+    as_of: str | None = None,
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
@@ -58,12 +60,15 @@ def open_table(
     is no default.  ``name`` is what budgets and FROM call the table, by default the file's stem.
     ``people`` is a public number that the steward types, for planning; it is never read from the
     data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
+    ``as_of`` is a public label that the steward types to say which state of the data this is, such
+    as "2026-11-01": recorded answers belong to it, and a date stands for ``:as_of`` in questions.
     """
     public_people = None if people is None else whole(people, "people")
+    label = checked_label(as_of)
     engine = load(
         source, person=person, name=name, schema=schema, table=table, memory_limit=memory_limit
     )
-    return Table(engine, people=public_people)
+    return Table(engine, people=public_people, as_of=label)
 
 
 open_table.__qualname__ = "tacit.open"  # as in Python's own words when `person` is missing
@@ -76,13 +81,19 @@ class Table(Closing):
     """
 
     def __init__(
-        self, engine: Engine, *, people: int | None = None, coins: Coins | None = None
+        self,
+        engine: Engine,
+        *,
+        people: int | None = None,
+        as_of: str | None = None,
+        coins: Coins | None = None,
     ) -> None:
         self._engine = engine
         self._people = people
+        self._as_of = checked_label(as_of)
         self._coins = Coins() if coins is None else coins
         refuse_insecure(self._coins)
-        self._reader = Reader(engine.schema)
+        self._reader = Reader(engine.schema, self._as_of)
         self._open = True
 
     @property
@@ -111,6 +122,11 @@ class Table(Closing):
         return self._people
 
     @property
+    def as_of(self) -> str | None:
+        """The public label that the steward typed: which state of the data this is."""
+        return self._as_of
+
+    @property
     def closed(self) -> bool:
         """Whether it has let go of the data."""
         return not self._open
@@ -119,7 +135,7 @@ class Table(Closing):
 
     def check(self, question: str, **parameters: object) -> Statement:
         """What would be promised about a question, or why it is refused; costs nothing."""
-        return check(question, self.schema, parameters)
+        return self._reader.check(question, parameters)
 
     def prepare(self, question: str) -> Prepared:
         """Read a question once, to be asked often with different parameters."""
@@ -374,4 +390,7 @@ class Table(Closing):
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
-        return f"<Table {self.name!r}, one person: {whose_row(self.schema)}; columns {columns}>"
+        label = "" if self.as_of is None else f" as of {self.as_of}"
+        return (
+            f"<Table {self.name!r}{label}, one person: {whose_row(self.schema)}; columns {columns}>"
+        )

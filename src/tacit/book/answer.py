@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tacit.book.laplace import error_steps, spaced
 from tacit.privacy import Number
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Since when an answer is on record, and which label the data had that it is about.
+
+    >>> print(Recorded("2026-11-03T09:30:00Z", "2026-11-01"))
+    on record since 2026-11-03 as of 2026-11-01
+    """
+
+    at: str  # UTC, as the history writes it
+    as_of: str | None = None
+
+    def __str__(self) -> str:
+        label = "" if self.as_of is None else f" as of {self.as_of}"
+        return f"on record since {self.at[:10]}{label}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
+    One that is shown again from the record says so; it is the same answer all the same.
+
     >>> print(Answer(above=False))
     ⊥
-    >>> print(Answer(above=True, value=Fraction(1204), noise_scale=Fraction(20)))
+    >>> top = Answer(above=True, value=Fraction(1204), noise_scale=Fraction(20))
+    >>> print(top)
     ⊤ 1 204 ± 60 (95 %)
+    >>> print(top.on_record("2026-11-03T09:30:00Z"))
+    ⊤ 1 204 ± 60 (95 %), on record since 2026-11-03
     """
 
     above: bool
@@ -25,6 +46,7 @@ class Answer:
     gap: Fraction | None = None  # value − noisy threshold, with the noise it was compared with
     noise_scale: Fraction | None = field(default=None, repr=False)  # of the value, in grid steps
     grid: Fraction = field(default=Fraction(1), repr=False)
+    recorded: Recorded | None = field(default=None, compare=False)  # None: it was drawn just now
 
     def __bool__(self) -> bool:
         return self.above
@@ -35,6 +57,10 @@ class Answer:
             return None
         return error_steps(self.noise_scale, beta) * self.grid
 
+    def on_record(self, at: str, as_of: str | None = None) -> Answer:
+        """The same answer, shown again from the record of this time."""
+        return replace(self, recorded=Recorded(at, as_of))
+
     def as_json(self) -> dict[str, str]:
         """What was released, as text, exactly; for the record of a stream."""
         parts = {"value": self.value, "gap": self.gap, "noise_scale": self.noise_scale}
@@ -44,19 +70,25 @@ class Answer:
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> Answer:
         """The inverse of `as_json`."""
-        told = {
-            name: Fraction(fields[name]) if name in fields else None
+        value, gap, noise_scale = (
+            Fraction(fields[name]) if name in fields else None
             for name in ("value", "gap", "noise_scale")
-        }
-        return cls(above=fields["above"] == "⊤", grid=Fraction(fields["grid"]), **told)
+        )
+        return cls(
+            above=fields["above"] == "⊤",
+            value=value,
+            gap=gap,
+            noise_scale=noise_scale,
+            grid=Fraction(fields["grid"]),
+        )
 
     def __str__(self) -> str:
         if not self.above:
             return "⊥"
-        if self.value is None:
-            return "⊤"
-        error = self.error()
-        return f"⊤ {spaced(self.value)} ± {spaced(error or Fraction(0))} (95 %)"
+        told = "⊤"
+        if self.value is not None:
+            told += f" {spaced(self.value)} ± {spaced(self.error() or Fraction(0))} (95 %)"
+        return told if self.recorded is None else f"{told}, {self.recorded}"
 
 
 BELOW = Answer(above=False)

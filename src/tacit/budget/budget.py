@@ -203,7 +203,7 @@ class Budget(Closing):
             if hold is not None:
                 hold.release()
             raise
-        return self._leased(state, secret, {}, hold)
+        return self._leased(state, secret, [], hold)
 
     def resume_stream(
         self, name: str, *, binding: Mapping[str, str], after_loss: Callable[[bytes], bytes]
@@ -233,14 +233,13 @@ class Budget(Closing):
         except BaseException:
             hold.release()
             raise
-        tops = [entry.body for entry in entries if entry.kind == "top"]
-        answers = {body["question"]: body["answer"] for body in tops}
-        return self._leased(state, secret, answers, hold)
+        tops = [body for entry in entries if (body := entry.body)["kind"] == "top"]
+        return self._leased(state, secret, tops, hold)
 
     def _leased(
-        self, state: StreamState, secret: bytes, answers: Mapping[str, Any], hold: Hold
+        self, state: StreamState, secret: bytes, tops: Iterable[Mapping[str, Any]], hold: Hold
     ) -> Lease:
-        lease = Lease(self._ledger, state, secret, answers, hold)
+        lease = Lease(self._ledger, state, secret, tops, hold)
         self._leases.add(lease)
         return lease
 

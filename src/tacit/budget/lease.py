@@ -13,7 +13,7 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Self
@@ -38,13 +38,16 @@ class Lease:
         ledger: Ledger,
         state: StreamState,
         secret: bytes,
-        answers: Mapping[str, Any],
+        tops: Iterable[Mapping[str, Any]],
         hold: Hold,
     ) -> None:
         self._ledger = ledger
         self._state = state
         self._secret: bytes | None = secret
-        self._answers = dict(answers)
+        self._answers: dict[str, Any] = {}
+        self._recorded: dict[str, tuple[str, str | None]] = {}
+        for top in tops:
+            self._remember(top)
         self._hold: Hold | None = hold
         self._pid = os.getpid()
         self._lock = threading.RLock()
@@ -88,6 +91,16 @@ class Lease:
         """
         return MappingProxyType(self._answers)
 
+    @property
+    def recorded(self) -> Mapping[str, tuple[str, str | None]]:
+        """When each of them was recorded (UTC), and the label of the table it is about, if any."""
+        return MappingProxyType(self._recorded)
+
+    def _remember(self, top: Mapping[str, Any]) -> None:
+        """What an entry of the history says about an answer above."""
+        self._answers[top["question"]] = top["answer"]
+        self._recorded[top["question"]] = top["at"], top.get("as_of")
+
     def turn(self, *, evaluating: bool = False) -> Turn:
         """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
 
@@ -104,12 +117,18 @@ class Lease:
         return Turn(self, evaluating)
 
     def record_top(
-        self, answer: Mapping[str, Any], *, question_key: str, secret: bytes | None = None
+        self,
+        answer: Mapping[str, Any],
+        *,
+        question_key: str,
+        secret: bytes | None = None,
+        as_of: str | None = None,
     ) -> None:
         """Record an answer above the threshold; release it only after this has returned.
 
         One transaction records it, stores the new secret state (None: it stays) and reserves the
-        next answer, or marks the stream halted.  If that fails the lease is dead.
+        next answer, or marks the stream halted.  If that fails the lease is dead.  ``as_of`` is
+        the label of the data it is about, if they have one.
         """
         if self._turn_of != threading.get_ident() or self._over is not None:
             raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
@@ -118,6 +137,7 @@ class Lease:
         secret = None if secret is None else checked_secret(secret)
         if checked_text(question_key, "question_key") in self._answers:
             raise BadParameter("question_key", question_key, "its answer is on record already")
+        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
         public = json.loads(json.dumps(answer, allow_nan=False))
         state = self._state.after_top()
         with self._ledger.writing("record top") as writer:
@@ -125,18 +145,19 @@ class Lease:
             writer.put_stream(state)
             if state.ended or secret is not None:
                 writer.put_secret(state.id, None if state.ended else secret)
-            writer.append(
+            entry = writer.append(
                 "top",
                 {
                     "stream": self.name,
                     "top": state.tops,
                     "question": question_key,
                     "answer": public,
+                    **label,
                 },
                 state.id,
             )
         self._state = state
-        self._answers[question_key] = public
+        self._remember(entry.body)
         self._secret = secret if secret is not None else self._secret
         self._over, self._unclean = None, False
         if state.ended:

@@ -14,7 +14,7 @@ from tacit.cli.clock import Clock, seconds
 from tacit.cli.conversation import Printer, Reply, converse, refusals
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, say
 from tacit.cli.lines import all_of, is_typed, may_wait_for_answers, piped, typed
-from tacit.cli.options import Column, File, Kind, Name, Number, Period, Size, Whole
+from tacit.cli.options import Column, File, Kind, Label, Name, Number, Period, Size, Whole
 from tacit.cli.people import person_of
 from tacit.cli.signals import Signals
 from tacit.privacy import exact, show
@@ -48,6 +48,7 @@ def ask(
     table: Annotated[Name | None, _TABLE] = None,
     called: Annotated[Name | None, _TABLE] = None,
     memory: Annotated[Size | None, _TABLE] = None,
+    as_of: Annotated[Label | None, _TABLE] = None,
     budget: Annotated[File, _PAYS],
     analyst: Annotated[Name | None, _PAYS] = None,
     resume: Annotated[Name | None, _PAYS] = None,
@@ -109,6 +110,9 @@ def ask(
         What the budget and FROM call the table; by default the file's stem.
     memory
         The most memory to use, such as 2GB; by default half of the machine's.
+    as_of
+        Which state of the data this is, such as 2026-11-01: a public label that
+        the steward types.  Recorded answers belong to it; :as_of is its date.
     budget
         The budget file that pays; tacit budget create makes one.
     analyst
@@ -177,7 +181,13 @@ def ask(
         paid = stack.enter_context(Budget.open(budget))
         opened = stack.enter_context(
             open_table(
-                file, person=who, name=called, schema=schema, table=table, memory_limit=memory
+                file,
+                person=who,
+                name=called,
+                schema=schema,
+                table=table,
+                memory_limit=memory,
+                as_of=as_of,
             )
         )
         signals = stack.enter_context(Signals())

@@ -16,7 +16,7 @@ from tacit.errors import BadParameter, QuestionRefused, TacitError
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
-    from tacit.book.answer import Answer
+    from tacit.book.answer import Answer, Recorded
     from tacit.cli.clock import Clock
     from tacit.cli.signals import Signals
 
@@ -49,6 +49,7 @@ class Reply:
                 "value": _number(self.answer.value),
                 "error": _number(self.answer.error()),
                 "gap": _number(self.answer.gap),
+                "recorded": _recorded(self.answer.recorded),
             }
         return json.dumps(told | {"tops_left": self.tops_left, "halted": self.halted})
 
@@ -57,6 +58,10 @@ def _number(value: Fraction | None) -> int | float | None:
     if value is None:
         return None
     return value.numerator if value.denominator == 1 else float(value)
+
+
+def _recorded(since: Recorded | None) -> dict[str, str | None] | None:
+    return None if since is None else {"at": since.at, "as_of": since.as_of}
 
 
 def converse(
