@@ -318,7 +318,7 @@ def test_resume_binds_to_the_table(visits_file, budget, calm):
     other = (visits_file.parent / "visits.toml").read_text().replace("120", "130")
     with (
         tacit.open(visits_file, person="pid", schema=other) as changed,
-        pytest.raises(StreamMismatch, match="schema"),
+        pytest.raises(StreamMismatch, match="column age: bounds"),
     ):
         changed.resume("flu", budget=budget)
     with tacit.open(visits_file, person="pid") as visits:

@@ -136,9 +136,11 @@ def test_each_row_is_called_so_and_is_not_mistaken_for_a_column(tmp_path):
         assert "one person: each row;" in repr(rows)
         assert 'one person: "each row";' in repr(column)
         rows.sparse(threshold=1, at_most=1, epsilon=1, budget=budget, name="s").suspend()
-        with pytest.raises(StreamMismatch, match="person: opened with 'each row', resumed with"):
+        with pytest.raises(
+            StreamMismatch, match='person each row when it was opened, "each row" now'
+        ):
             column.resume("s", budget=budget)
-        with pytest.raises(StreamMismatch, match="resumed with 'other'"):
+        with pytest.raises(StreamMismatch, match="when it was opened, other now"):
             other.resume("s", budget=budget)
         rows.resume("s", budget=budget).close()
 

@@ -15,6 +15,7 @@ from tacit.cli import clock as clocks
 from tacit.cli.clock import Clock, seconds
 from tacit.cli.lines import LONGEST
 from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable
+from tacit.privacy import Cost
 
 
 def objects(ended):
@@ -247,7 +248,7 @@ def test_a_resumed_stream_needs_the_table_it_was_opened_on(ask, folder):
     (folder / "visits.toml").write_text(declared.replace("[0, 120]", "[0, 99]"))
     ended = ask("", "--resume", "watch")
     assert ended.code == 3
-    assert "schema: opened with" in ended.err
+    assert "column age: bounds [0, 120] when it was opened, [0, 99] now" in ended.err
 
 
 def test_ended_streams_stay_ended(ask):
@@ -445,6 +446,39 @@ def test_what_was_paid_is_told_in_full(ask):
 def test_the_error_is_told_for_the_number_of_questions_it_was_computed_for(ask):
     assert "with 4 questions, all" in ask("", "--at-most", "3", "--questions", "1").err
     assert "with 50 questions, all" in ask("", "--at-most", "3", "--questions", "50").err
+
+
+def test_a_resumed_stream_says_again_what_it_was_planned_for(ask):
+    planned = "noise: with 200 questions, all answers are right with probability 0.9 if none is"
+    options = ("--epsilon", "1/10", "--questions", "200", "--beta", "1/10", "--name", "watch")
+    (opened,) = [line for line in ask("", *options).err.splitlines() if planned in line]
+    assert opened in ask("", "--resume", "watch").err.splitlines()
+    again = ask("", "--resume", "watch", "--questions", "10000")
+    assert opened in again.err.splitlines()
+    assert (
+        "as asked: with 10 000 questions, all answers are right with probability 0.9" in again.err
+    )
+    other = ask("", "--resume", "watch", "--beta", "1/4")
+    assert "as asked: with 200 questions, all answers are right with probability 0.75" in other.err
+
+
+def test_what_version_0_1_did_not_keep_is_not_made_up(ask, clinic):
+    with Budget.open(clinic) as budget, open_table("visits.csv", person="pid") as table:
+        new = table.sparse(threshold=100, at_most=3, epsilon=1, budget=budget, name="new")
+        stored = dict(budget.stream("new").binding)
+        kept = {k: v for k, v in stored.items() if not k.startswith(("column.", "planned."))}
+        old = {**kept, "schema": table.schema.digest}
+        budget.open_stream(
+            "old", cost=Cost.pure(1), table="visits", at_most=3, binding=old, secret=b"[0, 0]"
+        )
+        new.close()
+    ended = ask("", "--resume", "old")
+    assert "Tacit 0.1 opened it and did not keep for how many questions" in ended.err
+    assert "10 000" not in ended.err
+    ended = ask("", "--resume", "old", "--questions", "50")
+    assert "as asked: with 50 questions, all" in ended.err
+    ended = ask("", "--resume", "old", "--beta", "1/4")
+    assert (ended.code, "say --questions as well" in ended.err) == (2, True)
 
 
 def test_a_label_keeps_answers_apart_and_is_shown_with_them(ask):

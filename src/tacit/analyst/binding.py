@@ -1,51 +1,108 @@
-"""What a stream is bound to: written when it is opened, and the only thing to resume it with."""
+"""What a stream is bound to: written when it is opened, and the only thing to resume it with.
+
+It is bound to what its promise depends on: whose rows they are, how each column that existed was
+read and bounded, and its noise.  What is not there when it is opened may come later: a new
+column, and key values, which only say which cells a GROUP BY has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tacit.analyst.planned import Planned
 from tacit.book.one_sided import prepare
 from tacit.book.recipe import Recipe
 from tacit.errors import StreamMismatch
+from tacit.tables.codes import literal
 
 if TYPE_CHECKING:
     from tacit.book.mechanism import SparseVector
-    from tacit.tables.schema import Schema
+    from tacit.tables.schema import Column, Schema
+
+_WHOSE = ("table", "person")
+_COLUMN, _RECIPE, _PLANNED = "column.", "recipe.", "planned."
+_DIGEST = "schema"  # all that 0.1 kept of the columns
 
 
-def binding_of(schema: Schema, mechanism: SparseVector, kind: str) -> dict[str, str]:
-    """Table, people, schema, kind of questions, threshold and recipe, as text."""
-    recipe = {f"recipe.{name}": text for name, text in mechanism.recipe.as_json().items()}
+def binding_of(
+    schema: Schema, mechanism: SparseVector, kind: str, planned: Planned | None
+) -> dict[str, str]:
+    """Table, people, columns, kind of questions, threshold, recipe and plan, as text."""
+    rows = {} if schema.max_rows is None else {"max_rows": str(schema.max_rows)}
+    columns = {
+        column.name: json.dumps(_facts(column), sort_keys=True, separators=(",", ":"))
+        for column in schema.columns
+    }
     return {
         "table": schema.name,
         "person": whose_row(schema),
-        "schema": schema.digest,
+        **rows,
         "kind": kind,
         "threshold": str(mechanism.threshold),
         "sensitivity": str(mechanism.sensitivity),
         "grid": str(mechanism.grid),
-        **recipe,
+        **_under(_COLUMN, columns),
+        **_under(_RECIPE, mechanism.recipe.as_json()),
+        **_under(_PLANNED, {} if planned is None else planned.as_json()),
     }
 
 
 def mechanism_of(binding: Mapping[str, str], stream: str) -> SparseVector:
     """The mechanism that a stored binding describes."""
     try:
-        recipe = {
-            key.removeprefix("recipe."): text
-            for key, text in binding.items()
-            if key.startswith("recipe.")
-        }
         return prepare(
-            Recipe.from_json(recipe),
+            Recipe.from_json(_part(_RECIPE, binding)),
             threshold=Fraction(binding["threshold"]),
             sensitivity=Fraction(binding["sensitivity"]),
             grid=Fraction(binding["grid"]),
         )
     except (KeyError, ValueError):
-        raise StreamMismatch(f"stream {stream!r} was not opened by this version of Tacit") from None
+        raise _of_another_version(stream) from None
+
+
+def planned_of(binding: Mapping[str, str], stream: str) -> Planned | None:
+    """What the stream was planned for; None if it was opened by 0.1, which did not keep it."""
+    fields = _part(_PLANNED, binding)
+    try:
+        return Planned.from_json(fields) if fields else None
+    except (KeyError, ValueError):
+        raise _of_another_version(stream) from None
+
+
+def refuse_other(
+    stored: Mapping[str, str],
+    schema: Schema,
+    mechanism: SparseVector,
+    planned: Planned | None,
+    stream: str,
+) -> None:
+    """Refuse a table about which the stream's promise would say something else."""
+    now = binding_of(schema, mechanism, stored["kind"], planned)
+    if _beside_the_table(stored) != _beside_the_table(now):
+        raise _of_another_version(stream)  # what that one binds to may matter
+    differ = [_was(key, stored.get(key), now[key]) for key in _WHOSE if stored.get(key) != now[key]]
+    if not differ and _DIGEST in stored:
+        _refuse_other_digest(stored[_DIGEST], schema, stream)
+    elif not differ:
+        try:
+            differ = list(_differences(stored, schema))
+        except (KeyError, ValueError, TypeError):
+            raise _of_another_version(stream) from None
+    if differ:
+        raise StreamMismatch(f"stream {stream!r} cannot be resumed here: {'; '.join(differ)}")
+
+
+def _beside_the_table(binding: Mapping[str, str]) -> dict[str, str]:
+    """The stream's own part of a binding."""
+    of_table = {*_WHOSE, "max_rows", _DIGEST}
+    return {
+        key: text
+        for key, text in binding.items()
+        if key not in of_table and not key.startswith(_COLUMN)
+    }
 
 
 def whose_row(schema: Schema) -> str:
@@ -54,3 +111,77 @@ def whose_row(schema: Schema) -> str:
     if not isinstance(person, str):
         return "each row"
     return f'"{person}"' if person == "each row" or person.startswith('"') else person
+
+
+# What is kept of a column ---------------------------------------------------------------------
+
+
+def _facts(column: Column) -> dict[str, Any]:
+    """What has been declared about a column, but for its keys; in codes."""
+    declared = {
+        "type": column.type,
+        "grid": None if column.grid is None else str(column.grid),
+        "bounds": None if column.bounds is None else list(column.bounds),
+        "total": None if column.total is None else list(column.total),
+    }
+    return {name: fact for name, fact in declared.items() if fact is not None}
+
+
+def _differences(binding: Mapping[str, str], schema: Schema) -> Iterator[str]:
+    """What was declared when the stream was opened and is otherwise now, in words."""
+    rows = None if schema.max_rows is None else str(schema.max_rows)
+    if binding.get("max_rows") != rows:
+        yield _was("max_rows", binding.get("max_rows"), rows)
+    columns = {column.name: column for column in schema.columns}
+    for name, text in _part(_COLUMN, binding).items():
+        if name not in columns:
+            yield f"column {name}: declared when it was opened, not declared now"
+            continue
+        then, now = json.loads(text), _facts(columns[name])
+        if then["type"] != now["type"]:  # the rest then means something else
+            then, now = {"type": then["type"]}, {"type": now["type"]}
+        for fact in sorted({*then, *now}):
+            said = _said(then, fact), _said(now, fact)
+            if said[0] != said[1]:
+                yield f"column {name}: {_was(fact, *said)}"
+
+
+def _said(facts: Mapping[str, Any], fact: str) -> str | None:
+    """A fact as a schema would write it."""
+    told = facts.get(fact)
+    if told is None or fact not in ("bounds", "total"):
+        return None if told is None else str(told)
+    grid = facts.get("grid")
+    step = None if grid is None else Fraction(grid)
+    return "[" + ", ".join(literal(facts["type"], step, code) for code in told) + "]"
+
+
+def _was(what: str, then: str | None, now: str | None) -> str:
+    return f"{what} {then or 'not declared'} when it was opened, {now or 'not declared'} now"
+
+
+# Other versions -------------------------------------------------------------------------------
+
+
+def _refuse_other_digest(digest: str, schema: Schema, stream: str) -> None:
+    if digest != schema.digest:
+        raise StreamMismatch(
+            f"stream {stream!r} was opened by Tacit 0.1, which kept only a hash of the schema, "
+            f"{digest[:12]}…; that of this schema is {schema.digest[:12]}…: resume it with the "
+            "schema it was opened with, keys and all",
+            advice="table.schema.digest tells the hash of any other",
+        )
+
+
+def _of_another_version(stream: str) -> StreamMismatch:
+    return StreamMismatch(f"stream {stream!r} was not opened by this version of Tacit")
+
+
+def _under(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
+    return {prefix + name: text for name, text in fields.items()}
+
+
+def _part(prefix: str, binding: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key.removeprefix(prefix): text for key, text in binding.items() if key.startswith(prefix)
+    }

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.history import History
+from tacit.analyst.planned import Planned, planned_for
 from tacit.book.answer import BELOW, Answer
 from tacit.book.grid import clamped
 from tacit.book.mechanism import SparseVector, State
@@ -72,7 +73,14 @@ class Stream:
     """
 
     def __init__(
-        self, table: Table, reader: Reader, mechanism: SparseVector, lease: Lease, *, kind: str
+        self,
+        table: Table,
+        reader: Reader,
+        mechanism: SparseVector,
+        lease: Lease,
+        *,
+        kind: str,
+        planned: Planned | None = None,
     ) -> None:
         self._table = table
         self._engine = table.engine
@@ -81,6 +89,7 @@ class Stream:
         self._lease = lease
         self._coins = table.coins
         self._kind = kind
+        self._planned = planned
         self._state = from_secret(lease.secret)
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
         self._earlier = frozenset(lease.answers)  # the keys of earlier sittings
@@ -325,6 +334,15 @@ class Stream:
     def threshold(self) -> Fraction:
         """The stream's threshold; a question may bring its own."""
         return self._mechanism.threshold
+
+    @property
+    def planned(self) -> Planned | None:
+        """What it was planned for when it was opened; None if it was by 0.1, which kept no plan."""
+        return self._planned
+
+    def accuracy(self, *, questions: int, beta: Number = "1/20") -> Planned:
+        """How far its answers can be trusted if so many questions are asked; free."""
+        return planned_for(self._mechanism, questions, beta)
 
     @property
     def history(self) -> History:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.analyst import plan
 from tacit.analyst.as_of import checked_label
-from tacit.analyst.binding import binding_of, mechanism_of, whose_row
+from tacit.analyst.binding import binding_of, mechanism_of, planned_of, refuse_other, whose_row
 from tacit.analyst.histogram import Histogram, draw_histogram
+from tacit.analyst.planned import planned_for
 from tacit.analyst.question_class import (
     QuestionClass,
     Questions,
@@ -256,7 +257,7 @@ class Table(Closing):
             chosen = recipe
         else:
             make = plan.numeric_sparse if numeric else plan.sparse
-            planned = make(
+            found = make(
                 questions=questions,
                 at_most=at_most,
                 epsilon=promise.epsilon,
@@ -264,21 +265,22 @@ class Table(Closing):
                 beta=beta,
                 kind=kind,
             )
-            chosen = planned.best if recipe == "best" else planned.recipe(recipe)
+            chosen = found.best if recipe == "best" else found.recipe(recipe)
         self._check_recipe(chosen, promise, at_most, kind, numeric)
         mechanism = prepare_mechanism(
             chosen, threshold=threshold, sensitivity=sensitivity, grid=grid
         )
+        expected = planned_for(mechanism, questions, beta)
         lease = budget.open_stream(
             name,
             cost=chosen.cost,
             table=self.name,
             at_most=chosen.at_most,
-            binding=binding_of(self.schema, mechanism, kind),
+            binding=binding_of(self.schema, mechanism, kind, expected),
             secret=as_secret(mechanism.start(self._coins)),
             analyst=analyst,
         )
-        return Stream(self, self._reader, mechanism, lease, kind=kind)
+        return Stream(self, self._reader, mechanism, lease, kind=kind, planned=expected)
 
     @staticmethod
     def _check_recipe(
@@ -307,18 +309,19 @@ class Table(Closing):
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream after a crash, or tomorrow.  It is not paid again.
 
-        If it did not end cleanly, the ⊤ that was reserved is lost.
+        If it did not end cleanly, the ⊤ that was reserved is lost.  The table may have another
+        label by now, and more columns and keys; what the promise rests on must be as it was.
         """
         self._refuse_if_closed()
         stored = budget.stream(name).binding
-        mechanism = mechanism_of(stored, name)
+        mechanism, expected = mechanism_of(stored, name), planned_of(stored, name)
+        refuse_other(stored, self.schema, mechanism, expected, name)
 
         def after_loss(secret: bytes) -> bytes:
             return as_secret(mechanism.after_top(from_secret(secret), self._coins))
 
-        binding = binding_of(self.schema, mechanism, stored["kind"])
-        lease = budget.resume_stream(name, binding=binding, after_loss=after_loss)
-        return Stream(self, self._reader, mechanism, lease, kind=stored["kind"])
+        lease = budget.resume_stream(name, binding=stored, after_loss=after_loss)
+        return Stream(self, self._reader, mechanism, lease, kind=stored["kind"], planned=expected)
 
     # Releases -----------------------------------------------------------------------------
 

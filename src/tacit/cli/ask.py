@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
@@ -17,9 +16,9 @@ from tacit.cli.lines import all_of, is_typed, may_wait_for_answers, piped, typed
 from tacit.cli.options import Column, File, Kind, Label, Name, Number, Period, Size, Whole
 from tacit.cli.people import person_of
 from tacit.cli.signals import Signals
-from tacit.privacy import exact, show
 
 if TYPE_CHECKING:
+    from tacit.analyst.planned import Planned
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
     from tacit.budget import Budget
@@ -30,7 +29,7 @@ _NOT_PAID = (
     "nothing was paid and nothing was asked: mend these lines, or say --one-by-one, which answers "
     "the others"
 )
-_QUESTIONS, _BETA = 10_000, "1/20"  # what a stream is planned for unless said
+_PLANS = {"questions", "beta"}  # what helps to plan; a stream that is resumed may be asked again
 
 _TABLE, _PAYS, _NEW, _ASKING = (
     Parameter(group=Group(title, sort_key=place))
@@ -140,7 +139,8 @@ def ask(
     recipe
         By default best, which has the least noise; book is the printed algorithm.
     questions
-        About how many questions will come; helps to plan, limits nothing.
+        About how many questions will come; helps to plan, limits nothing.  With
+        --resume: how far the answers to so many can be trusted.
     beta
         The chance of a wrong answer to plan for; by default 1/20.
     one_by_one
@@ -203,13 +203,9 @@ def ask(
             else:
                 stream = opened.resume(resume, budget=paid)
             stack.enter_context(_left_in_order(stream, paid, signals))
-        _announce(
-            stream,
-            paid,
-            resumed=resume is not None,
-            questions=given.get("questions", _QUESTIONS),
-            beta=given.get("beta", _BETA),
-        )
+        _announce(stream, paid, resumed=resume is not None)
+        if resume is not None and (questions, beta) != (None, None):
+            say(f"as asked: {_trust(stream, questions, beta)}")
         if at_terminal:
             say("one question a line; Ctrl-D leaves")
         prompted = typed(lambda: f"{stream.tops_left} ⊤ left> ") if at_terminal else piped()
@@ -240,9 +236,10 @@ def _refused(table: Table, given: dict[str, Any], asked: list[str]) -> list[Repl
 
 def _check_options(given: dict[str, Any], resume: str | None) -> None:
     """A new stream says what it is; a resumed one goes on as it was."""
-    if resume is not None and given:
+    fixed = [option for option in given if option not in _PLANS]
+    if resume is not None and fixed:
         raise Misuse(
-            f"{_options(given)}: stream {resume!r} goes on as it was opened, so leave this out "
+            f"{_options(fixed)}: stream {resume!r} goes on as it was opened, so leave this out "
             "with --resume"
         )
     missing = [option for option in ("threshold", "at_most", "epsilon") if option not in given]
@@ -256,10 +253,8 @@ def _options(names: Iterable[str]) -> str:
     return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
-def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, beta: str) -> None:
+def _announce(stream: Stream, budget: Budget, *, resumed: bool) -> None:
     """What was bought, and how far its answers can be trusted; all of it is public."""
-    from tacit.analyst.plan_text import planned_questions
-    from tacit.book.half_gap import half_gap
     from tacit.budget.amounts import in_full
 
     state, recipe = budget.stream(stream.name), stream.recipe
@@ -269,15 +264,24 @@ def _announce(stream: Stream, budget: Budget, *, resumed: bool, questions: int, 
         f"stream {state.name!r}: {paid}; {state.tops_left} of {state.at_most} ⊤ left{lost}, "
         f"threshold {in_full(stream.threshold)}; left in the budget: {budget.left}"
     )
-    planned = planned_questions(questions, recipe.at_most)
-    alpha = half_gap(recipe, planned, beta)
-    far = ceil(alpha * float(exact(state.binding["sensitivity"], "sensitivity")))
-    say(
-        f"{recipe.name} noise: with {planned} questions, all answers are right with "
-        f"probability {show(1 - exact(beta, 'beta'))} if none is within {far} of the threshold"
+    planned = stream.planned or (
+        "Tacit 0.1 opened it and did not keep for how many questions; --questions N says how far "
+        "the answers to N can be trusted"
     )
+    say(f"{recipe.name} noise: {planned}")
     for entry in stream.recorded:
         say(f"answered before: {entry}")
+
+
+def _trust(stream: Stream, questions: int | None, beta: str | None) -> Planned:
+    """How far the answers can be trusted for other numbers than it was planned for."""
+    planned = stream.planned
+    if planned is not None:
+        questions = planned.questions if questions is None else questions
+        return stream.accuracy(questions=questions, beta=planned.beta if beta is None else beta)
+    if questions is None:
+        raise Misuse("--beta: say --questions as well, since it is not known what was planned")
+    return stream.accuracy(questions=questions, **{} if beta is None else {"beta": beta})
 
 
 def _no_less_than(paid: Privacy) -> str:
