@@ -114,7 +114,7 @@ class Stream:
         before = self._state
         limit = None if threshold is None else self._limit(threshold)
         read = self._reader.read(question, parameters)
-        if (known := self._recorded(read, limit)) is not None:
+        if (self._tops or self._earlier) and (known := self._recorded(read, limit)) is not None:
             return self._tell(read, known, limit)
         self._refuse_if_over()
         steps_each = self._steps_each(read)
@@ -129,7 +129,8 @@ class Stream:
             )
             if answer.above:
                 self._keep(read, answer, state, limit)
-        return self._tell(read, answer, limit)
+        self._history.add(read, answer, limit)
+        return answer
 
     def ask_all(
         self,
