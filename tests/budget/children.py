@@ -209,7 +209,7 @@ def meet_a_read_only_file(path: Path, results: Any) -> None:
     """The same with a file, a log and a folder that may not be written."""
     Budget.open(path).close()  # Python's modules are imported now: nobody may not read them
     if os.geteuid() == 0:  # root may write anywhere: become nobody
-        for owned in (path.parent, path):
+        for owned in (path.parent, path, path.with_name(f"{path.name}-head")):
             os.chown(owned, 65534, 65534)
         os.chdir(path.parent)
         os.setgroups([])

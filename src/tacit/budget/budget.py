@@ -113,10 +113,20 @@ class Budget(Closing):
         return cls.open(where, wait=wait)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, wait: float = WAIT_SECONDS) -> Budget:
-        """Open a budget file.  The history is not replayed; ``verify`` does that."""
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        wait: float = WAIT_SECONDS,
+        head: str | None = None,
+    ) -> Budget:
+        """Open a budget file.  The history is not replayed; ``verify`` does that.
+
+        ``head`` is one that was noted elsewhere: the history must contain it, and then a head
+        file that was lost is written anew.
+        """
         ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
-        ledger.open()
+        ledger.open(None if head is None else checked_text(head, "head"))
         return cls(ledger)
 
     @classmethod
