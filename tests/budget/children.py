@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.budget.common import ask, open_stream, resume
+from tests.budget.interrupts import Interrupter, steps_of
 
 from tacit.budget import Budget, Lease
-from tacit.errors import BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
+from tacit.budget.head_file import HeadFile
+from tacit.budget.ledger import Tail
+from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +105,57 @@ def race_to_resume(path: Path, barrier: Barrier, rounds: int, results: Any) -> N
         barrier.wait(JOIN_SECONDS)
 
 
+# Logs that are taken away
+
+
+def _spend(budget: Budget, times: int) -> tuple[int, str]:
+    """How many tenths were acknowledged, and what stopped it."""
+    for number in range(times):
+        try:
+            budget.charge(Cost.pure("1/10"), table="visits", what="a tenth")
+        except BudgetError as refusal:
+            return number, type(refusal).__name__
+    return times, "nothing"
+
+
+def spend_around(path: Path, barrier: Barrier, results: Any) -> None:
+    """Spend some before the log is taken away, and try to spend all after it."""
+    budget = Budget.open(path, wait=60)
+    first, _ = _spend(budget, 2)
+    barrier.wait(JOIN_SECONDS)
+    barrier.wait(JOIN_SECONDS)
+    later, why = _spend(budget, 20)
+    results.put((first + later, why))
+    barrier.wait(JOIN_SECONDS)
+    budget.close()
+
+
+def spend_late(path: Path, barrier: Barrier, results: Any) -> None:
+    """Come when the log is gone, and try to spend all."""
+    barrier.wait(JOIN_SECONDS)
+    barrier.wait(JOIN_SECONDS)
+    try:
+        budget = Budget.open(path, wait=60)
+        results.put(_spend(budget, 20))
+    except BudgetError as refusal:
+        results.put((0, type(refusal).__name__))
+    barrier.wait(JOIN_SECONDS)
+
+
+def look(path: Path, results: Any) -> None:
+    """What another process finds."""
+    with Budget.open(path) as budget:
+        results.put((budget.verify().entries, str(budget.spent.epsilon)))
+
+
+def resume_and_look(path: Path, results: Any) -> None:
+    """Where a stream stands when another process goes on with it."""
+    with Budget.open(path) as budget:
+        resume(budget)
+        state = budget.stream("flu")
+        results.put((state.tops, state.lost))
+
+
 # Crashes
 
 
@@ -127,6 +181,70 @@ def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
     else:
         getattr(lease, act)()
     raise SystemExit("survived")
+
+
+def spend_and_die(path: Path, log_path: Path) -> None:
+    """Spend all there is, tell of everything, and be killed with the log full."""
+    budget, log = Budget.open(path), Log(log_path)
+    lease = open_stream(budget, at_most=2, cost=Cost.pure("1/2"))
+    for number in range(10):
+        budget.charge(Cost.pure("1/20"), table="visits", what="a count")
+        log.say("charged")
+        if number % 5 == 4:
+            ask(lease, f"q{number}")
+            log.say("above")
+    _die("")
+
+
+def charge_and_die(path: Path, point: str) -> None:
+    """Charge once and be killed before, in or after the commit, and around the head file."""
+    budget = Budget.open(path)
+    write = HeadFile.write
+
+    def write_and_die(self: HeadFile, head: Tail) -> None:
+        if point == "before the head" and head.number == 2:
+            _die(point)
+        write(self, head)
+        if point == "noted" and head.number == 2:
+            _die(point)
+
+    HeadFile.write = write_and_die  # type: ignore[method-assign]
+    budget._ledger.reached = lambda reached: _die(reached) if reached.endswith(point) else None
+    budget.charge(Cost.pure("1/100"), table="visits", what="last words")
+    raise SystemExit("survived")
+
+
+def _grain(budget: Budget, told: Path) -> None:
+    """Charge, and tell of it."""
+    descriptor = os.open(told, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    budget.charge(Cost.pure("1/1000000"), table="visits", what="a grain")
+    os.write(descriptor, b".")
+
+
+def steps_of_a_charge(folder: Path) -> int:
+    """In how many places a charge can be killed."""
+    with Budget.create(folder / "to count", epsilon=1, covers=["visits"]) as budget:
+        _grain(budget, folder / "counted")
+        return steps_of(lambda: _grain(budget, folder / "counted"))
+
+
+def die_at_step(path: Path, at: int, told: Path) -> None:
+    """Be killed before one instruction of a charge."""
+    budget = Budget.open(path)
+    budget._ledger._disconnect()  # connecting again is a part of it
+    Interrupter(at, lambda: _die("")).run(lambda: _grain(budget, told))
+
+
+def create_and_die_after_linking(path: Path) -> None:
+    """The budget has its name, and nothing else yet."""
+    link = os.link
+
+    def link_and_die(draft: Path, target: Path) -> None:
+        link(draft, target)
+        _die("linked")
+
+    os.link = link_and_die  # type: ignore[assignment]
+    Budget.create(path, epsilon=1, covers=["visits"])
 
 
 def work_until_killed(path: Path, log_path: Path, seed: int) -> None:

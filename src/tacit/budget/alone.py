@@ -67,9 +67,13 @@ class Alone(ABC, Generic[Given]):
         return LedgerBusy(f"{self.where()} is in the middle of a transaction of this very thread")
 
     def __enter__(self) -> Given:
-        self.place = sys._getframe(1)
+        return self.enter(sys._getframe(1))
+
+    def enter(self, place: FrameType) -> Given:
+        """Stand in the line for the block that this frame is in."""
+        self.place = place
         try:
-            self.line.join(self, self.place)
+            self.line.join(self, place)
             self.begun = True
             return self.begin()
         except BaseException:
@@ -93,6 +97,30 @@ class Alone(ABC, Generic[Given]):
             self.begun = False
         self.line.leave(self)
         self.place = None
+
+
+class LetGoIfDropped(Generic[Given]):
+    """The same for what others wait for outside this process.
+
+    The line keeps the block that was interrupted until the next one comes.  This is what the
+    block itself holds: it goes with the exception, and then at once everything is let go.
+    """
+
+    __slots__ = ("_use",)
+
+    def __init__(self, use: Alone[Given]) -> None:
+        self._use = use
+
+    def __enter__(self) -> Given:
+        return self._use.enter(sys._getframe(1))
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._use.__exit__(kind, error, trace)
+
+    def __del__(self) -> None:
+        use = getattr(self, "_use", None)  # __init__ may be interrupted as well
+        if use is not None and use.place is not None:
+            use.line.forget(use)
 
 
 class Line:

@@ -148,7 +148,7 @@ class Budget(Closing):
     def close(self) -> None:
         """Suspend the streams opened or resumed through this object, and close the file."""
         for lease in list(self._leases):
-            if lease.alive:
+            if lease.held:
                 lease.suspend()
         self._ledger.close()
 

@@ -40,7 +40,7 @@ class HeadFile:
         self._path = path
         self._name = os.fspath(path)
         self._file: FileIO | None = None
-        self._known: tuple[bytes, Tail] = b"", Tail()  # what was read last; it seldom changed
+        self._known: tuple[bytes, Tail] | None = None  # what it said last; it seldom changed
 
     def read(self) -> Tail | None:
         """The head that is noted; None if there is no file, ``Torn`` if it cannot be read."""
@@ -50,7 +50,7 @@ class HeadFile:
             except FileNotFoundError:
                 return None
         said = os.pread(self._file.fileno(), _LENGTH + 1, 0)
-        if said != self._known[0]:
+        if self._known is None or said != self._known[0]:
             found = _READ.fullmatch(said)
             head = None if found is None else Tail(int(found[1]), found[2].decode())
             if head is None or _signed(head) != said:

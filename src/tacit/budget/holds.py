@@ -22,8 +22,8 @@ class FileHold:
     """A lock on a file that exists only while it is held."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
-        self._path = path
         self._file = file
+        self._path = path
         self._pid = os.getpid()
         _HELD.add(self)
 
@@ -51,7 +51,8 @@ class FileHold:
         self._file.close()
 
     def __del__(self) -> None:
-        self.drop()
+        if hasattr(self, "_file"):  # __init__ may be interrupted, too
+            self.drop()
 
     def drop(self) -> None:
         """Let go without a trace in the file system, as the end of a process would."""

@@ -78,6 +78,11 @@ class Lease:
         return self._over is None and self._pid == os.getpid()
 
     @property
+    def held(self) -> bool:
+        """Whether this lease keeps others from the stream, also if leaving was tried in vain."""
+        return self._hold is not None and self._pid == os.getpid()
+
+    @property
     def secret(self) -> bytes:
         """The stream's secret state.  It must not be shown, logged or released."""
         self._refuse_if_over()
@@ -240,10 +245,10 @@ class Lease:
 
     def leave_at_exit(self) -> None:
         """A program that ends normally leaves cleanly, unless it is in the middle of a turn."""
-        if not self.alive:
+        if not self.held:
             return
         with suppress(Exception), _Leaving(self, "suspend", _EXIT_WAIT_SECONDS):
-            if self.alive and self._hold is not None:
+            if self.held:
                 self._leave("suspend", self._state.after_suspend(), "it was suspended; resume it")
 
 

@@ -120,7 +120,8 @@ class MemoryHold:
             del self._held[self._stream]
 
     def __del__(self) -> None:
-        self.release()
+        if hasattr(self, "_key"):  # __init__ may be interrupted, too
+            self.release()
 
 
 class MemoryLedger:

@@ -13,12 +13,12 @@ import sqlite3
 import stat
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet, finalize
 
-from tacit.budget.alone import Alone, Given, Line, busy
+from tacit.budget.alone import Alone, Given, LetGoIfDropped, Line, busy
 from tacit.budget.checks import shortened
 from tacit.budget.drafts import draft_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import (
@@ -125,17 +125,17 @@ class SqliteLedger:
             raise LedgerUnwritable(f"{self.path} cannot be opened: {error.strerror}") from None
         if not stat.S_ISREG(kind):
             raise LedgerDamaged(f"{self.path} is not a file, so it is no budget; nothing was done")
-        with _Checking(self, head) as tail:
+        with LetGoIfDropped(_Checking(self, head)) as tail:
             self.seen = tail
         self._sweep()
 
-    def reading(self) -> Alone[SqliteReader]:
+    def reading(self) -> AbstractContextManager[SqliteReader]:
         """A consistent view; it does not wait for other processes that write."""
-        return _Reading(self, "read")
+        return LetGoIfDropped(_Reading(self, "read"))
 
-    def writing(self, what: str) -> Alone[SqliteWriter]:
+    def writing(self, what: str) -> AbstractContextManager[SqliteWriter]:
         """All or nothing, and on the disk when the block ends."""
-        return _Writing(self, what)
+        return LetGoIfDropped(_Writing(self, what))
 
     def hold(self, stream: int) -> FileHold | None:
         """One holder a stream, by a lock file beside the budget."""
@@ -143,7 +143,7 @@ class SqliteLedger:
         try:
             hold = FileHold.take(path)
             if hold is None and not self.line.is_mine():  # not even a sweeper, who soon lets go?
-                with _Quiet(self, "hold"):
+                with LetGoIfDropped(_Quiet(self, "hold")):
                     hold = FileHold.take(path)
         except OSError as error:
             raise LedgerUnwritable(
@@ -153,7 +153,7 @@ class SqliteLedger:
 
     def check(self) -> None:
         """SQLite's own check of every page, and that the history is as long as it was."""
-        with _Checking(self, None):
+        with LetGoIfDropped(_Checking(self, None)):
             assert self._opened is not None
             ask = self._opened.connection.execute("PRAGMA integrity_check(1)")
             ((found, *_), *_) = ask.fetchall()
@@ -162,7 +162,7 @@ class SqliteLedger:
 
     def close(self) -> None:
         """Close the file; the log is folded into it if nobody else has it open."""
-        with _Closing(self, "close"):
+        with LetGoIfDropped(_Closing(self, "close")):
             self._closed = True
             if self._pid == os.getpid():
                 self._disconnect()
@@ -240,7 +240,7 @@ class SqliteLedger:
         if isinstance(self._opened, Opened):
             with suppress(OSError, LedgerBusy):
                 sweep_drafts(self.path.parent)
-                with _Quiet(self, "sweep"):
+                with LetGoIfDropped(_Quiet(self, "sweep")):
                     sweep_holds(self.path)
 
     # SQLite's locks belong to a process and its idea of them would be copied by a fork, wrongly.
@@ -341,10 +341,6 @@ class _Use(Alone[Given]):
                 opened.rest()
                 return
         self.ledger.discard(opened)  # start afresh: nothing half done survives
-
-    def __del__(self) -> None:
-        if self.place is not None:  # interrupted on the way in or out
-            self.line.forget(self)
 
     def _failed(self, error: sqlite3.Error | OSError) -> BudgetError:
         self.broken = True
