@@ -24,6 +24,7 @@ from tests.budget.interrupts import Interrupter, steps_of
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import Tail
+from tacit.budget.writers_line import WritersLine
 from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 
@@ -103,6 +104,35 @@ def race_to_resume(path: Path, barrier: Barrier, rounds: int, results: Any) -> N
         except StreamEnded:
             results.put((number, "ended"))
         barrier.wait(JOIN_SECONDS)
+
+
+# Waiting
+
+
+def charge_when_told(path: Path, name: str) -> None:
+    """Open the budget, and charge once when a file says so."""
+    budget = Budget.open(path, wait=JOIN_SECONDS)
+    Path(f"{path}.{name}.ready").touch()
+    while not Path(f"{path}.{name}.go").exists():
+        time.sleep(0.002)
+    budget.charge(Cost.pure("1/1000"), table="visits", what=name)
+
+
+def charge_and_log(path: Path, log_path: Path, times: int) -> None:
+    """Charge again and again; tell when a number is drawn and when it is served."""
+    budget, log, me = Budget.open(path, wait=10 * JOIN_SECONDS), Log(log_path), os.getpid()
+    draw = WritersLine._draw
+
+    def draw_and_tell(line: WritersLine, *given: Any) -> int | None:
+        number = draw(line, *given)
+        log.say("drew", me)
+        return number
+
+    WritersLine._draw = draw_and_tell  # type: ignore[method-assign]
+    budget._ledger.reached = lambda point: log.say("served", me) if "begun" in point else None
+    for _ in range(times):
+        budget.charge(Cost.pure("1/100000"), table="visits", what="one of many")
+    WritersLine._draw = draw  # type: ignore[method-assign]
 
 
 # Logs that are taken away
@@ -235,16 +265,65 @@ def die_at_step(path: Path, at: int, told: Path) -> None:
     Interrupter(at, lambda: _die("")).run(lambda: _grain(budget, told))
 
 
-def create_and_die_after_linking(path: Path) -> None:
-    """The budget has its name, and nothing else yet."""
-    link = os.link
+def create_and_die_at(path: Path, point: str) -> None:
+    """Be killed while a budget is made: after its folder, its lock, its content or its name."""
+    from tacit.budget import drafts, sqlite
 
-    def link_and_die(draft: Path, target: Path) -> None:
-        link(draft, target)
-        _die("linked")
+    def then_die(module: Any, name: str) -> None:
+        act = getattr(module, name)
 
-    os.link = link_and_die  # type: ignore[assignment]
+        def act_and_die(*given: Any, **more: Any) -> None:
+            act(*given, **more)
+            _die(name)
+
+        setattr(module, name, act_and_die)
+
+    match point:
+        case "mkdir":
+            then_die(Path, "mkdir")
+        case "flock":
+            then_die(drafts.FileHold, "take")
+        case "connect":
+            then_die(sqlite, "connect")
+        case "link":
+            os.link = lambda draft, target: _die("link")  # type: ignore[assignment]
+        case "unlink":
+            then_die(os, "link")
     Budget.create(path, epsilon=1, covers=["visits"])
+
+
+def look_without_writing(path: Path | str) -> tuple[int, str, list[str]]:
+    """Show and verify a budget, and try to write it in three ways."""
+    refused = []
+    with Budget.open(path) as budget:
+        seen = budget.verify().entries, str(budget.spent.epsilon)
+        for act in (
+            lambda: budget.charge(Cost.pure("1/1000"), table="visits", what="a count"),
+            lambda: open_stream(budget, "second"),
+            lambda: budget.cover("labs"),
+        ):
+            try:
+                act()
+            except BudgetError as refusal:
+                refused.append(type(refusal).__name__)
+    return *seen, refused
+
+
+def look_as_nobody(path: Path, results: Any) -> None:
+    """The same as one who owns the file and may write neither it nor its folder."""
+    Budget.in_memory(epsilon=1, covers=["visits"]).verify()
+    for file in path.parent.iterdir():
+        file.chmod(0o400)
+        if os.geteuid() == 0:
+            os.chown(file, 65534, 65534)
+    path.parent.chmod(0o555)
+    if os.geteuid() == 0:  # root may write anywhere
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    results.put(look_without_writing(path))
+    results.close()
+    results.join_thread()
 
 
 def work_until_killed(path: Path, log_path: Path, seed: int) -> None:

@@ -257,7 +257,7 @@ def test_the_head_file_of_a_budget_that_was_removed_does_not_trouble_a_new_one(p
 
 def test_a_creation_killed_before_its_head_file_leaves_a_budget_that_opens(tmp_path):
     path = tmp_path / "clinic.budget"
-    assert run(children.create_and_die_after_linking, path) == -signal.SIGKILL
+    assert run(children.create_and_die_at, path, "unlink") == -signal.SIGKILL
     with Budget.open(path) as budget:
         assert not head_of(path).exists()
         charge(budget)

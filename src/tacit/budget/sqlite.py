@@ -71,6 +71,7 @@ class SqliteLedger:
         self._identity: Identity = None
         self._pid = os.getpid()
         self._blocked_for_fork: object | None = None
+        self.vouched = False  # by somebody who gave a head where no head file can be written
         self._closed = False
         _OPEN.add(self)
 
@@ -427,7 +428,7 @@ class _Checking(_Use[Tail]):
         if noted is not None:
             check_contains(opened.connection, noted, self.ledger.path)
         elif is_kept(opened.connection):
-            if self.head is None:
+            if self.head is None and not self.ledger.vouched:
                 raise missing(self.ledger.path, torn=torn)
             self._note_again(opened)
         return tail
@@ -455,6 +456,7 @@ class _Checking(_Use[Tail]):
 
     def _note_again(self, opened: Opened | Snapshot) -> None:
         """Go on without the head file: the steward has vouched for the history."""
+        self.ledger.vouched = isinstance(opened, Snapshot)
         if isinstance(opened, Snapshot):
             return
         opened.rest()

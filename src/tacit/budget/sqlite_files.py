@@ -209,6 +209,7 @@ class Snapshot:
     def close(self, wait: float = 0) -> None:
         """Forget it."""
         self.connection.close()
+        self.head.close()
 
 
 def _state(path: Path) -> tuple[int, int, int, int] | None:
@@ -222,12 +223,15 @@ def _state(path: Path) -> tuple[int, int, int, int] | None:
 def _copied(path: Path) -> sqlite3.Connection:
     """What the file and its log say together, in memory.
 
-    SQLite can share its index of the log (-shm) with those who write, if there is one.  Otherwise
-    nobody is at work, and it makes an index of its own: without locks, since those that it would
-    take need a file that may be written.  "immutable" would read the file without its log.
+    Without a log the file is all there is.  SQLite can share the index of a log (-shm) with those
+    who write, if there is one.  Otherwise nobody is at work, and it makes an index of its own:
+    without locks, since those that it would take need a file that may be written.
     """
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     try:
+        if not beside(path, "wal").exists():
+            _copy(f"{path.as_uri()}?mode=ro&immutable=1", memory)
+            return memory
         if beside(path, "shm").exists():
             with suppress(sqlite3.OperationalError):
                 _copy(f"{path.as_uri()}?mode=ro", memory)
