@@ -343,6 +343,11 @@ class Budget(Closing):
         return self._accountant
 
     @property
+    def engine(self) -> str:
+        """What keeps the budget: the version of SQLite, and whether its log needs Tacit's care."""
+        return self._ledger.engine
+
+    @property
     def covers(self) -> tuple[str, ...]:
         """The tables whose people this budget belongs to."""
         with self._ledger.reading() as reader:

@@ -128,6 +128,7 @@ class MemoryLedger:
     """Everything in this process; a forked copy refuses, since nobody would see its charges."""
 
     place = "the budget in memory"
+    engine = "memory"
 
     def __init__(self) -> None:
         self.reached: Reached = nobody_watches

@@ -38,6 +38,7 @@ from tacit.budget.sqlite_files import (
     Snapshot,
     beside,
     connect,
+    engine,
     identity,
     is_writable,
     keep_private,
@@ -79,6 +80,11 @@ class SqliteLedger:
     def place(self) -> str:
         """The file's path."""
         return str(self.path)
+
+    @property
+    def engine(self) -> str:
+        """The SQLite that is at work."""
+        return engine()
 
     @classmethod
     def create(cls, path: Path, fill: Callable[[SqliteWriter], None]) -> None:

@@ -34,6 +34,19 @@ def folds_safely(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool
     )
 
 
+def engine() -> str:
+    """Which SQLite is at work, and what there is to know about it."""
+    known = f"SQLite {sqlite3.sqlite_version}"
+    if folds_safely():
+        return known
+    *some, newest = (".".join(map(str, version)) for version in SAFE_SINCE)
+    return (
+        f"{known}, whose log may be damaged if two programs fold it into the file at once. Tacit "
+        "lets one at a time; let no other program write to a budget, nor Tacit 0.1 beside this "
+        f"one. {', '.join(some)}, {newest} and later have no such fault"
+    )
+
+
 def beside(path: Path, end: str) -> Path:
     """The file of this kind that belongs to a budget."""
     return path.with_name(f"{path.name}-{end}")
