@@ -19,7 +19,7 @@ from tests.budget.common import mend_head, open_stream, resume
 from tacit.budget import Budget
 from tacit.budget.head_file import TABLE, HeadFile
 from tacit.budget.ledger import Tail
-from tacit.errors import BadParameter, BudgetExhausted, LedgerDamaged, StreamEnded
+from tacit.errors import BadParameter, BudgetExhausted, LedgerDamaged, LedgerExists, StreamEnded
 from tacit.privacy import Cost
 
 
@@ -237,6 +237,15 @@ def test_a_budget_of_0_1_opens_without_fuss_and_gets_a_head_file_at_its_first_wr
         Budget.open(path)
 
 
+def test_two_that_opened_a_budget_of_0_1_write_one_after_the_other(path):
+    as_0_1_left_it(path)
+    one, other = Budget.open(path), Budget.open(path)
+    charge(one)
+    charge(other)
+    charge(one)
+    assert noted_in(head_of(path)) == Tail(4, other.head)
+
+
 def test_the_log_in_which_a_budget_of_0_1_got_its_head_file_is_watched_too(path, tmp_path):
     as_0_1_left_it(path)
     _acknowledged(path, tmp_path)
@@ -253,6 +262,18 @@ def test_the_head_file_of_a_budget_that_was_removed_does_not_trouble_a_new_one(p
     with Budget.create(path, epsilon=1, covers=["visits"]) as budget:
         charge(budget)
     assert len(Budget.open(path).history) == 2
+
+
+def test_the_log_of_a_budget_that_was_removed_is_not_read_into_a_new_one(path, tmp_path):
+    _acknowledged(path, tmp_path)
+    path.unlink()
+    with pytest.raises(LedgerExists, match=r"budget-wal is the log of a budget that was at"):
+        Budget.create(path, epsilon=5, covers=["visits"])
+    path.with_name(f"{path.name}-wal").unlink()
+    with Budget.create(path, epsilon=5, covers=["visits"]) as budget:
+        assert budget.promise.epsilon == 5
+        charge(budget)
+        budget.verify()
 
 
 def test_a_creation_killed_before_its_head_file_leaves_a_budget_that_opens(tmp_path):

@@ -79,8 +79,9 @@ def test_a_log_that_is_deleted_in_use_stops_the_next_write_and_loses_nothing(pat
     path.with_name(f"{path.name}-{end}").unlink()
     with pytest.raises(LedgerDamaged, match="-wal or -shm was moved, removed or replaced"):
         charge(budget)
-    with pytest.raises(LedgerDamaged):
-        lease.suspend()
+    for act in (lease.suspend, lambda: charge(budget), lambda: budget.spent):
+        with pytest.raises(LedgerDamaged, match="-wal or -shm was moved, removed or replaced"):
+            act()
     with pytest.raises(LedgerDamaged, match="end every program"):
         Budget.open(path)  # nor again in this process, which still has the old log
     results = PROCESSES.Queue()

@@ -49,14 +49,19 @@ def sweep_drafts(folder: Path) -> None:
             _sweep_unlocked(path)
 
 
-def sweep_holds(path: Path) -> None:
-    """Remove the locks of streams whose holders are gone.
+def holds_of(path: Path) -> list[Path]:
+    """The locks of a budget's streams, held or left behind."""
+    return _named(path.parent, re.compile(rf"{re.escape(path.name)}-held-\d+"))
+
+
+def sweep_holds(held: list[Path]) -> None:
+    """Remove those whose holders are gone.
 
     A lock that looks abandoned is taken for a moment: whoever finds it so must ask again when no
     sweeper can be at work.
     """
-    for held in _named(path.parent, re.compile(rf"{re.escape(path.name)}-held-\d+")):
-        hold = FileHold.take(held)
+    for path in held:
+        hold = FileHold.take(path)
         if hold is not None:
             hold.release()
 

@@ -11,26 +11,17 @@ import ctypes
 import os
 import sqlite3
 import stat
-from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet, finalize
 
-from tacit.budget.alone import Alone, Given, LetGoIfDropped, Line, busy
-from tacit.budget.checks import shortened
-from tacit.budget.drafts import draft_of, sweep_drafts, sweep_holds
-from tacit.budget.head_file import (
-    Torn,
-    check_contains,
-    is_kept,
-    keep_from_now_on,
-    missing,
-    sync_folder,
-)
+from tacit.budget.alone import LetGoIfDropped, Line, busy
+from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
+from tacit.budget.head_file import sync_folder
 from tacit.budget.holds import FileHold
 from tacit.budget.ledger import Reached, Tail, nobody_watches
+from tacit.budget.sqlite_errors import translated
 from tacit.budget.sqlite_files import (
     ABANDONED,
     Identity,
@@ -45,6 +36,7 @@ from tacit.budget.sqlite_files import (
     replaced,
 )
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
+from tacit.budget.sqlite_uses import Checking, Closing, Quiet, Reading, Writing
 from tacit.budget.writers_line import WritersLine
 from tacit.errors import (
     BudgetError,
@@ -56,7 +48,6 @@ from tacit.errors import (
 )
 
 WAIT_SECONDS = 10.0
-_FOLDED_EVERY = 256  # entries; about as many pages as SQLite would wait for
 
 
 class SqliteLedger:
@@ -103,13 +94,15 @@ class SqliteLedger:
                     fill(SqliteWriter(connection))
                     connection.execute("COMMIT")
                     connection.execute("PRAGMA journal_mode = WAL")
-                _forget_head_of_another(path)
+                _make_room(path)
                 os.link(draft, path)
                 sync_folder(path.parent)
+        except LedgerExists:
+            raise
         except FileExistsError:
             raise _exists(path) from None
         except sqlite3.Error as error:
-            raise _translated(error, path, "create", WAIT_SECONDS) from None
+            raise translated(error, path, "create", WAIT_SECONDS) from None
         except OSError as error:
             raise LedgerUnwritable(f"{path} could not be created: {error.strerror}") from None
         ledger = cls(path)
@@ -132,17 +125,17 @@ class SqliteLedger:
             raise LedgerUnwritable(f"{self.path} cannot be opened: {error.strerror}") from None
         if not stat.S_ISREG(kind):
             raise LedgerDamaged(f"{self.path} is not a file, so it is no budget; nothing was done")
-        with LetGoIfDropped(_Checking(self, head)) as tail:
+        with LetGoIfDropped(Checking(self, head)) as tail:
             self.seen = tail
         self._sweep()
 
     def reading(self) -> AbstractContextManager[SqliteReader]:
         """A consistent view; it does not wait for other processes that write."""
-        return LetGoIfDropped(_Reading(self, "read"))
+        return LetGoIfDropped(Reading(self, "read"))
 
     def writing(self, what: str) -> AbstractContextManager[SqliteWriter]:
         """All or nothing, and on the disk when the block ends."""
-        return LetGoIfDropped(_Writing(self, what))
+        return LetGoIfDropped(Writing(self, what))
 
     def hold(self, stream: int) -> FileHold | None:
         """One holder a stream, by a lock file beside the budget."""
@@ -150,7 +143,7 @@ class SqliteLedger:
         try:
             hold = FileHold.take(path)
             if hold is None and not self.line.is_mine():  # not even a sweeper, who soon lets go?
-                with LetGoIfDropped(_Quiet(self, "hold")):
+                with LetGoIfDropped(Quiet(self, "hold")):
                     hold = FileHold.take(path)
         except OSError as error:
             raise LedgerUnwritable(
@@ -160,7 +153,7 @@ class SqliteLedger:
 
     def check(self) -> None:
         """SQLite's own check of every page, and that the history is as long as it was."""
-        with LetGoIfDropped(_Checking(self, None)):
+        with LetGoIfDropped(Checking(self, None)):
             assert self._opened is not None
             ask = self._opened.connection.execute("PRAGMA integrity_check(1)")
             ((found, *_), *_) = ask.fetchall()
@@ -169,7 +162,7 @@ class SqliteLedger:
 
     def close(self) -> None:
         """Close the file; the log is folded into it if nobody else has it open."""
-        with LetGoIfDropped(_Closing(self, "close")):
+        with LetGoIfDropped(Closing(self, "close")):
             self._closed = True
             if self._pid == os.getpid():
                 self._disconnect()
@@ -247,8 +240,10 @@ class SqliteLedger:
         if isinstance(self._opened, Opened):
             with suppress(OSError, LedgerBusy):
                 sweep_drafts(self.path.parent)
-                with LetGoIfDropped(_Quiet(self, "sweep")):
-                    sweep_holds(self.path)
+                held = holds_of(self.path)
+                if held:
+                    with LetGoIfDropped(Quiet(self, "sweep")):
+                        sweep_holds(held)
 
     # SQLite's locks belong to a process and its idea of them would be copied by a fork, wrongly.
     # So no connection crosses one: it is closed before, and both sides connect again later.
@@ -298,194 +293,6 @@ def _close_here(opened: Opened | Snapshot, process: int) -> None:
         opened.close(wait=0)
 
 
-# What is done with a ledger, by one thread at a time
-
-
-class _Use(Alone[Given]):
-    """One use of the connection; SQLite's errors, and the system's, become ours."""
-
-    def __init__(self, ledger: SqliteLedger, what: str) -> None:
-        super().__init__(ledger.line, ledger.wait)
-        self.ledger = ledger
-        self.what = what
-        self.opened: Opened | Snapshot | None = None
-        self.broken = False
-
-    def where(self) -> str:
-        return self.ledger.place
-
-    def begin(self) -> Given:
-        try:
-            return self.start()
-        except (sqlite3.Error, OSError) as error:
-            raise self._failed(error) from None
-
-    @abstractmethod
-    def start(self) -> Given:
-        """Begin; what is raised is translated."""
-
-    def finish(self) -> None:
-        try:
-            self.end()
-        except (sqlite3.Error, OSError) as error:
-            raise self._failed(error) from None
-
-    def end(self) -> None:
-        """End well; what is raised is translated."""
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.broken = self.broken or isinstance(error, sqlite3.Error)
-        super().__exit__(kind, error, trace)
-        if isinstance(error, sqlite3.Error):
-            raise self._failed(error) from None
-
-    def let_go(self, *, unseen: bool) -> None:
-        opened = self.opened
-        if opened is None:
-            return
-        if not (unseen or self.broken):
-            with suppress(sqlite3.Error, OSError):
-                opened.rest()
-                return
-        self.ledger.discard(opened)  # start afresh: nothing half done survives
-
-    def _failed(self, error: sqlite3.Error | OSError) -> BudgetError:
-        self.broken = True
-        if isinstance(error, BudgetError):
-            return error
-        if isinstance(error, OSError):
-            return _unwritable(self.ledger.path, self.what, error.strerror)
-        return _translated(error, self.ledger.path, self.what, self.ledger.wait)
-
-
-class _Reading(_Use[SqliteReader]):
-    def start(self) -> SqliteReader:
-        self.opened = self.ledger.connection()
-        self.opened.connection.execute("BEGIN")
-        return SqliteReader(self.opened.connection)
-
-
-class _Writing(_Use[SqliteWriter]):
-    def start(self) -> SqliteWriter:
-        ledger = self.ledger
-        opened = self.opened = ledger.connection(to_write=True)
-        if isinstance(opened, Snapshot):
-            raise LedgerUnwritable(
-                f"{ledger.path} may not be written here, so nothing can be charged ({self.what}); "
-                "it can be shown and verified. Give write access to the file and its folder"
-            )
-        if not opened.line.take(ledger.wait):
-            raise busy(ledger.place, ledger.wait)
-        opened.connection.execute("BEGIN IMMEDIATE")
-        opened.check_same_files()
-        self.noted = self._noted(opened)
-        ledger.reached(f"{self.what}: begun")
-        self.writer = SqliteWriter(opened.connection, ledger.seen)
-        return self.writer
-
-    def _noted(self, opened: Opened) -> Tail:
-        """The head that is noted, which the history must contain."""
-        connection, path = opened.connection, self.ledger.path
-        try:
-            noted = opened.head.read()
-        except Torn:
-            noted = None
-            if opened.kept:
-                raise missing(path, torn=True) from None
-        if noted is not None:
-            check_contains(connection, noted, path)
-        elif opened.kept:
-            raise missing(path, torn=False)
-        if not opened.kept:
-            noted = SqliteReader(connection).tail()
-            opened.head.begin(noted)  # before the commit: it must not be missed if we are killed
-            keep_from_now_on(connection, noted.number)
-        assert noted is not None
-        return noted
-
-    def end(self) -> None:
-        ledger, opened, what = self.ledger, self.opened, self.what
-        assert isinstance(opened, Opened)
-        ledger.reached(f"{what}: written")
-        opened.connection.execute("COMMIT")
-        before, ledger.seen = ledger.seen, self.writer.seen
-        opened.kept = True
-        ledger.reached(f"{what}: committed")
-        if ledger.seen != before:
-            opened.head.write(ledger.seen)
-            if ledger.seen.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
-                opened.fold()
-
-
-class _Checking(_Use[Tail]):
-    """Compare the history with the head file, or with a head that was noted elsewhere."""
-
-    def __init__(self, ledger: SqliteLedger, head: str | None) -> None:
-        super().__init__(ledger, "open")
-        self.head = head
-
-    def start(self) -> Tail:
-        opened = self.opened = self.ledger.connection()
-        noted, torn = self._read_head(opened)
-        opened.connection.execute("BEGIN")  # after the head was read: it is in here, or lost
-        tail = SqliteReader(opened.connection).tail()
-        if self.head is not None:
-            self._check_noted(opened.connection, self.head)
-        if noted is not None:
-            check_contains(opened.connection, noted, self.ledger.path)
-        elif is_kept(opened.connection):
-            if self.head is None and not self.ledger.vouched:
-                raise missing(self.ledger.path, torn=torn)
-            self._note_again(opened)
-        return tail
-
-    def _read_head(self, opened: Opened | Snapshot) -> tuple[Tail | None, bool]:
-        """What the head file says.  It may look torn while another process writes it."""
-        for quiet in (False, True):
-            try:
-                if quiet and isinstance(opened, Opened) and not opened.line.take(self.ledger.wait):
-                    raise busy(self.ledger.place, self.ledger.wait)
-                return opened.head.read(), False
-            except Torn:
-                continue
-            finally:
-                opened.rest()
-        return None, True
-
-    def _check_noted(self, connection: sqlite3.Connection, head: str) -> None:
-        if connection.execute("SELECT 1 FROM entries WHERE hash = ?", (head,)).fetchone() is None:
-            raise LedgerDamaged(
-                f"the head {shortened(head, 100)} that was noted is not in the history of "
-                f"{self.ledger.path}: its end was cut off, it was rewritten, or an old copy was "
-                "put back"
-            )
-
-    def _note_again(self, opened: Opened | Snapshot) -> None:
-        """Go on without the head file: the steward has vouched for the history."""
-        self.ledger.vouched = isinstance(opened, Snapshot)
-        if isinstance(opened, Snapshot):
-            return
-        opened.rest()
-        if not opened.line.take(self.ledger.wait):
-            raise busy(self.ledger.place, self.ledger.wait)
-        opened.connection.execute("BEGIN")
-        opened.head.begin(SqliteReader(opened.connection).tail())
-
-
-class _Quiet(_Use[None]):
-    """While no other process writes, opens or sweeps."""
-
-    def start(self) -> None:
-        opened = self.opened = self.ledger.connection()
-        if isinstance(opened, Opened) and not opened.line.take(self.ledger.wait):
-            raise busy(self.ledger.place, self.ledger.wait)
-
-
-class _Closing(_Use[None]):
-    def start(self) -> None:
-        pass
-
-
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     """Before anything is set, so that somebody else's database is not touched.
 
@@ -508,49 +315,22 @@ def _use_log(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerUnwritable(f"{path} cannot use a write-ahead log on this file system")
 
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-_UNWRITABLE = {
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_AUTH,
-    sqlite3.SQLITE_NOMEM,
-}
-
-
-def _translated(error: sqlite3.Error, path: Path, what: str, wait: float) -> BudgetError:
-    """What went wrong, and what to do.  SQLite's own words carry no value from the file."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code in _BUSY:
-        return busy(str(path), wait)
-    if code in _UNWRITABLE:
-        return _unwritable(path, what, error)
-    return LedgerDamaged(
-        f"{path} is not a sound budget file ({what}: {error}); it was left as it is. Use a copy "
-        "only if it is the newest: an older one forgets what was spent"
-    )
-
-
-def _unwritable(path: Path, what: str, why: object) -> LedgerUnwritable:
-    return LedgerUnwritable(
-        f"{path} could not be written ({what}: {why}); nothing was released. Make room or "
-        "give write access, then open it again"
-    )
-
-
 def _exists(path: Path) -> LedgerExists:
     return LedgerExists(
         f"{path} exists and is never overwritten", advice="Budget.open opens a budget"
     )
 
 
-def _forget_head_of_another(path: Path) -> None:
-    """A head file without its budget: it belonged to one that was here before."""
-    line = WritersLine(beside(path, "lock"))
+def _make_room(path: Path) -> None:
+    """A budget may have been here before: its head is no longer true, its log would be obeyed."""
+    line, log = WritersLine(beside(path, "lock")), beside(path, "wal")
     try:
         if line.take(WAIT_SECONDS) and not os.path.lexists(path):
+            if log.exists() and log.stat().st_size:
+                raise LedgerExists(
+                    f"{log} is the log of a budget that was at {path}, and SQLite would read it "
+                    "into a new one; put it back beside its budget, or remove it"
+                )
             beside(path, "head").unlink(missing_ok=True)
     finally:
         line.close(remove=not os.path.lexists(beside(path, "wal")))

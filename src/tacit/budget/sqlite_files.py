@@ -55,6 +55,8 @@ def beside(path: Path, end: str) -> Path:
 class Opened:
     """A connection to a budget, and the files that it stands on."""
 
+    abandoned = False
+
     def __init__(self, path: Path, connection: sqlite3.Connection, line: WritersLine) -> None:
         self.connection = connection
         self.line = line
@@ -93,6 +95,7 @@ class Opened:
             self.fold()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
         ABANDONED.add(self.database)
+        self.abandoned = True
         self.connection = sqlite3.connect(":memory:", check_same_thread=False)
 
     def rest(self) -> None:
@@ -193,6 +196,8 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
 
 class Snapshot:
     """A copy in memory of a budget that this process may not write."""
+
+    abandoned = False
 
     def __init__(self, path: Path) -> None:
         self.head = HeadFile(beside(path, "head"))
