@@ -19,9 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.budget.common import ask, open_stream, resume
+from tests.budget.interrupts import Interrupter, steps_of
 
 from tacit.budget import Budget, Lease
-from tacit.errors import BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
+from tacit.budget.head_file import HeadFile
+from tacit.budget.ledger import Tail
+from tacit.budget.writers_line import WritersLine
+from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +106,86 @@ def race_to_resume(path: Path, barrier: Barrier, rounds: int, results: Any) -> N
         barrier.wait(JOIN_SECONDS)
 
 
+# Waiting
+
+
+def charge_when_told(path: Path, name: str) -> None:
+    """Open the budget, and charge once when a file says so."""
+    budget = Budget.open(path, wait=JOIN_SECONDS)
+    Path(f"{path}.{name}.ready").touch()
+    while not Path(f"{path}.{name}.go").exists():
+        time.sleep(0.002)
+    budget.charge(Cost.pure("1/1000"), table="visits", what=name)
+
+
+def charge_and_log(path: Path, log_path: Path, times: int) -> None:
+    """Charge again and again; tell when a number is drawn and when it is served."""
+    budget, log, me = Budget.open(path, wait=10 * JOIN_SECONDS), Log(log_path), os.getpid()
+    draw = WritersLine._draw
+
+    def draw_and_tell(line: WritersLine, *given: Any) -> int | None:
+        number = draw(line, *given)
+        log.say("drew", me)
+        return number
+
+    WritersLine._draw = draw_and_tell  # type: ignore[method-assign]
+    budget._ledger.reached = lambda point: log.say("served", me) if "begun" in point else None
+    for _ in range(times):
+        budget.charge(Cost.pure("1/100000"), table="visits", what="one of many")
+    WritersLine._draw = draw  # type: ignore[method-assign]
+
+
+# Logs that are taken away
+
+
+def _spend(budget: Budget, times: int) -> tuple[int, str]:
+    """How many tenths were acknowledged, and what stopped it."""
+    for number in range(times):
+        try:
+            budget.charge(Cost.pure("1/10"), table="visits", what="a tenth")
+        except BudgetError as refusal:
+            return number, type(refusal).__name__
+    return times, "nothing"
+
+
+def spend_around(path: Path, barrier: Barrier, results: Any) -> None:
+    """Spend some before the log is taken away, and try to spend all after it."""
+    budget = Budget.open(path, wait=60)
+    first, _ = _spend(budget, 2)
+    barrier.wait(JOIN_SECONDS)
+    barrier.wait(JOIN_SECONDS)
+    later, why = _spend(budget, 20)
+    results.put((first + later, why))
+    barrier.wait(JOIN_SECONDS)
+    budget.close()
+
+
+def spend_late(path: Path, barrier: Barrier, results: Any) -> None:
+    """Come when the log is gone, and try to spend all."""
+    barrier.wait(JOIN_SECONDS)
+    barrier.wait(JOIN_SECONDS)
+    try:
+        budget = Budget.open(path, wait=60)
+        results.put(_spend(budget, 20))
+    except BudgetError as refusal:
+        results.put((0, type(refusal).__name__))
+    barrier.wait(JOIN_SECONDS)
+
+
+def look(path: Path, results: Any) -> None:
+    """What another process finds."""
+    with Budget.open(path) as budget:
+        results.put((budget.verify().entries, str(budget.spent.epsilon)))
+
+
+def resume_and_look(path: Path, results: Any) -> None:
+    """Where a stream stands when another process goes on with it."""
+    with Budget.open(path) as budget:
+        resume(budget)
+        state = budget.stream("flu")
+        results.put((state.tops, state.lost))
+
+
 # Crashes
 
 
@@ -127,6 +211,119 @@ def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
     else:
         getattr(lease, act)()
     raise SystemExit("survived")
+
+
+def spend_and_die(path: Path, log_path: Path) -> None:
+    """Spend all there is, tell of everything, and be killed with the log full."""
+    budget, log = Budget.open(path), Log(log_path)
+    lease = open_stream(budget, at_most=2, cost=Cost.pure("1/2"))
+    for number in range(10):
+        budget.charge(Cost.pure("1/20"), table="visits", what="a count")
+        log.say("charged")
+        if number % 5 == 4:
+            ask(lease, f"q{number}")
+            log.say("above")
+    _die("")
+
+
+def charge_and_die(path: Path, point: str) -> None:
+    """Charge once and be killed before, in or after the commit, and around the head file."""
+    budget = Budget.open(path)
+    write = HeadFile.write
+
+    def write_and_die(self: HeadFile, head: Tail) -> None:
+        if point == "before the head" and head.number == 2:
+            _die(point)
+        write(self, head)
+        if point == "noted" and head.number == 2:
+            _die(point)
+
+    HeadFile.write = write_and_die  # type: ignore[method-assign]
+    budget._ledger.reached = lambda reached: _die(reached) if reached.endswith(point) else None
+    budget.charge(Cost.pure("1/100"), table="visits", what="last words")
+    raise SystemExit("survived")
+
+
+def _grain(budget: Budget, told: Path) -> None:
+    """Charge, and tell of it."""
+    descriptor = os.open(told, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    budget.charge(Cost.pure("1/1000000"), table="visits", what="a grain")
+    os.write(descriptor, b".")
+
+
+def steps_of_a_charge(folder: Path) -> int:
+    """In how many places a charge can be killed."""
+    with Budget.create(folder / "to count", epsilon=1, covers=["visits"]) as budget:
+        _grain(budget, folder / "counted")
+        return steps_of(lambda: _grain(budget, folder / "counted"))
+
+
+def die_at_step(path: Path, at: int, told: Path) -> None:
+    """Be killed before one instruction of a charge."""
+    budget = Budget.open(path)
+    budget._ledger._disconnect()  # connecting again is a part of it
+    Interrupter(at, lambda: _die("")).run(lambda: _grain(budget, told))
+
+
+def create_and_die_at(path: Path, point: str) -> None:
+    """Be killed while a budget is made: after its folder, its lock, its content or its name."""
+    from tacit.budget import drafts, sqlite
+
+    def then_die(module: Any, name: str) -> None:
+        act = getattr(module, name)
+
+        def act_and_die(*given: Any, **more: Any) -> None:
+            act(*given, **more)
+            _die(name)
+
+        setattr(module, name, act_and_die)
+
+    match point:
+        case "mkdir":
+            then_die(Path, "mkdir")
+        case "flock":
+            then_die(drafts.FileHold, "take")
+        case "connect":
+            then_die(sqlite, "connect")
+        case "link":
+            os.link = lambda draft, target: _die("link")  # type: ignore[assignment]
+        case "unlink":
+            then_die(os, "link")
+    Budget.create(path, epsilon=1, covers=["visits"])
+
+
+def look_without_writing(path: Path | str) -> tuple[int, str, list[str]]:
+    """Show and verify a budget, and try to write it in three ways."""
+    refused = []
+    with Budget.open(path) as budget:
+        seen = budget.verify().entries, str(budget.spent.epsilon)
+        for act in (
+            lambda: budget.charge(Cost.pure("1/1000"), table="visits", what="a count"),
+            lambda: open_stream(budget, "second"),
+            lambda: budget.cover("labs"),
+        ):
+            try:
+                act()
+            except BudgetError as refusal:
+                refused.append(type(refusal).__name__)
+    return *seen, refused
+
+
+def look_as_nobody(path: Path, results: Any) -> None:
+    """The same as one who owns the file and may write neither it nor its folder."""
+    Budget.in_memory(epsilon=1, covers=["visits"]).verify()
+    for file in path.parent.iterdir():
+        file.chmod(0o400)
+        if os.geteuid() == 0:
+            os.chown(file, 65534, 65534)
+    path.parent.chmod(0o555)
+    if os.geteuid() == 0:  # root may write anywhere
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    results.put(look_without_writing(path))
+    results.close()
+    results.join_thread()
 
 
 def work_until_killed(path: Path, log_path: Path, seed: int) -> None:
@@ -209,7 +406,7 @@ def meet_a_read_only_file(path: Path, results: Any) -> None:
     """The same with a file, a log and a folder that may not be written."""
     Budget.open(path).close()  # Python's modules are imported now: nobody may not read them
     if os.geteuid() == 0:  # root may write anywhere: become nobody
-        for owned in (path.parent, path):
+        for owned in (path.parent, path, path.with_name(f"{path.name}-head")):
             os.chown(owned, 65534, 65534)
         os.chdir(path.parent)
         os.setgroups([])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from tacit.budget import Budget, Lease
+from tacit.budget.head_file import HeadFile
+from tacit.budget.ledger import Tail
 from tacit.privacy import Cost
 
 BINDING = {"table": "visits", "recipe": "book"}
@@ -47,6 +52,16 @@ def ask(lease: Lease, key: str, *, above: bool = True, secret: bytes | None = No
     with lease.turn():
         if above:
             lease.record_top({"above": True}, question_key=key, secret=secret)
+
+
+def mend_head(path: Path) -> None:
+    """Make the head file agree with a file that was edited, as a thorough forger would."""
+    with closing(sqlite3.connect(path)) as connection:
+        last = "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
+        tail = Tail(*connection.execute(last).fetchone())
+    file = HeadFile(path.with_name(f"{path.name}-head"))
+    file.begin(tail)
+    file.close()
 
 
 def abandon(lease: Lease) -> None:

@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.budget.common import abandon, ask, open_stream, resume
+from tests.budget.common import abandon, ask, mend_head, open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget.chain import canonical, digest
@@ -131,6 +131,7 @@ def tamper(path, *statements: str) -> None:
         for statement in statements:
             connection.execute(statement)
     connection.close()
+    mend_head(path)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +201,7 @@ def _rewritten(path, number: int, change) -> None:
                 "UPDATE entries SET text = ?, hash = ? WHERE number = ?", (text, previous, position)
             )
     connection.close()
+    mend_head(path)
 
 
 @pytest.mark.parametrize(
@@ -232,12 +234,15 @@ def test_only_a_noted_head_finds_a_mended_rewriting(filled):
         budget.verify(head=head)
 
 
-def test_only_a_noted_head_finds_an_old_copy(filled, tmp_path):
+def test_only_a_noted_head_finds_an_old_copy_with_its_head_file(filled, tmp_path):
     shutil.copy(filled, tmp_path / "old copy")
     with Budget.open(filled) as budget:
         budget.charge(Cost.pure("1/10"), table="visits", what="forgotten by the old copy")
         head = budget.head
     shutil.copy(tmp_path / "old copy", filled)
+    with pytest.raises(LedgerDamaged, match="old copy was put back"):
+        Budget.open(filled)
+    mend_head(filled)
     budget = Budget.open(filled)
     budget.verify()  # a consistent past
     with pytest.raises(LedgerDamaged, match="old copy was put back"):
@@ -255,6 +260,7 @@ def test_an_old_copy_put_back_while_open_is_noticed_at_the_next_charge(filled, t
         with pytest.raises(LedgerDamaged, match=r"old copy|replaced"):
             budget.charge(Cost.pure("1/1000"), table="visits", what="more")
         budget.close()
+        mend_head(filled)
 
 
 def test_entries_cannot_be_changed_by_accident(filled):

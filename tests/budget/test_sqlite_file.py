@@ -98,14 +98,17 @@ def test_files_are_private_to_their_owner(tmp_path):
         os.umask(old)
     assert files == [
         "clinic.budget",
+        "clinic.budget-head",
         "clinic.budget-held-1",
+        "clinic.budget-lock",
         "clinic.budget-shm",
         "clinic.budget-wal",
     ]
     assert modes == {0o600}
     lease.suspend()
     budget.close()
-    assert [file.name for file in tmp_path.iterdir()] == ["clinic.budget"]  # all in one file
+    left = sorted(file.name for file in tmp_path.iterdir())
+    assert left == ["clinic.budget", "clinic.budget-head"]  # all of it, and the note of its end
 
 
 def test_a_mode_that_was_loosened_is_tightened(path, tmp_path):
@@ -318,9 +321,9 @@ def test_opening_does_not_replay(path):
     original = SqliteLedger._connect
 
     def counting(self):
-        connection = original(self)
-        connection.row_factory = lambda cursor, row: read.append(1) or row
-        return connection
+        opened = original(self)
+        opened.connection.row_factory = lambda cursor, row: read.append(1) or row
+        return opened
 
     SqliteLedger._connect = counting
     try:
@@ -353,7 +356,7 @@ def test_what_is_committed_is_on_the_disk(path):
         "fullfsync": 1,
         "secure_delete": 1,
     }.items():
-        assert budget._ledger._connection.execute(f"PRAGMA {setting}").fetchone() == (value,)
+        assert budget._ledger._opened.connection.execute(f"PRAGMA {setting}").fetchone() == (value,)
     assert (path.parent / "clinic.budget-wal").stat().st_size > 0
 
 

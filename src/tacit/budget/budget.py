@@ -113,10 +113,20 @@ class Budget(Closing):
         return cls.open(where, wait=wait)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, wait: float = WAIT_SECONDS) -> Budget:
-        """Open a budget file.  The history is not replayed; ``verify`` does that."""
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        wait: float = WAIT_SECONDS,
+        head: str | None = None,
+    ) -> Budget:
+        """Open a budget file.  The history is not replayed; ``verify`` does that.
+
+        ``head`` is one that was noted elsewhere: the history must contain it, and then a head
+        file that was lost is written anew.
+        """
         ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
-        ledger.open()
+        ledger.open(None if head is None else checked_text(head, "head"))
         return cls(ledger)
 
     @classmethod
@@ -138,7 +148,7 @@ class Budget(Closing):
     def close(self) -> None:
         """Suspend the streams opened or resumed through this object, and close the file."""
         for lease in list(self._leases):
-            if lease.alive:
+            if lease.held:
                 lease.suspend()
         self._ledger.close()
 
@@ -331,6 +341,11 @@ class Budget(Closing):
     def accountant(self) -> Accountant:
         """How costs add up, and why that is sound (``.because``)."""
         return self._accountant
+
+    @property
+    def engine(self) -> str:
+        """What keeps the budget: the version of SQLite, and whether its log needs Tacit's care."""
+        return self._ledger.engine
 
     @property
     def covers(self) -> tuple[str, ...]:

@@ -30,8 +30,7 @@ class History(Sequence[Entry]):
     def __iter__(self) -> Iterator[Entry]:
         last = 0
         while True:
-            with self._ledger.reading() as reader:
-                some = reader.entries(after=last, most=_AT_ONCE)
+            some = self._from(last, _AT_ONCE)
             if not some:
                 return
             yield from some

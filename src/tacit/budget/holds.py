@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from weakref import WeakSet
 
@@ -20,9 +21,9 @@ from weakref import WeakSet
 class FileHold:
     """A lock on a file that exists only while it is held."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self._file = file
         self._path = path
-        self._descriptor: int | None = descriptor
         self._pid = os.getpid()
         _HELD.add(self)
 
@@ -30,46 +31,50 @@ class FileHold:
     def take(cls, path: Path) -> FileHold | None:
         """Take the lock, or None if somebody has it."""
         while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            hold = cls(path, open_private(path))  # it closes the file when it is dropped
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_still(path, descriptor):
-                    return cls(path, descriptor)
+                fcntl.flock(hold._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                os.close(descriptor)
+                hold.drop()
                 return None
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)  # the last holder removed it between our two steps: once more
+            if is_still(path, hold._file):
+                return hold
+            hold.drop()  # the last holder removed it between our two steps: once more
 
     def release(self) -> None:
-        """Remove the file while it is locked, then let go."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
+        """Remove the file while it is locked, then let go; once more does no harm."""
+        if self._file.closed:
             return
-        if self._pid == os.getpid():
+        if self._pid == os.getpid() and is_still(self._path, self._file):
             with suppress(OSError):
                 self._path.unlink()
-        os.close(descriptor)
+        self._file.close()
 
     def __del__(self) -> None:
-        self.drop()
+        if hasattr(self, "_file"):  # __init__ may be interrupted, too
+            self.drop()
 
     def drop(self) -> None:
         """Let go without a trace in the file system, as the end of a process would."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
+        self._file.close()
 
 
 _HELD: WeakSet[FileHold] = WeakSet()
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the path names the file we have locked."""
+def open_private(path: Path) -> FileIO:
+    """Open a small file for reading and writing, and make it if need be, for its owner only."""
+    return FileIO(path, "r+", opener=_open_or_make)
+
+
+def _open_or_make(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def is_still(path: str | Path, file: FileIO) -> bool:
+    """Whether the path names the file that is open."""
     try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except FileNotFoundError:
         return False
 

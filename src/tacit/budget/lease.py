@@ -16,9 +16,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 from weakref import WeakSet
 
+from tacit.budget.alone import Alone, Line
 from tacit.budget.checks import checked_secret, checked_text, refuse_ended
 from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
 from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
@@ -50,7 +51,7 @@ class Lease:
             self._remember(top)
         self._hold: Hold | None = hold
         self._pid = os.getpid()
-        self._lock = threading.RLock()
+        self._line = Line()
         self._turn_of: int | None = None
         self._over: str | None = None  # why nothing can be asked any more
         self._unclean = False
@@ -75,6 +76,11 @@ class Lease:
     def alive(self) -> bool:
         """Whether this lease can be asked."""
         return self._over is None and self._pid == os.getpid()
+
+    @property
+    def held(self) -> bool:
+        """Whether this lease keeps others from the stream, also if leaving was tried in vain."""
+        return self._hold is not None and self._pid == os.getpid()
 
     @property
     def secret(self) -> bytes:
@@ -114,6 +120,7 @@ class Lease:
         depends on whoever sent it and is no ``Exception``, costs nothing until
         ``turn.evaluated()`` is called.
         """
+        self._refuse_if_forked()  # before waiting: a turn that the fork cut short never ends here
         return Turn(self, evaluating)
 
     def record_top(
@@ -170,22 +177,20 @@ class Lease:
         already, and its reserved answer is lost.
         """
         self._refuse_if_forked()
-        with self._lock:
+        with _Leaving(self, "suspend"):
             if self._hold is not None:
                 self._leave("suspend", self._state.after_suspend(), "it was suspended; resume it")
 
     def close(self) -> None:
         """End the stream for good.  Nothing is refunded."""
         self._refuse_if_forked()
-        with self._lock:
+        with _Leaving(self, "close"):
             if self._hold is not None:
                 self._leave("close", self._state.after_close(), "it was closed")
             elif not self._state.ended:
                 raise self._ended()
 
     def _leave(self, what: str, state: StreamState, why: str) -> None:
-        if self._turn_of is not None:
-            raise BudgetError(f"{what} after the turn, not inside it")
         self._over = why  # nothing may be asked from here on, whether the write succeeds or not
         with self._ledger.writing(what) as writer:
             if (
@@ -209,9 +214,9 @@ class Lease:
     def _end(self, why: str) -> None:
         self._over = why
         self._secret = None
-        hold, self._hold = self._hold, None
-        if hold is not None:
-            hold.release()
+        if self._hold is not None:
+            self._hold.release()
+            self._hold = None
 
     def _refuse_if_forked(self) -> None:
         if self._pid != os.getpid():
@@ -240,12 +245,11 @@ class Lease:
 
     def leave_at_exit(self) -> None:
         """A program that ends normally leaves cleanly, unless it is in the middle of a turn."""
-        if self.alive and self._lock.acquire(timeout=_EXIT_WAIT_SECONDS):
-            try:
-                with suppress(Exception):
-                    self.suspend()
-            finally:
-                self._lock.release()
+        if not self.held:
+            return
+        with suppress(Exception), _Leaving(self, "suspend", _EXIT_WAIT_SECONDS):
+            if self.held:
+                self._leave("suspend", self._state.after_suspend(), "it was suspended; resume it")
 
 
 def taken_over(
@@ -270,12 +274,13 @@ def taken_over(
     return state, secret
 
 
-class Turn:
-    """What ``with lease.turn():`` enters and leaves; a generator would take ten times as long."""
+class Turn(Alone["Turn"]):
+    """What ``with lease.turn():`` enters and leaves; below, that is all that is done."""
 
     __slots__ = ("_evaluating", "_lease")
 
     def __init__(self, lease: Lease, evaluating: bool) -> None:
+        super().__init__(lease._line)
         self._lease = lease
         self._evaluating = evaluating
 
@@ -289,31 +294,56 @@ class Turn:
         """The true value is known; from here on an interrupt may tell as much as an error."""
         self._evaluating = False
 
-    def __enter__(self) -> Self:
+    def where(self) -> str:
+        """The stream."""
+        return f"stream {self._lease.name!r}"
+
+    def nested(self) -> BudgetError:
+        """Two questions cannot be drawn at once."""
+        return BudgetError("a turn is for one question, or one batch, at a time")
+
+    def begin(self) -> Turn:
+        """Ask, if the lease is alive."""
         lease = self._lease
-        lease._refuse_if_forked()
-        lease._lock.acquire()
-        try:
-            if lease._over is not None:
-                raise lease._ended()
-            if lease._turn_of is not None:
-                raise BudgetError("a turn is for one question, or one batch, at a time")
-            lease._turn_of = threading.get_ident()
-        except BaseException:
-            lease._lock.release()
-            raise
+        if lease._over is not None or lease._pid != os.getpid():
+            lease._refuse_if_over()
+        lease._turn_of = self.thread
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         lease = self._lease
-        try:
-            lease._turn_of = None
-            if kind is not None and not lease._state.ended:
-                lease._unclean |= not self._evaluating or issubclass(kind, Exception)
-            if lease._unclean:
-                lease._end(lease._over or self._why)
-        finally:
-            lease._lock.release()
+        if kind is not None and not lease._state.ended:
+            lease._unclean |= not self._evaluating or issubclass(kind, Exception)
+        self._leave()
+
+    def let_go(self, *, unseen: bool) -> None:
+        """The next question, unless this one may have told something."""
+        lease = self._lease
+        lease._turn_of = None
+        if unseen and not lease._state.ended:  # what was going on is not known: the worst of it
+            lease._unclean = True
+        if lease._unclean:
+            lease._end(lease._over or self._why)
+
+
+class _Leaving(Alone[None]):
+    """Leave a stream, when nobody is in the middle of a question."""
+
+    __slots__ = ("_lease", "_what")
+
+    def __init__(self, lease: Lease, what: str, wait: float | None = None) -> None:
+        super().__init__(lease._line, wait)
+        self._lease = lease
+        self._what = what
+
+    def where(self) -> str:
+        return f"stream {self._lease.name!r}"
+
+    def nested(self) -> BudgetError:
+        return BudgetError(f"{self._what} after the turn, not inside it")
+
+    def begin(self) -> None:
+        pass
 
 
 def free_name(writer: Writer, name: str | None, number: int) -> str:

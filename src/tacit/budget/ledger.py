@@ -205,6 +205,11 @@ class Ledger(Protocol):
         """The name of the place, for messages."""
         ...
 
+    @property
+    def engine(self) -> str:
+        """What stores it, and what there is to know about that."""
+        ...
+
     def reading(self) -> AbstractContextManager[Reader]:
         """A consistent view."""
         ...

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tacit.budget.alone import Alone, Line
 from tacit.budget.chain import Entry, link
 from tacit.budget.ledger import Pot, Reached, StreamState, Tail, nobody_watches
-from tacit.errors import BudgetError, LedgerBusy, LedgerUnwritable
+from tacit.errors import BudgetError, LedgerUnwritable
 
 _WAIT_SECONDS = 10.0
 
@@ -31,6 +30,7 @@ class _MemoryWriter:
 
     def __init__(self, base: _Contents) -> None:
         self._base = base
+        self._old = len(base.entries)
         self._new = _Contents()
         self._tables = ChainMap(self._new.tables, base.tables)
         self._pots = ChainMap(self._new.pots, base.pots)
@@ -38,8 +38,9 @@ class _MemoryWriter:
         self._secrets = ChainMap(self._new.secrets, base.secrets)
 
     def commit(self) -> None:
+        """Lay it over; once more does no harm, so that an interrupted one can be completed."""
         base, new = self._base, self._new
-        base.entries.extend(new.entries)
+        base.entries[self._old :] = new.entries
         base.tables.update(new.tables)
         base.pots.update(new.pots)
         base.streams.update(new.streams)
@@ -55,10 +56,6 @@ class _MemoryWriter:
         every = self._base.entries[after:] + self._new.entries[max(0, after - self._old) :]
         wanted = every if stream is None else [entry for entry in every if entry.stream == stream]
         return wanted[:most]
-
-    @property
-    def _old(self) -> int:
-        return len(self._base.entries)
 
     def tables(self) -> list[str]:
         return [*self._base.tables, *self._new.tables]
@@ -108,10 +105,14 @@ class _MemoryWriter:
 class MemoryHold:
     """A stream's place among the held ones."""
 
-    def __init__(self, held: dict[int, object], stream: int, key: object) -> None:
+    def __init__(self, held: dict[int, object], stream: int) -> None:
         self._held = held
         self._stream = stream
-        self._key = key
+        self._key = object()
+
+    def take(self) -> bool:
+        """Whether the place was free; it is ours then until this object goes."""
+        return self._held.setdefault(self._stream, self._key) is self._key
 
     def release(self) -> None:
         """Let go."""
@@ -119,42 +120,35 @@ class MemoryHold:
             del self._held[self._stream]
 
     def __del__(self) -> None:
-        self.release()
+        if hasattr(self, "_key"):  # __init__ may be interrupted, too
+            self.release()
 
 
 class MemoryLedger:
     """Everything in this process; a forked copy refuses, since nobody would see its charges."""
 
     place = "the budget in memory"
+    engine = "memory"
 
     def __init__(self) -> None:
         self.reached: Reached = nobody_watches
-        self._contents = _Contents()
+        self.contents = _Contents()
+        self.committed: _MemoryWriter | None = None  # and perhaps not yet laid over the contents
+        self.line = Line()
         self._held: dict[int, object] = {}
-        self._lock = threading.Lock()
-        self._owner: int | None = None
         self._pid = os.getpid()
         self._closed = False
 
-    @contextmanager
-    def reading(self) -> Iterator[_MemoryWriter]:
+    def reading(self) -> Alone[_MemoryWriter]:
         """A consistent view: nobody writes meanwhile."""
-        with self._alone():
-            yield _MemoryWriter(self._contents)
+        return _Use(self, None)
 
-    @contextmanager
-    def writing(self, what: str) -> Iterator[_MemoryWriter]:
+    def writing(self, what: str) -> Alone[_MemoryWriter]:
         """All or nothing."""
-        with self._alone():
-            self.reached(f"{what}: begun")
-            writer = _MemoryWriter(self._contents)
-            yield writer
-            self.reached(f"{what}: written")
-            writer.commit()
-            self.reached(f"{what}: committed")
+        return _Use(self, what)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def refuse_if_unusable(self) -> None:
+        """A forked copy, or one that was closed."""
         if self._pid != os.getpid():
             raise LedgerUnwritable(
                 "a budget in memory cannot follow into a forked process, where its charges would "
@@ -162,23 +156,11 @@ class MemoryLedger:
             )
         if self._closed:
             raise BudgetError("this budget was closed, and a budget in memory is then gone")
-        if self._owner == threading.get_ident():  # a finaliser, or a callback: do not wait for us
-            raise LedgerBusy(f"{self.place} is in the middle of a transaction of this very thread")
-        if not self._lock.acquire(timeout=_WAIT_SECONDS):
-            raise LedgerBusy(f"{self.place} stayed busy for {_WAIT_SECONDS:g} seconds")
-        self._owner = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._owner = None
-            self._lock.release()
 
     def hold(self, stream: int) -> MemoryHold | None:
         """One holder a stream."""
-        key = object()
-        if self._held.setdefault(stream, key) is not key:
-            return None
-        return MemoryHold(self._held, stream, key)
+        hold = MemoryHold(self._held, stream)
+        return hold if hold.take() else None
 
     def check(self) -> None:
         """Memory has no structure of its own to check."""
@@ -186,3 +168,36 @@ class MemoryLedger:
     def close(self) -> None:
         """Forget everything."""
         self._closed = True
+
+
+class _Use(Alone[_MemoryWriter]):
+    """One view or one write, by one thread at a time."""
+
+    def __init__(self, ledger: MemoryLedger, what: str | None) -> None:
+        ledger.refuse_if_unusable()
+        super().__init__(ledger.line, _WAIT_SECONDS)
+        self._ledger = ledger
+        self._what = what
+
+    def where(self) -> str:
+        return self._ledger.place
+
+    def begin(self) -> _MemoryWriter:
+        self._complete()
+        if self._what is not None:
+            self._ledger.reached(f"{self._what}: begun")
+        self._writer = _MemoryWriter(self._ledger.contents)
+        return self._writer
+
+    def finish(self) -> None:
+        if self._what is not None:
+            self._ledger.reached(f"{self._what}: written")
+            self._ledger.committed = self._writer  # from this step on it has happened
+            self._complete()
+            self._ledger.reached(f"{self._what}: committed")
+
+    def _complete(self) -> None:
+        """Lay over what was committed, also if the one who committed it was interrupted."""
+        if self._ledger.committed is not None:
+            self._ledger.committed.commit()
+            self._ledger.committed = None

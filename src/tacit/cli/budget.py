@@ -230,9 +230,10 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
     """Read the whole history again and find whatever was changed.
 
     It finds an entry that was edited, removed or reordered, and a total that does
-    not follow from the history.  Note the head that it prints somewhere else: only
-    with it can an end that was cut off, or an old copy put back, be found.  The
-    exit code is 1 if something is wrong.
+    not follow from the history.  Note the head that it prints somewhere else: with
+    it an end that was cut off, or an old copy put back together with its head file,
+    is found as well, and a budget whose head file is lost goes on.  The exit code
+    is 1 if something is wrong.
 
     For example:
 
@@ -251,10 +252,10 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
     """
     from tacit.budget import Budget
 
-    with Budget.open(file) as budget:
+    with Budget.open(file, head=head) as budget:
         verified = budget.verify(head)
     told = {"entries": verified.entries, "head": verified.head}
-    print(jsons.dumps(told) if json else verified)
+    print(jsons.dumps(told) if json else f"{verified}\nkept by {budget.engine}")
 
 
 def export(file: File, to: File | None = None, /) -> None:

@@ -1,0 +1,219 @@
+"""One at a time, first come first served, and never left locked by what was interrupted.
+
+Ctrl-C may strike between any two steps of Python, so also between taking a lock and the ``try``
+that would give it back.  Here nothing is to be given back: a place in the line *is* the frame of
+the code that stands in it, entered in one step, and a frame that has ended holds nothing.  What
+it had begun is undone by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from threading import get_ident
+from time import monotonic, sleep
+from types import FrameType
+from typing import Any, Generic, TypeVar
+
+from tacit.errors import BudgetError, LedgerBusy
+
+Given = TypeVar("Given")
+
+_SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_POLL_SECONDS = 0.0005
+_LONGEST_POLL_SECONDS = 0.02
+
+
+def pause(ahead: int, left: float) -> None:
+    """Until one looks again: the further back in a line, the longer, but never past the end."""
+    sleep(max(0.0, min(_POLL_SECONDS * ahead, _LONGEST_POLL_SECONDS, left)))
+
+
+class Alone(ABC, Generic[Given]):
+    """What ``with`` enters when its turn comes, and leaves whatever happens.
+
+    ``begin`` gives what the block works with, ``finish`` is called if the block ended well, and
+    ``let_go`` in any case: it undoes what was begun and not finished.  If the block was left on
+    a way that Python does not let us see, ``let_go`` is told so.  It may then come from another
+    thread, late or twice, and must touch only what belonged to this block alone.
+    """
+
+    __slots__ = ("begun", "line", "place", "thread", "wait")
+
+    def __init__(self, line: Line, wait: float | None = None) -> None:
+        self.line = line
+        self.wait = wait
+        self.place: FrameType | None = None
+        self.begun = False
+        self.thread = get_ident()
+
+    @abstractmethod
+    def begin(self) -> Given:
+        """Start: it is our turn."""
+
+    def finish(self) -> None:
+        """The block ended well."""
+
+    def let_go(self, *, unseen: bool) -> None:
+        """Undo what was not finished."""
+
+    @abstractmethod
+    def where(self) -> str:
+        """What one waits for, for messages."""
+
+    def nested(self) -> BudgetError:
+        """The error if this very thread stands in the line already."""
+        return LedgerBusy(f"{self.where()} is in the middle of a transaction of this very thread")
+
+    def __enter__(self) -> Given:
+        return self.enter(sys._getframe(1))
+
+    def enter(self, place: FrameType) -> Given:
+        """Stand in the line for the block that this frame is in."""
+        self.place = place
+        try:
+            self.line.join(self, place)
+            self.begun = True
+            return self.begin()
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            try:
+                if kind is None:
+                    self.finish()
+            finally:
+                self._leave()
+        finally:
+            if self.place is not None:  # interrupted in the midst of leaving
+                self._leave()
+
+    def _leave(self) -> None:
+        if self.begun:
+            self.let_go(unseen=False)
+            self.begun = False
+        self.line.leave(self)
+        self.place = None
+
+
+class LetGoIfDropped(Generic[Given]):
+    """The same for what others wait for outside this process.
+
+    The line keeps the block that was interrupted until the next one comes.  This is what the
+    block itself holds: it goes with the exception, and then at once everything is let go.
+    """
+
+    __slots__ = ("_use",)
+
+    def __init__(self, use: Alone[Given]) -> None:
+        self._use = use
+
+    def __enter__(self) -> Given:
+        return self._use.enter(sys._getframe(1))
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._use.__exit__(kind, error, trace)
+
+    def __del__(self) -> None:
+        use = getattr(self, "_use", None)  # __init__ may be interrupted as well
+        if use is not None and use.place is not None:
+            use.line.forget(use)
+
+
+class Line:
+    """The threads of a process that want one thing, in the order in which they asked."""
+
+    __slots__ = ("_places",)
+
+    def __init__(self) -> None:
+        self._places: dict[object, Alone[Any] | None] = {}
+
+    def join(self, who: Alone[Any], place: FrameType) -> None:
+        """Wait for one's turn.  Refuses at once if this very thread has it, or waits for it."""
+        if self._places:
+            self._refuse_nested(who)
+        self._places[place] = who
+        if len(self._places) > 1 and not self._reached_front(place, who.wait):
+            raise busy(who.where(), who.wait)
+
+    def block(self, wait: float) -> object | None:
+        """Keep everybody waiting until ``unblock``, whatever frame ends; None if it is busy."""
+        if self.is_mine():
+            return None
+        place = object()
+        self._places[place] = None
+        return place if self._reached_front(place, wait) else None
+
+    def unblock(self, place: object) -> None:
+        """Let them go on."""
+        self._places.pop(place, None)
+
+    def is_mine(self) -> bool:
+        """Whether this thread stands in it."""
+        me = get_ident()
+        return any(who is not None and who.thread == me for who in list(self._places.values()))
+
+    def leave(self, who: Alone[Any]) -> None:
+        """Make room for the next; once more does no harm."""
+        if self._places.get(who.place) is who:
+            del self._places[who.place]
+
+    def forget(self, who: Alone[Any]) -> None:
+        """Leave for one who will not come back."""
+        if self._places.get(who.place) is who:
+            if who.begun:
+                who.let_go(unseen=True)
+            self._places.pop(who.place, None)
+
+    def _refuse_nested(self, who: Alone[Any]) -> None:
+        """A finaliser, or a callback, must not wait for the thread that it runs in."""
+        for place, other in list(self._places.items()):
+            if other is not None and other.thread == who.thread:
+                if not _has_ended(place):
+                    raise who.nested()
+                self.forget(other)
+
+    def _reached_front(self, place: object, wait: float | None) -> bool:
+        deadline = None
+        while True:
+            line = list(self._places)
+            if line[0] is place:
+                return True
+            ahead = line.index(place)
+            before = line[ahead - 1]
+            if _has_ended(before):
+                other = self._places.get(before)
+                if other is not None:
+                    self.forget(other)
+                continue
+            deadline = deadline or monotonic() + (1e9 if wait is None else wait)
+            left = deadline - monotonic()
+            if left <= 0:
+                self._places.pop(place, None)
+                return False
+            pause(ahead, left)
+
+
+def busy(where: str, wait: float | None) -> LedgerBusy:
+    """What is said when the wait is over."""
+    return LedgerBusy(
+        f"{where} stayed locked by another process or thread for {wait:g} seconds; nothing was "
+        "spent. Try again"
+    )
+
+
+def _has_ended(place: object) -> bool:
+    """Python clears a frame that has ended, and refuses to clear one that is at work.
+
+    A generator may be suspended for a while; it is at work until it is dropped.
+    """
+    if not isinstance(place, FrameType) or place.f_code.co_flags & _SUSPENDED:
+        return False
+    try:
+        place.clear()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""A second, small file that notes the end of a budget's history.
+
+SQLite ends a damaged log at the last commit before the damage, and takes that older state for the
+whole: what was spent since would be forgotten without a word.  So the number and the hash of the
+last entry are noted beside the budget as well, after each commit and before anybody is told of
+it.  The note is never ahead of what is on the disk, wherever a process is killed; and a history
+that does not contain what is noted has lost something that somebody was told.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import sqlite3
+from io import FileIO
+from pathlib import Path
+
+from tacit.budget.holds import is_still, open_private
+from tacit.budget.ledger import Tail
+from tacit.errors import LedgerDamaged
+
+_FORM = "tacit head 1\n%020d %s\n"
+_READ = re.compile(rb"tacit head 1\n(\d{20}) ([0-9a-f]{64})\n[0-9a-f]{64}\n")
+_LENGTH = len(_FORM % Tail()) + 65
+
+TABLE = "head_file"
+"""A budget that has this table has a head file.  One that was made by Tacit 0.1 has neither."""
+
+
+class Torn(Exception):
+    """The head file holds something else than a head."""
+
+
+class HeadFile:
+    """The file, open as long as its budget is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._name = os.fspath(path)
+        self._file: FileIO | None = None
+        self._known: tuple[bytes, Tail] | None = None  # what it said last; it seldom changed
+
+    def read(self) -> Tail | None:
+        """The head that is noted; None if there is no file, ``Torn`` if it cannot be read."""
+        if self._file is None:
+            try:
+                self._file = FileIO(self._path, "r+" if os.access(self._path, os.W_OK) else "r")
+            except FileNotFoundError:
+                return None
+        said = os.pread(self._file.fileno(), _LENGTH + 1, 0)
+        if self._known is None or said != self._known[0]:
+            found = _READ.fullmatch(said)
+            head = None if found is None else Tail(int(found[1]), found[2].decode())
+            if head is None or _signed(head) != said:
+                raise Torn
+            self._known = said, head
+        return self._known[1]
+
+    def write(self, head: Tail) -> None:
+        """Note a head: in one write and in place, so that a process that is killed tears nothing.
+
+        It is not synced: that would halve the charges a second.  After a power cut an older head
+        may stand here, never a newer one than the log holds.
+        """
+        assert self._file is not None
+        said = _signed(head)
+        if os.pwrite(self._file.fileno(), said, 0) != _LENGTH:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._known = said, head
+
+    def begin(self, head: Tail) -> None:
+        """Make the file, or write a torn one anew, so that it survives a power cut."""
+        self.close()
+        self._file = open_private(self._path)
+        self.write(head)
+        self._file.truncate(_LENGTH)
+        os.fsync(self._file.fileno())
+        sync_folder(self._path.parent)
+
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is the one beside the budget."""
+        return self._file is None or is_still(self._name, self._file)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _signed(head: Tail) -> bytes:
+    """What the file says, with a checksum over it."""
+    text = _FORM % head
+    return b"%s%s\n" % (text.encode(), hashlib.sha256(text.encode()).hexdigest().encode())
+
+
+def is_kept(connection: sqlite3.Connection) -> bool:
+    """Whether this budget has had a head file."""
+    asked = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return connection.execute(asked, (TABLE,)).fetchone() is not None
+
+
+def keep_from_now_on(connection: sqlite3.Connection, since: int) -> None:
+    """From this transaction on, a missing head file is noticed."""
+    connection.execute(f"CREATE TABLE {TABLE} (since INTEGER NOT NULL)")
+    connection.execute(f"INSERT INTO {TABLE} VALUES (?)", (since,))
+
+
+def check_contains(connection: sqlite3.Connection, noted: Tail, path: Path) -> None:
+    """A history behind its head file has lost what somebody was told."""
+    row = connection.execute(
+        "SELECT hash FROM entries WHERE number = ?", (noted.number,)
+    ).fetchone()
+    if noted.number and (row is None or row[0] != noted.hash):
+        ((last,),) = connection.execute("SELECT max(number) FROM entries").fetchall()
+        raise LedgerDamaged(
+            f"{path} has lost what was spent last: its head file notes entry {noted.number} "
+            f"({noted.hash[:12]}…), and this history of {last or 0} entries does not contain it. "
+            "Its log was damaged, or an old copy was put back. It was left as it is: use the "
+            "newest copy, together with its head file; if there is none, treat the budget as spent"
+        )
+
+
+def missing(path: Path, *, torn: bool) -> LedgerDamaged:
+    """The head file is gone or torn, so nobody knows whether the history is whole."""
+    what = "is torn" if torn else "is missing"
+    return LedgerDamaged(
+        f"{path}-head {what}, the note of its last entry: without it nobody can "
+        "tell whether what was spent last is still on record. If the budget was moved or copied, "
+        "bring its head file along; if it is lost, give the head that was noted last (tacit "
+        "budget verify --head)",
+        advice="Budget.open(path, head=...) goes on from there and writes the file anew",
+    )
+
+
+def sync_folder(folder: Path) -> None:
+    """A new name itself must survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,65 @@
+"""Ctrl-C at every single step of Python: before each instruction, one in each run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+class Interrupter:
+    """Strikes before one instruction of an act, by Ctrl-C unless said, and counts them."""
+
+    def __init__(self, at: int | None, strike: Callable[[], None] = _interrupt) -> None:
+        self.at = at
+        self.strike = strike
+        self.steps = 0
+        self.struck_in = ""
+
+    def run(self, act: Callable[[], object]) -> KeyboardInterrupt | None:
+        """What escaped; None if the act ended before its time came, or swallowed it."""
+        before, hook = sys.gettrace(), sys.unraisablehook
+        sys.unraisablehook = lambda told: None  # a finaliser that is interrupted says so
+        sys.settrace(self._entered)
+        try:
+            act()
+        except KeyboardInterrupt as struck:
+            return struck
+        finally:
+            sys.settrace(before)
+            sys.unraisablehook = hook
+        return None
+
+    def _entered(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code is Interrupter.run.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self._stepped
+
+    def _stepped(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            self.steps += 1
+            if self.steps == self.at:
+                code = frame.f_code
+                self.struck_in = f"{code.co_name} at {code.co_filename}:{frame.f_lineno}"
+                sys.settrace(None)
+                self.strike()
+        return self._stepped
+
+
+def steps_of(act: Callable[[], object]) -> int:
+    """How many instructions an act takes, and so in how many places it can be struck."""
+    counter = Interrupter(None)
+    counter.run(act)
+    return counter.steps
+
+
+def spread(steps: int, most: int, shift: int = 0) -> range:
+    """Every place, or so many of them at even distances."""
+    return range(1 + shift % max(1, steps // most), steps + 1, max(1, steps // most))
