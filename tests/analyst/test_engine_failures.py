@@ -13,7 +13,7 @@ from tacit.budget import Budget
 from tacit.errors import EngineFailed, QuestionRefused, StreamEnded
 
 POISON = "patient 4711 has a row of 2 MB"
-FAILURES = [EngineFailed("answering failed"), MemoryError(POISON)]
+FAILURES = [EngineFailed, MemoryError]
 
 
 class Failing:
@@ -69,11 +69,11 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+@pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
 def test_a_failure_costs_the_reserved_top(engine, table, stream, budget, failure, ask):
     assert stream.ask("town = 'Bruges'")
-    engine.failure = failure
+    engine.failure = failure(POISON if failure is MemoryError else "answering failed")
     with pytest.raises(EngineFailed, match="'flu' has ended and the ⊤ that was reserved is lost"):
         ask(stream)
     engine.failure = None
