@@ -12,6 +12,7 @@
     ├── EngineFailed         the data engine failed; its own words are withheld
     ├── Infeasible           no sampler can do what was asked; nothing was spent
     ├── NotWritten           a file could not be written (also an OSError)
+    ├── CannotCopy           what holds a secret, a lease or the data exists once (also a TypeError)
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
@@ -108,6 +109,10 @@ class NotWritten(TacitError, OSError):
         found = cls(f"{path} could not be written: {why}; nothing else is lost, name another file")
         found.strerror = why
         return found
+
+
+class CannotCopy(TacitError, TypeError):
+    """Whatever holds a secret, a lease or the data can be neither copied nor pickled."""
 
 
 class BudgetError(TacitError):

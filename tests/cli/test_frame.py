@@ -213,6 +213,7 @@ KNOWN = {
     "EngineFailed": 4,
     "Infeasible": 2,
     "NotWritten": 4,
+    "CannotCopy": 2,
     "BudgetError": 3,
     "BudgetExhausted": 3,
     "NotCovered": 3,

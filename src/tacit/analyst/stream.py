@@ -27,6 +27,7 @@ from tacit.book.mechanism import SparseVector, State
 from tacit.errors import BadParameter, EngineFailed, Halted, QuestionRefused, TacitError
 from tacit.privacy import Number, exact, show
 from tacit.tables.show import Statement, statement
+from tacit.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -65,7 +66,7 @@ def _key(question: Question, limit: Fraction | None, as_of: str | None) -> str:
     return sha256(f"{question.fingerprint} {limit}{label}".encode()).hexdigest()
 
 
-class Stream:
+class Stream(Uncopyable):
     """An open stream over a table, from ``table.sparse(...)`` or ``table.resume(...)``.
 
     Privacy: all its answers together are private to ``recipe.privacy``, which was charged when

@@ -16,8 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
+from tacit.uncopyable import Uncopyable
 
-class FileHold:
+
+class FileHold(Uncopyable):
     """A lock on a file that exists only while it is held."""
 
     def __init__(self, path: Path, descriptor: int) -> None:

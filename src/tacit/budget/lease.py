@@ -22,11 +22,12 @@ from weakref import WeakSet
 from tacit.budget.checks import checked_secret, checked_text, refuse_ended
 from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
 from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
+from tacit.uncopyable import Uncopyable
 
 _EXIT_WAIT_SECONDS = 1.0
 
 
-class Lease:
+class Lease(Uncopyable):
     """What a stream holds of its budget.
 
     Privacy: over all leases of a stream, in all processes and whatever ends them, at most
@@ -270,7 +271,7 @@ def taken_over(
     return state, secret
 
 
-class Turn:
+class Turn(Uncopyable):
     """What ``with lease.turn():`` enters and leaves; a generator would take ten times as long."""
 
     __slots__ = ("_evaluating", "_lease")

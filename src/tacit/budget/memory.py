@@ -13,12 +13,13 @@ from typing import Any
 from tacit.budget.chain import Entry, link
 from tacit.budget.ledger import Pot, Reached, StreamState, Tail, nobody_watches
 from tacit.errors import BudgetError, LedgerBusy, LedgerUnwritable
+from tacit.uncopyable import Uncopyable
 
 _WAIT_SECONDS = 10.0
 
 
 @dataclass
-class _Contents:
+class _Contents(Uncopyable):
     entries: list[Entry] = field(default_factory=list)
     tables: dict[str, None] = field(default_factory=dict)
     pots: dict[str, Pot] = field(default_factory=dict)
@@ -105,7 +106,7 @@ class _MemoryWriter:
         self._secrets[stream] = secret
 
 
-class MemoryHold:
+class MemoryHold(Uncopyable):
     """A stream's place among the held ones."""
 
     def __init__(self, held: dict[int, object], stream: int, key: object) -> None:
@@ -122,7 +123,7 @@ class MemoryHold:
         self.release()
 
 
-class MemoryLedger:
+class MemoryLedger(Uncopyable):
     """Everything in this process; a forked copy refuses, since nobody would see its charges."""
 
     place = "the budget in memory"

@@ -28,11 +28,12 @@ from tacit.errors import (
     LedgerMissing,
     LedgerUnwritable,
 )
+from tacit.uncopyable import Uncopyable
 
 WAIT_SECONDS = 10.0
 
 
-class SqliteLedger:
+class SqliteLedger(Uncopyable):
     """A budget file."""
 
     def __init__(self, path: Path, *, wait: float = WAIT_SECONDS) -> None:
