@@ -21,6 +21,7 @@
         ├── LedgerBusy       the budget file stayed locked by somebody else
         ├── LedgerUnwritable the budget file could not be written
         ├── LedgerDamaged    the budget file is not what it should be
+        ├── TableMismatch    one table's name with two kinds of people
         ├── StreamHeld       another process or object holds this stream
         ├── StreamEnded      the stream is halted, closed or dead
         └── StreamMismatch   resumed on another table, schema or recipe
@@ -145,6 +146,10 @@ class LedgerUnwritable(BudgetError):
 
 class LedgerDamaged(BudgetError):
     """The budget file is damaged, of another version, or not a budget file."""
+
+
+class TableMismatch(BudgetError):
+    """The table has another person column than when it was first used under this budget."""
 
 
 class StreamHeld(BudgetError):

@@ -222,6 +222,7 @@ KNOWN = {
     "LedgerBusy": 4,
     "LedgerUnwritable": 4,
     "LedgerDamaged": 1,
+    "TableMismatch": 3,
     "StreamHeld": 3,
     "StreamEnded": 3,
     "StreamMismatch": 3,

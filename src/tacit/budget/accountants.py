@@ -16,7 +16,7 @@ from tacit import certified
 from tacit.book.composing.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
 from tacit.budget.amounts import Amount, in_full
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Cost, Number, Privacy, exact
+from tacit.privacy import Cost, Number, Privacy, as_given, exact
 
 
 class Accountant(Protocol):
@@ -81,11 +81,13 @@ class SumAccountant:
         """(ε, δ) as written; δ = 0 unless said."""
         if given.get("rho") is not None:
             raise BadParameter(
-                "rho", given["rho"], "this budget adds up (ε, δ): share it by epsilon and delta"
+                "rho",
+                as_given(given["rho"]),
+                "this budget adds up (ε, δ): share it by epsilon and delta",
             )
         return Amount.of(
             epsilon=_part(given.get("epsilon"), "epsilon"),
-            delta=_part(given.get("delta") or 0, "delta"),
+            delta=_part(0 if given.get("delta") is None else given["delta"], "delta"),
         )
 
     def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
@@ -140,7 +142,9 @@ class ZcdpAccountant:
         """ρ as written, or the ρ that keeps to (ε, δ); δ is the budget's unless said."""
         if given.get("rho") is not None:
             if given.get("epsilon") is not None or given.get("delta") is not None:
-                raise BadParameter("rho", given["rho"], "give either rho or epsilon and delta")
+                raise BadParameter(
+                    "rho", as_given(given["rho"]), "give either rho or epsilon and delta"
+                )
             return Amount.of(rho=_part(given["rho"], "rho"))
         epsilon = _part(given.get("epsilon"), "epsilon")
         if epsilon == 0:
@@ -169,8 +173,8 @@ ACCOUNTANTS: dict[str, Accountant] = {"sum": SumAccountant(), "zcdp": ZcdpAccoun
 
 def accountant_named(name: str) -> Accountant:
     """The accountant of that name."""
-    if name not in ACCOUNTANTS:
-        raise BadParameter("accountant", repr(name), f"it is one of {', '.join(ACCOUNTANTS)}")
+    if not isinstance(name, str) or name not in ACCOUNTANTS:
+        raise BadParameter("accountant", as_given(name), f"it is one of {', '.join(ACCOUNTANTS)}")
     return ACCOUNTANTS[name]
 
 
@@ -195,5 +199,5 @@ def _part(value: Number | None, name: str) -> Fraction:
         raise BadParameter(name, None, "say how much", "as in budget.share('ana', epsilon=0.1)")
     number = exact(value, name)
     if number < 0:
-        raise BadParameter(name, value, "it must be at least 0")
+        raise BadParameter(name, as_given(value), "it must be at least 0")
     return number

@@ -17,9 +17,11 @@ from pathlib import Path
 from secrets import token_hex
 from weakref import WeakSet, finalize
 
+from tacit.budget.damage import damaged
 from tacit.budget.holds import FileHold
 from tacit.budget.ledger import Reached, Tail, nobody_watches
-from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
+from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
+from tacit.budget.sqlite_versions import APPLICATION, SCHEMA, VERSION
 from tacit.errors import (
     BudgetError,
     LedgerBusy,
@@ -161,6 +163,9 @@ class SqliteLedger(Uncopyable):
         except sqlite3.Error as error:
             self._disconnect()  # start afresh: nothing half done survives in the connection
             raise _translated(error, self.path, what, self.wait) from None
+        except UnicodeDecodeError:  # SQLite's own words, which quote a damaged schema
+            self._disconnect()
+            raise damaged(f"{self.path} cannot be read ({what})") from None
         finally:
             self._owner = None
             self._lock.release()
@@ -273,10 +278,10 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     ((version,),) = connection.execute("PRAGMA user_version").fetchall()
     if application != APPLICATION:
         raise LedgerDamaged(f"{path} is not a budget file; it was left as it is")
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         raise LedgerDamaged(
-            f"{path} is a budget file of version {version}; this Tacit reads version {VERSION}. "
-            "It was left as it is: use the Tacit that wrote it"
+            f"{path} is a budget file of version {version}; this Tacit reads versions 1 to "
+            f"{VERSION}. It was left as it is: use the Tacit that wrote it"
         )
 
 
