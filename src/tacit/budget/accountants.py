@@ -80,9 +80,10 @@ class SumAccountant:
     def share(self, promise: Privacy, **given: Number | None) -> Amount:
         """(ε, δ) as written; δ = 0 unless said."""
         if given.get("rho") is not None:
+            exact(given["rho"], "rho")
             raise BadParameter(
                 "rho",
-                as_given(given["rho"]),
+                given["rho"],
                 "this budget adds up (ε, δ): share it by epsilon and delta",
             )
         return Amount.of(
@@ -142,9 +143,7 @@ class ZcdpAccountant:
         """ρ as written, or the ρ that keeps to (ε, δ); δ is the budget's unless said."""
         if given.get("rho") is not None:
             if given.get("epsilon") is not None or given.get("delta") is not None:
-                raise BadParameter(
-                    "rho", as_given(given["rho"]), "give either rho or epsilon and delta"
-                )
+                raise BadParameter("rho", given["rho"], "give either rho or epsilon and delta")
             return Amount.of(rho=_part(given["rho"], "rho"))
         epsilon = _part(given.get("epsilon"), "epsilon")
         if epsilon == 0:
@@ -199,5 +198,5 @@ def _part(value: Number | None, name: str) -> Fraction:
         raise BadParameter(name, None, "say how much", "as in budget.share('ana', epsilon=0.1)")
     number = exact(value, name)
     if number < 0:
-        raise BadParameter(name, as_given(value), "it must be at least 0")
+        raise BadParameter(name, value, "it must be at least 0")
     return number
