@@ -5,9 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Self
 
+from tacit.uncopyable import Uncopyable
 
-class Closing(ABC):
-    """Has a ``close``, and is closed at the end of ``with``, however that ends."""
+
+class Closing(Uncopyable, ABC):
+    """Has a ``close``, and is closed at the end of ``with``, however that ends.
+
+    What must be let go of is held once, so it cannot be copied.
+    """
 
     @abstractmethod
     def close(self) -> None:

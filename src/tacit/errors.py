@@ -12,6 +12,7 @@
     ├── EngineFailed         the data engine failed; its own words are withheld
     ├── Infeasible           no sampler can do what was asked; nothing was spent
     ├── NotWritten           a file could not be written (also an OSError)
+    ├── CannotCopy           what holds a secret, a lease or the data exists once (also a TypeError)
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
@@ -20,6 +21,7 @@
         ├── LedgerBusy       the budget file stayed locked by somebody else
         ├── LedgerUnwritable the budget file could not be written
         ├── LedgerDamaged    the budget file is not what it should be
+        ├── TableMismatch    one table's name with two kinds of people
         ├── StreamHeld       another process or object holds this stream
         ├── StreamEnded      the stream is halted, closed or dead
         └── StreamMismatch   resumed on another table, schema or recipe
@@ -110,6 +112,10 @@ class NotWritten(TacitError, OSError):
         return found
 
 
+class CannotCopy(TacitError, TypeError):
+    """Whatever holds a secret, a lease or the data can be neither copied nor pickled."""
+
+
 class BudgetError(TacitError):
     """Something about a budget."""
 
@@ -140,6 +146,10 @@ class LedgerUnwritable(BudgetError):
 
 class LedgerDamaged(BudgetError):
     """The budget file is damaged, of another version, or not a budget file."""
+
+
+class TableMismatch(BudgetError):
+    """The table has another person column than when it was first used under this budget."""
 
 
 class StreamHeld(BudgetError):

@@ -99,7 +99,7 @@ def test_an_export_that_cannot_be_written_says_so_and_leaves_no_part(budget, tmp
         budget.export(Full())  # somebody else's file: her error, as it is
     half = tmp_path / "half"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.budget.history.canonical", lambda body: failing(""))
+        patch.setattr("tacit.budget.exporting.canonical", lambda body: failing(""))
         with pytest.raises(NotWritten, match="No space left"):
             budget.export(half)
     assert not half.exists()
@@ -145,14 +145,14 @@ def tamper(path, *statements: str) -> None:
         ("UPDATE entries SET stream = NULL WHERE number = 6", "another stream"),
         ('UPDATE pots SET spent = \'{"epsilon":"0","delta":"0"}\'', "spent and shared"),
         ('UPDATE pots SET most = \'{"epsilon":"9","delta":"0"}\'', "spent and shared"),
-        ("UPDATE pots SET spent = 'rubbish'", "damaged"),
+        ("UPDATE pots SET spent = 'rubbish'", "spent and shared"),
         ("DELETE FROM pots WHERE analyst = 'ana'", "spent and shared"),
         ("UPDATE streams SET tops = 0", "its streams"),
         ("UPDATE streams SET status = 'suspended'", "its streams"),
         ("UPDATE streams SET at_most = 100", "its streams"),
         ("UPDATE streams SET binding = '{}'", "its streams"),
         ("INSERT INTO tables (name) VALUES ('payroll')", "tables it covers"),
-        ("INSERT INTO secrets VALUES (1, x'00')", "have a secret"),
+        ("INSERT INTO secrets VALUES (1, x'00', NULL)", "have a secret"),
         ("DELETE FROM entries WHERE number = 13", "spent and shared"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from tacit.budget.amounts import Amount
 from tacit.budget.chain import digest
-from tacit.budget.ledger import Ledger, Pot, StreamState, Tail
+from tacit.budget.ledger import Contents, Ledger, Pot, StreamState, TableIdentity, Tail
 from tacit.budget.memory import MemoryLedger
 from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import LedgerBusy
@@ -56,6 +56,8 @@ def test_a_new_ledger_is_empty(ledger):
         assert reader.stream("flu") is None
         assert reader.secret(1) is None
         assert not reader.covers("visits")
+        assert reader.ties() == {}
+        assert reader.tie("visits") is None
 
 
 def test_what_is_written_is_read_inside_and_after(ledger):
@@ -74,15 +76,25 @@ def test_what_is_written_is_read_inside_and_after(ledger):
         assert [e.number for e in reader.entries(after=1, most=1)] == [2]
         assert [e.kind for e in reader.entries(stream=1)] == ["open"]
         assert reader.entries(after=3) == []
+        assert reader.entries(after=3, most=5) == []
+        assert [e.number for e in reader.entries(after=1, stream=1)] == [2]
+        assert reader.entries(after=2, stream=1) == reader.entries(stream=7) == []
+        assert reader.ties() == {"labs": unknown, "visits": people}
+        assert reader.tie("visits") == people
+        assert reader.tie("payroll") is None
 
     rest, ana, bob = (
         Pot(None, amount(1), amount(0)),
         *(Pot(name, amount("1/3"), amount("1/7")) for name in ("ana", "bob")),
     )
+    people, unknown = TableIdentity("pid", "integer", "0" * 64), TableIdentity("each row")
     other = replace(STATE, id=2, name="measles", analyst="ana", reserved=False, status="closed")
     with ledger.writing("fill") as writer:
         for table in ("visits", "labs"):
             writer.add_table(table)
+        writer.put_tie("visits", unknown)
+        writer.put_tie("visits", people)
+        writer.put_tie("labs", unknown)
         for pot in (bob, rest, replace(ana, spent=amount("1/9")), ana):
             writer.put_pot(pot)
         assert writer.next_stream() == 1
@@ -130,6 +142,7 @@ def test_all_or_nothing(ledger):
             writer.put_pot(Pot(None, amount(1), amount(1)))
             writer.put_pot(Pot("ana", amount(1), amount(1)))
             writer.put_stream(STATE)
+            writer.put_tie("visits", TableIdentity("pid"))
             writer.put_secret(1, b"secret")
             writer.append("charge", {})
             raise Stop
@@ -140,6 +153,7 @@ def test_all_or_nothing(ledger):
         assert reader.tail().number == 1
         assert reader.pots() == [Pot(None, amount(1), amount(0))]
         assert (reader.tables(), reader.streams(), reader.secrets()) == ([], [], [])
+        assert (reader.ties(), reader.stream("flu")) == ({}, None)
     with ledger.writing("third") as writer:  # and it is not stuck
         assert writer.append("charge", {}).number == 2
 
@@ -215,6 +229,40 @@ def test_threads_write_one_after_another(ledger):
     with ledger.reading() as reader:
         assert reader.pot(None).spent == amount(30)
         assert reader.tail().number == 30
+
+
+def test_what_is_stored_is_compared_with_what_is_due(ledger):
+    due = Contents(
+        ["visits", "labs"],
+        {"labs": TableIdentity("pid")},
+        [Pot(None, amount(1), amount(0)), Pot("ana", amount("1/3"), amount("1/7"))],
+        [STATE, replace(STATE, id=2, name="gout")],
+        [1, 2],
+    )
+    with ledger.writing("fill") as writer:
+        for table in due.tables:
+            writer.add_table(table)
+        for table, identity in due.ties.items():
+            writer.put_tie(table, identity)
+        for pot in due.pots:
+            writer.put_pot(pot)
+        for state in due.streams:
+            writer.put_stream(state)
+            writer.put_secret(state.id, b"secret")
+
+    def unlike(expected):
+        with ledger.reading() as reader:
+            return [
+                what for what, stored, as_due in reader.stored_and_due(expected) if stored != as_due
+            ]
+
+    assert unlike(due) == []
+    assert unlike(due._replace(tables=["labs", "visits"])) == ["the tables it covers"]
+    assert unlike(due._replace(ties={})) == ["whose rows they hold"]
+    assert unlike(due._replace(pots=due.pots[:1])) == ["what was spent and shared"]
+    changed = [STATE, replace(STATE, id=2, name="gout", binding={"recipe": "book "})]
+    assert unlike(due._replace(streams=changed)) == ["its streams"]
+    assert unlike(due._replace(with_secret=[1])) == ["which streams have a secret"]
 
 
 def test_check_passes_on_a_sound_ledger(ledger):

@@ -178,7 +178,7 @@ def test_an_answer_is_recorded_with_its_time_and_label(budget):
 def test_an_error_that_is_swallowed_inside_a_turn_ends_it_too(budget):
     lease = open_stream(budget)
     with lease.turn():
-        with pytest.raises(TypeError):
+        with pytest.raises(BadParameter, match="answer"):
             lease.record_top({"not json": object()}, question_key="a")
         with pytest.raises(BudgetError):
             lease.record_top({}, question_key="b")

@@ -149,16 +149,36 @@ def test_cover_adds_a_table_once(tacit, clinic):
     assert tacit("budget", "cover", clinic, "labs").code == 2
 
 
+def test_tie_says_that_another_column_is_meant(ask, tacit, clinic):
+    ask("town = 'Bruges'\n")
+    with Budget.open(clinic) as budget:
+        before = budget.spent
+    refused = ask("age > 30\n", "--person", "town")
+    assert refused.code == 3
+    assert "one name, two kinds of people. Nothing was spent" in refused.err
+    assert "tacit budget tie" in refused.err
+    with Budget.open(clinic) as budget:
+        assert budget.spent == before
+    told = tacit("budget", "tie", clinic, "visits", "--person", "town").out
+    assert told == "the people of visits are told by town from now on\n"
+    assert ask("age > 30\n", "--person", "town").code == 0
+    assert "visits  town" in tacit("budget", "history", clinic).out
+    assert tacit("budget", "tie", clinic, "payroll", "--each-row").code == 2
+    assert tacit("budget", "tie", clinic, "visits").code == 2
+    assert tacit("budget", "verify", clinic).code == 0
+
+
 def test_history_tells_every_entry(ask, tacit, clinic):
     tacit("budget", "share", clinic, "ana", "--epsilon", "5")
     ask("town = 'Bruges'\n", "--name", "watch", "--numeric")
     told = tacit("budget", "history", clinic).out.splitlines()
     kinds = [line.split()[2] for line in told]
-    assert kinds == ["created", "share", "open", "top", "suspend"]
+    assert kinds == ["created", "share", "tie", "open", "top", "suspend"]
     assert "ε = 1000, δ = 0  covers visits" in told[0]
     assert "ana  ε = 5, δ = 0" in told[1]
-    assert "at most 3 ⊤" in told[2]
-    assert "(95 %)  town = 'Bruges'" in told[3]
+    assert "visits  pid" in told[2]
+    assert "at most 3 ⊤" in told[3]
+    assert "(95 %)  town = 'Bruges'" in told[4]
     only = tacit("budget", "history", clinic, "--stream", "watch", "--last", "2").out
     assert only.splitlines() == told[-2:]
     as_json = tacit("budget", "history", clinic, "--json").out.splitlines()
@@ -213,10 +233,10 @@ def test_export_writes_json_lines_and_no_secrets(ask, tacit, clinic, folder):
     ask("town = 'Bruges'\n", "--name", "watch")
     on_screen = tacit("budget", "export", clinic)
     assert [json.loads(line)["entry"]["number"] for line in on_screen.out.splitlines()] == [
-        *(1, 2, 3, 4)
+        *(1, 2, 3, 4, 5)
     ]
     ended = tacit("budget", "export", clinic, "history.jsonl")
-    assert "4 entries" in ended.err
+    assert "5 entries" in ended.err
     assert (folder / "history.jsonl").read_text() == on_screen.out
     assert tacit("budget", "export", clinic, "history.jsonl").code == 2
 

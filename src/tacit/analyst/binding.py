@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 from tacit.analyst.planned import Planned
 from tacit.book.one_sided import prepare
 from tacit.book.recipe import Recipe
-from tacit.errors import StreamMismatch
+from tacit.errors import StreamMismatch, TacitError
 from tacit.tables.codes import literal
 
 if TYPE_CHECKING:
     from tacit.book.mechanism import SparseVector
-    from tacit.tables.schema import Column, Schema
+    from tacit.tables.schema import Column, Person, Schema
 
 _WHOSE = ("table", "person")
 _COLUMN, _RECIPE, _PLANNED = "column.", "recipe.", "planned."
 _DIGEST = "schema"  # all that 0.1 kept of the columns
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TacitError)
 
 
 def binding_of(
@@ -53,13 +54,14 @@ def binding_of(
 def mechanism_of(binding: Mapping[str, str], stream: str) -> SparseVector:
     """The mechanism that a stored binding describes."""
     try:
+        binding["kind"]  # without which nobody wrote this
         return prepare(
             Recipe.from_json(_part(_RECIPE, binding)),
             threshold=Fraction(binding["threshold"]),
             sensitivity=Fraction(binding["sensitivity"]),
             grid=Fraction(binding["grid"]),
         )
-    except (KeyError, ValueError):
+    except _NONSENSE:
         raise _of_another_version(stream) from None
 
 
@@ -68,7 +70,7 @@ def planned_of(binding: Mapping[str, str], stream: str) -> Planned | None:
     fields = _part(_PLANNED, binding)
     try:
         return Planned.from_json(fields) if fields else None
-    except (KeyError, ValueError):
+    except _NONSENSE:
         raise _of_another_version(stream) from None
 
 
@@ -89,7 +91,7 @@ def refuse_other(
     elif not differ:
         try:
             differ = list(_differences(stored, schema))
-        except (KeyError, ValueError, TypeError):
+        except _NONSENSE:
             raise _of_another_version(stream) from None
     if differ:
         raise StreamMismatch(f"stream {stream!r} cannot be resumed here: {'; '.join(differ)}")
@@ -106,8 +108,12 @@ def _beside_the_table(binding: Mapping[str, str]) -> dict[str, str]:
 
 
 def whose_row(schema: Schema) -> str:
-    """The person column, or that each row is a person; no column is mistaken for the latter."""
-    person = schema.person
+    """The person column, or that each row is a person."""
+    return person_text(schema.person)
+
+
+def person_text(person: Person) -> str:
+    """The same as text; no column is mistaken for each row."""
     if not isinstance(person, str):
         return "each row"
     return f'"{person}"' if person == "each row" or person.startswith('"') else person

@@ -218,7 +218,13 @@ def draw_histogram(
         raise BadParameter("epsilon", show(cost.privacy.epsilon), "the noise would exceed 2^50")
     noise = table.coins.laplace_sampler(scale)
     called = ", ".join(column.name for column in columns)
-    budget.charge(cost, table=table.name, what=f"histogram of {called}", analyst=analyst)
+    budget.charge(
+        cost,
+        table=table.name,
+        what=f"histogram of {called}",
+        analyst=analyst,
+        identity=table.identity,
+    )
     true = _count_rows(table.engine, columns, domains, rows)
     counts = true + noise.draws(len(true))
     counts.flags.writeable = False

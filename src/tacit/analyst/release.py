@@ -217,6 +217,7 @@ def draw_release(
         table=table.name,
         what=f"release of {planned.questions}",
         analyst=analyst,
+        identity=table.identity,
     )
     with waiting("drawing", progress) as tell:
         points = small_db(

@@ -9,7 +9,7 @@ question was accepted, costs the reserved ⊤, as a crash does: it may depend on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
@@ -24,9 +24,17 @@ from tacit.analyst.planned import Planned, planned_for
 from tacit.book.answer import BELOW, Answer
 from tacit.book.grid import clamped
 from tacit.book.mechanism import SparseVector, State
-from tacit.errors import BadParameter, EngineFailed, Halted, QuestionRefused, TacitError
+from tacit.errors import (
+    BadParameter,
+    EngineFailed,
+    Halted,
+    LedgerDamaged,
+    QuestionRefused,
+    TacitError,
+)
 from tacit.privacy import Number, exact, show
 from tacit.tables.show import Statement, statement
+from tacit.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -44,9 +52,24 @@ def as_secret(state: State) -> bytes:
 
 
 def from_secret(secret: bytes) -> State:
-    """The inverse of `as_secret`."""
-    offset, tops = json.loads(secret)
-    return State(int(offset), int(tops))
+    """The inverse of `as_secret`; what is wrong with it is not told, since that would quote it."""
+    with suppress(ValueError, TypeError, RecursionError):
+        offset, tops = json.loads(secret)
+        if type(offset) is int and type(tops) is int and tops >= 0:
+            return State(offset, tops)
+    raise LedgerDamaged("the stored state of a stream cannot be read: the budget file is damaged")
+
+
+def _check_recorded(records: Iterable[Mapping[str, str]]) -> None:
+    """Recorded answers can be told again, or the record is damaged."""
+    try:
+        for record in records:
+            str(Answer.from_json(record))
+            record["text"]
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):
+        raise LedgerDamaged(
+            "an answer on record cannot be read: the budget file is damaged"
+        ) from None
 
 
 def _suspend_quietly(lease: Lease) -> None:
@@ -65,7 +88,7 @@ def _key(question: Question, limit: Fraction | None, as_of: str | None) -> str:
     return sha256(f"{question.fingerprint} {limit}{label}".encode()).hexdigest()
 
 
-class Stream:
+class Stream(Uncopyable):
     """An open stream over a table, from ``table.sparse(...)`` or ``table.resume(...)``.
 
     Privacy: all its answers together are private to ``recipe.privacy``, which was charged when
@@ -91,6 +114,7 @@ class Stream:
         self._kind = kind
         self._planned = planned
         self._state = from_secret(lease.secret)
+        _check_recorded(lease.answers.values())
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
         self._earlier = frozenset(lease.answers)  # the keys of earlier sittings
         self._covered: tuple[Promise | None, int] = None, 0

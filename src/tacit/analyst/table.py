@@ -34,7 +34,7 @@ from tacit.tables.schema import Schema
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tacit.budget import Budget
+    from tacit.budget import Budget, TableIdentity
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
     from tacit.tables.show import Statement
@@ -118,6 +118,15 @@ class Table(Closing):
         return self._coins
 
     @property
+    def identity(self) -> TableIdentity:
+        """Whose rows it holds: what a budget ties its name to at first use."""
+        from tacit.budget import TableIdentity
+
+        person = self.schema.person
+        read_as = self.schema.column(person).type if isinstance(person, str) else person.value
+        return TableIdentity(whose_row(self.schema), read_as, self.schema.digest)
+
+    @property
     def people(self) -> int | None:
         """The public number of people that the steward typed; never read from the data."""
         return self._people
@@ -163,7 +172,8 @@ class Table(Closing):
             epsilon=epsilon, sensitivity=read.question.sensitivity, grid=read.question.grid
         )
         cost = Cost.pure(noise.privacy.epsilon)
-        budget.charge(cost, table=self.name, what=f"count: {read.text}", analyst=analyst)
+        what = f"count: {read.text}"
+        budget.charge(cost, table=self.name, what=what, analyst=analyst, identity=self.identity)
         (steps,) = self._engine.values([read.question])
         return noise.draw(steps, self._coins)
 
@@ -279,6 +289,7 @@ class Table(Closing):
             binding=binding_of(self.schema, mechanism, kind, expected),
             secret=as_secret(mechanism.start(self._coins)),
             analyst=analyst,
+            identity=self.identity,
         )
         return Stream(self, self._reader, mechanism, lease, kind=kind, planned=expected)
 
@@ -320,7 +331,9 @@ class Table(Closing):
         def after_loss(secret: bytes) -> bytes:
             return as_secret(mechanism.after_top(from_secret(secret), self._coins))
 
-        lease = budget.resume_stream(name, binding=stored, after_loss=after_loss)
+        lease = budget.resume_stream(
+            name, binding=stored, after_loss=after_loss, identity=self.identity
+        )
         return Stream(self, self._reader, mechanism, lease, kind=stored["kind"], planned=expected)
 
     # Releases -----------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from tacit.book.grid import WIDEST_NOISE
 from tacit.book.noise import scalar
 from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
-from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream, Uncopyable
+from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream
 from tacit.book.noise.samplers import Sampler, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.privacy import Number, as_given, exact, positive, whole
+from tacit.uncopyable import Uncopyable
 
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
 _PREPARE_AFTER, _MOST_SCALES = 50, 16

@@ -19,6 +19,7 @@ from tacit.book.grid import MOST_STEPS, clamped, value_steps
 from tacit.book.on_grid import OnGrid
 from tacit.errors import Halted
 from tacit.privacy import Number
+from tacit.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -27,7 +28,7 @@ _FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class State(Uncopyable):
     """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
 
     offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps

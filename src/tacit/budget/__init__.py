@@ -7,7 +7,7 @@ from tacit.budget.chain import Entry
 from tacit.budget.history import History, Verified
 from tacit.budget.hypothetical import Hypothetical
 from tacit.budget.lease import Lease
-from tacit.budget.ledger import Ledger, Pot, StreamState
+from tacit.budget.ledger import Ledger, Pot, StreamState, TableIdentity
 
 __all__ = [
     "Accountant",
@@ -22,6 +22,7 @@ __all__ = [
     "Receipt",
     "StreamState",
     "SumAccountant",
+    "TableIdentity",
     "Verified",
     "ZcdpAccountant",
 ]

@@ -16,7 +16,7 @@ from tacit import certified
 from tacit.book.composing.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
 from tacit.budget.amounts import Amount, in_full
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Cost, Number, Privacy, exact
+from tacit.privacy import Cost, Number, Privacy, as_given, exact
 
 
 class Accountant(Protocol):
@@ -80,12 +80,15 @@ class SumAccountant:
     def share(self, promise: Privacy, **given: Number | None) -> Amount:
         """(ε, δ) as written; δ = 0 unless said."""
         if given.get("rho") is not None:
+            exact(given["rho"], "rho")
             raise BadParameter(
-                "rho", given["rho"], "this budget adds up (ε, δ): share it by epsilon and delta"
+                "rho",
+                given["rho"],
+                "this budget adds up (ε, δ): share it by epsilon and delta",
             )
         return Amount.of(
             epsilon=_part(given.get("epsilon"), "epsilon"),
-            delta=_part(given.get("delta") or 0, "delta"),
+            delta=_part(0 if given.get("delta") is None else given["delta"], "delta"),
         )
 
     def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
@@ -169,8 +172,8 @@ ACCOUNTANTS: dict[str, Accountant] = {"sum": SumAccountant(), "zcdp": ZcdpAccoun
 
 def accountant_named(name: str) -> Accountant:
     """The accountant of that name."""
-    if name not in ACCOUNTANTS:
-        raise BadParameter("accountant", repr(name), f"it is one of {', '.join(ACCOUNTANTS)}")
+    if not isinstance(name, str) or name not in ACCOUNTANTS:
+        raise BadParameter("accountant", as_given(name), f"it is one of {', '.join(ACCOUNTANTS)}")
     return ACCOUNTANTS[name]
 
 

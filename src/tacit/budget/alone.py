@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from tacit.errors import BudgetError, LedgerBusy
+from tacit.uncopyable import Uncopyable
 
 Given = TypeVar("Given")
 
@@ -30,7 +31,7 @@ def pause(ahead: int, left: float) -> None:
     sleep(max(0.0, min(_POLL_SECONDS * ahead, _LONGEST_POLL_SECONDS, left)))
 
 
-class Alone(ABC, Generic[Given]):
+class Alone(Uncopyable, ABC, Generic[Given]):
     """What ``with`` enters when its turn comes, and leaves whatever happens.
 
     ``begin`` gives what the block works with, ``finish`` is called if the block ended well, and
@@ -99,7 +100,7 @@ class Alone(ABC, Generic[Given]):
         self.place = None
 
 
-class LetGoIfDropped(Generic[Given]):
+class LetGoIfDropped(Uncopyable, Generic[Given]):
     """The same for what others wait for outside this process.
 
     The line keeps the block that was interrupted until the next one comes.  This is what the
@@ -123,7 +124,7 @@ class LetGoIfDropped(Generic[Given]):
             use.line.forget(use)
 
 
-class Line:
+class Line(Uncopyable):
     """The threads of a process that want one thing, in the order in which they asked."""
 
     __slots__ = ("_places",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TextIO
 from weakref import WeakSet
 
@@ -15,8 +14,12 @@ from tacit.budget.chain import cost_as_json, digest
 from tacit.budget.charter import charter
 from tacit.budget.checks import (
     check_cost,
+    check_function,
     check_same_binding,
+    checked_analyst,
     checked_binding,
+    checked_head,
+    checked_identity,
     checked_secret,
     checked_text,
     checked_wait,
@@ -25,17 +28,28 @@ from tacit.budget.checks import (
     refuse_ended,
     shortened,
 )
-from tacit.budget.history import History, Verified, export, verify
+from tacit.budget.damage import damaged, insist, readable
+from tacit.budget.exporting import export
+from tacit.budget.history import History, Verified, verify
 from tacit.budget.hypothetical import Hypothetical, hypothetical
-from tacit.budget.lease import Lease, free_name, taken_over
-from tacit.budget.ledger import Hold, Ledger, Pot, StreamState, Writer, as_json
+from tacit.budget.lease import Lease, free_name, recorded_tops, taken_over
+from tacit.budget.ledger import (
+    Hold,
+    Ledger,
+    Pot,
+    StreamState,
+    TableIdentity,
+    Writer,
+    as_json,
+)
 from tacit.budget.memory import MemoryLedger
+from tacit.budget.pots import all_pots, pot_of, together
 from tacit.budget.sqlite import WAIT_SECONDS, SqliteLedger
+from tacit.budget.ties import keep_tied, tie
 from tacit.closing import Closing
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
-    LedgerDamaged,
     NotCovered,
     StreamHeld,
 )
@@ -77,16 +91,22 @@ class Budget(Closing):
     """
 
     def __init__(self, ledger: Ledger) -> None:
+        if not isinstance(getattr(ledger, "place", None), str):
+            allowed = "a ledger; Budget.create, Budget.open and Budget.in_memory make budgets"
+            raise BadParameter("ledger", type(ledger).__name__, allowed)
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
         with ledger.reading() as reader:
             first, tail = reader.entries(most=1), reader.tail()
             last = reader.entries(after=tail.number - 1)
         if not first or any(digest(entry.text) != entry.hash for entry in (*first, *last)):
-            raise LedgerDamaged(f"{ledger.place}: the ends of its history do not match their hash")
+            raise damaged(f"{ledger.place}: the ends of its history do not match their hash")
         body = first[0].body
-        self._promise = Privacy(body["epsilon"], body["delta"])
-        self._accountant = accountant_named(body["accountant"])
+        with readable(f"{ledger.place}: its history does not begin as one"):
+            insist(body["kind"] == "created")
+            self._promise = Privacy(body["epsilon"], body["delta"])
+            self._accountant = accountant_named(body["accountant"])
+            self._limit = Amount.from_json(body["limit"])
 
     # Where a budget comes from
 
@@ -125,8 +145,9 @@ class Budget(Closing):
         ``head`` is one that was noted elsewhere: the history must contain it, and then a head
         file that was lost is written anew.
         """
+        noted = checked_head(head)
         ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
-        ledger.open(None if head is None else checked_text(head, "head"))
+        ledger.open(noted)
         return cls(ledger)
 
     @classmethod
@@ -154,12 +175,24 @@ class Budget(Closing):
 
     # Spending
 
-    def charge(self, cost: Cost, *, table: str, what: str, analyst: str | None = None) -> Receipt:
-        """Pay for one mechanism, in full.  The charge is durable when this returns."""
-        check_cost(cost)
+    def charge(
+        self,
+        cost: Cost,
+        *,
+        table: str,
+        what: str,
+        analyst: str | None = None,
+        identity: TableIdentity | None = None,
+    ) -> Receipt:
+        """Pay for one mechanism, in full.  The charge is durable when this returns.
+
+        ``identity`` says whose rows the table holds: tables pass it, and a budget refuses one
+        whose people are told otherwise than at its first use (see ``tie``).
+        """
+        self._check_paid(cost, table, analyst, identity)
         what = recorded_text(what, "what")
         with self._ledger.writing("charge") as writer:
-            charged, left = self._pay(writer, cost, table, analyst, what)
+            charged, left = self._pay(writer, cost, table, analyst, what, identity)
             entry = writer.append(
                 "charge",
                 {
@@ -182,13 +215,14 @@ class Budget(Closing):
         binding: Mapping[str, str],
         secret: bytes,
         analyst: str | None = None,
+        identity: TableIdentity | None = None,
     ) -> Lease:
         """Pay for a stream in full and reserve its first answer above the threshold.
 
         ``binding`` is what it can be resumed with, and nothing else; ``secret`` is its state.
-        A stream without a name gets one.
+        A stream without a name gets one.  ``identity`` as for ``charge``.
         """
-        check_cost(cost)
+        self._check_paid(cost, table, analyst, identity)
         if name is not None:
             checked_text(name, "name")
         at_most = whole(at_most, "at_most")
@@ -200,7 +234,8 @@ class Budget(Closing):
             with self._ledger.writing("open") as writer:
                 number = writer.next_stream()
                 called = free_name(writer, name, number)
-                charged, _ = self._pay(writer, cost, table, analyst, f"stream {called!r}")
+                what = f"stream {called!r}"
+                charged, _ = self._pay(writer, cost, table, analyst, what, identity)
                 state = StreamState(number, called, table, analyst, at_most, binding)
                 writer.put_stream(state)
                 writer.put_secret(number, secret)
@@ -216,7 +251,12 @@ class Budget(Closing):
         return self._leased(state, secret, [], hold)
 
     def resume_stream(
-        self, name: str, *, binding: Mapping[str, str], after_loss: Callable[[bytes], bytes]
+        self,
+        name: str,
+        *,
+        binding: Mapping[str, str],
+        after_loss: Callable[[bytes], bytes],
+        identity: TableIdentity | None = None,
     ) -> Lease:
         """Go on with a stream that was suspended, or whose holder is gone.  It is not paid again.
 
@@ -224,8 +264,10 @@ class Budget(Closing):
         to have been given, because a failed record may have revealed it: ``after_loss`` gets
         the secret state and returns the state after an answer above the threshold (with a new
         threshold, where each one gets a new threshold).  One answer is reserved anew; if none
-        is left, the stream has halted.
+        is left, the stream has halted.  ``identity`` as for ``charge``.
         """
+        check_function(after_loss, "after_loss", "one from the secret state to the next")
+        _check_identity(identity)
         state = self.stream(name)
         check_same_binding(state, checked_binding(binding))
         refuse_ended(state)
@@ -237,13 +279,13 @@ class Budget(Closing):
             )
         try:
             with self._ledger.writing("resume") as writer:
+                keep_tied(writer, state.table, identity)
                 state, secret = taken_over(writer, name, after_loss)
-                entries = writer.entries(stream=state.id)
+                tops = recorded_tops(writer, state)
             refuse_ended(state)
         except BaseException:
             hold.release()
             raise
-        tops = [body for entry in entries if (body := entry.body)["kind"] == "top"]
         return self._leased(state, secret, tops, hold)
 
     def _leased(
@@ -253,8 +295,22 @@ class Budget(Closing):
         self._leases.add(lease)
         return lease
 
+    @staticmethod
+    def _check_paid(cost: object, table: object, analyst: object, identity: object) -> None:
+        """Before the ledger is touched."""
+        check_cost(cost)
+        checked_text(table, "table")
+        checked_analyst(analyst)
+        _check_identity(identity)
+
     def _pay(
-        self, writer: Writer, cost: Cost, table: str, analyst: str | None, what: str
+        self,
+        writer: Writer,
+        cost: Cost,
+        table: str,
+        analyst: str | None,
+        what: str,
+        identity: TableIdentity | None,
     ) -> tuple[Amount, Amount]:
         """Charge a pot, or refuse; what was charged and what is left."""
         if not writer.covers(table):
@@ -263,7 +319,8 @@ class Budget(Closing):
                 advice="charge the budget of that table's people, or budget.cover it if they are "
                 "the same",
             )
-        pot = writer.pot(None if analyst is None else checked_text(analyst, "analyst"))
+        keep_tied(writer, table, identity)
+        pot = pot_of(writer, analyst, self._limit)
         if pot is None:
             raise NotCovered(
                 f"{analyst!r} has no share of {self._ledger.place}",
@@ -301,9 +358,11 @@ class Budget(Closing):
         checked_text(analyst, "analyst")
         wanted = self._accountant.share(self._promise, epsilon=epsilon, delta=delta, rho=rho)
         with self._ledger.writing("share") as writer:
-            rest = writer.pot(None)
+            rest = pot_of(writer, None, self._limit)
             assert rest is not None
-            mine = writer.pot(analyst) or Pot(analyst, wanted.zero(), wanted.zero())
+            mine = pot_of(writer, analyst, self._limit) or Pot(
+                analyst, wanted.zero(), wanted.zero()
+            )
             wanted = bounded(wanted, rest.limit)
             change = wanted - mine.limit
             if not mine.spent.fits_in(wanted):
@@ -330,6 +389,22 @@ class Budget(Closing):
             writer.add_table(table)
             writer.append("cover", {"table": table})
 
+    def tie(self, table: str, identity: TableIdentity) -> None:
+        """Say whose rows a table holds from now on, although it held another's before.
+
+        A table is tied to its person column when it is first used.  Tie it anew if the same
+        people are told by another column now, as ``budget.tie("visits", visits.identity)``.
+        What was charged before stays charged; streams that were opened before cannot go on.
+        """
+        checked_text(table, "table")
+        checked_identity(identity)
+        with self._ledger.writing("tie") as writer:
+            if not writer.covers(table):
+                allowed = f"this budget covers {_listed(writer.tables())}"
+                raise BadParameter("table", repr(table), allowed)
+            if writer.tie(table) != identity:
+                tie(writer, table, identity, "the steward said so")
+
     # Looking
 
     @property
@@ -354,19 +429,21 @@ class Budget(Closing):
             return tuple(reader.tables())
 
     @property
+    def tied(self) -> dict[str, TableIdentity]:
+        """Whose rows the tables hold that have been used."""
+        with self._ledger.reading() as reader:
+            return reader.ties()
+
+    @property
     def pots(self) -> tuple[Pot, ...]:
         """What may be drawn from: the part that is not shared (analyst None), then each share."""
         with self._ledger.reading() as reader:
-            return tuple(reader.pots())
+            return all_pots(reader, self._limit)
 
     @property
     def whole(self) -> Pot:
         """All pots together: the limit, what was spent and what is left."""
-        first, *others = self.pots
-        limit, spent = first.limit, first.spent
-        for pot in others:
-            limit, spent = limit + pot.limit, spent + pot.spent
-        return Pot(None, limit, spent)
+        return together(self.pots)
 
     @property
     def spent(self) -> Amount:
@@ -398,11 +475,12 @@ class Budget(Closing):
 
     def stream(self, name: str) -> StreamState:
         """One stream by its name."""
+        called = "stream" if isinstance(name, str) else "name"  # who types text names a stream
         with self._ledger.reading() as reader:
-            state = reader.stream(checked_text(name, "stream"))
+            state = reader.stream(checked_text(name, called))
         if state is None:
             raise BadParameter(
-                "stream", repr(name), "no stream has this name", "budget.streams() lists them"
+                called, repr(name), "no stream has this name", "budget.streams() lists them"
             )
         return state
 
@@ -417,7 +495,7 @@ class Budget(Closing):
         with self._ledger.reading() as reader:
             return reader.tail().hash
 
-    def export(self, file: str | Path | TextIO) -> int:
+    def export(self, file: str | os.PathLike[str] | TextIO) -> int:
         """Write the history as JSON lines to a new file or an open one; secrets are not in it."""
         return export(self.history, file)
 
@@ -427,7 +505,7 @@ class Budget(Closing):
         So is a stored total that does not follow from it.  Only with a ``head`` that was noted
         elsewhere is an end cut off, or an old copy put back, found as well.
         """
-        return verify(self._ledger, head)
+        return verify(self._ledger, checked_head(head))
 
     def hypothetical(self) -> Hypothetical | None:
         """What basic, advanced and optimal composition would say of these amounts."""
@@ -442,6 +520,11 @@ class Budget(Closing):
             f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; "
             f"left {whole.left}; covers {_listed(self.covers)}"
         )
+
+
+def _check_identity(identity: object) -> None:
+    if identity is not None:
+        checked_identity(identity)
 
 
 def _listed(names: Iterable[str]) -> str:

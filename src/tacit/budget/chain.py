@@ -11,6 +11,7 @@ from time import gmtime, strftime
 from typing import Any
 
 from tacit.budget.amounts import Amount
+from tacit.budget.damage import insist, readable
 from tacit.privacy import Cost, Privacy
 
 NOTHING_BEFORE = "0" * 64
@@ -31,12 +32,15 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the entry says."""
-        return dict(json.loads(self.text))
+        """What the entry says; ``LedgerDamaged`` if it says nothing."""
+        with readable(f"entry {self.number} of the history cannot be read"):
+            body = _DECODER.decode(self.text)
+            insist(isinstance(body, dict) and isinstance(body["kind"], str))
+            return dict(body)
 
     @property
     def kind(self) -> str:
-        """created, share, cover, charge, open, top, resume, suspend or close."""
+        """created, share, cover, tie, charge, open, top, resume, suspend or close."""
         return str(self.body["kind"])
 
     def __repr__(self) -> str:
@@ -44,13 +48,19 @@ class Entry:
 
     def __str__(self) -> str:
         body = self.body
-        where = [body[key] for key in ("stream", "table", "analyst", "what") if body.get(key)]
-        charged = body.get("charged")
-        if charged:
-            where.append(str(Amount.from_json(charged)))
-        return "  ".join([f"{self.number:>6}", body["at"], f"{body['kind']:<7}", *where])
+        named = ("stream", "table", "person", "analyst", "what")
+        with readable(f"entry {self.number} of the history makes no sense"):
+            where = [body[key] for key in named if body.get(key)]
+            if body.get("charged"):
+                where.append(str(Amount.from_json(body["charged"])))
+            return "  ".join([f"{self.number:>6}", body["at"], f"{body['kind']:<7}", *where])
 
 
+def _no_such_number(name: str) -> None:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_such_number)  # NaN and Infinity are not JSON
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tacit.budget.ledger import StreamState
+from tacit.budget.ledger import StreamState, TableIdentity
 from tacit.errors import BadParameter, StreamEnded, StreamMismatch
-from tacit.privacy import Cost, positive, show
+from tacit.privacy import Cost, Privacy, as_given, positive, show
 
 _MOST_BITS = 4096
 _MOST_TEXT = 100_000
+_HASH = re.compile("[0-9a-f]{64}")
 _MOST_SECONDS = 10**6  # SQLite counts milliseconds in 32 bits
 
 
@@ -46,6 +48,29 @@ def shortened(text: str, most: int) -> str:
     return text[: most - len(end)] + end
 
 
+def checked_analyst(analyst: Any) -> str | None:
+    """Whose share it is; None for what is not shared."""
+    return None if analyst is None else checked_text(analyst, "analyst")
+
+
+def checked_identity(identity: Any) -> TableIdentity:
+    """Whose rows a table holds."""
+    if not isinstance(identity, TableIdentity):
+        allowed = "a tacit.budget.TableIdentity, such as table.identity"
+        raise BadParameter("identity", type(identity).__name__, allowed)
+    for text in (identity.person, identity.type, identity.schema):
+        checked_text("each row" if text is None else text, "identity")
+    return identity
+
+
+def checked_head(head: Any) -> str | None:
+    """A hash that was noted, or None."""
+    if head is not None and not (isinstance(head, str) and _HASH.fullmatch(head)):
+        given = as_given(head) if isinstance(head, str) else type(head).__name__
+        raise BadParameter("head", given, "a head is 64 hexadecimal digits, as budget.head gives")
+    return head
+
+
 def checked_wait(wait: Any) -> float:
     """How many seconds to wait for a lock."""
     seconds = positive(wait, "wait")
@@ -67,21 +92,38 @@ def check_short(name: str, number: Fraction) -> None:
         raise BadParameter(name, "a number", f"of more than {_MOST_BITS} bits; round it up")
 
 
-def check_cost(cost: Cost) -> None:
+def check_cost(cost: Any) -> None:
     """A cost whose numbers can be stored and added up."""
-    if not isinstance(cost, Cost):
+    if not isinstance(cost, Cost) or not isinstance(cost.privacy, Privacy):
         raise BadParameter("cost", type(cost).__name__, "a tacit.privacy.Cost")
     check_short("epsilon", cost.privacy.epsilon)
     check_short("delta", cost.privacy.delta)
+    if not isinstance(cost.parts, tuple) or not all(map(_is_part, cost.parts)):
+        allowed = "each part is (how many, ε of each as a Fraction), both positive"
+        raise BadParameter("cost", "parts", allowed)
     for count, epsilon in cost.parts:
-        if not isinstance(count, int) or count < 1 or epsilon <= 0:
-            raise BadParameter("cost", "parts", "each part is (how many, ε of each), both positive")
         check_short("parts", Fraction(count))
         check_short("parts", epsilon)
 
 
-def checked_binding(binding: Mapping[str, str]) -> dict[str, str]:
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, tuple) or len(part) != 2:
+        return False
+    count, epsilon = part
+    numbers = type(count) is int and isinstance(epsilon, (int, Fraction))
+    return numbers and count >= 1 and epsilon > 0
+
+
+def check_function(value: Any, name: str, what: str) -> None:
+    """Something to call."""
+    if not callable(value):
+        raise BadParameter(name, type(value).__name__, f"give a function: {what}")
+
+
+def checked_binding(binding: Any) -> dict[str, str]:
     """A mapping of text to text."""
+    if not isinstance(binding, Mapping):
+        raise BadParameter("binding", type(binding).__name__, "a mapping of text to text")
     for key, value in binding.items():
         checked_text(key, "binding")
         checked_text(value, "binding", empty=True)
@@ -117,7 +159,17 @@ def refuse_ended(state: StreamState) -> None:
 
 def real_path(path: str | os.PathLike[str]) -> Path:
     """One name for one file: links are followed, so that its log lies beside the file itself."""
+    return Path(os.path.realpath(checked_path(path, "path", "the path of a budget file")))
+
+
+def checked_path(path: Any, name: str, what: str) -> Path:
+    """A path that a file can have."""
+    text = path.__fspath__() if isinstance(path, os.PathLike) else path
+    given = as_given(text) if isinstance(text, str) else type(path).__name__
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise BadParameter(name, given, f"give {what}")
     try:
-        return Path(os.path.realpath(os.fspath(path)))
-    except (TypeError, ValueError):
-        raise BadParameter("path", type(path).__name__, "the path of a budget file") from None
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise BadParameter(name, given, f"give {what}, in letters that it can have") from None
+    return Path(text)

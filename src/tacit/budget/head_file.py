@@ -20,20 +20,21 @@ from pathlib import Path
 from tacit.budget.holds import is_still, open_private
 from tacit.budget.ledger import Tail
 from tacit.errors import LedgerDamaged
+from tacit.uncopyable import Uncopyable
 
 _FORM = "tacit head 1\n%020d %s\n"
 _READ = re.compile(rb"tacit head 1\n(\d{20}) ([0-9a-f]{64})\n[0-9a-f]{64}\n")
 _LENGTH = len(_FORM % Tail()) + 65
 
 TABLE = "head_file"
-"""A budget that has this table has a head file.  One that was made by Tacit 0.1 has neither."""
+"""A budget that has this table, which stays empty, has a head file; one of 0.1 has neither."""
 
 
 class Torn(Exception):
     """The head file holds something else than a head."""
 
 
-class HeadFile:
+class HeadFile(Uncopyable):
     """The file, open as long as its budget is."""
 
     def __init__(self, path: Path) -> None:
@@ -102,10 +103,9 @@ def is_kept(connection: sqlite3.Connection) -> bool:
     return connection.execute(asked, (TABLE,)).fetchone() is not None
 
 
-def keep_from_now_on(connection: sqlite3.Connection, since: int) -> None:
+def keep_from_now_on(connection: sqlite3.Connection) -> None:
     """From this transaction on, a missing head file is noticed."""
-    connection.execute(f"CREATE TABLE {TABLE} (since INTEGER NOT NULL)")
-    connection.execute(f"INSERT INTO {TABLE} VALUES (?)", (since,))
+    connection.execute(f"CREATE TABLE {TABLE} (kept INTEGER PRIMARY KEY)")
 
 
 def check_contains(connection: sqlite3.Connection, noted: Tail, path: Path) -> None:

@@ -1,18 +1,17 @@
-"""Reading the history: as a sequence, as JSON lines, and to verify every stored total."""
+"""Reading the history: as a sequence, and to verify everything that is stored beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TextIO, overload
+from typing import Any, overload
 
 from tacit.budget.accountants import accountant_named
 from tacit.budget.amounts import Amount, bounded
-from tacit.budget.chain import NOTHING_BEFORE, Entry, canonical, cost_from_json, digest
-from tacit.budget.ledger import LIVE, Ledger, Pot, Reader, StreamState
-from tacit.errors import LedgerDamaged, LedgerExists, NotWritten, TacitError
+from tacit.budget.chain import NOTHING_BEFORE, Entry, cost_from_json, digest
+from tacit.budget.damage import damaged, insist, readable
+from tacit.budget.ledger import LIVE, Contents, Ledger, Pot, Reader, StreamState, TableIdentity
+from tacit.errors import LedgerDamaged
 
 _AT_ONCE = 1000
 
@@ -34,7 +33,7 @@ class History(Sequence[Entry]):
             if not some:
                 return
             yield from some
-            last = some[-1].number
+            last += len(some)
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -43,16 +42,22 @@ class History(Sequence[Entry]):
     def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
         wanted = range(len(self))[index]
         if isinstance(wanted, int):
-            return self._from(wanted, 1)[0]
+            return self._all_from(wanted, 1)[0]
         if not wanted:
             return []
         low, high = min(wanted), max(wanted)
-        found = self._from(low, high - low + 1)
+        found = self._all_from(low, high - low + 1)
         return [found[position - low] for position in wanted]
 
     def _from(self, position: int, most: int) -> list[Entry]:
         with self._ledger.reading() as reader:
-            return reader.entries(after=position, most=most)
+            return _in_order(reader.entries(after=position, most=most), position)
+
+    def _all_from(self, position: int, most: int) -> list[Entry]:
+        found = self._from(position, most)
+        if len(found) < most:
+            raise damaged(f"entry {position + len(found) + 1} of the history is missing")
+        return found
 
     def __repr__(self) -> str:
         return f"<History of {len(self)} entries>"
@@ -61,38 +66,12 @@ class History(Sequence[Entry]):
         return "\n".join(str(entry) for entry in self)
 
 
-def export(history: History, file: str | Path | TextIO) -> int:
-    """Write every entry as a line of JSON with its hash; return how many.
-
-    A path is created and never overwritten; an open text file is written to.  The hash is the
-    SHA-256 of the entry in canonical JSON, so the chain can be checked without Tacit.
-    """
-    if isinstance(file, (str, Path)):
-        return _export_to_new(history, Path(file))
-    count = 0
-    for entry in history:
-        file.write(canonical({"entry": entry.body, "hash": entry.hash}) + "\n")
-        count += 1
-    return count
-
-
-def _export_to_new(history: History, path: Path) -> int:
-    """All of it, or no file: a part would pass for a history that was cut off."""
-    try:
-        opened = path.open("x", encoding="utf-8")
-    except FileExistsError:
-        raise LedgerExists(f"{path} exists and is not overwritten; name a new file") from None
-    except OSError as error:
-        raise NotWritten.because(path, error) from None
-    try:
-        with opened:
-            return export(history, opened)
-    except BaseException as error:
-        with suppress(OSError):
-            path.unlink()
-        if isinstance(error, OSError) and not isinstance(error, TacitError):
-            raise NotWritten.because(path, error) from None
-        raise
+def _in_order(entries: list[Entry], after: int) -> list[Entry]:
+    """The entries, if their numbers go up one by one."""
+    for number, entry in enumerate(entries, after + 1):
+        if entry.number != number:
+            raise damaged(f"entry {number} of the history is missing")
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +116,7 @@ def _checked_body(entry: Entry, number: int, previous: str) -> dict[str, Any]:
         raise LedgerDamaged(f"entry {number} of the history is missing")
     if digest(entry.text) != entry.hash:
         raise LedgerDamaged(f"entry {number} of the history was edited: its hash does not match")
-    try:
-        body = entry.body
-    except (ValueError, TypeError):
-        raise LedgerDamaged(f"entry {number} of the history cannot be read") from None
+    body = entry.body
     if body.get("previous") != previous or body.get("number") != number:
         raise LedgerDamaged(
             f"entry {number} of the history does not follow the one before it: entries were "
@@ -149,22 +125,24 @@ def _checked_body(entry: Entry, number: int, previous: str) -> dict[str, Any]:
     return body
 
 
+_KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
+
+
 class _Replay:
     """The state that follows from the history, entry by entry."""
 
     def __init__(self) -> None:
         self._tables: list[str] = []
+        self._ties: dict[str, TableIdentity] = {}
         self._pots: dict[str | None, Pot] = {}
         self._streams: dict[str, StreamState] = {}
         self._amounts: dict[str, Amount] = {}
 
     def apply(self, entry: Entry, body: dict[str, Any]) -> None:
         """One entry, by the same rules that were in force when it was written."""
-        try:
-            act = getattr(self, f"_{body['kind']}")
-            stream = act(body)
-        except (KeyError, ValueError, TypeError, AttributeError):
-            raise LedgerDamaged(f"entry {entry.number} of the history makes no sense") from None
+        with readable(f"entry {entry.number} of the history makes no sense"):
+            insist(body["kind"] in _KINDS)
+            stream = getattr(self, f"_{body['kind']}")(body)
         if entry.stream != (None if stream is None else stream.id):
             raise LedgerDamaged(
                 f"entry {entry.number} of the history is filed under another stream"
@@ -172,48 +150,51 @@ class _Replay:
 
     def compare(self, reader: Reader) -> None:
         """Everything stored beside the history must follow from it."""
-        stored_and_due: list[tuple[str, object, object]] = [
-            ("the tables it covers", reader.tables(), self._tables),
-            ("what was spent and shared", reader.pots(), self._sorted_pots()),
-            ("its streams", reader.streams(), list(self._streams.values())),
-            ("which streams have a secret", reader.secrets(), self._with_secret()),
-        ]
-        for what, stored, due in stored_and_due:
-            if stored != due:
+        due = Contents(
+            self._tables,
+            self._ties,
+            sorted(self._pots.values(), key=lambda pot: pot.analyst or ""),
+            list(self._streams.values()),
+            [state.id for state in self._streams.values() if not state.ended],
+        )
+        for what, stored, as_due in reader.stored_and_due(due):
+            if stored != as_due:
                 raise LedgerDamaged(
                     f"the budget's record of {what} does not follow from its history: one of the "
                     "two was changed"
                 )
-
-    def _sorted_pots(self) -> list[Pot]:
-        return sorted(self._pots.values(), key=lambda pot: pot.analyst or "")
-
-    def _with_secret(self) -> list[int]:
-        return [state.id for state in self._streams.values() if not state.ended]
+        for stream in due.with_secret:
+            reader.secret(stream)  # which checks that it is the one that was stored
 
     def _created(self, body: dict[str, Any]) -> None:
-        _insist(not self._pots)
+        insist(not self._pots)
         limit = Amount.from_json(body["limit"])
         self._accountant = accountant_named(body["accountant"])
         self._tables = list(body["covers"])
+        insist(all(isinstance(table, str) for table in self._tables))
         self._pots[None] = Pot(None, limit, limit.zero())
 
     def _cover(self, body: dict[str, Any]) -> None:
+        insist(isinstance(body["table"], str) and body["table"] not in self._tables)
         self._tables.append(body["table"])
+
+    def _tie(self, body: dict[str, Any]) -> None:
+        insist(body["table"] in self._tables)
+        self._ties[body["table"]] = TableIdentity(body["person"], body["type"], body["schema"])
 
     def _share(self, body: dict[str, Any]) -> None:
         limit, rest = Amount.from_json(body["limit"]), self._pots[None]
         mine = self._pots.get(body["analyst"], Pot(body["analyst"], limit.zero(), limit.zero()))
         change = limit - mine.limit
-        _insist(change.fits_in(rest.left) and mine.spent.fits_in(limit))
+        insist(change.fits_in(rest.left) and mine.spent.fits_in(limit))
         self._pots[None] = replace(rest, limit=rest.limit - change)
         self._pots[mine.analyst] = replace(mine, limit=limit)
 
     def _charge(self, body: dict[str, Any]) -> None:
         pot = self._pots[body["analyst"]]
         charged = bounded(self._amount(body["cost"]), pot.spent)
-        _insist(body["charged"] == charged.as_json() and charged.fits_in(pot.left))
-        _insist(body["table"] in self._tables)
+        insist(body["charged"] == charged.as_json() and charged.fits_in(pot.left))
+        insist(body["table"] in self._tables)
         self._pots[pot.analyst] = replace(pot, spent=pot.spent + charged)
 
     def _amount(self, cost: dict[str, Any]) -> Amount:
@@ -225,19 +206,19 @@ class _Replay:
 
     def _open(self, body: dict[str, Any]) -> StreamState:
         self._charge(body)
-        _insist(body["stream"] not in self._streams)
+        insist(body["stream"] not in self._streams)
         facts = {key: body[key] for key in ("table", "analyst", "at_most", "binding")}
         state = StreamState(len(self._streams) + 1, body["stream"], **facts)
         return self._move(state)
 
     def _top(self, body: dict[str, Any]) -> StreamState:
         state = self._live(body)
-        _insist(state.reserved and body["top"] == state.tops + 1)
+        insist(state.reserved and body["top"] == state.tops + 1)
         return self._move(state.after_top())
 
     def _resume(self, body: dict[str, Any]) -> StreamState:
         state = self._streams[body["stream"]]
-        _insist(not state.ended and body["lost"] == int(state.reserved))
+        insist(not state.ended and body["lost"] == int(state.reserved))
         return self._move(state.after_resume())
 
     def _suspend(self, body: dict[str, Any]) -> StreamState:
@@ -248,14 +229,9 @@ class _Replay:
 
     def _live(self, body: dict[str, Any]) -> StreamState:
         state = self._streams[body["stream"]]
-        _insist(state.status == LIVE)
+        insist(state.status == LIVE)
         return state
 
     def _move(self, state: StreamState) -> StreamState:
         self._streams[state.name] = state
         return state
-
-
-def _insist(true: bool) -> None:
-    if not true:
-        raise ValueError

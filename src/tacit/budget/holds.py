@@ -17,8 +17,10 @@ from io import FileIO
 from pathlib import Path
 from weakref import WeakSet
 
+from tacit.uncopyable import Uncopyable
 
-class FileHold:
+
+class FileHold(Uncopyable):
     """A lock on a file that exists only while it is held."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -62,9 +64,16 @@ class FileHold:
 _HELD: WeakSet[FileHold] = WeakSet()
 
 
+class _ClosedWhenDropped(FileIO):
+    """A file that may simply be dropped, also among garbage that is finalised in any order."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def open_private(path: Path) -> FileIO:
     """Open a small file for reading and writing, and make it if need be, for its owner only."""
-    return FileIO(path, "r+", opener=_open_or_make)
+    return _ClosedWhenDropped(path, "r+", opener=_open_or_make)
 
 
 def _open_or_make(path: str, flags: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.budget.chain import Entry, cost_from_json
+from tacit.budget.damage import readable
 from tacit.privacy import show
 
 _MOST_PARTS = 10**12  # beyond, nobody composes
@@ -53,7 +54,8 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
     for entry in history:
         body = entry.body
         if "cost" in body:
-            cost = cost_from_json(body["cost"])
+            with readable(f"entry {entry.number} of the history makes no sense"):
+                cost = cost_from_json(body["cost"])
             if not cost.parts:
                 return None
             for count, each in cost.parts:

@@ -20,14 +20,17 @@ from typing import Any
 from weakref import WeakSet
 
 from tacit.budget.alone import Alone, Line
+from tacit.budget.chain import digest
 from tacit.budget.checks import checked_secret, checked_text, refuse_ended
-from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
-from tacit.errors import BadParameter, BudgetError, LedgerDamaged, StreamEnded, StreamHeld
+from tacit.budget.damage import damaged, insist, readable
+from tacit.budget.ledger import HALTED, Hold, Ledger, Reader, StreamState, Writer, as_json
+from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
+from tacit.uncopyable import Uncopyable
 
 _EXIT_WAIT_SECONDS = 1.0
 
 
-class Lease:
+class Lease(Uncopyable):
     """What a stream holds of its budget.
 
     Privacy: over all leases of a stream, in all processes and whatever ends them, at most
@@ -145,7 +148,7 @@ class Lease:
         if checked_text(question_key, "question_key") in self._answers:
             raise BadParameter("question_key", question_key, "its answer is on record already")
         label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
-        public = json.loads(json.dumps(answer, allow_nan=False))
+        public = _as_recorded(answer)
         state = self._state.after_top()
         with self._ledger.writing("record top") as writer:
             self._compare(writer)
@@ -252,17 +255,26 @@ class Lease:
                 self._leave("suspend", self._state.after_suspend(), "it was suspended; resume it")
 
 
+def _as_recorded(answer: Any) -> Any:
+    """An answer as the history will give it back."""
+    try:
+        return json.loads(json.dumps(answer, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise BadParameter("answer", type(answer).__name__, "give what JSON can hold")
+
+
 def taken_over(
     writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
 ) -> tuple[StreamState, bytes]:
     """The stream under a new holder, with the secret state to go on from."""
     before = writer.stream(name)
     if before is None:
-        raise LedgerDamaged(f"stream {name!r} has vanished from the budget")
+        raise damaged(f"stream {name!r} has vanished from the budget")
     refuse_ended(before)
     secret = writer.secret(before.id)
     if secret is None:
-        raise LedgerDamaged(f"the state of stream {name!r} has vanished from the budget")
+        raise damaged(f"the state of stream {name!r} has vanished from the budget")
     state = before.after_resume()
     if state.ended:
         writer.put_secret(state.id, None)
@@ -272,6 +284,32 @@ def taken_over(
     writer.put_stream(state)
     writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
     return state, secret
+
+
+def recorded_tops(reader: Reader, state: StreamState) -> list[dict[str, Any]]:
+    """What a stream has answered: its ⊤ as the history has them.
+
+    Its entries also say what it was opened with and what it has used: nobody may have changed
+    that beside them, or it could give more answers than were paid for.
+    """
+    tops: list[dict[str, Any]] = []
+    opened, lost = False, 0
+    for entry in reader.entries(stream=state.id):
+        with readable(f"entry {entry.number} of the history was edited"):
+            insist(digest(entry.text) == entry.hash)
+            match body := entry.body:
+                case {"kind": "open"}:
+                    opened = as_json(state).items() <= body.items()
+                case {"kind": "top", "question": str(), "answer": _, "at": str()}:
+                    insist(isinstance(body.get("as_of", ""), str))
+                    tops.append(body)
+                case {"kind": "resume", "lost": int(one)}:
+                    lost += one
+                case {"kind": kind}:
+                    insist(kind in ("suspend", "close"))
+    if not opened or (len(tops), lost) != (state.tops, state.lost):
+        raise damaged(f"the record of stream {state.name!r} does not follow from its history")
+    return tops
 
 
 class Turn(Alone["Turn"]):

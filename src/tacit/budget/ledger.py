@@ -7,15 +7,18 @@ same promise once it passes the contract suite in ``tests/budget/test_ledger_con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from tacit.budget.amounts import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry
+from tacit.budget.damage import insist
+from tacit.errors import BadParameter
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
+LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
 
 
 class Tail(NamedTuple):
@@ -37,10 +40,47 @@ class Pot:
     limit: Amount
     spent: Amount
 
+    def __post_init__(self) -> None:
+        insist(self.spent.zero().fits_in(self.spent) and self.spent.fits_in(self.limit))
+
     @property
     def left(self) -> Amount:
         """What may still be drawn."""
         return self.limit - self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class TableIdentity:
+    """Whose rows a table holds, so that one name cannot stand for two kinds of people.
+
+    ``person`` is the column that says whose row it is, or "each row"; ``type`` is how it is
+    read, since 1 and "1" could be two people (None: not known).  ``schema`` is the digest of
+    what was declared when it was first used; columns may be added later, so it binds nothing.
+    """
+
+    person: str
+    type: str | None = None
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("person", "type", "schema"):
+            given = getattr(self, name)
+            if not (isinstance(given, str) and given) and (name == "person" or given is not None):
+                raise BadParameter(name, repr(given), "give text that is not empty")
+
+    def fits(self, tied: TableIdentity) -> bool:
+        """Whether these are the people of the table that was tied, as far as it is known."""
+        same_type = None in (self.type, tied.type) or self.type == tied.type
+        return self.person == tied.person and same_type
+
+    def as_json(self) -> dict[str, str | None]:
+        """As it enters the history."""
+        return {"person": self.person, "type": self.type, "schema": self.schema}
+
+    def __str__(self) -> str:
+        if self.type is None or self.type == self.person:
+            return self.person
+        return f"{self.person} ({self.type})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +105,19 @@ class StreamState:
     status: str = LIVE
     generation: int = 1
 
+    def __post_init__(self) -> None:
+        for text in (self.name, self.table, *self.binding, *self.binding.values()):
+            insist(isinstance(text, str))
+        insist(self.analyst is None or isinstance(self.analyst, str))
+        for least, number in (
+            *((1, self.id), (1, self.at_most), (1, self.generation)),
+            *((0, self.tops), (0, self.lost)),
+        ):
+            insist(type(number) is int and least <= number < LARGEST)
+        insist(self.tops_used + self.reserved <= self.at_most)
+        insist(self.status in (LIVE, SUSPENDED, HALTED, CLOSED))
+        insist(self.reserved is (self.status == LIVE))
+
     @property
     def tops_used(self) -> int:
         """Answers above the threshold that are gone: recorded or lost."""
@@ -82,12 +135,11 @@ class StreamState:
 
     def after_top(self) -> StreamState:
         """The reserved ⊤ was given; the next one is reserved, or it was the last."""
-        return replace(self, tops=self.tops + 1)._reserve()
+        return self._reserve(self.tops + 1, self.lost, self.generation)
 
     def after_resume(self) -> StreamState:
         """A new holder.  If the last one left a reservation behind, that ⊤ is lost."""
-        lost = self.lost + self.reserved
-        return replace(self, lost=lost, status=LIVE, generation=self.generation + 1)._reserve()
+        return self._reserve(self.tops, self.lost + self.reserved, self.generation + 1)
 
     def after_suspend(self) -> StreamState:
         """The holder leaves cleanly; the unused reservation is returned."""
@@ -97,9 +149,32 @@ class StreamState:
         """Ended early; nothing is refunded."""
         return replace(self, reserved=False, status=CLOSED)
 
-    def _reserve(self) -> StreamState:
-        more = self.tops_used < self.at_most
-        return replace(self, reserved=more, status=LIVE if more else HALTED)
+    def _reserve(self, tops: int, lost: int, generation: int) -> StreamState:
+        more = tops + lost < self.at_most
+        status = LIVE if more else HALTED
+        return replace(
+            self, tops=tops, lost=lost, reserved=more, status=status, generation=generation
+        )
+
+
+class Contents(NamedTuple):
+    """All that is stored beside the history, and follows from it."""
+
+    tables: Sequence[str]
+    ties: Mapping[str, TableIdentity]
+    pots: Sequence[Pot]
+    streams: Sequence[StreamState]
+    with_secret: Sequence[int]
+
+
+WHAT_IS_STORED = (
+    "the tables it covers",
+    "whose rows they hold",
+    "what was spent and shared",
+    "its streams",
+    "which streams have a secret",
+)
+"""The same in words."""
 
 
 class Reader(Protocol):
@@ -123,6 +198,14 @@ class Reader(Protocol):
         """Whether a table is among them."""
         ...
 
+    def tie(self, table: str) -> TableIdentity | None:
+        """Whose rows a table holds, if that is known."""
+        ...
+
+    def ties(self) -> dict[str, TableIdentity]:
+        """All that is known of that, by table."""
+        ...
+
     def pot(self, analyst: str | None) -> Pot | None:
         """The share of an analyst, or what is not shared."""
         ...
@@ -140,11 +223,18 @@ class Reader(Protocol):
         ...
 
     def secret(self, stream: int) -> bytes | None:
-        """A stream's secret state."""
+        """A stream's secret state; ``LedgerDamaged`` if it is not the one that was stored."""
         ...
 
     def secrets(self) -> list[int]:
         """The streams that have one."""
+        ...
+
+    def stored_and_due(self, due: Contents) -> Iterable[tuple[str, object, object]]:
+        """Everything beside the history: what it is, as it is stored, and as it should be.
+
+        In the form in which it is stored, to the last byte, since reading may hide a change.
+        """
         ...
 
 
@@ -157,6 +247,10 @@ class Writer(Reader, Protocol):
 
     def add_table(self, table: str) -> None:
         """Cover one more table."""
+        ...
+
+    def put_tie(self, table: str, identity: TableIdentity) -> None:
+        """Note whose rows a table holds, or note it anew."""
         ...
 
     def put_pot(self, pot: Pot) -> None:

@@ -3,48 +3,66 @@
 from __future__ import annotations
 
 import os
-from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.budget.alone import Alone, Line
 from tacit.budget.chain import Entry, link
-from tacit.budget.ledger import Pot, Reached, StreamState, Tail, nobody_watches
+from tacit.budget.ledger import (
+    WHAT_IS_STORED,
+    Contents,
+    Pot,
+    Reached,
+    StreamState,
+    TableIdentity,
+    Tail,
+    nobody_watches,
+)
 from tacit.errors import BudgetError, LedgerUnwritable
+from tacit.uncopyable import Uncopyable
 
 _WAIT_SECONDS = 10.0
 
 
 @dataclass
-class _Contents:
+class _Contents(Uncopyable):
+    """What is stored, and by what it is looked up: nothing is ever searched for."""
+
     entries: list[Entry] = field(default_factory=list)
+    of_stream: dict[int, list[Entry]] = field(default_factory=dict)
     tables: dict[str, None] = field(default_factory=dict)
+    ties: dict[str, TableIdentity] = field(default_factory=dict)
     pots: dict[str, Pot] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
     secrets: dict[int, bytes | None] = field(default_factory=dict)
+    last_stream: int = 0
 
 
-class _MemoryWriter:
+class _MemoryWriter(Uncopyable):
     """Writes go to a layer of their own, which is laid over the contents at the end."""
 
     def __init__(self, base: _Contents) -> None:
         self._base = base
         self._old = len(base.entries)
-        self._new = _Contents()
-        self._tables = ChainMap(self._new.tables, base.tables)
-        self._pots = ChainMap(self._new.pots, base.pots)
-        self._streams = ChainMap(self._new.streams, base.streams)
-        self._secrets = ChainMap(self._new.secrets, base.secrets)
+        self._old_of_stream: dict[int, int] = {}
+        self._new = _Contents(last_stream=base.last_stream)
 
     def commit(self) -> None:
         """Lay it over; once more does no harm, so that an interrupted one can be completed."""
         base, new = self._base, self._new
         base.entries[self._old :] = new.entries
+        for stream, entries in new.of_stream.items():
+            mine = base.of_stream.setdefault(stream, [])
+            mine[self._old_of_stream[stream] :] = entries
         base.tables.update(new.tables)
+        base.ties.update(new.ties)
         base.pots.update(new.pots)
         base.streams.update(new.streams)
+        base.ids.update(new.ids)
         base.secrets.update(new.secrets)
+        base.last_stream = new.last_stream
 
     def tail(self) -> Tail:
         last = (self._new.entries or self._base.entries)[-1:]
@@ -53,56 +71,83 @@ class _MemoryWriter:
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
     ) -> list[Entry]:
-        every = self._base.entries[after:] + self._new.entries[max(0, after - self._old) :]
-        wanted = every if stream is None else [entry for entry in every if entry.stream == stream]
-        return wanted[:most]
+        if stream is not None:
+            mine = self._base.of_stream.get(stream, []) + self._new.of_stream.get(stream, [])
+            return [entry for entry in mine if entry.number > after][:most]
+        old = self._old
+        end = old + len(self._new.entries) if most is None else after + most
+        return self._base.entries[after:end] + self._new.entries[max(0, after - old) : end - old]
 
     def tables(self) -> list[str]:
         return [*self._base.tables, *self._new.tables]
 
     def covers(self, table: str) -> bool:
-        return table in self._tables
+        return table in self._base.tables or table in self._new.tables
+
+    def tie(self, table: str) -> TableIdentity | None:
+        return self._new.ties.get(table) or self._base.ties.get(table)
+
+    def ties(self) -> dict[str, TableIdentity]:
+        return self._base.ties | self._new.ties
 
     def pot(self, analyst: str | None) -> Pot | None:
-        return self._pots.get(analyst or "")
+        name = analyst or ""
+        return self._new.pots.get(name) or self._base.pots.get(name)
 
     def pots(self) -> list[Pot]:
-        return [self._pots[analyst] for analyst in sorted(self._pots)]
+        every = self._base.pots | self._new.pots
+        return [every[analyst] for analyst in sorted(every)]
 
     def stream(self, name: str) -> StreamState | None:
-        return next((state for state in self._streams.values() if state.name == name), None)
+        number = self._new.ids.get(name) or self._base.ids.get(name, 0)
+        return self._new.streams.get(number) or self._base.streams.get(number)
 
     def streams(self) -> list[StreamState]:
-        return [self._streams[number] for number in sorted(self._streams)]
+        every = self._base.streams | self._new.streams
+        return [every[number] for number in sorted(every)]
 
     def secret(self, stream: int) -> bytes | None:
-        return self._secrets.get(stream)
+        layer = self._new if stream in self._new.secrets else self._base
+        return layer.secrets.get(stream)
 
     def secrets(self) -> list[int]:
-        return sorted(stream for stream, secret in self._secrets.items() if secret is not None)
+        every = self._base.secrets | self._new.secrets
+        return sorted(stream for stream, secret in every.items() if secret is not None)
+
+    def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
+        stored = (self.tables(), self.ties(), self.pots(), self.streams(), self.secrets())
+        return zip(WHAT_IS_STORED, stored, due, strict=True)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
         entry = link(*self.tail(), kind, fields, stream)
         self._new.entries.append(entry)
+        if stream is not None:
+            self._old_of_stream.setdefault(stream, len(self._base.of_stream.get(stream, ())))
+            self._new.of_stream.setdefault(stream, []).append(entry)
         return entry
 
     def add_table(self, table: str) -> None:
-        self._tables[table] = None
+        self._new.tables[table] = None
+
+    def put_tie(self, table: str, identity: TableIdentity) -> None:
+        self._new.ties[table] = identity
 
     def put_pot(self, pot: Pot) -> None:
-        self._pots[pot.analyst or ""] = pot
+        self._new.pots[pot.analyst or ""] = pot
 
     def next_stream(self) -> int:
-        return max(self._streams, default=0) + 1
+        return self._new.last_stream + 1
 
     def put_stream(self, state: StreamState) -> None:
-        self._streams[state.id] = state
+        self._new.streams[state.id] = state
+        self._new.ids[state.name] = state.id
+        self._new.last_stream = max(self._new.last_stream, state.id)
 
     def put_secret(self, stream: int, secret: bytes | None) -> None:
-        self._secrets[stream] = secret
+        self._new.secrets[stream] = secret
 
 
-class MemoryHold:
+class MemoryHold(Uncopyable):
     """A stream's place among the held ones."""
 
     def __init__(self, held: dict[int, object], stream: int) -> None:
@@ -124,7 +169,7 @@ class MemoryHold:
             self.release()
 
 
-class MemoryLedger:
+class MemoryLedger(Uncopyable):
     """Everything in this process; a forked copy refuses, since nobody would see its charges."""
 
     place = "the budget in memory"

@@ -35,8 +35,9 @@ from tacit.budget.sqlite_files import (
     keep_private,
     replaced,
 )
-from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
+from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
 from tacit.budget.sqlite_uses import Checking, Closing, Quiet, Reading, Writing
+from tacit.budget.sqlite_versions import APPLICATION, SCHEMA, VERSION
 from tacit.budget.writers_line import WritersLine
 from tacit.errors import (
     BudgetError,
@@ -46,11 +47,12 @@ from tacit.errors import (
     LedgerMissing,
     LedgerUnwritable,
 )
+from tacit.uncopyable import Uncopyable
 
 WAIT_SECONDS = 10.0
 
 
-class SqliteLedger:
+class SqliteLedger(Uncopyable):
     """A budget file."""
 
     def __init__(self, path: Path, *, wait: float = WAIT_SECONDS) -> None:
@@ -302,10 +304,10 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     ((version,),) = connection.execute("PRAGMA user_version").fetchall()
     if application != APPLICATION:
         raise LedgerDamaged(f"{path} is not a budget file; it was left as it is")
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         raise LedgerDamaged(
-            f"{path} is a budget file of version {version}; this Tacit reads version {VERSION}. "
-            "It was left as it is: use the Tacit that wrote it"
+            f"{path} is a budget file of version {version}; this Tacit reads versions 1 to "
+            f"{VERSION}. It was left as it is: use the Tacit that wrote it"
         )
 
 

@@ -6,7 +6,8 @@ import sqlite3
 from pathlib import Path
 
 from tacit.budget.alone import busy
-from tacit.errors import BudgetError, LedgerDamaged, LedgerUnwritable
+from tacit.budget.damage import damaged
+from tacit.errors import BudgetError, LedgerUnwritable
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _UNWRITABLE = {
@@ -27,10 +28,7 @@ def translated(error: sqlite3.Error, path: Path, what: str, wait: float) -> Budg
         return busy(str(path), wait)
     if code in _UNWRITABLE:
         return unwritable(path, what, error)
-    return LedgerDamaged(
-        f"{path} is not a sound budget file ({what}: {error}); it was left as it is. Use a copy "
-        "only if it is the newest: an older one forgets what was spent"
-    )
+    return damaged(f"{path} is not a sound budget file ({what}: {error})")
 
 
 def unwritable(path: Path, what: str, why: object) -> LedgerUnwritable:

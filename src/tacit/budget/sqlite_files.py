@@ -14,6 +14,7 @@ from weakref import finalize
 from tacit.budget.head_file import HeadFile, is_kept
 from tacit.budget.writers_line import WritersLine
 from tacit.errors import LedgerBusy, LedgerDamaged, LedgerUnwritable
+from tacit.uncopyable import Uncopyable
 
 _CLOSE_WAIT_SECONDS = 1.0
 _TRIES = 5
@@ -52,7 +53,7 @@ def beside(path: Path, end: str) -> Path:
     return path.with_name(f"{path.name}-{end}")
 
 
-class Opened:
+class Opened(Uncopyable):
     """A connection to a budget, and the files that it stands on."""
 
     abandoned = False
@@ -194,7 +195,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
 # Reading where nothing may be written
 
 
-class Snapshot:
+class Snapshot(Uncopyable):
     """A copy in memory of a budget that this process may not write."""
 
     abandoned = False

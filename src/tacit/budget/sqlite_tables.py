@@ -1,110 +1,148 @@
-"""The tables of a budget file, and how rows become values and back."""
+"""The tables of a budget file: how values become rows, and rows become values again.
+
+Everything that is read is checked, since a file can be damaged: a row that nobody wrote here is
+``LedgerDamaged``, whatever Python would have made of it.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import lru_cache
 from typing import Any
 
 from tacit.budget.amounts import Amount
 from tacit.budget.chain import Entry, link
-from tacit.budget.ledger import Pot, StreamState, Tail
+from tacit.budget.damage import damaged, insist, readable
+from tacit.budget.ledger import (
+    LARGEST,
+    WHAT_IS_STORED,
+    Contents,
+    Pot,
+    StreamState,
+    TableIdentity,
+    Tail,
+)
+from tacit.budget.sqlite_versions import SCHEMA, VERSION, checksum, upgrade
 from tacit.errors import LedgerDamaged
-
-APPLICATION = 0x54616369  # "Taci": what the file says it is
-VERSION = 1
-
-SCHEMA = f"""
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
-CREATE TABLE entries (
-    number INTEGER PRIMARY KEY, stream INTEGER, text TEXT NOT NULL, hash TEXT NOT NULL
-);
-CREATE INDEX entries_of_stream ON entries (stream) WHERE stream IS NOT NULL;
-CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END;
-CREATE TRIGGER entries_remain BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END;
-CREATE TABLE tables (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE pots (
-    analyst TEXT PRIMARY KEY, most TEXT NOT NULL, spent TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE streams (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, source TEXT NOT NULL, analyst TEXT,
-    at_most INTEGER NOT NULL, binding TEXT NOT NULL, tops INTEGER NOT NULL, lost INTEGER NOT NULL,
-    reserved INTEGER NOT NULL, status TEXT NOT NULL, generation INTEGER NOT NULL
-);
-CREATE TABLE secrets (stream INTEGER PRIMARY KEY, secret BLOB NOT NULL);
-"""
+from tacit.uncopyable import Uncopyable
 
 
-class SqliteReader:
+class SqliteReader(Uncopyable):
     """One view through a connection that is inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._execute = connection.execute
+        connection.text_factory = _text
+        self.execute = connection.execute
+        ((self.version,),) = self.execute("PRAGMA user_version").fetchall()
+        if not 1 <= self.version <= VERSION:  # it was another when the file was opened
+            raise LedgerDamaged(
+                f"the budget file has become one of version {self.version}, and this Tacit knows "
+                f"versions 1 to {VERSION}: use the newer Tacit that changed it from now on"
+            )
 
     def tail(self) -> Tail:
         """The last row, by the primary key: as quick at the millionth entry as at the first."""
-        row = self._execute(
+        row = self.execute(
             "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         ).fetchone()
-        return Tail(*row) if row else Tail()
+        if row is None:
+            return Tail()
+        with readable("the last entry of the history cannot be read"):
+            return Tail(_whole(row[0]), _str(row[1]))
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
     ) -> list[Entry]:
         """In order; a stream's own by their index."""
         only = "AND stream = :stream" if stream is not None else ""
-        rows = self._execute(
+        rows = self.execute(
             "SELECT number, text, hash, stream FROM entries WHERE number > :after "
             f"{only} ORDER BY number LIMIT :most",
             {"after": after, "stream": stream, "most": -1 if most is None else most},
         )
-        return [Entry(*row) for row in rows]
+        with readable("a row of the table 'entries' cannot be read"):
+            return [_entry(*row) for row in rows]
 
     def tables(self) -> list[str]:
         """In the order they were named."""
-        return [name for (name,) in self._execute("SELECT name FROM tables ORDER BY number")]
+        rows = self.execute("SELECT name FROM tables ORDER BY number")
+        with readable("a row of the table 'tables' cannot be read"):
+            return [_str(name) for (name,) in rows]
 
     def covers(self, table: str) -> bool:
         """By the unique index."""
-        found = self._execute("SELECT 1 FROM tables WHERE name = ?", (table,)).fetchone()
+        found = self.execute("SELECT 1 FROM tables WHERE name = ?", (table,)).fetchone()
         return found is not None
+
+    def tie(self, table: str) -> TableIdentity | None:
+        """By the primary key."""
+        if self.version < 2:
+            return None
+        row = self.execute(f"{_TIES} WHERE name = ?", (table,)).fetchone()
+        return _tie(row)[1] if row else None
+
+    def ties(self) -> dict[str, TableIdentity]:
+        """By name."""
+        rows = self.execute(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
+        return dict(map(_tie, rows))
 
     def pot(self, analyst: str | None) -> Pot | None:
         """One row; the unshared pot has an empty name, which no analyst can have."""
-        row = self._execute(
-            "SELECT analyst, most, spent FROM pots WHERE analyst = ?", (analyst or "",)
-        ).fetchone()
+        row = self.execute(f"{_POTS} WHERE analyst = ?", (analyst or "",)).fetchone()
         return _pot(row) if row else None
 
     def pots(self) -> list[Pot]:
         """The empty name sorts first."""
-        rows = self._execute("SELECT analyst, most, spent FROM pots ORDER BY analyst")
-        return [_pot(row) for row in rows]
+        return [_pot(row) for row in self.execute(f"{_POTS} ORDER BY analyst")]
 
     def stream(self, name: str) -> StreamState | None:
         """By the unique index."""
-        row = self._execute(f"{_STREAMS} WHERE name = ?", (name,)).fetchone()
+        row = self.execute(f"{_STREAMS} WHERE name = ?", (name,)).fetchone()
         return _stream(row) if row else None
 
     def streams(self) -> list[StreamState]:
         """In the order they were opened."""
-        return [_stream(row) for row in self._execute(f"{_STREAMS} ORDER BY id")]
+        return [_stream(row) for row in self.execute(f"{_STREAMS} ORDER BY id")]
 
     def secret(self, stream: int) -> bytes | None:
-        """The only place that reads a secret."""
-        row = self._execute("SELECT secret FROM secrets WHERE stream = ?", (stream,)).fetchone()
-        return bytes(row[0]) if row else None
+        """The only place that reads a secret, and checks that it is the one that was stored."""
+        column = "checksum" if self.version >= 2 else "NULL"
+        row = self.execute(
+            f"SELECT CAST(secret AS BLOB), typeof(secret), {column} FROM secrets WHERE stream = ?",
+            (stream,),
+        ).fetchone()
+        if row is None:
+            return None
+        secret, kind, sealed = row
+        if kind != "blob" or (self.version >= 2 and sealed != checksum(stream, secret)):
+            raise damaged(f"the secret state of stream number {stream} was changed")
+        return bytes(secret)
 
     def secrets(self) -> list[int]:
         """Who has one, not what it is."""
-        return [stream for (stream,) in self._execute("SELECT stream FROM secrets ORDER BY stream")]
+        return [stream for (stream,) in self.execute("SELECT stream FROM secrets ORDER BY stream")]
+
+    def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
+        """Rows as they are, beside those that would be written now."""
+        ties = f"{_TIES} ORDER BY name" if self.version >= 2 else "SELECT 1 WHERE false"
+        stored_and_due = (
+            ("SELECT number, name FROM tables ORDER BY number", enumerate(due.tables, 1)),
+            (ties, (_row_of_tie(*tie) for tie in sorted(due.ties.items()))),
+            (f"{_POTS} ORDER BY analyst", map(_row_of_pot, due.pots)),
+            (f"{_STREAMS} ORDER BY id", map(_row_of_stream, due.streams)),
+            ("SELECT stream FROM secrets ORDER BY stream", ((one,) for one in due.with_secret)),
+        )
+        for what, (query, rows) in zip(WHAT_IS_STORED, stored_and_due, strict=True):
+            yield what, self.execute(query).fetchall(), list(rows)
+        columns = _columns_of(self.version)
+        yield "its format", _columns(self.execute, {name for name, *_ in columns}), columns
 
 
+_TIES = "SELECT name, person, type, schema FROM ties"
+_POTS = "SELECT analyst, most, spent FROM pots"
 _STREAMS = (
     "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
     "FROM streams"
@@ -112,11 +150,17 @@ _STREAMS = (
 
 
 class SqliteWriter(SqliteReader):
-    """The same, inside a write transaction.  ``seen`` is the end of the history seen before."""
+    """The same, inside a write transaction; an older file is brought up to date in it first.
 
-    def __init__(self, connection: sqlite3.Connection, seen: Tail | None = None) -> None:
+    ``seen`` is the end of the history seen before.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, seen: Tail | None = None, version: int = VERSION
+    ) -> None:
         super().__init__(connection)
         self.seen = seen or Tail()
+        upgrade(self, version)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
         """Linked to the last entry, which must continue what was seen before."""
@@ -124,7 +168,7 @@ class SqliteWriter(SqliteReader):
         if tail != self.seen:
             self._check_goes_on()
         entry = link(*tail, kind, fields, stream)
-        self._execute(
+        self.execute(
             "INSERT INTO entries (number, text, hash, stream) VALUES (?, ?, ?, ?)",
             (entry.number, entry.text, entry.hash, entry.stream),
         )
@@ -134,7 +178,7 @@ class SqliteWriter(SqliteReader):
     def _check_goes_on(self) -> None:
         """Others may have written since; but what was seen must still be there."""
         number, seen = self.seen
-        row = self._execute("SELECT hash FROM entries WHERE number = ?", (number,)).fetchone()
+        row = self.execute("SELECT hash FROM entries WHERE number = ?", (number,)).fetchone()
         if number and (row is None or row[0] != seen):
             raise LedgerDamaged(
                 f"entry {number} of the history is not what it was when this process saw it: an "
@@ -143,57 +187,119 @@ class SqliteWriter(SqliteReader):
 
     def add_table(self, table: str) -> None:
         """At the end."""
-        self._execute("INSERT INTO tables (name) VALUES (?)", (table,))
+        self.execute("INSERT INTO tables (name) VALUES (?)", (table,))
+
+    def put_tie(self, table: str, identity: TableIdentity) -> None:
+        """The whole row."""
+        row = _row_of_tie(table, identity)
+        self.execute("INSERT OR REPLACE INTO ties VALUES (?, ?, ?, ?)", row)
 
     def put_pot(self, pot: Pot) -> None:
         """Totals are kept, not summed up again."""
-        self._execute(
-            "INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)",
-            (pot.analyst or "", pot.limit.as_text(), pot.spent.as_text()),
-        )
+        row = _row_of_pot(pot)
+        self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
 
     def next_stream(self) -> int:
         """Streams are never removed, so this number was never used."""
-        ((last,),) = self._execute("SELECT max(id) FROM streams").fetchall()
-        return (last or 0) + 1
+        ((last,),) = self.execute("SELECT max(id) FROM streams").fetchall()
+        with readable("a row of the table 'streams' cannot be read"):
+            return 1 if last is None else _whole(last) + 1
 
     def put_stream(self, state: StreamState) -> None:
         """The whole row; the caller has compared it first."""
-        row = (
-            *(state.id, state.name, state.table, state.analyst, state.at_most),
-            json.dumps(dict(state.binding), sort_keys=True),
-            *(state.tops, state.lost, int(state.reserved), state.status, state.generation),
-        )
-        self._execute(f"INSERT OR REPLACE INTO streams VALUES ({', '.join('?' * len(row))})", row)
+        row = _row_of_stream(state)
+        self.execute(f"INSERT OR REPLACE INTO streams VALUES ({', '.join('?' * len(row))})", row)
 
     def put_secret(self, stream: int, secret: bytes | None) -> None:
-        """A deleted one is overwritten on the disk (secure_delete)."""
+        """With its checksum.  A deleted one is overwritten on the disk (secure_delete)."""
         if secret is None:
-            self._execute("DELETE FROM secrets WHERE stream = ?", (stream,))
+            self.execute("DELETE FROM secrets WHERE stream = ?", (stream,))
         else:
-            self._execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", (stream, secret))
+            row = (stream, secret, checksum(stream, secret))
+            self.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?, ?)", row)
 
 
-def _pot(row: tuple[str, str, str]) -> Pot:
-    analyst, most, spent = row
-    with _readable("pots"):
-        return Pot(analyst or None, Amount.from_text(most), Amount.from_text(spent))
+# From rows: what was not written here is refused ----------------------------------------------
+
+
+def _text(raw: bytes) -> str:
+    """A text as SQLite gives it.  Its own error would quote what cannot be read."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        pass
+    raise damaged("a text in the budget file is not Unicode")
+
+
+def _str(value: Any) -> str:
+    insist(isinstance(value, str))
+    return str(value)
+
+
+def _whole(value: Any) -> int:
+    insist(isinstance(value, int) and 1 <= value < LARGEST)
+    return int(value)
+
+
+def _entry(number: Any, text: Any, digest: Any, stream: Any) -> Entry:
+    filed = None if stream is None else _whole(stream)
+    return Entry(_whole(number), _str(text), _str(digest), filed)
+
+
+def _tie(row: tuple[Any, ...]) -> tuple[str, TableIdentity]:
+    with readable("a row of the table 'ties' cannot be read"):
+        name, *identity = row
+        return _str(name), TableIdentity(*identity)
+
+
+def _pot(row: tuple[Any, ...]) -> Pot:
+    with readable("a row of the table 'pots' cannot be read"):
+        analyst, limit, spent = map(_str, row)
+        return Pot(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
 
 
 def _stream(row: tuple[Any, ...]) -> StreamState:
-    number, name, table, analyst, at_most, binding, tops, lost, reserved, status, generation = row
-    with _readable("streams"):
-        return StreamState(
-            *(number, name, table, analyst, at_most, dict(json.loads(binding))),
-            *(tops, lost, bool(reserved), status, generation),
-        )
+    with readable("a row of the table 'streams' cannot be read"):
+        number, name, table, analyst, at_most, binding, tops, lost, reserved, *rest = row
+        bound = json.loads(_str(binding))
+        insist(isinstance(bound, dict) and reserved in (0, 1))
+        facts = (number, name, table, analyst, at_most, bound)
+        return StreamState(*facts, tops, lost, bool(reserved), *rest)
 
 
-@contextmanager
-def _readable(table: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, AttributeError, ArithmeticError):
-        raise LedgerDamaged(
-            f"a row of the table '{table}' cannot be read: the budget file is damaged"
-        ) from None
+# To rows: one spelling for one value, which ``verify`` relies on ------------------------------
+
+
+def _row_of_tie(table: str, identity: TableIdentity) -> tuple[Any, ...]:
+    return (table, identity.person, identity.type, identity.schema)
+
+
+def _row_of_pot(pot: Pot) -> tuple[Any, ...]:
+    return (pot.analyst or "", pot.limit.as_text(), pot.spent.as_text())
+
+
+def _row_of_stream(state: StreamState) -> tuple[Any, ...]:
+    return (
+        *(state.id, state.name, state.table, state.analyst, state.at_most),
+        json.dumps(dict(state.binding), sort_keys=True),
+        *(state.tops, state.lost, int(state.reserved), state.status, state.generation),
+    )
+
+
+def _columns(execute: Callable[[str], sqlite3.Cursor], tables: set[str] | None = None) -> list[Any]:
+    """Every column of every table, or of some: what makes a file one of its version."""
+    rows = execute(
+        'SELECT m.name, i.cid, i.name, i.type, i."notnull", i.pk '
+        "FROM sqlite_schema m, pragma_table_info(m.name) i WHERE m.type = 'table' "
+        "ORDER BY m.name, i.cid"
+    )
+    return [row for row in rows if tables is None or row[0] in tables]
+
+
+@lru_cache
+def _columns_of(version: int) -> list[Any]:
+    """The same for a new file of a version."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(SCHEMA)
+        SqliteWriter(connection, version=version)
+        return _columns(connection.execute)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.budget.alone import Alone, Given, busy
 from tacit.budget.checks import shortened
+from tacit.budget.damage import damaged
 from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing
 from tacit.budget.ledger import Tail
 from tacit.budget.sqlite_errors import translated, unwritable
@@ -19,6 +20,8 @@ from tacit.errors import BudgetError, LedgerDamaged, LedgerUnwritable
 if TYPE_CHECKING:
     from tacit.budget.sqlite import SqliteLedger
 
+# SQLite quotes a damaged schema in its own words, which then may not be valid text.
+_TRANSLATED = (sqlite3.Error, OSError, UnicodeDecodeError)
 _FOLDED_EVERY = 256  # entries; about as many pages as SQLite would wait for
 
 
@@ -40,7 +43,7 @@ class Use(Alone[Given]):
         """Begin, with our errors."""
         try:
             return self.start()
-        except (sqlite3.Error, OSError) as error:
+        except _TRANSLATED as error:
             raise self._failed(error) from None
 
     @abstractmethod
@@ -51,16 +54,17 @@ class Use(Alone[Given]):
         """End, with our errors."""
         try:
             self.end()
-        except (sqlite3.Error, OSError) as error:
+        except _TRANSLATED as error:
             raise self._failed(error) from None
 
     def end(self) -> None:
         """End well; what is raised is translated."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.broken = self.broken or isinstance(error, sqlite3.Error)
+        inside = isinstance(error, sqlite3.Error | UnicodeDecodeError)
+        self.broken = self.broken or inside
         super().__exit__(kind, error, trace)
-        if isinstance(error, sqlite3.Error):
+        if inside:
             raise self._failed(error) from None
 
     def let_go(self, *, unseen: bool) -> None:
@@ -74,10 +78,12 @@ class Use(Alone[Given]):
                 return
         self.ledger.discard(opened)  # start afresh: nothing half done survives
 
-    def _failed(self, error: sqlite3.Error | OSError) -> BudgetError:
+    def _failed(self, error: sqlite3.Error | OSError | UnicodeDecodeError) -> BudgetError:
         self.broken = True
         if isinstance(error, BudgetError):
             return error
+        if isinstance(error, UnicodeDecodeError):
+            return damaged(f"{self.ledger.path} cannot be read ({self.what})")
         if isinstance(error, OSError):
             return unwritable(self.ledger.path, self.what, error.strerror)
         return translated(error, self.ledger.path, self.what, self.ledger.wait)
@@ -131,7 +137,7 @@ class Writing(Use[SqliteWriter]):
         if not opened.kept:
             noted = SqliteReader(connection).tail()
             opened.head.begin(noted)  # before the commit: it must not be missed if we are killed
-            keep_from_now_on(connection, noted.number)
+            keep_from_now_on(connection)
         assert noted is not None
         return noted
 

@@ -19,6 +19,7 @@ from time import monotonic
 
 from tacit.budget.alone import pause
 from tacit.budget.holds import is_still, open_private
+from tacit.uncopyable import Uncopyable
 
 _FLOCK = struct.Struct("@hhqqi4x")
 _DRAWING = 0  # the byte that is locked while a number is drawn
@@ -28,7 +29,7 @@ _MOST = 1 << 60
 IN_TURN = hasattr(fcntl, "F_OFD_SETLK")
 
 
-class WritersLine:
+class WritersLine(Uncopyable):
     """A place among those who write, for one open budget."""
 
     def __init__(self, path: Path) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Literal
 
 from tacit.cli.exits import printable, say
-from tacit.cli.options import File, Name, Names, Number, Whole
+from tacit.cli.options import Column, File, Name, Names, Number, Whole
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Entry, Pot, StreamState
@@ -166,6 +166,42 @@ def cover(file: File, table: Name, /) -> None:
     with Budget.open(file) as budget:
         budget.cover(table)
         print(f"covers {', '.join(budget.covers)}")
+
+
+def tie(
+    file: File, table: Name, /, *, person: Column | None = None, each_row: bool = False
+) -> None:
+    """Say that a table's people are told by another column from now on.
+
+    A budget ties a table to its person column when it is first used, and refuses
+    the same name with another: it would be about other people.  Only if the same
+    people are meant, tie it anew.  Streams that were opened before cannot go on.
+
+    For example:
+
+        tacit budget tie clinic.budget visits --person patient_number
+        tacit budget tie clinic.budget visits --each-row
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    table
+        The table's name.
+    person
+        The column that says whose row it is from now on.
+    each_row
+        Nobody has more than one row from now on.
+
+    """
+    from tacit.analyst.binding import person_text
+    from tacit.budget import Budget, TableIdentity
+    from tacit.cli.people import person_of
+
+    identity = TableIdentity(person_text(person_of(person, each_row)))
+    with Budget.open(file) as budget:
+        budget.tie(table, identity)
+    print(f"the people of {table} are told by {identity} from now on")
 
 
 def history(

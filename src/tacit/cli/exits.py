@@ -55,6 +55,8 @@ _NEXT: dict[type[errors.TacitError], str] = {
     errors.LedgerMissing: "tacit budget create makes a budget file",
     errors.LedgerExists: "tacit budget show shows a budget",
     errors.NotCovered: "tacit budget share and tacit budget cover change who and what it covers",
+    errors.TableMismatch: "tacit budget tie says so, if the same people are meant",
+    errors.LedgerDamaged: "tacit budget verify looks at everything",
     errors.BudgetExhausted: "tacit budget show shows who has how much left",
 }
 

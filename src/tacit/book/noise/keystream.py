@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
+
+from tacit.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -44,16 +46,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
     os.register_at_fork(after_in_child=_after_fork)
-
-
-class Uncopyable:
-    """Something whose copy would repeat its draws, and with them its noise."""
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            f"{type(self).__name__} cannot be copied or pickled, because the copy would repeat "
-            "its draws: make a new one instead"
-        )
 
 
 class KeyStream(Uncopyable):

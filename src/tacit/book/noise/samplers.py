@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from tacit.book.noise import laws
 from tacit.book.noise.inverse import WORDS, InverseTable, Words
-from tacit.book.noise.keystream import KeyStream, Uncopyable, forget_in_child
+from tacit.book.noise.keystream import KeyStream, forget_in_child
 from tacit.privacy import whole
+from tacit.uncopyable import Uncopyable
 
 _BLOCK = 1 << 14
 _SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14
