@@ -14,6 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from tests.budget import children
+from tests.budget.children import JOIN_SECONDS, PROCESSES, start
 from tests.budget.common import ask, open_stream, resume
 from tests.budget.interrupts import Interrupter, spread, steps_of
 
@@ -261,6 +263,16 @@ def test_opening_that_is_interrupted_leaves_nothing_locked(quick):
 @pytest.mark.long
 def test_opening_that_is_interrupted_anywhere_leaves_nothing_locked(quick):
     assert _strike_opening(quick, ALL) > 500
+
+
+def test_signals_at_any_time_lose_nothing_that_was_told(path):
+    results, other = PROCESSES.Queue(), Budget.open(path, wait=60)
+    child = start(children.charge_under_a_clock, path, 150, results)
+    told, entries, verified, _ = results.get(timeout=JOIN_SECONDS)
+    child.join(JOIN_SECONDS)
+    assert child.exitcode == 0
+    assert 1 + told <= entries == verified <= 151
+    charge(other)
 
 
 def test_a_place_in_the_line_ends_with_its_frame():
