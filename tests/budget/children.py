@@ -106,6 +106,30 @@ def race_to_resume(path: Path, barrier: Barrier, rounds: int, results: Any) -> N
         barrier.wait(JOIN_SECONDS)
 
 
+# Interrupts
+
+
+def charge_under_a_clock(path: Path, times: int, results: Any) -> None:
+    """A real signal in the midst of every charge, at a time of its own."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    budget, dice, told = Budget.open(path, wait=JOIN_SECONDS), random.Random(14), 0
+    kept = []
+    for _ in range(times):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.00005, 0.003))
+            budget.charge(Cost.pure("1/1000000"), table="visits", what="a grain")
+            told += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt as struck:
+            kept = [struck] if dice.random() < 0.5 else []  # as a prompt keeps the last one
+    results.put((told, len(budget.history), budget.verify().entries, len(kept) < 2))
+    budget.close()
+
+
 # Waiting
 
 

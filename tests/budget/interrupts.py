@@ -25,6 +25,7 @@ class Interrupter:
         """What escaped; None if the act ended before its time came, or swallowed it."""
         before, hook = sys.gettrace(), sys.unraisablehook
         sys.unraisablehook = lambda told: None  # a finaliser that is interrupted says so
+        sys._getframe().f_trace_opcodes = True  # Python 3.12 wants to be told before
         sys.settrace(self._entered)
         try:
             act()

@@ -14,7 +14,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tests.budget.common import ask, next_secret, open_stream, resume
+from tests.budget import children
+from tests.budget.children import JOIN_SECONDS, PROCESSES, start
+from tests.budget.common import ask, open_stream, resume
 from tests.budget.interrupts import Interrupter, spread, steps_of
 
 from tacit.budget import Budget
@@ -231,26 +233,26 @@ def test_closing_that_is_interrupted_anywhere_can_be_done_again(quick, kind):
 def _strike_opening(folder: Path, most: int) -> int:
     """Opening, and opening a stream: another one can be opened, and holds nothing back."""
 
-    path = folder / "clinic.budget"
-    Budget.create(path, epsilon=1, covers=["visits"]).close()
-
     def begin() -> None:
         with Budget.open(path, wait=WAIT) as budget:
             open_stream(budget, None, cost=Cost.pure(GRAIN)).suspend()
 
+    path = folder / "to count.budget"
+    Budget.create(path, epsilon=1, covers=["visits"]).close()
     begin()
     struck = 0
-    for at in spread(steps_of(begin), most):
+    for number, at in enumerate(spread(steps_of(begin), most)):
+        if number % 50 == 0:  # listing the streams takes longer with each of them
+            path = folder / f"{number}.budget"
+            Budget.create(path, epsilon=1, covers=["visits"]).close()
         interrupter = Interrupter(at)
         struck += interrupter.run(begin) is not None
         with Budget.open(path, wait=WAIT) as budget:
             charge(budget)
             for state in budget.streams()[-1:]:
-                budget.resume_stream(
-                    state.name, binding=state.binding, after_loss=next_secret
-                ).close() if not state.ended else None
-    with Budget.open(path) as budget:
-        budget.verify()
+                if not state.ended:
+                    resume(budget, state.name).close()
+            budget.verify()
     return struck
 
 
@@ -261,6 +263,16 @@ def test_opening_that_is_interrupted_leaves_nothing_locked(quick):
 @pytest.mark.long
 def test_opening_that_is_interrupted_anywhere_leaves_nothing_locked(quick):
     assert _strike_opening(quick, ALL) > 500
+
+
+def test_signals_at_any_time_lose_nothing_that_was_told(path):
+    results, other = PROCESSES.Queue(), Budget.open(path, wait=60)
+    child = start(children.charge_under_a_clock, path, 150, results)
+    told, entries, verified, _ = results.get(timeout=JOIN_SECONDS)
+    child.join(JOIN_SECONDS)
+    assert child.exitcode == 0
+    assert 1 + told <= entries == verified <= 151
+    charge(other)
 
 
 def test_a_place_in_the_line_ends_with_its_frame():
