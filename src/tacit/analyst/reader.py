@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.analyst.as_of import AS_OF, moment
 from tacit.errors import QuestionRefused
-from tacit.tables.prepared import Prepared, check, prepare
+from tacit.tables.prepared import Prepared, check, prepare, prepare_sum
 from tacit.tables.show import Statement
 from tacit.tables.show import question as show_question
 
@@ -68,6 +68,10 @@ class Reader:
                 f"may mean something else here: prepare it with {self._schema.name}.prepare(...)"
             )
         return question
+
+    def sum(self, column: str, where: str | None) -> Prepared:
+        """The sum of a column over the rows that satisfy a predicate."""
+        return prepare_sum(column, where, self._schema)
 
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""

@@ -165,7 +165,7 @@ def _from_json(fields: Any) -> Release:
     schema = read_schema(fields["schema"], name=table, person=person)
     listed = fields["questions"]
     asked: Questions = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
-    questions, people = question_class(asked, schema), fields["people"]
+    questions, people = question_class(asked, schema, stored=True), fields["people"]
     codes = _checked_codes(fields["codes"], questions.columns)
     planned = plan_release(
         questions,

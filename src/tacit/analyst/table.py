@@ -181,11 +181,8 @@ class Table(Closing):
 
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
-        found = declared_column(self.schema, column)
-        quoted = '"' + found.name.replace('"', '""') + '"'
-        table = '"' + self.name.replace('"', '""') + '"'
-        text = f"SELECT SUM({quoted}) FROM {table}" + (f" WHERE {where}" if where else "")
-        return self.count(text, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
+        asked = self._reader.sum(declared_column(self.schema, column).name, where)
+        return self.count(asked, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
 
     def histogram(
         self,

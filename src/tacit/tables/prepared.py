@@ -19,9 +19,11 @@ from tacit.tables.question import (
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
-from tacit.tables.show import Statement, statement
-from tacit.tables.sql import read
+from tacit.tables.show import Statement, quoted, statement
+from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
+
+_LONGEST_STORED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,21 @@ class Prepared:
         return Batch(tuple(column.name for column in self.keys), tuple(product(*lists)), questions)
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
+        given = {name.casefold(): name for name in parameters if isinstance(name, str)}
         missing = sorted(self.parameters - parameters.keys())
         if missing:
             start = max(self.text.find(f":{missing[0]}"), 0)
             place = Place(self.text, start, start + len(missing[0]) + 1)
-            return refused(f"the parameter :{missing[0]} has no value", place, "give it by name")
-        extra = sorted(parameters.keys() - self.parameters)
+            other = given.get(missing[0].casefold())
+            hint = "give it by name" if other is None else f"it is spelt so, and not :{other}"
+            return refused(f"the parameter :{missing[0]} has no value", place, hint)
+        extra = min(map(str, parameters.keys() - self.parameters))
+        own = {name.casefold(): name for name in self.parameters}.get(extra.casefold())
+        hint = "" if own is None else f":{own} is, and two that differ by case alone are refused"
         return refused(
-            f"there is no parameter :{extra[0]} in this question",
+            f"there is no parameter :{extra} in this question",
             Place(self.text, 0, len(self.text)),
+            hint,
         )
 
 
@@ -103,6 +111,26 @@ def prepare(
     """
     found = read(text, schema, max_rows, total)
     return Prepared(text, found.parameters, found.shape, found.keys, schema)
+
+
+def prepare_stored(text: str, schema: Schema) -> Prepared:
+    """As `prepare`, for a text from a file: in version 0.1 it could be longer."""
+    found = read(text, schema, longest=_LONGEST_STORED)
+    return Prepared(text, found.parameters, found.shape, found.keys, schema)
+
+
+def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
+    """The sum of a column, over the rows that satisfy a predicate if one is given.
+
+    Both are read apart: neither can say more than its own part of the question.
+    """
+    text = f"SELECT SUM({quoted(column)}) FROM {quoted(schema.name)}"
+    total = prepare(text, schema)
+    if not where:
+        return total
+    condition, parameters = read_predicate(where, schema)
+    terms = tuple(with_where(term, condition) for term in total.shape.terms)
+    return Prepared(f"{text} WHERE {where}", parameters, total.shape.with_terms(terms), (), schema)
 
 
 def parse(

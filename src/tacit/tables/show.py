@@ -40,7 +40,12 @@ def name(column: str) -> str:
     is_sql = word in Tokenizer.KEYWORDS or word in Parser.NO_PAREN_FUNCTION_PARSERS
     if _PLAIN.fullmatch(column) and not is_sql:
         return column
-    return '"' + column.replace('"', '""') + '"'
+    return quoted(column)
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes, which SQL reads as that name whatever it is."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def predicate(tree: Predicate, schema: Schema) -> str:

@@ -6,21 +6,22 @@ reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from logging import getLogger
 from math import prod
+from typing import TypeVar
 
 from sqlglot import Dialect, exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from tacit.errors import QuestionRefused
+from tacit.errors import QuestionRefused, TacitError
 from tacit.tables.codes import NUMBERS
-from tacit.tables.predicates import PredicateReader
+from tacit.tables.predicates import TOO_DEEP, PredicateReader
 from tacit.tables.question import (
     TRUE,
     People,
@@ -32,11 +33,10 @@ from tacit.tables.question import (
     all_of,
     weighted,
 )
-from tacit.tables.refusal import Place, refused
+from tacit.tables.refusal import LONGEST_QUESTION, Place, readable, refused
 from tacit.tables.schema import Column, Schema, row_bound, total_steps
 from tacit.tables.show import name
 
-MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
 MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
 _DIALECT = Dialect.get_or_raise("")
@@ -58,6 +58,8 @@ _NOT_IN_SELECT = {
     "windows": ("window functions are not part of the language", ""),
     "qualify": ("window functions are not part of the language", ""),
 }
+T = TypeVar("T")
+_UNREADABLE = "this is not SQL that can be read"
 _QUOTE_HINT = "a name that is an SQL word needs double quotes"
 _AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
 
@@ -71,14 +73,34 @@ class Read:
     keys: tuple[Column, ...]
 
 
-def read(text: str, schema: Schema, max_rows: int | None, total: Sequence[object] | None) -> Read:
+def read(
+    text: str,
+    schema: Schema,
+    max_rows: int | None = None,
+    total: Sequence[object] | None = None,
+    longest: int = LONGEST_QUESTION,
+) -> Read:
     """Read a text, or refuse it."""
-    reader = _Reader(text, schema, max_rows, total)
+    reader = _Reader(readable(text, longest), schema, max_rows, total)
+    return _read_or_refused(text, reader.read)
+
+
+def read_predicate(text: str, schema: Schema) -> tuple[Predicate, frozenset[str]]:
+    """Read a text that can be nothing but a predicate, and its parameters."""
+    reader = _Reader(readable(text), schema, None, None)
+    return _read_or_refused(text, reader.read_predicate)
+
+
+def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
     try:
-        return reader.read()
+        return reading()
+    except TacitError:
+        raise
     except RecursionError:
-        pass  # and refused below, without a thousand frames behind it
-    raise refused("this question is nested too deeply", Place(text, 0, len(text)))
+        problem = TOO_DEEP  # refused below, without a thousand frames behind it
+    except Exception:  # a text that sqlglot, or a reader that trusted it, did not foresee
+        problem = _UNREADABLE
+    raise refused(problem, Place(text, 0, len(text)))
 
 
 class _Reader:
@@ -87,8 +109,6 @@ class _Reader:
     def __init__(
         self, text: str, schema: Schema, max_rows: int | None, total: Sequence[object] | None
     ) -> None:
-        if not isinstance(text, str) or len(text) > MOST_TEXT:
-            raise refused("a question is a text of at most a million characters", Place("", 0, 0))
         self.text = text
         self.schema = schema
         self.max_rows = schema.max_rows if max_rows is None else row_bound(max_rows)
@@ -109,7 +129,13 @@ class _Reader:
         shape = weighted(parts)
         if shape is None:
             raise refused("the terms cancel: the answer is always 0", self._everything())
-        return Read(shape, frozenset(self.predicates.parameters), keys)
+        return Read(shape, self._parameters(), keys)
+
+    def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
+        return self.predicates.read(self._parsed()), self._parameters()
+
+    def _parameters(self) -> frozenset[str]:
+        return frozenset(self.predicates.parameters.values())
 
     def _everything(self) -> Place:
         return Place(self.text, 0, len(self.text))
@@ -118,12 +144,7 @@ class _Reader:
 
     def _parsed(self) -> exp.Expr:
         """The one expression or SELECT that the text holds."""
-        try:
-            tokens = list(_DIALECT.tokenize(self.text))
-        except TokenError:
-            raise refused(
-                "this text is not SQL: perhaps a quote is not closed", self._everything()
-            ) from None
+        tokens = self._tokens()
         for token in tokens:
             if token.comments or token.token_type == TokenType.HINT:
                 start = max(self.text.find("--"), self.text.find("/*"), 0)
@@ -143,19 +164,29 @@ class _Reader:
                 raise refused("one question at a time", self._from(token.start), "remove the ;")
         return self._tree(tokens)
 
+    def _tokens(self) -> list[Token]:
+        try:
+            return list(_DIALECT.tokenize(self.text))
+        except Exception:  # a TokenError, or whatever sqlglot stumbles over
+            pass
+        raise refused("this text is not SQL: perhaps a quote is not closed", self._everything())
+
     def _tree(self, tokens: list[Token]) -> exp.Expr:
+        place = self._everything()
         silence = _SILENT.set(True)
         try:
             trees = _DIALECT.parser().parse(tokens, self.text)
-        except ParseError as error:
-            place = self._error_place(error)
-        else:
             if len(trees) == 1 and trees[0] is not None:
                 return trees[0]
-            place = self._everything()
+        except ParseError as error:
+            place = self._error_place(error)
+        except RecursionError:
+            raise  # it says more than that the text is not SQL
+        except Exception:  # sqlglot stumbles over some texts that are not SQL, such as {as: 1}
+            pass
         finally:
             _SILENT.reset(silence)
-        raise refused("this is not SQL that can be read", place, _QUOTE_HINT)
+        raise refused(_UNREADABLE, place, _QUOTE_HINT)
 
     def _from(self, start: int) -> Place:
         return Place(self.text, start, len(self.text))
@@ -336,8 +367,8 @@ class _Reader:
     def _people(self, distinct: exp.Distinct, where: Predicate) -> Term:
         self.predicates.only(distinct, "expressions")
         nodes = distinct.expressions
-        column = self.predicates.column(nodes[0]) if isinstance(nodes[0], exp.Column) else None
-        if len(nodes) != 1 or column is None or column.name != self.schema.person:
+        alone = len(nodes) == 1 and isinstance(nodes[0], exp.Column)
+        if not alone or self.predicates.column(nodes[0]).name != self.schema.person:
             who = self.schema.person if isinstance(self.schema.person, str) else "each row"
             raise refused(
                 "only people can be counted by COUNT(DISTINCT ...)",
