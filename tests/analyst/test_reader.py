@@ -54,10 +54,8 @@ def test_a_text_that_is_too_long_is_refused_every_way_unread_and_unpaid(
     ways, purse, visits, monkeypatch
 ):
     spent, texts = purse.spent, []
-    read = sql._Reader._parsed
-    monkeypatch.setattr(
-        sql._Reader, "_parsed", lambda reader: texts.append(reader.text) or read(reader)
-    )
+    read = sql.parsed
+    monkeypatch.setattr(sql, "parsed", lambda text: texts.append(text) or read(text))
     for ask in ways.values():
         with pytest.raises(QuestionRefused, match="at most 10000 characters"):
             ask(TOO_LONG)

@@ -12,7 +12,7 @@ from tests.tables.mutations import mutated
 from tests.tables.test_docs import READ, REFUSALS, page_schema
 
 from tacit.errors import QuestionRefused, TacitError
-from tacit.tables import check, parse, prepare, read_schema, show, sql
+from tacit.tables import check, parse, parsing, prepare, read_schema, show, sql
 from tacit.tables.refusal import LONGEST_QUESTION
 
 SCHEMA = read_schema("max_rows = 5\n" + page_schema(), name="visits", person="pid")
@@ -90,7 +90,7 @@ def test_whatever_the_parser_raises_is_a_refusal(
         def broken(*args: object, error: type[Exception] = error) -> None:
             raise error("something of its own")
 
-        monkeypatch.setattr(type(sql._DIALECT), word, broken)
+        monkeypatch.setattr(type(parsing._DIALECT), word, broken)
         with pytest.raises(QuestionRefused) as caught:
             prepare("smoker", SCHEMA)
         assert "of its own" not in str(caught.value)

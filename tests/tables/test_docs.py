@@ -19,6 +19,7 @@ from tacit.errors import QuestionRefused
 from tacit.tables import (
     parse,
     parse_batch,
+    parsing,
     predicates,
     prepare,
     prepared,
@@ -30,7 +31,7 @@ from tacit.tables import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
-MODULES = (sql, predicates, templates, prepared)
+MODULES = (parsing, sql, predicates, templates, prepared)
 
 
 def blocks(kind: str) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from tacit.book.sampling.finite_release import FiniteQuestions
 from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.privacy import Number
+from tacit.privacy import Number, as_given
 from tacit.tables.codes import Code
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
@@ -86,7 +86,7 @@ def declared_column(schema: Schema, name: str) -> Column:
     found = schema.find(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(column.name for column in schema.columns)
-        raise BadParameter("column", repr(name), f"it is one of {names}")
+        raise BadParameter("column", as_given(name), f"it is one of {names}")
     return found
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
+from tacit.arguments import instance, kind_of
+from tacit.arguments import text as is_text
 from tacit.errors import QuestionRefused
 from tacit.tables.question import (
     Batch,
@@ -52,7 +54,7 @@ class Prepared:
                 Place(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
-        if parameters.keys() != self.parameters:
+        if named(parameters).keys() != self.parameters:
             raise self._wrong_parameters(parameters)
         if not parameters:
             return self.shape
@@ -63,6 +65,10 @@ class Prepared:
 
     def batch(self, /, **parameters: object) -> Batch:
         """One question for each cell of the declared keys; just one without GROUP BY."""
+        return self.bind_batch(parameters)
+
+    def bind_batch(self, parameters: Mapping[str, object]) -> Batch:
+        """`batch` for parameters that stand together already."""
         question = replace(self, keys=()).bind(parameters)
         lists = [column.cells or () for column in self.keys]
         tests = [
@@ -97,6 +103,13 @@ class Prepared:
         )
 
 
+def named(parameters: Mapping[str, object]) -> Mapping[str, object]:
+    """Parameters by name."""
+    if type(parameters) is dict:  # by far most often, and quick
+        return parameters
+    return instance(parameters, "parameters", Mapping, "give values by name: {'town': 'Ghent'}")
+
+
 def prepare(
     text: str,
     schema: Schema,
@@ -126,7 +139,7 @@ def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
     """
     text = f"SELECT SUM({quoted(column)}) FROM {quoted(schema.name)}"
     total = prepare(text, schema)
-    if not where:
+    if where is None or is_text(where, "where", "give a predicate, such as 'age >= 60'") == "":
         return total
     condition, parameters = read_predicate(where, schema)
     terms = tuple(with_where(term, condition) for term in total.shape.terms)
@@ -142,7 +155,8 @@ def parse(
     total: Sequence[object] | None = None,
 ) -> Question:
     """Read one question with its parameters; GROUP BY is refused, see ``parse_batch``."""
-    return prepare(text, schema, max_rows=max_rows, total=total).question(**(parameters or {}))
+    prepared = prepare(text, schema, max_rows=max_rows, total=total)
+    return prepared.bind({} if parameters is None else parameters)
 
 
 def parse_batch(
@@ -154,7 +168,8 @@ def parse_batch(
     total: Sequence[object] | None = None,
 ) -> Batch:
     """Read a question with GROUP BY: a batch with one question for each declared cell."""
-    return prepare(text, schema, max_rows=max_rows, total=total).batch(**(parameters or {}))
+    prepared = prepare(text, schema, max_rows=max_rows, total=total)
+    return prepared.bind_batch({} if parameters is None else parameters)
 
 
 def check(
@@ -169,11 +184,13 @@ def check(
 
     Parameters may be left out: nothing that is promised depends on them.
     """
+    given = {} if parameters is None else named(parameters)
     try:
         prepared = prepare(text, schema, max_rows=max_rows, total=total)
         cells = prod(len(key.cells or ()) for key in prepared.keys) if prepared.keys else None
-        if prepared.parameters and not parameters:
+        if prepared.parameters and not given:
             return statement(prepared.shape, schema, cells, text=text.strip())
-        return statement(replace(prepared, keys=()).bind(parameters or {}), schema, cells)
+        return statement(replace(prepared, keys=()).bind(given), schema, cells)
     except QuestionRefused as refusal:
-        return Statement(str(text), refusal=str(refusal))
+        shown = text if isinstance(text, str) else kind_of(text)
+        return Statement(shown, refusal=str(refusal))

@@ -7,20 +7,17 @@ reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
-from logging import getLogger
 from math import prod
 from typing import TypeVar
 
-from sqlglot import Dialect, exp
-from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
+from sqlglot import exp
 
+from tacit.arguments import instance
 from tacit.errors import QuestionRefused, TacitError
 from tacit.tables.codes import NUMBERS
+from tacit.tables.parsing import UNREADABLE, parsed
 from tacit.tables.predicates import TOO_DEEP, PredicateReader
 from tacit.tables.question import (
     TRUE,
@@ -39,13 +36,6 @@ from tacit.tables.show import name
 
 MOST_CELLS = 1_000_000
 MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
-_DIALECT = Dialect.get_or_raise("")
-_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
-
-# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
-# else uses sqlglot in this process still gets its log.
-_SILENT = ContextVar("silent", default=False)
-getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
 _NOT_IN_SELECT = {
     "joins": ("a question is about one table: joins are refused", ""),
@@ -59,8 +49,6 @@ _NOT_IN_SELECT = {
     "qualify": ("window functions are not part of the language", ""),
 }
 T = TypeVar("T")
-_UNREADABLE = "this is not SQL that can be read"
-_QUOTE_HINT = "a name that is an SQL word needs double quotes"
 _AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
 
 
@@ -81,6 +69,7 @@ def read(
     longest: int = LONGEST_QUESTION,
 ) -> Read:
     """Read a text, or refuse it."""
+    instance(schema, "schema", Schema, "give a Schema, such as tacit.tables.read_schema makes")
     reader = _Reader(readable(text, longest), schema, max_rows, total)
     return _read_or_refused(text, reader.read)
 
@@ -99,7 +88,7 @@ def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
     except RecursionError:
         problem = TOO_DEEP  # refused below, without a thousand frames behind it
     except Exception:  # a text that sqlglot, or a reader that trusted it, did not foresee
-        problem = _UNREADABLE
+        problem = UNREADABLE
     raise refused(problem, Place(text, 0, len(text)))
 
 
@@ -117,7 +106,7 @@ class _Reader:
         self.inside_select = False
 
     def read(self) -> Read:
-        root = self._parsed()
+        root = parsed(self.text)
         keys: tuple[Column, ...] = ()
         parts: list[tuple[Fraction, Term, Fraction]] = []
         if isinstance(root, exp.Select):
@@ -132,74 +121,13 @@ class _Reader:
         return Read(shape, self._parameters(), keys)
 
     def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
-        return self.predicates.read(self._parsed()), self._parameters()
+        return self.predicates.read(parsed(self.text)), self._parameters()
 
     def _parameters(self) -> frozenset[str]:
         return frozenset(self.predicates.parameters.values())
 
     def _everything(self) -> Place:
         return Place(self.text, 0, len(self.text))
-
-    # Text
-
-    def _parsed(self) -> exp.Expr:
-        """The one expression or SELECT that the text holds."""
-        tokens = self._tokens()
-        for token in tokens:
-            if token.comments or token.token_type == TokenType.HINT:
-                start = max(self.text.find("--"), self.text.find("/*"), 0)
-                raise refused("comments are not part of the language", self._from(start))
-        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-            tokens.pop()
-        if not tokens:
-            raise refused("there is no question here", self._everything(), "write age >= 60")
-        if tokens[0].token_type in _STATEMENTS:
-            raise refused(
-                "only a predicate or a SELECT can be asked",
-                Place(self.text, tokens[0].start, tokens[0].end + 1),
-                _QUOTE_HINT,
-            )
-        for token in tokens:
-            if token.token_type == TokenType.SEMICOLON:
-                raise refused("one question at a time", self._from(token.start), "remove the ;")
-        return self._tree(tokens)
-
-    def _tokens(self) -> list[Token]:
-        try:
-            return list(_DIALECT.tokenize(self.text))
-        except Exception:  # a TokenError, or whatever sqlglot stumbles over
-            pass
-        raise refused("this text is not SQL: perhaps a quote is not closed", self._everything())
-
-    def _tree(self, tokens: list[Token]) -> exp.Expr:
-        place = self._everything()
-        silence = _SILENT.set(True)
-        try:
-            trees = _DIALECT.parser().parse(tokens, self.text)
-            if len(trees) == 1 and trees[0] is not None:
-                return trees[0]
-        except ParseError as error:
-            place = self._error_place(error)
-        except RecursionError:
-            raise  # it says more than that the text is not SQL
-        except Exception:  # sqlglot stumbles over some texts that are not SQL, such as {as: 1}
-            pass
-        finally:
-            _SILENT.reset(silence)
-        raise refused(_UNREADABLE, place, _QUOTE_HINT)
-
-    def _from(self, start: int) -> Place:
-        return Place(self.text, start, len(self.text))
-
-    def _error_place(self, error: ParseError) -> Place:
-        details = error.errors[0] if error.errors else {}
-        line, column = details.get("line"), details.get("col")
-        if not line or not column:
-            return self._everything()
-        length = len(details.get("highlight") or " ")
-        lines = self.text.split("\n")
-        end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-        return Place(self.text, max(end - length, 0), end)
 
     # SELECT
 
