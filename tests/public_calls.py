@@ -74,7 +74,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
     *("tacit.tables.Column.literal", "tacit.book.experiment.Adversary.choose"),
-    *("Answer.from_json", "tacit.audit.Law.halts", "tacit.audit.Law.restarts"),
+    *("Answer.from_json", "Answer.on_record", "tacit.audit.Law.halts", "tacit.audit.Law.restarts"),
 }
 
 
@@ -228,6 +228,7 @@ def calls(folder: Path) -> dict[str, Call]:
                 "person": "pid",
                 "name": "visits",
                 "people": 10,
+                "as_of": None,
                 "schema": None,
                 "table": None,
                 "memory_limit": None,
@@ -280,6 +281,8 @@ def calls(folder: Path) -> dict[str, Call]:
             progress=None,
         ),
         "Stream.ask": Call(asked.ask, {"question": "age > 3", "threshold": None}),
+        "Stream.check": Call(asked.check, {"question": "age > 3", "threshold": None}),
+        "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
         "Stream.ask_all": Call(asked.ask_all, {"questions": ["age > 3"], "threshold": None}),
         "Answer.error": Call(
             Answer(above=True, value=1, noise_scale=tacit.Privacy(1).epsilon).error, {"beta": 0.1}

@@ -50,6 +50,10 @@ def ways(visits, purse):
     }
 
 
+def stream_of(ways):
+    return ways["ask"].__self__
+
+
 def test_a_text_that_is_too_long_is_refused_every_way_unread_and_unpaid(
     ways, purse, visits, monkeypatch
 ):
@@ -59,7 +63,8 @@ def test_a_text_that_is_too_long_is_refused_every_way_unread_and_unpaid(
     for ask in ways.values():
         with pytest.raises(QuestionRefused, match="at most 10000 characters"):
             ask(TOO_LONG)
-    assert "at most 10000 characters" in visits.check(TOO_LONG).refusal
+    for check in (visits.check, stream_of(ways).check):
+        assert "at most 10000 characters" in check(TOO_LONG).refusal
     assert purse.spent == spent
     assert max(map(len, texts), default=0) < LONGEST_QUESTION
 

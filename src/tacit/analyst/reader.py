@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tacit.analyst.as_of import AS_OF, moment
-from tacit.arguments import iterated, kind_of
+from tacit.arguments import iterated
 from tacit.errors import QuestionRefused
 from tacit.tables.prepared import Prepared, check, prepare, prepare_sum
-from tacit.tables.show import Statement
+from tacit.tables.show import Statement, refusal
 from tacit.tables.show import question as show_question
 
 if TYPE_CHECKING:
@@ -108,9 +108,8 @@ class Reader:
         try:
             prepared = self.prepare(question)
             filled = self._with_label(prepared, parameters)
-        except QuestionRefused as refusal:
-            shown = question if isinstance(question, str) else kind_of(question)
-            return Statement(shown, refusal=str(refusal))
+        except QuestionRefused as why:
+            return refusal(question, why)
         left_out = not parameters and filled.keys() != prepared.parameters
         return check(question, self._schema, parameters if left_out else filled)
 

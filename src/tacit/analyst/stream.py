@@ -26,7 +26,7 @@ from tacit.book.grid import clamped
 from tacit.book.mechanism import SparseVector, State
 from tacit.errors import BadParameter, EngineFailed, Halted, QuestionRefused, TacitError
 from tacit.privacy import Number, exact, show
-from tacit.tables.show import Statement, statement
+from tacit.tables.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -172,8 +172,8 @@ class Stream:
             reads = self._reader.read_all(prepared, parameters)
             for read in reads:
                 self._steps_each(read)
-        except (QuestionRefused, BadParameter) as refusal:
-            return Statement(str(question), refusal=str(refusal))
+        except (QuestionRefused, BadParameter) as why:
+            return refusal(question, why)
         cells = len(reads) if prepared.keys else None
         text = " ".join(prepared.text.split()) if prepared.keys else None
         return statement(reads[0].question, self._table.schema, cells, text)

@@ -9,8 +9,8 @@ from tacit.analyst import plan
 from tacit.analyst.as_of import checked_label
 from tacit.analyst.binding import binding_of, mechanism_of, planned_of, refuse_other, whose_row
 from tacit.analyst.histogram import Histogram, draw_histogram
-from tacit.analyst.planned import planned_for
 from tacit.analyst.paying import paying
+from tacit.analyst.planned import planned_for
 from tacit.analyst.question_class import (
     QuestionClass,
     Questions,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
-from tacit.arguments import instance, kind_of
+from tacit.arguments import instance
 from tacit.arguments import text as is_text
 from tacit.errors import QuestionRefused
 from tacit.tables.question import (
@@ -21,7 +21,7 @@ from tacit.tables.question import (
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
-from tacit.tables.show import Statement, quoted, statement
+from tacit.tables.show import Statement, quoted, refusal, statement
 from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
 
@@ -191,6 +191,5 @@ def check(
         if prepared.parameters and not given:
             return statement(prepared.shape, schema, cells, text=text.strip())
         return statement(replace(prepared, keys=()).bind(given), schema, cells)
-    except QuestionRefused as refusal:
-        shown = text if isinstance(text, str) else kind_of(text)
-        return Statement(shown, refusal=str(refusal))
+    except QuestionRefused as why:
+        return refusal(text, why)

@@ -10,6 +10,8 @@ from functools import cache
 from sqlglot.parser import Parser
 from sqlglot.tokens import Tokenizer
 
+from tacit.arguments import kind_of
+from tacit.errors import TacitError
 from tacit.tables.codes import decimal
 from tacit.tables.question import (
     Among,
@@ -170,6 +172,12 @@ def statement(
         cells=cells,
         counts=tuple(dict.fromkeys(_meaning(term, schema) for term in asked.terms)),
     )
+
+
+def refusal(question: object, why: TacitError) -> Statement:
+    """Why a question is refused, whatever was given for one."""
+    shown = question if isinstance(question, str) else kind_of(question)
+    return Statement(shown, refusal=str(why))
 
 
 def _meaning(term: Term, schema: Schema) -> str:
