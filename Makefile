@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-long bench bench-peers clean
+.PHONY: demo test check test-oldest test-long bench bench-peers clean
 
 demo: $(VENV)/.ready
 	$(BIN)/tacit demo
@@ -17,6 +17,12 @@ check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Questions are read by the oldest sqlglot that is allowed as they are by the newest.
+test-oldest: $(VENV)/oldest/.ready
+	OLDEST=1 PYTHONPATH=$(VENV)/oldest $(BIN)/python -m pytest -n auto -q \
+		tests/test_oldest.py tests/tables/test_docs.py tests/tables/test_parameters.py \
+		tests/tables/test_any_text.py
 
 test-long: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n auto -q -m long
@@ -40,6 +46,10 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(VENV)/oldest/.ready: $(VENV)/.ready-dev constraints-oldest.txt
+	$(PIP) install --no-deps --upgrade --target $(VENV)/oldest -r constraints-oldest.txt
 	@touch $@
 
 $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from tests.fit import ACCEPT, chi_square_p
 
+from tacit.book.coins import Coins
 from tacit.book.composition import optimal_delta
 from tacit.book.experiment import (
     RANDOMISED_RESPONSE,
@@ -27,7 +28,7 @@ CLINIC = {"ana": 3, "bo": 1, "cy": 2}
 SCHOOL = {"ana": "maths", "dee": "art"}
 
 
-class SeededCoins:
+class SeededCoins(Coins):
     """Reproducible coins for these tests; floats are exact enough for a chi-square."""
 
     def __init__(self, seed: int) -> None:

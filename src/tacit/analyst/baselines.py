@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, expm1, inf, log, log1p
+from math import exp, inf, log, log1p
 
 from tacit.analyst.tuning import Task
 from tacit.book.composition import optimal_each, optimal_epsilon
@@ -47,7 +47,8 @@ def laplace_baselines(
                 each = optimal_each(answered, epsilon, allowed)
                 lines.append(Baseline(name, reach / each, float(epsilon), on_all))
             elif alpha is not None:
-                total = optimal_epsilon(answered, reach / float(alpha), allowed)
+                each = reach / float(alpha)
+                total = optimal_epsilon(answered, each, allowed) if each else 0.0
                 lines.append(Baseline(name, float(alpha), total, on_all))
     return tuple(lines)
 
@@ -56,17 +57,22 @@ def _scales(task: Task, answered: int) -> float:
     """The t at which noise on all these questions is harmless with probability 1 − β.
 
     An answer above T − α or below T + α is on the right side of T with probability 1 − e^(−t)/2;
-    a value is within α with probability 1 − e^(−t).
+    a value is within α with probability 1 − e^(−t).  One answer alone is right half of the time
+    however near it is, so that at β = 1/2 no distance is needed at all.
     """
+    beta = task.beta
+    if answered == 1 and not task.numeric:
+        near_one = beta > Fraction(1, 4)
+        return -log1p(float(2 * beta - 1)) if near_one else -log(2 * beta)  # e^(−t) = 2β
     values = min(task.at_most, answered) if task.numeric else 0
-    goal = log1p(-float(task.beta))
-    t = log(answered / float(task.beta))
+    goal = log1p(-float(beta))
+    t = log(answered / float(beta))
     bracket = Bracket(0.0, inf, reach=t)
     while bracket.width > 1e-12 * t:
         tail = exp(-t)
-        value = values * log(-expm1(-t)) + (answered - values) * log1p(-tail / 2)
+        value = values * log1p(-tail) + (answered - values) * log1p(-tail / 2)
         slope = values * tail / (1 - tail) + (answered - values) * tail / (2 - tail)
-        if abs(value - goal) < 1e-12:
+        if abs(value - goal) < -1e-12 * goal:
             break
         t = bracket.narrow(t, t + (goal - value) / slope, up=value < goal)
     return t

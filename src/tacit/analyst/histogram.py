@@ -23,7 +23,7 @@ from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predica
 from tacit.analyst.shapes import Shapes, plain_value
 from tacit.book.laplace import Estimate, error_steps, spaced
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.privacy import Cost, Number, Privacy, probability, show, whole
+from tacit.privacy import Cost, Number, Privacy, as_given, probability, show, whole
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.schema import Column, Schema
 
@@ -84,7 +84,9 @@ class Histogram(Shapes):
             pairs = zip(self.columns, values, strict=True)
             place = self._places[tuple(column.code(value) for column, value in pairs)]
         except (Unfit, KeyError, ValueError):
-            raise BadParameter("cell", repr(cell), f"give a declared value of {names}") from None
+            raise BadParameter(
+                "cell", as_given(cell), f"give a declared value of {names}"
+            ) from None
         return Estimate(
             value=Fraction(int(self.counts[place])),
             noise_scale=self.noise_scale,
@@ -184,11 +186,12 @@ def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:
     union = cells * error_steps(noise_scale, allowed / cells)
     if cells == 1:
         return union
+    log_rest = log(2 * allowed.denominator) - log(allowed.numerator)  # ln(2/β), of any size
 
     def chernoff(x: float) -> float:
         """For s = x/b."""
         one, near, far = (log(-expm1(-part / b)) for part in (1, 1 - x, 1 + x))
-        return (cells * (2 * one - near - far) + log(2 / allowed)) * b / x
+        return (cells * (2 * one - near - far) + log_rest) * b / x
 
     best = min(chernoff(step / 256) for step in range(1, 256))
     return min(union, ceil(best * (1 + 1e-9)))

@@ -24,6 +24,7 @@ from tacit import certified
 from tacit.analyst.baselines import Baseline, laplace_baselines
 from tacit.analyst.plan_text import as_html, as_text, planned_questions, title
 from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
+from tacit.arguments import one_of, text
 from tacit.book import recipes
 from tacit.book.half_gap import read_beta
 from tacit.book.precision import theorems
@@ -32,6 +33,7 @@ from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import (
     Number,
     Privacy,
+    as_given,
     exact,
     positive,
     show,
@@ -99,6 +101,7 @@ class Plan:
 
     def option(self, name: str) -> Option:
         """A line of the table by its name."""
+        text(name, "name", "give the name of a recipe, such as 'book'")
         for option in self.options:
             if option.name == name:
                 return option
@@ -106,7 +109,7 @@ class Plan:
             if refused == name:
                 raise ConditionNotMet(reason, advice="the recipe 'best' has no such limit")
         names = ", ".join(f"{option.name!r}" for option in self.options)
-        raise BadParameter("recipe", repr(name), f"this plan has {names}")
+        raise BadParameter("recipe", as_given(name), f"this plan has {names}")
 
     @property
     def why(self) -> str:
@@ -181,8 +184,7 @@ def _plan(
     if (epsilon is None) == (alpha is None):
         what = "alpha" if alpha is not None else "epsilon"
         raise BadParameter(what, alpha, "give epsilon or alpha, one of them, to learn the other")
-    if kind not in get_args(Kind):
-        raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
+    one_of(kind, "kind", get_args(Kind))
     read_beta(beta)  # checked here, before anything is remembered
     return _planned(
         algorithm,

@@ -7,7 +7,7 @@ universe, turns the table's rows into points of it, and turns points back into v
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -24,9 +24,9 @@ from tacit.book.sampling.finite_release import FiniteQuestions
 from tacit.book.sampling.ordered_release import Intervals, Prefixes
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.privacy import Number
+from tacit.privacy import Number, as_given
 from tacit.tables.codes import Code
-from tacit.tables.prepared import prepare
+from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
 
 if TYPE_CHECKING:
@@ -70,15 +70,15 @@ Questions = Ordered | Sequence[str]
 """How a class of questions is written."""
 
 
-def question_class(asked: Questions, schema: Schema) -> QuestionClass:
-    """Read a class of questions; what cannot be one is refused."""
+def question_class(asked: Questions, schema: Schema, *, stored: bool = False) -> QuestionClass:
+    """Read a class of questions; what cannot be one is refused.  ``stored``: from a file."""
     if isinstance(asked, Ordered):
         return OrderedClass.of(asked, schema)
     if isinstance(asked, str) or not isinstance(asked, Sequence):
         raise BadParameter(
             "questions", type(asked).__name__, "give prefixes(...), intervals(...) or a list"
         )
-    return FiniteClass.of(list(asked), schema)
+    return FiniteClass.of(list(asked), schema, prepare_stored if stored else prepare)
 
 
 def declared_column(schema: Schema, name: str) -> Column:
@@ -86,7 +86,7 @@ def declared_column(schema: Schema, name: str) -> Column:
     found = schema.find(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(column.name for column in schema.columns)
-        raise BadParameter("column", repr(name), f"it is one of {names}")
+        raise BadParameter("column", as_given(name), f"it is one of {names}")
     return found
 
 
@@ -185,13 +185,18 @@ class FiniteClass:
     predicates: tuple[Predicate, ...]
 
     @classmethod
-    def of(cls, asked: Sequence[str], schema: Schema) -> FiniteClass:
+    def of(
+        cls,
+        asked: Sequence[str],
+        schema: Schema,
+        read: Callable[[str, Schema], Prepared] = prepare,
+    ) -> FiniteClass:
         """Read the predicates; every column they name needs a finite declared domain."""
         if not asked:
             raise BadParameter("questions", "an empty list", "name at least one predicate")
         if not all(isinstance(text, str) for text in asked):
             raise BadParameter("questions", "a list", "of text, such as ['age >= 60', 'smoker']")
-        predicates = [predicate_of(text, schema) for text in dict.fromkeys(asked)]
+        predicates = [predicate_of(text, schema, read) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)
         if not columns:
@@ -299,9 +304,11 @@ QuestionClass = OrderedClass | FiniteClass
 """Further structured classes join here: what a release asks of one is what these two offer."""
 
 
-def predicate_of(text: str, schema: Schema) -> Predicate:
+def predicate_of(
+    text: str, schema: Schema, read: Callable[[str, Schema], Prepared] = prepare
+) -> Predicate:
     """The predicate that a text is; a release answers nothing else."""
-    question = prepare(text, schema).question()
+    question = read(text, schema).question()
     if len(question.terms) != 1 or not isinstance(question.terms[0], People):
         raise QuestionRefused(f"{text}\na release answers predicates, such as age >= 60")
     return question.terms[0].where

@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tacit.analyst.as_of import AS_OF, moment
+from tacit.arguments import iterated
 from tacit.errors import QuestionRefused
-from tacit.tables.prepared import Prepared, check, prepare
-from tacit.tables.show import Statement
+from tacit.tables.prepared import Prepared, check, prepare, prepare_sum
+from tacit.tables.show import Statement, refusal
 from tacit.tables.show import question as show_question
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Reader:
             )
         return question
 
+    def sum(self, column: str, where: str | None) -> Prepared:
+        """The sum of a column over the rows that satisfy a predicate."""
+        return prepare_sum(column, where, self._schema)
+
     def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
         """One question with its parameters, as a tree."""
         prepared = question
@@ -83,14 +88,16 @@ class Reader:
         self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
     ) -> list[Read]:
         """A finite list of questions, each GROUP BY as one for each of its cells."""
-        several = [questions] if isinstance(questions, str | Prepared) else list(questions)
+        several: Iterable[AskableWithValues] = [questions]  # type: ignore[list-item]
+        if not isinstance(questions, str | Prepared):
+            several = list(iterated(questions, "questions", "give a list of questions, or one"))
         reads: list[Read] = []
         for item in several:
             question, own = _parts(item)
             prepared = self.prepare(question)
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
-                cells = prepared.batch(**self._with_label(prepared, values)).questions
+                cells = prepared.bind_batch(self._with_label(prepared, values)).questions
                 reads += [Read(cell, self._schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, values))
@@ -101,8 +108,8 @@ class Reader:
         try:
             prepared = self.prepare(question)
             filled = self._with_label(prepared, parameters)
-        except QuestionRefused as refusal:
-            return Statement(str(question), refusal=str(refusal))
+        except QuestionRefused as why:
+            return refusal(question, why)
         left_out = not parameters and filled.keys() != prepared.parameters
         return check(question, self._schema, parameters if left_out else filled)
 

@@ -23,6 +23,7 @@ from tacit.analyst.question_class import (
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.shapes import Shapes, plain_value, writing
 from tacit.analyst.waiting import waiting
+from tacit.arguments import file_path
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
@@ -146,8 +147,9 @@ class Release(Shapes):
 
 def load_release(path: str | Path) -> Release:
     """Read a saved release; a file that is not one, or not a whole one, is refused."""
+    file = file_path(path, "path")
     try:
-        return _from_json(json.loads(Path(path).read_bytes()))
+        return _from_json(json.loads(file.read_bytes()))
     except OSError as error:
         raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
     except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
@@ -165,7 +167,7 @@ def _from_json(fields: Any) -> Release:
     schema = read_schema(fields["schema"], name=table, person=person)
     listed = fields["questions"]
     asked: Questions = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
-    questions, people = question_class(asked, schema), fields["people"]
+    questions, people = question_class(asked, schema, stored=True), fields["people"]
     codes = _checked_codes(fields["codes"], questions.columns)
     planned = plan_release(
         questions,

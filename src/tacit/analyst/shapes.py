@@ -10,6 +10,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.arguments import file_path
 from tacit.errors import BadParameter, NotWritten
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Shapes(ABC):
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
     """A file that cannot be written is said to be so; what was paid for is still held."""
+    file_path(path, "path")
     try:
         yield
     except OSError as error:

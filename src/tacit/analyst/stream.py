@@ -33,7 +33,7 @@ from tacit.errors import (
     TacitError,
 )
 from tacit.privacy import Number, exact, show
-from tacit.tables.show import Statement, statement
+from tacit.tables.show import Statement, refusal, statement
 from tacit.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
@@ -196,8 +196,8 @@ class Stream(Uncopyable):
             reads = self._reader.read_all(prepared, parameters)
             for read in reads:
                 self._steps_each(read)
-        except (QuestionRefused, BadParameter) as refusal:
-            return Statement(str(question), refusal=str(refusal))
+        except (QuestionRefused, BadParameter) as why:
+            return refusal(question, why)
         cells = len(reads) if prepared.keys else None
         text = " ".join(prepared.text.split()) if prepared.keys else None
         return statement(reads[0].question, self._table.schema, cells, text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tacit.analyst import plan
 from tacit.analyst.as_of import checked_label
 from tacit.analyst.binding import binding_of, mechanism_of, planned_of, refuse_other, whose_row
 from tacit.analyst.histogram import Histogram, draw_histogram
+from tacit.analyst.paying import paying
 from tacit.analyst.planned import planned_for
 from tacit.analyst.question_class import (
     QuestionClass,
@@ -20,6 +21,7 @@ from tacit.analyst.reader import Askable, Reader
 from tacit.analyst.release import Release, describe, draw_release
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
+from tacit.arguments import flag, one_of, text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
@@ -167,6 +169,7 @@ class Table(Closing):
         Privacy: (ε, 0), charged to the budget before the number exists.
         """
         self._refuse_if_closed()
+        paying(budget)
         read = self._reader.read(question, parameters)
         noise = LaplaceMechanism(  # checked here, before anything is paid
             epsilon=epsilon, sensitivity=read.question.sensitivity, grid=read.question.grid
@@ -191,11 +194,8 @@ class Table(Closing):
 
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
-        found = declared_column(self.schema, column)
-        quoted = '"' + found.name.replace('"', '""') + '"'
-        table = '"' + self.name.replace('"', '""') + '"'
-        text = f"SELECT SUM({quoted}) FROM {table}" + (f" WHERE {where}" if where else "")
-        return self.count(text, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
+        asked = self._reader.sum(declared_column(self.schema, column).name, where)
+        return self.count(asked, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
 
     def histogram(
         self,
@@ -214,6 +214,7 @@ class Table(Closing):
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
         self._refuse_if_closed()
+        paying(budget)
         return draw_histogram(
             self, columns, epsilon=epsilon, max_rows=max_rows, budget=budget, analyst=analyst
         )
@@ -260,8 +261,9 @@ class Table(Closing):
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
         self._refuse_if_closed()
-        if kind not in ("counts", "any"):
-            raise BadParameter("kind", repr(kind), "it is 'counts' or 'any'")
+        paying(budget)
+        one_of(kind, "kind", get_args(Kind))
+        numeric, at_most = flag(numeric, "numeric"), whole(at_most, "at_most")
         promise = Privacy(epsilon, delta)
         if isinstance(recipe, Recipe):
             chosen = recipe
@@ -275,6 +277,7 @@ class Table(Closing):
                 beta=beta,
                 kind=kind,
             )
+            text(recipe, "recipe", "it is 'best', 'book' or a recipe of a plan")
             chosen = found.best if recipe == "best" else found.recipe(recipe)
         self._check_recipe(chosen, promise, at_most, kind, numeric)
         mechanism = prepare_mechanism(
@@ -324,7 +327,7 @@ class Table(Closing):
         label by now, and more columns and keys; what the promise rests on must be as it was.
         """
         self._refuse_if_closed()
-        stored = budget.stream(name).binding
+        stored = paying(budget).stream(text(name, "name", "give the name of a stream")).binding
         mechanism, expected = mechanism_of(stored, name), planned_of(stored, name)
         refuse_other(stored, self.schema, mechanism, expected, name)
 
@@ -385,6 +388,7 @@ class Table(Closing):
         Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
         """
         self._refuse_if_closed()
+        paying(budget)
         planned = self.plan_small_db(
             questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
         )

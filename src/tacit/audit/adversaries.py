@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from tacit.arguments import function, instance
 from tacit.audit.black_boxes import system_coins
-from tacit.book.coins import Coins
+from tacit.book.coins import Coins, given_coins
 from tacit.book.experiment import (
     RANDOMISED_RESPONSE,
     Adversary,
@@ -25,7 +26,7 @@ from tacit.book.experiment import (
     View,
     with_and_without,
 )
-from tacit.privacy import Number
+from tacit.privacy import Number, whole
 
 
 def yes_count(view: View) -> int:
@@ -45,6 +46,14 @@ class composed:  # noqa: N801 - it is used like a function
     steps: int
     reading: Callable[[View], Hashable] = yes_count
     coins: Coins | None = None
+
+    def __post_init__(self) -> None:
+        instance(self.experiment, "experiment", Experiment, "give an Experiment")
+        function(self.adversary, "adversary", "give what makes an adversary")
+        function(self.reading, "reading", "give a function of a view")
+        whole(self.steps, "steps")
+        if self.coins is not None:
+            given_coins(self.coins)
 
     def __call__(self, b: Literal[0, 1], size: int) -> list[Hashable]:
         """``size`` runs, each with a fresh adversary."""

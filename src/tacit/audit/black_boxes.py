@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import instance
 from tacit.audit.streams import WORD, Streams
 from tacit.book.answer import Answer
-from tacit.book.coins import Coins
+from tacit.book.coins import Coins, given_coins
 from tacit.book.mechanism import SparseVector
 from tacit.book.one_sided import OneSided
 from tacit.book.sparse_vector import answers as answered
@@ -38,8 +39,22 @@ def told_numbers(mechanism: SparseVector) -> list[str]:
     return gap + (["value"] if mechanism.recipe.value_scale is not None else [])
 
 
+class _Runs:
+    """What both of them are given."""
+
+    __slots__ = ()
+
+    mechanism: SparseVector
+    coins: Coins | None
+
+    def __post_init__(self) -> None:
+        instance(self.mechanism, "mechanism", SparseVector, "prepare a recipe first")
+        if self.coins is not None:
+            given_coins(self.coins)
+
+
 @dataclass(frozen=True, slots=True)
-class real_runs:  # noqa: N801 - it is used like a function
+class real_runs(_Runs):  # noqa: N801 - it is used like a function
     """mechanism(answers, size) by the code that answers questions: slow, and the real thing.
 
     An outcome is the pattern as one number, one more for every 63 questions; if gaps or values
@@ -73,7 +88,7 @@ class real_runs:  # noqa: N801 - it is used like a function
 
 
 @dataclass(frozen=True, slots=True)
-class bulk_runs:  # noqa: N801 - it is used like a function
+class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
     """mechanism(answers, size), many runs at once; the same outcomes as `real_runs`."""
 
     mechanism: SparseVector

@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import instance
 from tacit.audit.blocks import Closed, Side, close
 from tacit.audit.columns import Fineness, columns
 from tacit.audit.outcomes import Outcomes, excess, outcomes
@@ -161,6 +162,8 @@ def compare(
     >>> round(compare({"yes": stay, "no": lie}, {"yes": lie, "no": stay}).loss, 9)  # ln 3
     1.098612289
     """
+    for name, law in (("here", here), ("there", there)):
+        instance(law, name, Mapping, "give the chance of each outcome: {'yes': 0.75, 'no': 0.25}")
     names = tuple(dict.fromkeys([*here, *there]))
     one, other = _chances(here, names, "here"), _chances(there, names, "there")
     possible = (one > 0) | (other > 0)
@@ -186,7 +189,10 @@ def compare(
 def _chances(
     law: Mapping[Hashable, float | Fraction], names: Sequence[Hashable], side: str
 ) -> Floats:
-    chances = np.array([float(law.get(name, 0)) for name in names])
+    try:
+        chances = np.array([float(law.get(name, 0)) for name in names])
+    except (TypeError, ValueError, OverflowError):
+        chances = np.array([-1.0])
     if not ((chances >= 0).all() and abs(chances.sum() - 1) < _NOT_A_LAW):
         raise BadParameter(side, "this law", "chances are at least 0 and add up to 1")
     return chances

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import iterated, kind_of
 from tacit.audit.sampling import SampledLoss, as_bulk, sample
 from tacit.audit.workers import Bulk
-from tacit.privacy import Number, exact, positive
+from tacit.errors import BadParameter
+from tacit.privacy import Number, as_given, exact, positive
 
 _ZERO = 2000  # the "last bit" of 0, beyond that of every other float
 _WIDTH = 12  # candidates on either side when a logarithm is inverted
@@ -115,8 +117,18 @@ def support_test(
 
     For a mechanism that releases its input plus noise of this scale.
     """
-    view = _Reachable(as_bulk(mechanism), (float(pair[0]), float(pair[1])), float(scale))
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise BadParameter("pair", kind_of(pair), "give two numbers, as a tuple")
+    centres = [float(_length(exact(centre, "pair"), "pair")) for centre in pair]
+    width = float(_length(positive(scale, "scale"), "scale"))
+    view = _Reachable(as_bulk(mechanism), (centres[0], centres[1]), width)
     return sample(view, pair, epsilon=epsilon, **options)
+
+
+def _length(number: Fraction, name: str) -> Fraction:
+    if number and not Fraction(1, 10**300) <= abs(number) <= 10**300:
+        raise BadParameter(name, as_given(number), "its size must be one that a float holds")
+    return number
 
 
 def off_grid(numbers: Iterable[Any], grid: Number) -> int:
@@ -126,4 +138,5 @@ def off_grid(numbers: Iterable[Any], grid: Number) -> int:
     (0, 1)
     """
     step = positive(grid, "grid")
-    return sum((exact(number, "number") / step).denominator != 1 for number in numbers)
+    several = iterated(numbers, "numbers", "give a list of released numbers")
+    return sum((exact(number, "numbers") / step).denominator != 1 for number in several)

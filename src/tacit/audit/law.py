@@ -9,15 +9,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Literal
+from typing import Literal, get_args
 
+from tacit.arguments import flag, instance, one_of
 from tacit.audit.noise import Laplace, Noise, OneSided
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, positive, whole
+from tacit.privacy import Number, as_given, positive, whole
 
 Told = Literal["bits", "gap", "comparison"]
 """Beside ⊤: nothing; how far q + ν is above T + ρ; or q + ν itself (the famous mistake)."""
+
+
+_MOST_QUESTIONS = 10**7  # as many as can be listed
+
+
+def questions_to_audit(questions: int) -> int:
+    """How many questions a mechanism is audited with."""
+    number = whole(questions, "questions")
+    if number > _MOST_QUESTIONS:
+        raise BadParameter("questions", as_given(number), f"at most {_MOST_QUESTIONS} are audited")
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,11 @@ class Law:
             whole(self.at_most, "at_most")
         if self.tops_per_group is not None:
             whole(self.tops_per_group, "tops_per_group")
+        one_of(self.told, "told", get_args(Told))
+        flag(self.continuous, "continuous")
+        flag(self.monotone, "monotone")
+        for name in ("threshold_noise", "question_noise"):
+            instance(getattr(self, name), name, Noise, "give a noise, such as Laplace(2)")
         if self.told == "comparison" and not isinstance(self.question_noise, Laplace):
             raise BadParameter("told", "comparison", "q + ν is audited for Laplace noise ν only")
         if self.told == "gap" and (
@@ -58,6 +75,7 @@ class Law:
         continuous: bool = False,
     ) -> Law:
         """The law of a recipe at work.  In the continuous form one-sided noise tells bits only."""
+        instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         steps = positive(sensitivity, "sensitivity") / positive(grid, "grid")
         kind = OneSided if recipe.noise == "one-sided" else Laplace
         scale = recipe.value_scale
@@ -67,7 +85,7 @@ class Law:
             at_most=recipe.at_most,
             tops_per_group=recipe.tops_per_group,
             value_noise=None if scale is None else Laplace(scale * steps),
-            told="gap" if kind is OneSided and not continuous else "bits",
+            told="gap" if kind is OneSided and not flag(continuous, "continuous") else "bits",
             continuous=continuous,
             monotone=recipe.monotone,
         )
@@ -90,6 +108,7 @@ class Law:
 
     def pattern_count(self, questions: int) -> int:
         """How many different strings of ⊤ and ⊥ can come out."""
+        questions = questions_to_audit(questions)
         if self.at_most is None or self.at_most > questions:
             return 1 << questions
         open_ended = sum(comb(questions, tops) for tops in range(self.at_most))

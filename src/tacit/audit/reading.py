@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
+from tacit.arguments import flag, iterated
 from tacit.audit.columns import Value
 from tacit.audit.law import Law
+from tacit.book.grid import MOST_STEPS, threshold_steps
 from tacit.book.mechanism import SparseVector
 from tacit.book.recipe import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, positive
+from tacit.privacy import Number, as_given, exact, positive
 
 
 @runtime_checkable
@@ -57,6 +59,7 @@ def understood(
 
 
 def _own_law(mechanism: Law | HasLaw, continuous: bool) -> Law:
+    flag(continuous, "continuous")
     law = mechanism if isinstance(mechanism, Law) else getattr(mechanism, "law", None)
     if not isinstance(law, Law):
         raise BadParameter(
@@ -88,12 +91,9 @@ def read(
     law, most, step = understood(
         mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
     )
-    if len(answers) != len(neighbour_answers):
-        raise BadParameter(
-            "neighbour_answers", f"of length {len(neighbour_answers)}", "one for each answer"
-        )
-    here = tuple(exact(answer, "answers") for answer in answers)
-    there = tuple(exact(answer, "neighbour_answers") for answer in neighbour_answers)
+    here, there = _answers(answers, "answers"), _answers(neighbour_answers, "neighbour_answers")
+    if len(here) != len(there):
+        raise BadParameter("neighbour_answers", f"of length {len(there)}", "one for each answer")
     for index, (one, other) in enumerate(zip(here, there, strict=True)):
         if abs(one - other) > most:
             raise BadParameter(
@@ -102,17 +102,23 @@ def read(
     asked = exact(0 if threshold is None else threshold, "threshold") + shift * most
     if law.continuous:
         return Setting(law, asked, here, there)
-    steps = asked / step
     return Setting(
         law,
-        -(-steps.numerator // steps.denominator),  # rounded up, as every mechanism does
+        threshold_steps(asked, step),  # rounded up, as every mechanism does
         tuple(_whole_steps(answer, step, "answers") for answer in here),
         tuple(_whole_steps(answer, step, "neighbour_answers") for answer in there),
     )
+
+
+def _answers(answers: Sequence[Number], name: str) -> tuple[Fraction, ...]:
+    several = iterated(answers, name, "give a list of true answers")
+    return tuple(exact(answer, name) for answer in several)
 
 
 def _whole_steps(answer: Fraction, step: Fraction, name: str) -> int:
     steps = answer / step
     if steps.denominator != 1:
         raise BadParameter(name, answer, f"it must be a whole multiple of grid {step}")
+    if abs(steps) > MOST_STEPS:
+        raise BadParameter(name, as_given(answer), "it must be within ±2^61 grid steps")
     return steps.numerator

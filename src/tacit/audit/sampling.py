@@ -20,16 +20,28 @@ from math import log
 from time import perf_counter
 from typing import Any
 
+from tacit.arguments import flag, function, iterated
 from tacit.audit.binomial import clopper_pearson_high, clopper_pearson_low
 from tacit.audit.events import Event, learn
+from tacit.audit.law import questions_to_audit
 from tacit.audit.workers import Bulk, cores, counting
 from tacit.errors import BadParameter
-from tacit.privacy import Number, Privacy, exact, probability, show, small_probability, whole
+from tacit.privacy import (
+    Number,
+    Privacy,
+    as_given,
+    exact,
+    probability,
+    show,
+    small_probability,
+    whole,
+)
 
 InputPair = tuple[Any, Any]
 
 _TRAINING = 4  # one run in so many
-_LEAST_RUNS = 200
+_LEAST_RUNS, _MOST_RUNS = 200, 10**10
+_MOST_WORKERS = 1000
 _EARLY_LOOKS = (256, 64, 16, 4)  # after 1/256 of the runs, and so on
 _EARLY_SHARE = 0.05  # of the false-alarm probability, for each of them; the last look has the rest
 _LEAST_TO_LOOK_AT = 100
@@ -105,7 +117,11 @@ def sample(
     claimed = None if epsilon is None else Privacy(epsilon, delta)
     allowed = float(small_probability(delta, "delta"))
     alpha = _false_alarm(confidence)
-    total = whole(runs, "runs", at_least=_LEAST_RUNS)
+    total = _count(runs, "runs", _LEAST_RUNS, _MOST_RUNS)
+    if workers is not None:
+        workers = _count(workers, "workers", 1, _MOST_WORKERS)
+    if progress is not None:
+        flag(progress, "progress")
     choices = _pairs(pair, pairs)
     training = max(total // _TRAINING, 100)
     with _bar(progress, 2 * (total - training) + 2 * training * len(choices)) as advance:
@@ -114,7 +130,7 @@ def sample(
         pace = (perf_counter() - start) / (training * len(choices))
         if workers is None:
             workers = cores() if pace * (total - training) > _WORTH_SHARING else 1
-        with counting(bulk, chosen, event, workers=whole(workers, "workers")) as count:
+        with counting(bulk, chosen, event, workers=workers) as count:
             best, done = 0.0, 0
             hits = (0, 0)
             for goal, share in _looks(total - training):
@@ -137,6 +153,13 @@ def sample(
         hits=hits,
         runs=done,
     )
+
+
+def _count(given: object, name: str, least: int, most: int) -> int:
+    number = whole(given, name, at_least=least)
+    if number > most:
+        raise BadParameter(name, as_given(number), f"at most {most}")
+    return number
 
 
 def _false_alarm(confidence: Number) -> float:
@@ -215,6 +238,7 @@ def _bound(hits: tuple[int, int], runs: int, event: Event, delta: float, alpha: 
 
 def as_bulk(mechanism: Callable[..., Any]) -> Bulk:
     """The mechanism itself, or `one_by_one` if it takes one argument only."""
+    function(mechanism, "mechanism", "give a function: mechanism(input, size)")
     try:
         parameters = inspect.signature(mechanism).parameters.values()
     except (TypeError, ValueError):
@@ -242,7 +266,7 @@ def known_bad_pairs(questions: int = 10) -> list[InputPair]:
     All answers move by at most 1 and lie about a threshold of 0 (Lyu, Su and Li 2017; Ding et al.
     2018).
     """
-    k = whole(questions, "questions", at_least=2)
+    k = whole(questions_to_audit(questions), "questions", at_least=2)
     half = k // 2
     return [
         ((0,) * (k - 1) + (1,), (1,) * (k - 1) + (0,)),
@@ -256,7 +280,8 @@ def known_bad_pairs(questions: int = 10) -> list[InputPair]:
 def _pairs(pair: InputPair | None, pairs: Sequence[InputPair] | None) -> Sequence[InputPair]:
     if pair is not None and pairs is not None:
         raise BadParameter("pairs", "given together with pair", "give one of the two")
-    chosen = [pair] if pair is not None else known_bad_pairs() if pairs is None else list(pairs)
+    several = [] if pairs is None else list(iterated(pairs, "pairs", "give a list of pairs"))
+    chosen = [pair] if pair is not None else known_bad_pairs() if pairs is None else several
     for number, given in enumerate(chosen):
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise BadParameter(f"pairs[{number}]", type(given).__name__, "two inputs, as a tuple")

@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import partial
 from math import ceil, inf, isinf
 
-from tacit.audit.law import Law
+from tacit.arguments import flag
+from tacit.audit.law import Law, questions_to_audit
 from tacit.audit.reading import Mechanism, understood
 from tacit.audit.shapes import Shape, Step, block_loss, sampled_bound, worst_loss
 from tacit.audit.walk import Pattern
@@ -96,7 +97,7 @@ def worst(
         mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
     )
     moves = _moves(law, most, step, both_directions)
-    return _best(law, whole(questions, "questions"), moves, worst_loss)
+    return _best(law, questions_to_audit(questions), moves, worst_loss)
 
 
 def most_telling(
@@ -115,7 +116,7 @@ def most_telling(
     """
     law, largest, step = understood(mechanism, sensitivity=sensitivity, grid=grid)
     moves = _moves(law, largest, step, both_directions)[:1]
-    most = whole(questions, "questions")
+    most = questions_to_audit(questions)
     score = partial(sampled_bound, runs=whole(runs, "runs"))
     far = ceil(_FAR_BELOW * (law.threshold_noise.scale + law.question_noise.scale)) + 1
     best: WorstPair | None = None
@@ -175,7 +176,7 @@ def _moves(law: Law, most: Fraction, grid: Fraction, both: bool | None) -> list[
         most /= grid
     step: Step = most if law.continuous else most.numerator
     one_way: list[Place] = [(step, 0), (step, step), (0, step)]
-    mixed = not law.monotone if both is None else both
+    mixed = not law.monotone if both is None else flag(both, "both_directions")
     return [(step, -step), *one_way] if mixed else one_way
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from tacit.arguments import instance, iterated
 from tacit.book.answer import Answer
 from tacit.book.precision.theorems import Guarantee, above_threshold, numeric_sparse, sparse
 from tacit.errors import BadParameter
@@ -97,10 +98,14 @@ def _judge(
     *,
     numeric: bool,
 ) -> Verdict:
-    truth, limits = _values(values), _thresholds(threshold, len(values))
-    allowed = _alpha(alpha)
+    truth = _values(values)
+    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
+    answers = [
+        instance(answer, "answers", Answer, "give the answers of a run")
+        for answer in iterated(answers, "answers", "give the answers of a run")
+    ]
     if len(answers) > len(truth):
-        raise BadParameter("answers", f"{len(answers)} of them", f"only {len(truth)} were asked")
+        raise BadParameter("answers", f"{len(answers)} of them", f"there are {len(truth)} values")
     if numeric and any(answer.above and answer.value is None for answer in answers):
         raise BadParameter("answers", "⊤ without a value", "Definition 3.10 judges released values")
     given = list(zip(range(len(answers)), answers, truth, limits, strict=False))
@@ -131,8 +136,8 @@ def covered(
     >>> covered([0, 0, 9], threshold=9, alpha=1), covered([9, 0, 0], threshold=9, alpha=1)
     (True, False)
     """
-    truth, limits = _values(values), _thresholds(threshold, len(values))
-    allowed = _alpha(alpha)
+    truth = _values(values)
+    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
     near = sum(f >= T - allowed for f, T in zip(truth[:-1], limits[:-1], strict=True))
     return near <= whole(at_most, "at_most") - 1
 
@@ -140,7 +145,7 @@ def covered(
 def _values(values: Sequence[Number]) -> list[Fraction]:
     """Read values exactly; an error must not quote one."""
     try:
-        return [exact(value, "values") for value in values]
+        return [exact(value, "values") for value in iterated(values, "values", "give a list")]
     except BadParameter:
         raise BadParameter("values", "(withheld)", "every value must be a finite number") from None
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import instance
 from tacit.book.grid import WIDEST_NOISE
 from tacit.book.noise import scalar
 from tacit.book.noise.bernoullis import ExpCoins, bernoullis, exp_coins
@@ -23,6 +24,7 @@ from tacit.privacy import Number, as_given, exact, positive, whole
 from tacit.uncopyable import Uncopyable
 
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
+_MOST_AT_ONCE = 2**40  # more than any memory holds
 _PREPARE_AFTER, _MOST_SCALES = 50, 16
 
 
@@ -54,6 +56,8 @@ class Coins(Uncopyable):
 
     def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
         """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        if type(steps) is not int:
+            steps = _whole_steps(steps)
         last_rate, last_tables = self._last  # read at once: another thread may be replacing it
         if rate is last_rate and last_tables is not None:  # the usual case, and much the quickest
             return last_tables.flip(self._stream, steps)
@@ -130,6 +134,11 @@ class InsecureTestCoins(Coins):
         return f"InsecureTestCoins({self._seed})  # INSECURE: reproducible, for tests only"
 
 
+def given_coins(coins: Coins) -> Coins:
+    """The coins that an algorithm was given to draw with."""
+    return instance(coins, "coins", Coins, "give Coins()")
+
+
 def refuse_insecure(coins: Coins) -> None:
     """Raise unless the coins are secure; to be called wherever a budget is spent."""
     if getattr(coins, "secure", False) is not True:
@@ -168,11 +177,24 @@ def _not_negative(number: object, name: str) -> Fraction:
 
 
 def _size(size: object) -> int:
-    return whole(size, "size", at_least=0)
+    number = whole(size, "size", at_least=0)
+    if number > _MOST_AT_ONCE:
+        raise BadParameter("size", as_given(number), f"at most {_MOST_AT_ONCE} at once")
+    return number
+
+
+def _whole_steps(steps: object) -> int:
+    value = exact(steps, "steps")
+    if value.denominator != 1:
+        raise BadParameter("steps", as_given(value), "it must be a whole number")
+    return value.numerator
 
 
 def _steps(steps: object) -> NDArray[np.int64]:
-    array = np.asarray(steps)
+    try:
+        array = np.asarray(steps)
+    except ValueError:  # rows of unequal length
+        array = np.asarray(None)
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
         allowed = "give whole numbers of at most 64 bits with a sign, such as an int64 array"
         raise BadParameter("steps", f"an array of {array.dtype}", allowed)

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
+from tacit.arguments import function, instance
+from tacit.book.coins import Coins, given_coins
 from tacit.errors import BadParameter
 from tacit.privacy import Number, Privacy, exact, positive, small_probability, whole
-
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
 
 Database = Mapping[Hashable, object]
 """People and what is known of each."""
@@ -84,14 +83,20 @@ class View:
 
 def differ_by_one_person(x: Database, y: Database) -> bool:
     """Whether one is the other with at most one person added."""
-    small, large = sorted((x, y), key=len)
+    small, large = sorted((_people(x, "x"), _people(y, "y")), key=len)
     same = all(person in large and large[person] == data for person, data in small.items())
     return same and len(large) - len(small) <= 1
 
 
 def with_and_without(database: Database, person: Hashable) -> tuple[Database, Database]:
     """The neighbouring pair: the database, and the same without that person."""
-    return database, {who: data for who, data in database.items() if who != person}
+    people = _people(database, "database")
+    instance(person, "person", Hashable, "give one of the people")
+    return people, {who: people[who] for who in people if who is not person and who != person}
+
+
+def _people(database: Database, name: str) -> Database:
+    return instance(database, name, Mapping, "give a mapping of people to what is known of each")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +110,11 @@ class Experiment:
         self, adversary: Callable[[], Adversary], *, b: Literal[0, 1], steps: int, coins: Coins
     ) -> View:
         """One run of `steps` steps; `adversary` makes a fresh adversary, so that no state stays."""
-        if b not in (0, 1):
+        if whole(b, "b", at_least=0) > 1:
             raise BadParameter("b", b, "it is 0 or 1")
-        player, noted = adversary(), NotedCoins(coins)
+        function(adversary, "adversary", "give a function or class that makes an adversary")
+        player, noted = adversary(), NotedCoins(given_coins(coins))
+        function(getattr(player, "choose", None), "adversary", "what it makes needs choose(...)")
         answers: tuple[Hashable, ...] = ()
         costs: tuple[Privacy, ...] = ()
         for number in range(1, whole(steps, "steps") + 1):

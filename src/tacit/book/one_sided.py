@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import flag, instance
 from tacit.book import recipes
 from tacit.book.answer import Answer
 from tacit.book.mechanism import SparseVector
@@ -66,7 +67,8 @@ def above_threshold(
 
     Privacy: (ε, 0).
     """
-    recipe = recipes.spend("one-sided", 1, Privacy(epsilon), monotone=monotone)
+    one_way = flag(monotone, "monotone")
+    recipe = recipes.spend("one-sided", 1, Privacy(epsilon), monotone=one_way)
     mechanism = OneSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
     return answers(mechanism, values, coins)
 
@@ -97,7 +99,7 @@ def sparse(
         "one-sided",
         at_most,
         Privacy(epsilon, delta),
-        monotone=monotone,
+        monotone=flag(monotone, "monotone"),
         groups=groups,
         value_share=None if value_share is None else exact(value_share, "value_share"),
     )
@@ -122,5 +124,6 @@ def prepare(
     recipe: Recipe, *, threshold: Number, sensitivity: Number = 1, grid: Number = 1
 ) -> SparseVector:
     """Any recipe at work, with the family of noise it asks for."""
+    instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
     family = OneSided if recipe.noise == "one-sided" else TwoSided
     return family.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tacit.arguments import iterated
 from tacit.book.heartbeat import Heartbeat, Progress
 from tacit.book.vc.dimension import Dimension, cutting_questions, warn_unless_exact
 from tacit.book.vc.question_matrix import Table, distinct, zero_one
@@ -95,13 +96,19 @@ def shatters(questions: ArrayLike | Sequence[Question], points: Iterable[Any]) -
     >>> shatters([lambda age: age < 30, lambda age: age < 60], [40])
     True
     """
+    takes = "give a list of points"
     if isinstance(questions, Sequence) and questions and all(map(callable, questions)):
-        wanted = list(dict.fromkeys(points))
+        wanted = list(dict.fromkeys(iterated(points, "points", takes)))
         answers = [[bool(ask(point)) for point in wanted] for ask in questions]  # type: ignore[operator]
         table = np.array(answers, dtype=np.bool_).reshape(len(questions), len(wanted))
     else:
-        whole_table = zero_one(questions)  # type: ignore[arg-type]
-        columns = sorted({whole(point, "points", at_least=0) for point in points})
+        try:
+            whole_table = zero_one(questions)  # type: ignore[arg-type]
+        except BadParameter as wrong:  # it speaks of a matrix
+            raise BadParameter("questions", wrong.given, wrong.allowed) from None
+        columns = sorted(
+            {whole(point, "points", at_least=0) for point in iterated(points, "points", takes)}
+        )
         if columns and columns[-1] >= whole_table.shape[1]:
             last = whole_table.shape[1] - 1
             has = (

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import instance, iterated
 from tacit.book import recipes
 from tacit.book.answer import Answer
+from tacit.book.coins import Coins, given_coins
 from tacit.book.mechanism import SparseVector
 from tacit.privacy import Number, Privacy
-
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +112,12 @@ def numeric_sparse(
 
 def answers(mechanism: SparseVector, values: Iterable[Number], coins: Coins) -> Iterator[Answer]:
     """The loop of all three algorithms: one answer a value, until the halt."""
+    instance(mechanism, "mechanism", SparseVector, "prepare a recipe: one_sided.prepare(...)")
+    several = iterated(values, "values", "give the true values, one for each question")
+    return _loop(mechanism, several, given_coins(coins))
+
+
+def _loop(mechanism: SparseVector, values: Iterator[Number], coins: Coins) -> Iterator[Answer]:
     state = mechanism.start(coins)
     for value in values:
         answer, state = mechanism.step(state, value, coins)

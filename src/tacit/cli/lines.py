@@ -23,9 +23,10 @@ from typing import TextIO
 
 from tacit.cli.exits import Misuse
 from tacit.errors import QuestionRefused
+from tacit.tables.refusal import LONGEST_QUESTION
 
-LONGEST = 100_000
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
+LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along
 _ENTRIES = {"question", "parameters", "threshold"}
 _TAKEN = {"threshold"}  # what ask(...) itself takes by name
 
@@ -120,7 +121,7 @@ def read(line: str) -> Asking:
 
 def _read_json(line: str) -> Asking:
     try:
-        entries = json.loads(line, parse_constant=_no_number)
+        entries = json.loads(line, parse_constant=_no_number, object_pairs_hook=_each_once)
     except (ValueError, RecursionError):
         raise QuestionRefused(
             "this line begins with { and is not a JSON object such as "
@@ -138,6 +139,16 @@ def _read_json(line: str) -> Asking:
     if taken := parameters.keys() & _TAKEN:
         raise QuestionRefused(f"a parameter cannot be called {min(taken)!r}: give it another name")
     return Asking(question, entries.get("threshold"), parameters)
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """JSON lets a name stand twice, and would quietly take the second."""
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise QuestionRefused(f"{twice!r} stands twice in this line: say it once")
+    return entries
 
 
 def _no_number(name: str) -> float:

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from tacit.arguments import kind_of as kind_of
 from tacit.errors import BadParameter
 from tacit.privacy import as_given, positive
 from tacit.tables.codes import NUMBERS, Type, Unfit, is_decimal, literal, place, widest
 
 MOST_KEYS = 1_000_000
 MOST_TOTAL = 2**62
-
-
-def kind_of(value: object) -> str:
-    """What a value is, for a message about one that is no parameter at all: it might be data."""
-    return "None" if value is None else f"something of type {type(value).__name__}"
 
 
 def check_name(where: str, name: object) -> None:

@@ -50,6 +50,9 @@ _OPENINGS: dict[type[exp.Expr], str] = {
     exp.Tuple: "(",
     exp.Case: "case",
 }
+TOO_DEEP = "this question is nested too deeply"
+_DEEPEST_NULL = 5  # each IS NULL of a predicate holds it twice, so that nesting doubles the tree
+_DEEPEST = 100  # predicates within predicates; whoever walks a tree later has room for that
 _NO_ARITHMETIC = "move the arithmetic to the other side: age >= 62 for age - 2 >= 60"
 _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     (
@@ -93,14 +96,21 @@ class PredicateReader:
         self.text = text
         self.schema = schema
         self.tables = {schema.name.casefold()}
-        self.parameters: set[str] = set()
+        self.parameters: dict[str, str] = {}  # as spelt here, by the name without its case
+        self._depth = 0
+        self._null_depth = 0
 
     def read(self, node: exp.Expr) -> Predicate:
         """The predicate that a node stands for."""
         reader = _READERS.get(type(node))
         if reader is None:
             raise self.refusal(node, "a predicate is needed here, such as age >= 60")
-        return reader(self, node)
+        self._depth += 1
+        if self._depth > _DEEPEST or self._null_depth > _DEEPEST_NULL:
+            raise refused(TOO_DEEP, Place(self.text, 0, len(self.text)))
+        found = reader(self, node)
+        self._depth -= 1
+        return found
 
     # Refusals
 
@@ -211,7 +221,13 @@ class PredicateReader:
         parameter = node.this
         if not isinstance(parameter, str) or not parameter:
             raise refused("parameters have names", self.place(node), "write :name")
-        self.parameters.add(parameter)
+        other = self.parameters.setdefault(parameter.casefold(), parameter)
+        if other != parameter:
+            raise refused(
+                f":{other} and :{parameter} differ by case alone",
+                self.place(node),
+                "spell one parameter in one way, and give two of them two names",
+            )
         return Hole(parameter, many)
 
     def _column_and(self, node: exp.Expr, word: str) -> Column:
@@ -328,20 +344,26 @@ class PredicateReader:
         return ready_or_pending(column, "in", values, self._here(node))
 
     def _like(self, node: exp.Expr) -> Predicate:
-        self.only(node, "this", "expression")
+        self.only(node, "this", "expression", "negate")
         column = self._column_and(node.this, "LIKE")
         values = self._values([node.args["expression"]])
-        return ready_or_pending(column, "like", values, self._here(node))
+        found = ready_or_pending(column, "like", values, self._here(node))
+        return _unless_negated(node, found)
 
     def _is(self, node: exp.Expr) -> Predicate:
-        self.only(node, "this", "expression")
+        self.only(node, "this", "expression", "negate")
+        return _unless_negated(node, self._is_not_negated(node))
+
+    def _is_not_negated(self, node: exp.Expr) -> Predicate:
         subject, test = node.this, node.args["expression"]
         while isinstance(subject, exp.Paren):
             subject = subject.this
         if isinstance(test, exp.Null):
             if isinstance(subject, exp.Column):
                 return IsNull(self.column(subject).name)
+            self._null_depth += 1
             part = self.read(subject)
+            self._null_depth -= 1
             return And((Not(IsTrue(part)), Not(IsTrue(Not(part)))))
         if isinstance(test, exp.Boolean):
             part = self.read(subject)
@@ -350,6 +372,11 @@ class PredicateReader:
 
 
 _DATED = ("DATE", "TIMESTAMP")
+
+
+def _unless_negated(node: exp.Expr, found: Predicate) -> Predicate:
+    """NOT LIKE and IS NOT: some versions of sqlglot put a Not around them, others say it inside."""
+    return Not(found) if node.args.get("negate") else found
 
 
 def _comparable(left: Column, right: Column) -> bool:

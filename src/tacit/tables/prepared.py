@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
+from tacit.arguments import instance
+from tacit.arguments import text as is_text
 from tacit.errors import QuestionRefused
 from tacit.tables.question import (
     Batch,
@@ -19,9 +21,11 @@ from tacit.tables.question import (
 )
 from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
-from tacit.tables.show import Statement, statement
-from tacit.tables.sql import read
+from tacit.tables.show import Statement, quoted, refusal, statement
+from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
+
+_LONGEST_STORED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Prepared:
                 Place(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
-        if parameters.keys() != self.parameters:
+        if named(parameters).keys() != self.parameters:
             raise self._wrong_parameters(parameters)
         if not parameters:
             return self.shape
@@ -61,6 +65,10 @@ class Prepared:
 
     def batch(self, /, **parameters: object) -> Batch:
         """One question for each cell of the declared keys; just one without GROUP BY."""
+        return self.bind_batch(parameters)
+
+    def bind_batch(self, parameters: Mapping[str, object]) -> Batch:
+        """`batch` for parameters that stand together already."""
         question = replace(self, keys=()).bind(parameters)
         lists = [column.cells or () for column in self.keys]
         tests = [
@@ -77,16 +85,29 @@ class Prepared:
         return Batch(tuple(column.name for column in self.keys), tuple(product(*lists)), questions)
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
+        given = {name.casefold(): name for name in parameters if isinstance(name, str)}
         missing = sorted(self.parameters - parameters.keys())
         if missing:
             start = max(self.text.find(f":{missing[0]}"), 0)
             place = Place(self.text, start, start + len(missing[0]) + 1)
-            return refused(f"the parameter :{missing[0]} has no value", place, "give it by name")
-        extra = sorted(parameters.keys() - self.parameters)
+            other = given.get(missing[0].casefold())
+            hint = "give it by name" if other is None else f"it is spelt so, and not :{other}"
+            return refused(f"the parameter :{missing[0]} has no value", place, hint)
+        extra = min(map(str, parameters.keys() - self.parameters))
+        own = {name.casefold(): name for name in self.parameters}.get(extra.casefold())
+        hint = "" if own is None else f":{own} is, and two that differ by case alone are refused"
         return refused(
-            f"there is no parameter :{extra[0]} in this question",
+            f"there is no parameter :{extra} in this question",
             Place(self.text, 0, len(self.text)),
+            hint,
         )
+
+
+def named(parameters: Mapping[str, object]) -> Mapping[str, object]:
+    """Parameters by name."""
+    if type(parameters) is dict:  # by far most often, and quick
+        return parameters
+    return instance(parameters, "parameters", Mapping, "give values by name: {'town': 'Ghent'}")
 
 
 def prepare(
@@ -105,6 +126,26 @@ def prepare(
     return Prepared(text, found.parameters, found.shape, found.keys, schema)
 
 
+def prepare_stored(text: str, schema: Schema) -> Prepared:
+    """As `prepare`, for a text from a file: in version 0.1 it could be longer."""
+    found = read(text, schema, longest=_LONGEST_STORED)
+    return Prepared(text, found.parameters, found.shape, found.keys, schema)
+
+
+def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
+    """The sum of a column, over the rows that satisfy a predicate if one is given.
+
+    Both are read apart: neither can say more than its own part of the question.
+    """
+    text = f"SELECT SUM({quoted(column)}) FROM {quoted(schema.name)}"
+    total = prepare(text, schema)
+    if where is None or is_text(where, "where", "give a predicate, such as 'age >= 60'") == "":
+        return total
+    condition, parameters = read_predicate(where, schema)
+    terms = tuple(with_where(term, condition) for term in total.shape.terms)
+    return Prepared(f"{text} WHERE {where}", parameters, total.shape.with_terms(terms), (), schema)
+
+
 def parse(
     text: str,
     schema: Schema,
@@ -114,7 +155,8 @@ def parse(
     total: Sequence[object] | None = None,
 ) -> Question:
     """Read one question with its parameters; GROUP BY is refused, see ``parse_batch``."""
-    return prepare(text, schema, max_rows=max_rows, total=total).question(**(parameters or {}))
+    prepared = prepare(text, schema, max_rows=max_rows, total=total)
+    return prepared.bind({} if parameters is None else parameters)
 
 
 def parse_batch(
@@ -126,7 +168,8 @@ def parse_batch(
     total: Sequence[object] | None = None,
 ) -> Batch:
     """Read a question with GROUP BY: a batch with one question for each declared cell."""
-    return prepare(text, schema, max_rows=max_rows, total=total).batch(**(parameters or {}))
+    prepared = prepare(text, schema, max_rows=max_rows, total=total)
+    return prepared.bind_batch({} if parameters is None else parameters)
 
 
 def check(
@@ -141,11 +184,12 @@ def check(
 
     Parameters may be left out: nothing that is promised depends on them.
     """
+    given = {} if parameters is None else named(parameters)
     try:
         prepared = prepare(text, schema, max_rows=max_rows, total=total)
         cells = prod(len(key.cells or ()) for key in prepared.keys) if prepared.keys else None
-        if prepared.parameters and not parameters:
+        if prepared.parameters and not given:
             return statement(prepared.shape, schema, cells, text=text.strip())
-        return statement(replace(prepared, keys=()).bind(parameters or {}), schema, cells)
-    except QuestionRefused as refusal:
-        return Statement(str(text), refusal=str(refusal))
+        return statement(replace(prepared, keys=()).bind(given), schema, cells)
+    except QuestionRefused as why:
+        return refusal(text, why)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from tacit.errors import QuestionRefused
 
+LONGEST_QUESTION = 10_000
+"""Characters of a question, whichever way it comes in: measured before anything reads it."""
+
 _WIDTH = 76
 
 
@@ -44,3 +47,24 @@ def refused(problem: str, place: Place, hint: str = "") -> QuestionRefused:
     return QuestionRefused(
         f"{problem}\n{place.underlined()}" + (f"\n  hint: {hint}" if hint else "")
     )
+
+
+def readable(text: object, longest: int = LONGEST_QUESTION) -> str:
+    """A text that may be read at all: of a length that is read at once, and valid Unicode."""
+    if not isinstance(text, str):
+        raise QuestionRefused(
+            f"a question is a text, such as 'age >= 60', and not of type {type(text).__name__}"
+        )
+    if len(text) > longest:
+        raise QuestionRefused(
+            f"a question has at most {longest} characters, and this one has {len(text)}: "
+            "give long lists as parameters (town in :towns), or ask several questions"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        pass  # and refused below, without the text behind it
+    else:
+        if "\0" not in text:
+            return text
+    raise QuestionRefused("this question is not valid Unicode text: remove what cannot be typed")

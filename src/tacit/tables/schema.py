@@ -33,6 +33,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
+from tacit.arguments import instance
+from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.privacy import as_given, exact, whole
 from tacit.tables.codes import (
@@ -95,7 +97,7 @@ class Column:
     def __post_init__(self) -> None:
         check_name("columns", self.name)
         where = f"columns.{self.name}"
-        if self.type not in TYPES:
+        if not isinstance(self.type, str) or self.type not in TYPES:
             raise BadParameter(f"{where}.type", as_given(self.type), f"one of {', '.join(TYPES)}")
         object.__setattr__(self, "grid", checked_grid(f"{where}.grid", self.type, self.grid))
         can_hold = widest(self.type, self.grid)
@@ -192,11 +194,14 @@ class Schema:
 
     def find(self, name: str) -> Column | None:
         """The column with this name, whatever its case."""
-        return self._by_name.get(name.casefold())
+        return self._by_name.get(is_text(name, "name", "give a column's name").casefold())
 
     def column(self, name: str) -> Column:
         """The column with this name, which must exist."""
-        return self._by_name[name.casefold()]
+        found = self.find(name)
+        if found is None:
+            raise BadParameter("name", as_given(name), f"{self.name} has no such column")
+        return found
 
     @property
     def digest(self) -> str:
@@ -221,7 +226,9 @@ class Schema:
 def read_schema(text: str, *, name: str, person: Person) -> Schema:
     """Read a schema from TOML; an error names the entry that is wrong."""
     try:
-        declared = tomllib.loads(text, parse_float=Decimal)
+        declared = tomllib.loads(
+            is_text(text, "text", "give a schema as TOML"), parse_float=Decimal
+        )
     except tomllib.TOMLDecodeError as error:
         raise BadParameter("schema", "this TOML", f"it cannot be read: {error}") from None
     _known("schema", declared, {"columns", "max_rows"})
@@ -326,6 +333,7 @@ def _code(where: str, column: Column, value: object) -> Code:
 
 def write_schema(schema: Schema) -> str:
     """A schema as TOML; reading it again gives the same schema."""
+    instance(schema, "schema", Schema, "give a Schema")
     lines = [] if schema.max_rows is None else [f"max_rows = {schema.max_rows}", ""]
     for column in schema.columns:
         lines += [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']

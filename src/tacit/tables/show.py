@@ -10,6 +10,8 @@ from functools import cache
 from sqlglot.parser import Parser
 from sqlglot.tokens import Tokenizer
 
+from tacit.arguments import kind_of
+from tacit.errors import TacitError
 from tacit.tables.codes import decimal
 from tacit.tables.question import (
     Among,
@@ -40,7 +42,12 @@ def name(column: str) -> str:
     is_sql = word in Tokenizer.KEYWORDS or word in Parser.NO_PAREN_FUNCTION_PARSERS
     if _PLAIN.fullmatch(column) and not is_sql:
         return column
-    return '"' + column.replace('"', '""') + '"'
+    return quoted(column)
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes, which SQL reads as that name whatever it is."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def predicate(tree: Predicate, schema: Schema) -> str:
@@ -165,6 +172,12 @@ def statement(
         cells=cells,
         counts=tuple(dict.fromkeys(_meaning(term, schema) for term in asked.terms)),
     )
+
+
+def refusal(question: object, why: TacitError) -> Statement:
+    """Why a question is refused, whatever was given for one."""
+    shown = question if isinstance(question, str) else kind_of(question)
+    return Statement(shown, refusal=str(why))
 
 
 def _meaning(term: Term, schema: Schema) -> str:

@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def _refuse_objects(dtypes: Mapping[str, object]) -> None:
 def _file(path: Path, table: str | None, memory_limit: int) -> Source:
     ending = "".join(path.suffixes[-2:]).lower()
     known = ending if ending in _CSV else path.suffix.lower()
-    if not path.is_file():
+    if not isfile(path):  # unlike Path.is_file, total: a path may be far too long
         raise BadParameter("source", str(path), f"there is no such file; {_KNOWN[1]}")
     if known not in (*_CSV, *_PARQUET, *_DUCKDB):
         raise BadParameter("source", str(path), f"{_KNOWN[0]} can be opened; {_KNOWN[1]}")

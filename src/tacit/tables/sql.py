@@ -6,21 +6,19 @@ reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from logging import getLogger
 from math import prod
+from typing import TypeVar
 
-from sqlglot import Dialect, exp
-from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
+from sqlglot import exp
 
-from tacit.errors import QuestionRefused
+from tacit.arguments import instance
+from tacit.errors import QuestionRefused, TacitError
 from tacit.tables.codes import NUMBERS
-from tacit.tables.predicates import PredicateReader
+from tacit.tables.parsing import UNREADABLE, parsed
+from tacit.tables.predicates import TOO_DEEP, PredicateReader
 from tacit.tables.question import (
     TRUE,
     People,
@@ -32,20 +30,12 @@ from tacit.tables.question import (
     all_of,
     weighted,
 )
-from tacit.tables.refusal import Place, refused
+from tacit.tables.refusal import LONGEST_QUESTION, Place, readable, refused
 from tacit.tables.schema import Column, Schema, row_bound, total_steps
 from tacit.tables.show import name
 
-MOST_TEXT = 1_000_000
 MOST_CELLS = 1_000_000
 MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
-_DIALECT = Dialect.get_or_raise("")
-_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
-
-# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
-# else uses sqlglot in this process still gets its log.
-_SILENT = ContextVar("silent", default=False)
-getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
 _NOT_IN_SELECT = {
     "joins": ("a question is about one table: joins are refused", ""),
@@ -58,7 +48,7 @@ _NOT_IN_SELECT = {
     "windows": ("window functions are not part of the language", ""),
     "qualify": ("window functions are not part of the language", ""),
 }
-_QUOTE_HINT = "a name that is an SQL word needs double quotes"
+T = TypeVar("T")
 _AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
 
 
@@ -71,14 +61,35 @@ class Read:
     keys: tuple[Column, ...]
 
 
-def read(text: str, schema: Schema, max_rows: int | None, total: Sequence[object] | None) -> Read:
+def read(
+    text: str,
+    schema: Schema,
+    max_rows: int | None = None,
+    total: Sequence[object] | None = None,
+    longest: int = LONGEST_QUESTION,
+) -> Read:
     """Read a text, or refuse it."""
-    reader = _Reader(text, schema, max_rows, total)
+    instance(schema, "schema", Schema, "give a Schema, such as tacit.tables.read_schema makes")
+    reader = _Reader(readable(text, longest), schema, max_rows, total)
+    return _read_or_refused(text, reader.read)
+
+
+def read_predicate(text: str, schema: Schema) -> tuple[Predicate, frozenset[str]]:
+    """Read a text that can be nothing but a predicate, and its parameters."""
+    reader = _Reader(readable(text), schema, None, None)
+    return _read_or_refused(text, reader.read_predicate)
+
+
+def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
     try:
-        return reader.read()
+        return reading()
+    except TacitError:
+        raise
     except RecursionError:
-        pass  # and refused below, without a thousand frames behind it
-    raise refused("this question is nested too deeply", Place(text, 0, len(text)))
+        problem = TOO_DEEP  # refused below, without a thousand frames behind it
+    except Exception:  # a text that sqlglot, or a reader that trusted it, did not foresee
+        problem = UNREADABLE
+    raise refused(problem, Place(text, 0, len(text)))
 
 
 class _Reader:
@@ -87,8 +98,6 @@ class _Reader:
     def __init__(
         self, text: str, schema: Schema, max_rows: int | None, total: Sequence[object] | None
     ) -> None:
-        if not isinstance(text, str) or len(text) > MOST_TEXT:
-            raise refused("a question is a text of at most a million characters", Place("", 0, 0))
         self.text = text
         self.schema = schema
         self.max_rows = schema.max_rows if max_rows is None else row_bound(max_rows)
@@ -97,7 +106,7 @@ class _Reader:
         self.inside_select = False
 
     def read(self) -> Read:
-        root = self._parsed()
+        root = parsed(self.text)
         keys: tuple[Column, ...] = ()
         parts: list[tuple[Fraction, Term, Fraction]] = []
         if isinstance(root, exp.Select):
@@ -109,66 +118,16 @@ class _Reader:
         shape = weighted(parts)
         if shape is None:
             raise refused("the terms cancel: the answer is always 0", self._everything())
-        return Read(shape, frozenset(self.predicates.parameters), keys)
+        return Read(shape, self._parameters(), keys)
+
+    def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
+        return self.predicates.read(parsed(self.text)), self._parameters()
+
+    def _parameters(self) -> frozenset[str]:
+        return frozenset(self.predicates.parameters.values())
 
     def _everything(self) -> Place:
         return Place(self.text, 0, len(self.text))
-
-    # Text
-
-    def _parsed(self) -> exp.Expr:
-        """The one expression or SELECT that the text holds."""
-        try:
-            tokens = list(_DIALECT.tokenize(self.text))
-        except TokenError:
-            raise refused(
-                "this text is not SQL: perhaps a quote is not closed", self._everything()
-            ) from None
-        for token in tokens:
-            if token.comments or token.token_type == TokenType.HINT:
-                start = max(self.text.find("--"), self.text.find("/*"), 0)
-                raise refused("comments are not part of the language", self._from(start))
-        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-            tokens.pop()
-        if not tokens:
-            raise refused("there is no question here", self._everything(), "write age >= 60")
-        if tokens[0].token_type in _STATEMENTS:
-            raise refused(
-                "only a predicate or a SELECT can be asked",
-                Place(self.text, tokens[0].start, tokens[0].end + 1),
-                _QUOTE_HINT,
-            )
-        for token in tokens:
-            if token.token_type == TokenType.SEMICOLON:
-                raise refused("one question at a time", self._from(token.start), "remove the ;")
-        return self._tree(tokens)
-
-    def _tree(self, tokens: list[Token]) -> exp.Expr:
-        silence = _SILENT.set(True)
-        try:
-            trees = _DIALECT.parser().parse(tokens, self.text)
-        except ParseError as error:
-            place = self._error_place(error)
-        else:
-            if len(trees) == 1 and trees[0] is not None:
-                return trees[0]
-            place = self._everything()
-        finally:
-            _SILENT.reset(silence)
-        raise refused("this is not SQL that can be read", place, _QUOTE_HINT)
-
-    def _from(self, start: int) -> Place:
-        return Place(self.text, start, len(self.text))
-
-    def _error_place(self, error: ParseError) -> Place:
-        details = error.errors[0] if error.errors else {}
-        line, column = details.get("line"), details.get("col")
-        if not line or not column:
-            return self._everything()
-        length = len(details.get("highlight") or " ")
-        lines = self.text.split("\n")
-        end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-        return Place(self.text, max(end - length, 0), end)
 
     # SELECT
 
@@ -336,8 +295,8 @@ class _Reader:
     def _people(self, distinct: exp.Distinct, where: Predicate) -> Term:
         self.predicates.only(distinct, "expressions")
         nodes = distinct.expressions
-        column = self.predicates.column(nodes[0]) if isinstance(nodes[0], exp.Column) else None
-        if len(nodes) != 1 or column is None or column.name != self.schema.person:
+        alone = len(nodes) == 1 and isinstance(nodes[0], exp.Column)
+        if not alone or self.predicates.column(nodes[0]).name != self.schema.person:
             who = self.schema.person if isinstance(self.schema.person, str) else "each row"
             raise refused(
                 "only people can be counted by COUNT(DISTINCT ...)",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import exp, expm1, log, tanh
-from typing import Literal
+from typing import Literal, get_args
 
 from tacit import certified
+from tacit.arguments import instance, one_of
 from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
 from tacit.book.composing.parameters import chance, mechanisms, spending
-from tacit.errors import BadParameter, ConditionNotMet
+from tacit.errors import ConditionNotMet
 from tacit.privacy import Number, Privacy, as_given, show, show_limit
 
 Form = Literal["book", "tanh"]
@@ -62,6 +63,7 @@ def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "boo
     (ε = 6.308, δ = 1.1e-06)
     """
     k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    instance(each, "each", Privacy, "give a Privacy(epsilon, delta)")
     delta = k * each.delta + delta_prime
     epsilon = advanced_epsilon(k, each.epsilon, delta_prime, form=form)
     if delta >= 1 or epsilon == float("inf"):
@@ -84,8 +86,7 @@ def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Frac
 
 
 def _known(form: Form) -> Form:
-    if form not in ("book", "tanh"):
-        raise BadParameter("form", form, "it is 'book' or 'tanh'")
+    one_of(form, "form", get_args(Form))
     return form
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit import certified
+from tacit.arguments import flag
 from tacit.book.precision import clauses
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Number, as_given, positive, probability, show, small_probability, whole
@@ -72,7 +73,7 @@ def above_threshold(
     >>> above_threshold(alpha=85, beta=0.05, epsilon=1).questions
     1028
     """
-    theorem = "3.24, sharper" if sharper else "3.24"
+    theorem = "3.24, sharper" if flag(sharper, "sharper") else "3.24"
     return _solve(theorem, alpha, beta, epsilon, questions, 1, delta=0)
 
 

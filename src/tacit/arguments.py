@@ -1,0 +1,82 @@
+"""What a caller gives that is no number: whether it is of the kind that is wanted.
+
+Numbers are read by `tacit.privacy`.  An error names the parameter and says what it takes; what was
+given is told by its type, since it might be data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tacit.errors import BadParameter
+
+T = TypeVar("T")
+
+
+def kind_of(value: object) -> str:
+    """What a value is, for a message about one that is no parameter at all: it might be data."""
+    return "None" if value is None else f"something of type {type(value).__name__}"
+
+
+def instance(value: T, name: str, kind: type[Any], takes: str) -> T:
+    """A value of this type."""
+    if not isinstance(value, kind):
+        raise BadParameter(name, kind_of(value), takes)
+    return value
+
+
+def one_of(value: object, name: str, allowed: Sequence[str]) -> str:
+    """One of a few words.
+
+    >>> one_of("counts", "kind", ("counts", "any"))
+    'counts'
+    """
+    if isinstance(value, str) and value in allowed:
+        return value
+    words = " or ".join(map(repr, allowed))
+    given = repr(value) if isinstance(value, str) and len(value) <= 60 else kind_of(value)
+    raise BadParameter(name, given, f"it is {words}")
+
+
+def flag(value: bool, name: str) -> bool:
+    """True or False, and nothing that only counts as such: "False" would be true."""
+    return instance(value, name, bool, "give True or False")
+
+
+def text(value: str, name: str, takes: str = "give a text") -> str:
+    """A text."""
+    return instance(value, name, str, takes)
+
+
+def function(value: T, name: str, takes: str) -> T:
+    """Something that can be called."""
+    if not callable(value):
+        raise BadParameter(name, kind_of(value), takes)
+    return value
+
+
+def iterated(value: Any, name: str, takes: str) -> Iterator[Any]:
+    """One after another of several things, none of them fetched yet."""
+    try:
+        return iter(value)
+    except TypeError:
+        pass
+    raise BadParameter(name, kind_of(value), takes)
+
+
+def file_path(value: object, name: str) -> Path:
+    """The path of a file, which the system could open if it is there."""
+    takes = "give the path of a file, as a text or a Path"
+    path = fspath(value) if isinstance(value, str | PathLike) else None
+    if not isinstance(path, str):
+        raise BadParameter(name, kind_of(value), takes)
+    try:
+        path.encode("utf-8", "surrogateescape")  # as the system writes names that are not UTF-8
+    except UnicodeEncodeError:
+        path = "\0"
+    if "\0" in path:
+        raise BadParameter(name, "a text that cannot be a path", takes)
+    return Path(path)

@@ -1,0 +1,87 @@
+"""From a text to sqlglot's tree: one expression or SELECT, or a refusal, whatever sqlglot does."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from logging import getLogger
+
+from sqlglot import Dialect, exp
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from tacit.tables.refusal import Place, refused
+
+UNREADABLE = "this is not SQL that can be read"
+_QUOTE_HINT = "a name that is an SQL word needs double quotes"
+_DIALECT = Dialect.get_or_raise("")
+_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
+
+# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
+# else uses sqlglot in this process still gets its log.
+_SILENT = ContextVar("silent", default=False)
+getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
+
+
+def parsed(text: str) -> exp.Expr:
+    """The one expression or SELECT that the text holds."""
+    tokens = _tokens(text)
+    for token in tokens:
+        if token.comments or token.token_type == TokenType.HINT:
+            start = max(text.find("--"), text.find("/*"), 0)
+            raise refused("comments are not part of the language", _from(text, start))
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise refused("there is no question here", Place(text, 0, len(text)), "write age >= 60")
+    if tokens[0].token_type in _STATEMENTS:
+        raise refused(
+            "only a predicate or a SELECT can be asked",
+            Place(text, tokens[0].start, tokens[0].end + 1),
+            _QUOTE_HINT,
+        )
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            raise refused("one question at a time", _from(text, token.start), "remove the ;")
+    return _tree(text, tokens)
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return list(_DIALECT.tokenize(text))
+    except Exception:  # a TokenError, or whatever sqlglot stumbles over
+        pass
+    raise refused("this text is not SQL: perhaps a quote is not closed", Place(text, 0, len(text)))
+
+
+def _tree(text: str, tokens: list[Token]) -> exp.Expr:
+    place = Place(text, 0, len(text))
+    silence = _SILENT.set(True)
+    try:
+        trees = _DIALECT.parser().parse(tokens, text)
+        if len(trees) == 1 and trees[0] is not None:
+            return trees[0]
+    except ParseError as error:
+        place = _error_place(text, error)
+    except RecursionError:
+        raise  # it says more than that the text is not SQL
+    except Exception:  # sqlglot stumbles over some texts that are not SQL, such as {as: 1}
+        pass
+    finally:
+        _SILENT.reset(silence)
+    raise refused(UNREADABLE, place, _QUOTE_HINT)
+
+
+def _from(text: str, start: int) -> Place:
+    return Place(text, start, len(text))
+
+
+def _error_place(text: str, error: ParseError) -> Place:
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line"), details.get("col")
+    if not line or not column:
+        return Place(text, 0, len(text))
+    length = len(details.get("highlight") or " ")
+    lines = text.split("\n")
+    end = sum(len(before) + 1 for before in lines[: line - 1]) + column
+    return Place(text, max(end - length, 0), end)

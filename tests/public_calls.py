@@ -1,0 +1,500 @@
+"""Every public callable with arguments that are right, for tests that make one of them wrong."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow
+
+import tacit
+import tacit.audit
+import tacit.book
+import tacit.tables
+from tacit.analyst.histogram import CellSum, Histogram
+from tacit.analyst.release import Release
+from tacit.analyst.release_plan import ReleasePlan
+from tacit.analyst.stream import Stream
+from tacit.analyst.table import Table
+from tacit.book.answer import Answer
+from tacit.book.coins import Coins, InsecureTestCoins
+from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
+from tacit.book.laplace import Estimate
+from tacit.book.recipes import spend
+
+SCHEMA = """
+max_rows = 3
+[columns.pid]
+type = "integer"
+[columns.town]
+type = "text"
+keys = ["Bruges", "Ghent"]
+[columns.age]
+type = "integer"
+bounds = [0, 12]
+total = [0, 50]
+"""
+
+# Public names ----------------------------------------------------------------------------------
+
+MODULES: dict[str, ModuleType] = {
+    "tacit": tacit,
+    "tacit.plan": tacit.plan,
+    "tacit.audit": tacit.audit,
+    "tacit.tables": tacit.tables,
+    **{f"tacit.book.{name}": getattr(tacit.book, name) for name in tacit.book.__all__},
+}
+HELD = {  # what the functions above return, and people go on with
+    "Table": Table,
+    "Stream": Stream,
+    "Answer": Answer,
+    "Estimate": Estimate,
+    "CellSum": CellSum,
+    "Histogram": Histogram,
+    "Release": Release,
+    "ReleasePlan": ReleasePlan,
+}
+
+MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, as are protocols
+    *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
+    *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
+    *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
+    *("tacit.tables.Statement", "tacit.tables.Engine", "tacit.book.accuracy.Guarantee"),
+    *("tacit.book.accuracy.Verdict", "tacit.book.experiment.View", "tacit.book.experiment.Step"),
+    *("tacit.book.experiment.Adversary", "tacit.book.experiment.NotedCoins"),
+}
+FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
+    *(f"tacit.book.{family}" for family in ("one_sided.OneSided", "sparse_vector.TwoSided")),
+    *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
+    *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
+    *("tacit.tables.Column.literal", "tacit.book.experiment.Adversary.choose"),
+    *("Answer.from_json", "Answer.on_record", "tacit.audit.Law.halts", "tacit.audit.Law.restarts"),
+}
+
+
+def public() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every public function, class and method that takes an argument, by name."""
+    for path, module in MODULES.items():
+        names = getattr(module, "__all__", None) or [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+        ]
+        for name in names:
+            yield from _callables(f"{path}.{name}", getattr(module, name))
+    for name, kind in HELD.items():
+        yield from _callables(name, kind)
+
+
+def _callables(path: str, thing: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    if inspect.ismodule(thing) or not callable(thing):
+        return
+    if not isinstance(thing, type):
+        yield path, thing
+        return
+    if issubclass(thing, BaseException) or not thing.__module__.startswith("tacit"):
+        return
+    yield path, thing
+    for name, method in inspect.getmembers(thing, callable):
+        own = any(name in vars(base) for base in thing.__mro__ if "tacit" in base.__module__)
+        if not name.startswith("_") and own and parameters_of(method, method_of=thing):
+            yield f"{path}.{name}", method
+
+
+def parameters_of(call: Callable[..., Any], method_of: type | None = None) -> list[str]:
+    """The names that a caller may give, *columns included."""
+    found = list(inspect.signature(call).parameters.values())
+    if method_of is not None and found and found[0].name == "self":
+        found = found[1:]
+    return [each.name for each in found if each.kind is not each.VAR_KEYWORD]
+
+
+# Calls that work -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """A public callable, its right arguments by name, and what it is called on."""
+
+    target: Callable[..., Any]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, **changed: object) -> object:
+        """Call it with some arguments changed; what comes lazily is fetched."""
+        given = {**self.arguments, **changed}
+        signature = inspect.signature(self.target)
+        positional, several = [], []
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.POSITIONAL_ONLY and name in given:
+                positional.append(given.pop(name))
+            if parameter.kind is parameter.VAR_POSITIONAL and name in given:
+                several = [given.pop(name)]
+        found = self.target(*positional, *several, **given)
+        return list(found) if inspect.isgenerator(found) else found
+
+
+class Same:
+    """An adversary that always asks the same."""
+
+    def choose(self, answers: tuple[Any, ...], coins: NotedCoins) -> Any:
+        from tacit.book.experiment import Step, with_and_without
+
+        pair = with_and_without({"a": 1}, "a")
+        return Step(pair, RANDOMISED_RESPONSE, {"person": "a", "epsilon": 1})
+
+
+def _noisy(count: int, size: int) -> Any:
+    return count + InsecureTestCoins(size).laplaces(1, size)
+
+
+def _floating(given: float) -> float:
+    return float(given)
+
+
+def opened() -> Table:
+    """A small table."""
+    rows = pyarrow.table({"pid": [1, 1, 2], "town": ["Ghent", "Bruges", None], "age": [3, 4, None]})
+    return tacit.open(rows, person="pid", name="visits", people=1000, schema=SCHEMA)
+
+
+def calls(folder: Path) -> dict[str, Call]:
+    """Every public callable with right arguments; files go to the folder."""
+    table = opened()
+    budget = tacit.Budget.in_memory(epsilon=10**12, covers=["visits"])
+    pays = {"epsilon": 1, "budget": budget, "analyst": None}
+    stream = table.sparse(threshold=10**6, at_most=10**6, epsilon=10**9, budget=budget, name="s")
+    stream.suspend()
+    asked = table.sparse(threshold=10**6, at_most=9, epsilon=1, budget=budget)
+    release = table.small_db(["age <= 3", "age > 7"], epsilon=1, rows=5, budget=budget)
+    release.save(folder / "release.json")
+    histogram = table.histogram("age", epsilon=1, budget=budget)
+    coins = Coins()
+    schema = table.schema
+    text = "age >= :age"
+    plan = tacit.plan.sparse(questions=10, at_most=2, epsilon=1)
+    recipe = spend("one-sided", 1, tacit.Privacy(1), monotone=False)
+    law = tacit.audit.Law.of(recipe)
+    loss = tacit.audit.exact(recipe, [0], [1], threshold=0)
+    experiment = Experiment([RANDOMISED_RESPONSE])
+    prepared = table.prepare(text)
+    streams = {
+        "threshold": 5,
+        "epsilon": 1,
+        "delta": 0,
+        "budget": budget,
+        "name": None,
+        "analyst": None,
+        "kind": "counts",
+        "sensitivity": 1,
+        "grid": 1,
+        "questions": 10,
+        "beta": "1/20",
+        "recipe": "best",
+        "numeric": False,
+    }
+    planned = {"questions": 10, "epsilon": 1, "alpha": None, "beta": "1/20", "kind": "counts"}
+    tops = {**planned, "at_most": 2, "delta": 0}
+    solved = {"alpha": None, "beta": "1/20", "epsilon": 1, "questions": 10}
+    run = {"values": [1, 2, 3], "threshold": 2, "epsilon": 1, "sensitivity": 1, "grid": 1}
+    run = {**run, "coins": coins}
+    printed = {**run, "at_most": 2, "delta": 0}
+    judged = {"values": [1, 2], "threshold": 2, "alpha": 1}
+    boxed = {"mechanism": _noisy, "pair": (0, 1), "epsilon": 1}
+    sampled = {**boxed, "delta": 0, "confidence": "0.9", "runs": 1000, "workers": 1}
+    book = tacit.book
+
+    def on_table(name: str, /, **arguments: object) -> Call:
+        return Call(getattr(table, name), arguments)
+
+    def on_coins(name: str, /, **arguments: object) -> dict[str, Call]:
+        return {
+            f"tacit.book.coins.{kind}.{name}": Call(getattr(held, name), arguments)
+            for kind, held in (("Coins", coins), ("InsecureTestCoins", InsecureTestCoins(3)))
+        }
+
+    return {
+        # tacit
+        "tacit.Privacy": Call(tacit.Privacy, {"epsilon": 1, "delta": 0}),
+        "tacit.open": Call(
+            tacit.open,
+            {
+                "source": pyarrow.table({"pid": [1]}),
+                "person": "pid",
+                "name": "visits",
+                "people": 10,
+                "as_of": None,
+                "schema": None,
+                "table": None,
+                "memory_limit": None,
+            },
+        ),
+        "tacit.prefixes": Call(tacit.prefixes, {"column": "age"}),
+        "tacit.intervals": Call(tacit.intervals, {"column": "age"}),
+        "tacit.load_release": Call(tacit.load_release, {"path": folder / "release.json"}),
+        "tacit.vc_dimension": Call(
+            tacit.vc_dimension, {"matrix": [[0, 1]], "seconds": None, "progress": None}
+        ),
+        "tacit.fat_shattering_dimension": Call(
+            tacit.fat_shattering_dimension,
+            {"matrix": [[0, 1]], "gamma": "1/4", "seconds": None, "progress": None},
+        ),
+        "tacit.shatters": Call(tacit.shatters, {"questions": [[0, 1]], "points": [0]}),
+        # Plans
+        "tacit.plan.above_threshold": Call(tacit.plan.above_threshold, planned),
+        "tacit.plan.sparse": Call(tacit.plan.sparse, tops),
+        "tacit.plan.numeric_sparse": Call(tacit.plan.numeric_sparse, tops),
+        "tacit.plan.Plan.option": Call(plan.option, {"name": "book"}),
+        "tacit.plan.Plan.recipe": Call(plan.recipe, {"name": "book"}),
+        # A table and what it gives
+        "Table.check": on_table("check", question="smoker"),
+        "Table.prepare": on_table("prepare", question=text),
+        "Table.count": on_table("count", question="age > 3", **pays),
+        "Table.sum": on_table("sum", column="age", where=None, **pays),
+        "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
+        "Table.above_threshold": on_table("above_threshold", **streams),
+        "Table.sparse": on_table("sparse", at_most=1, **streams),
+        "Table.numeric_sparse": on_table(
+            "numeric_sparse", at_most=1, **{k: v for k, v in streams.items() if k != "numeric"}
+        ),
+        "Table.resume": Call(
+            lambda name, budget: table.resume(name, budget=budget).suspend(),
+            {"name": "s", "budget": budget},
+        ),
+        "Table.questions": on_table("questions", questions=["age < 3"]),
+        "Table.plan_small_db": on_table(
+            "plan_small_db",
+            questions=["age < 3"],
+            epsilon=1,
+            alpha=None,
+            rows=5,
+            max_rows=1,
+        ),
+        "Table.small_db": on_table(
+            "small_db",
+            **{"questions": ["age < 3"], "alpha": None, "rows": 5, "max_rows": 1, **pays},
+            progress=None,
+        ),
+        "Stream.ask": Call(asked.ask, {"question": "age > 3", "threshold": None}),
+        "Stream.check": Call(asked.check, {"question": "age > 3", "threshold": None}),
+        "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
+        "Stream.ask_all": Call(asked.ask_all, {"questions": ["age > 3"], "threshold": None}),
+        "Answer.error": Call(
+            Answer(above=True, value=1, noise_scale=tacit.Privacy(1).epsilon).error, {"beta": 0.1}
+        ),
+        "Estimate.error": Call(
+            table.count("age > 3", epsilon=1, budget=budget).error, {"beta": 0.1}
+        ),
+        "CellSum.error": Call(histogram.count("age > 3").error, {"beta": 0.1}),
+        "Histogram.error": Call(histogram.error, {"beta": 0.1}),
+        "Histogram.worst_error": Call(histogram.worst_error, {"beta": 0.1}),
+        "Histogram.count": Call(histogram.count, {"question": "age > 3"}),
+        "Histogram.to_csv": Call(histogram.to_csv, {"path": folder / "h.csv"}),
+        "Histogram.to_parquet": Call(histogram.to_parquet, {"path": folder / "h.parquet"}),
+        "Release.answer": Call(release.answer, {"question": "age <= 3"}),
+        "Release.count": Call(release.count, {"question": "age <= 3", "people": 10}),
+        "Release.guarantee": Call(release.guarantee, {"beta": 0.1}),
+        "Release.plot": Call(release.plot, {"path": folder / "r.png"}),
+        "Release.save": Call(release.save, {"path": folder / "r.json"}),
+        "Release.to_csv": Call(release.to_csv, {"path": folder / "r.csv"}),
+        "Release.to_parquet": Call(release.to_parquet, {"path": folder / "r.parquet"}),
+        "ReleasePlan.guarantee": Call(release.plan.guarantee, {"beta": 0.1}),
+        # Tables
+        "tacit.tables.Column": Call(
+            tacit.tables.Column,
+            {"name": "age", "type": "integer", "grid": None, "bounds": (0, 9), "total": (0, 20)}
+            | {"keys": (1, 2)},
+        ),
+        "tacit.tables.Schema": Call(
+            tacit.tables.Schema,
+            {"name": "t", "person": "pid", "columns": schema.columns, "max_rows": 3},
+        ),
+        "tacit.tables.Schema.find": Call(schema.find, {"name": "age"}),
+        "tacit.tables.Schema.column": Call(schema.column, {"name": "age"}),
+        "tacit.tables.Prepared.bind": Call(prepared.bind, {"parameters": {"age": 3}}),
+        "tacit.tables.Prepared.bind_batch": Call(prepared.bind_batch, {"parameters": {"age": 3}}),
+        **{
+            f"tacit.tables.{name}": Call(
+                getattr(tacit.tables, name),
+                {"text": text, "schema": schema, "max_rows": 2, "total": (0, 9)}
+                | ({} if name == "prepare" else {"parameters": {"age": 3}}),
+            )
+            for name in ("check", "parse", "parse_batch", "prepare")
+        },
+        "tacit.tables.read_schema": Call(
+            tacit.tables.read_schema, {"text": SCHEMA, "name": "t", "person": "pid"}
+        ),
+        "tacit.tables.write_schema": Call(tacit.tables.write_schema, {"schema": schema}),
+        "tacit.tables.load": Call(
+            tacit.tables.load,
+            {"source": pyarrow.table({"pid": [1]}), "person": "pid", "name": "visits"}
+            | {"schema": None, "table": None, "memory_limit": None},
+        ),
+        "tacit.tables.propose_schema": Call(
+            tacit.tables.propose_schema, {"source": pyarrow.table({"pid": [1]}), "table": None}
+        ),
+        # The book
+        "tacit.book.coins.Coins": Call(Coins),
+        "tacit.book.coins.InsecureTestCoins": Call(InsecureTestCoins, {"seed": 1}),
+        "tacit.book.coins.given_coins": Call(book.coins.given_coins, {"coins": coins}),
+        "tacit.book.experiment.NotedCoins.below": Call(NotedCoins(coins).below, {"n": 3}),
+        "tacit.book.experiment.NotedCoins.bernoulli": Call(
+            NotedCoins(coins).bernoulli, {"p": Fraction(1, 2)}
+        ),
+        "tacit.book.coins.refuse_insecure": Call(book.coins.refuse_insecure, {"coins": coins}),
+        **on_coins("below", n=3),
+        **on_coins("bernoulli", p="1/2"),
+        **on_coins("bernoulli_exp", gamma=1),
+        **on_coins("bernoulli_exp_steps", steps=3, rate=1),
+        **on_coins("bernoulli_exps", steps=np.array([1, 2]), rate=1),
+        **on_coins("bernoullis", p="1/2", size=3),
+        **on_coins("geometric", scale=3),
+        **on_coins("geometrics", scale=3, size=3),
+        **on_coins("laplace", scale=3),
+        **on_coins("laplaces", scale=3, size=3),
+        **on_coins("laplace_sampler", scale=3),
+        **{
+            f"tacit.book.composition.{name}": Call(getattr(book.composition, name), arguments)
+            for name, arguments in {
+                "advanced_each": {"k": 9, "epsilon": 1, "delta_prime": 0.1, "form": "book"},
+                "advanced_epsilon": {"k": 9, "epsilon_each": 1, "delta_prime": 0.1, "form": "book"},
+                "advanced_total": {"k": 9, "each": tacit.Privacy("1/9"), "delta_prime": 0.1}
+                | {"form": "book"},
+                "corollary_each": {"k": 9, "epsilon": "1/9", "delta_prime": 0.1},
+                "corollary_limit": {"k": 9, "delta_prime": 0.1},
+                "optimal_delta": {"k": 9, "epsilon_each": 1, "epsilon": 3, "delta_each": 0},
+                "optimal_each": {"k": 9, "epsilon": 1, "delta": 0.1, "delta_each": 0},
+                "optimal_epsilon": {"k": 9, "epsilon_each": 1, "delta": 0.1, "delta_each": 0},
+                "rho_of_epsilon": {"epsilon": 1},
+                "rho_of_range": {"length": 1},
+                "two_point_delta": {"k": 9, "up": 1, "down": "1/2", "epsilon": 3},
+                "zcdp_delta": {"rho": 1, "epsilon": 3},
+                "zcdp_epsilon": {"rho": 1, "delta": 0.1},
+                "zcdp_rho": {"epsilon": 3, "delta": 0.1},
+            }.items()
+        },
+        "tacit.book.accuracy.above_threshold": Call(
+            book.accuracy.above_threshold, {**solved, "sharper": False}
+        ),
+        "tacit.book.accuracy.sparse": Call(
+            book.accuracy.sparse, {**solved, "at_most": 2, "delta": 0}
+        ),
+        "tacit.book.accuracy.numeric_sparse": Call(
+            book.accuracy.numeric_sparse, {**solved, "at_most": 2, "delta": 0}
+        ),
+        "tacit.book.accuracy.accurate": Call(
+            book.accuracy.accurate, {"answers": [Answer(above=False)], **judged}
+        ),
+        "tacit.book.accuracy.numerically_accurate": Call(
+            book.accuracy.numerically_accurate, {"answers": [Answer(above=False)], **judged}
+        ),
+        "tacit.book.accuracy.covered": Call(book.accuracy.covered, {**judged, "at_most": 1}),
+        "tacit.book.experiment.Mechanism": Call(
+            book.experiment.Mechanism, {"name": "m", "run": _noisy, "privacy": tacit.Privacy}
+        ),
+        "tacit.book.experiment.Experiment": Call(
+            Experiment,
+            {"family": [RANDOMISED_RESPONSE], "neighbours": book.experiment.differ_by_one_person},
+        ),
+        "tacit.book.experiment.Experiment.run": Call(
+            experiment.run, {"adversary": Same, "b": 0, "steps": 2, "coins": coins}
+        ),
+        "tacit.book.experiment.differ_by_one_person": Call(
+            book.experiment.differ_by_one_person, {"x": {}, "y": {"a": 1}}
+        ),
+        "tacit.book.experiment.with_and_without": Call(
+            book.experiment.with_and_without, {"database": {"a": 1}, "person": "a"}
+        ),
+        "tacit.book.sparse_vector.above_threshold": Call(book.sparse_vector.above_threshold, run),
+        "tacit.book.sparse_vector.sparse": Call(book.sparse_vector.sparse, printed),
+        "tacit.book.sparse_vector.numeric_sparse": Call(book.sparse_vector.numeric_sparse, printed),
+        "tacit.book.sparse_vector.answers": Call(
+            book.sparse_vector.answers,
+            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "values": [1, 2]}
+            | {"coins": coins},
+        ),
+        "tacit.book.one_sided.above_threshold": Call(
+            book.one_sided.above_threshold, {**run, "monotone": False}
+        ),
+        "tacit.book.one_sided.sparse": Call(
+            book.one_sided.sparse, {**printed, "monotone": False, "groups": 1, "value_share": None}
+        ),
+        "tacit.book.one_sided.numeric_sparse": Call(
+            book.one_sided.numeric_sparse, {**printed, "value_share": "1/9"}
+        ),
+        "tacit.book.one_sided.prepare": Call(
+            book.one_sided.prepare,
+            {"recipe": recipe, "threshold": 2, "sensitivity": 1, "grid": 1},
+        ),
+        # Auditing
+        "tacit.audit.exact": Call(
+            tacit.audit.exact,
+            {"mechanism": recipe, "answers": [0], "neighbour_answers": [1], "threshold": 0}
+            | {"sensitivity": 1, "grid": 1, "continuous": False},
+        ),
+        "tacit.audit.compare": Call(
+            tacit.audit.compare, {"here": {0: 0.5, 1: 0.5}, "there": {0: 0.25, 1: 0.75}}
+        ),
+        "tacit.audit.worst": Call(
+            tacit.audit.worst,
+            {"mechanism": recipe, "questions": 1, "sensitivity": 1, "grid": 1}
+            | {"continuous": False, "both_directions": None},
+        ),
+        "tacit.audit.most_telling": Call(
+            tacit.audit.most_telling,
+            {"mechanism": recipe, "questions": 1, "runs": 1000, "sensitivity": 1, "grid": 1}
+            | {"both_directions": None},
+        ),
+        "tacit.audit.sample": Call(
+            tacit.audit.sample, {**sampled, "pairs": None, "progress": None}
+        ),
+        "tacit.audit.support_test": Call(
+            tacit.audit.support_test, {**boxed, "mechanism": _floating, "scale": 1, "runs": 1000}
+        ),
+        "tacit.audit.precision_test": Call(
+            tacit.audit.precision_test, {**boxed, "mechanism": _floating, "runs": 1000}
+        ),
+        "tacit.audit.known_bad_pairs": Call(tacit.audit.known_bad_pairs, {"questions": 3}),
+        "tacit.audit.off_grid": Call(tacit.audit.off_grid, {"numbers": [1, 2], "grid": 1}),
+        "tacit.audit.gallery": Call(tacit.audit.gallery, {"epsilon": "1/10", "at_most": 1}),
+        "tacit.audit.ours": Call(tacit.audit.ours, {"epsilon": "1/10", "delta": "1e-6"}),
+        "tacit.audit.one_by_one": Call(tacit.audit.one_by_one, {"mechanism": _floating}),
+        "tacit.audit.bulk_runs": Call(
+            lambda mechanism, coins: tacit.audit.bulk_runs(mechanism, coins)([0, 1], 3),
+            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "coins": coins},
+        ),
+        "tacit.audit.real_runs": Call(
+            lambda mechanism, coins: tacit.audit.real_runs(mechanism, coins)([0, 1], 3),
+            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "coins": coins},
+        ),
+        "tacit.audit.composed": Call(
+            lambda **given: tacit.audit.composed(**given)(0, 2),
+            {"experiment": experiment, "adversary": Same, "steps": 2, "coins": coins},
+        ),
+        "tacit.audit.Law": Call(
+            tacit.audit.Law,
+            {"threshold_noise": law.threshold_noise, "question_noise": law.question_noise}
+            | {"at_most": 1, "tops_per_group": 1, "value_noise": None, "told": "bits"}
+            | {"continuous": False, "monotone": False},
+        ),
+        "tacit.audit.Law.of": Call(
+            tacit.audit.Law.of,
+            {"recipe": recipe, "sensitivity": 1, "grid": 1, "continuous": False},
+        ),
+        "tacit.audit.Law.pattern_count": Call(law.pattern_count, {"questions": 2}),
+        **{
+            f"tacit.audit.ExactLoss.{name}": Call(getattr(loss, name), arguments)
+            for name, arguments in {
+                "at_least": {"delta": 0},
+                "delta": {"epsilon": 1},
+                "delta_error": {"epsilon": 1},
+                "epsilon": {"delta": 0},
+                "exceeds": {"epsilon": 1, "delta": 0},
+            }.items()
+        },
+    }
