@@ -216,13 +216,26 @@ def test_hypothetical_is_a_caption(budget):
     assert "basic" not in str(view).partition("Had")[2]
     assert last == "No accountant decides by these two."
     charge(budget, "1/500")
-    assert budget.hypothetical().equal is False
-    first, had, *_ = str(budget.hypothetical()).splitlines()
+    mixed = budget.hypothetical()
+    assert mixed.equal is False
+    # √(2 ln 10⁶ · 104)/1000 and a little drift, instead of 101 parts of the largest: 0.1061
+    assert 0.0536 < mixed.advanced < 0.0538
+    assert view.optimal < mixed.optimal < mixed.advanced
+    first, had, *_ = str(mixed).splitlines()
     assert first == "Charged: 101 parts of at most ε = 0.002, by basic composition ε = 0.102."
-    assert had == "Had 101 parts of ε = 0.002 been fixed in advance:"
+    assert had == "Had these 101 parts been fixed in advance:"
     charge(budget, "1/500", delta="1e-9")
     assert budget.hypothetical() is None
     assert budget.spent.epsilon == Fraction(104, 1000)  # the ledger charged sums all along
+
+
+def test_hypothetical_amounts_beyond_the_mixed_theorems_are_raised_to_the_largest(make):
+    budget = make(epsilon=10**6, delta="1e-6")
+    for epsilon in ("2000", "1"):
+        charge(budget, epsilon)
+    view = budget.hypothetical()
+    assert (view.equal, view.basic) == (False, 2001)
+    assert 2001 < view.optimal <= 4000 * (1 + 1e-12)
 
 
 def test_hypothetical_without_delta_is_basic_only(make):

@@ -32,6 +32,13 @@ from tacit.book.composing.advanced import (
     corollary_each,
     corollary_limit,
 )
+from tacit.book.composing.mixed import mixed_advanced, mixed_basic
+from tacit.book.composing.mixed_optimal import (
+    Between,
+    mixed_optimal_delta,
+    mixed_optimal_epsilon,
+    mixed_optimal_more,
+)
 from tacit.book.composing.optimal import optimal_delta, two_point_delta
 from tacit.book.composing.optimal_inverse import optimal_each, optimal_epsilon
 from tacit.book.composing.zcdp import (
@@ -43,11 +50,17 @@ from tacit.book.composing.zcdp import (
 )
 
 __all__ = [
+    "Between",
     "advanced_each",
     "advanced_epsilon",
     "advanced_total",
     "corollary_each",
     "corollary_limit",
+    "mixed_advanced",
+    "mixed_basic",
+    "mixed_optimal_delta",
+    "mixed_optimal_epsilon",
+    "mixed_optimal_more",
     "optimal_delta",
     "optimal_each",
     "optimal_epsilon",

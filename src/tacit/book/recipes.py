@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from tacit import certified
+from tacit.book.composing.group_guess import group_epsilons
 from tacit.book.composing.parameters import spending
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
 from tacit.book.recipe import Recipe, Sides, occurring_groups
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Privacy, as_given, exact, probability, show_limit, whole
+
+_CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough
+_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
 
 
 def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
@@ -132,11 +138,23 @@ def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
     sure = privacy.epsilon / groups
     if groups == 1 or privacy.delta == 0:
         return sure
-    low, high = sure, spending(privacy.epsilon, "epsilon")
-    while high - low > low * Fraction(1, 10**9):
+    largest = spending(privacy.epsilon, "epsilon")
+    guess = exact(float(group_epsilons(groups, privacy, np.array([float(first)]), 1e-10)[0]), "ε")
+    low, high = sure, min(max(largest, 2 * guess), Fraction(10**200))
+
+    def try_at(each: Fraction) -> None:
+        nonlocal low, high
+        if low < each < high:
+            spent = two_point_delta(groups, each, each * (1 - first), privacy.epsilon)
+            low, high = (each, high) if spent <= privacy.delta else (low, each)
+
+    for aside in _ASIDE:  # the first will do, where the guess is good
+        if high - low > low * _CLOSE:
+            try_at(guess * (1 - aside))
+            try_at(guess * (1 + aside))
+    while high - low > low * _CLOSE:
         middle = exact(float((low + high) / 2), "epsilon")
         if middle in (low, high):
             break
-        spent = two_point_delta(groups, middle, middle * (1 - first), privacy.epsilon)
-        low, high = (middle, high) if spent <= privacy.delta else (low, middle)
+        try_at(middle)
     return low

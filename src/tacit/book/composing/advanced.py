@@ -76,13 +76,17 @@ def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "boo
 
 def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
     """An upper bound of Theorem 3.20's ε′, to about 20 digits."""
+    return each * (_root_of_log(k, delta_prime)[1] + k * drift(each, form))
+
+
+def drift(each: Fraction, form: Form) -> Fraction:
+    """An upper bound of e^ε − 1, or of tanh(ε/2): the mean loss over ε, at most."""
     less = Fraction(0)  # a lower bound of e^(−ε)
     if each <= _LARGEST_EXPONENT:
         less = certified.exp(-each, 160)[0]
     elif _known(form) == "book":
         return Fraction(10) ** 400
-    drift = (1 - less) / (less if _known(form) == "book" else 1 + less)
-    return each * (_root_of_log(k, delta_prime)[1] + k * drift)
+    return (1 - less) / (less if _known(form) == "book" else 1 + less)
 
 
 def _known(form: Form) -> Form:
