@@ -17,6 +17,7 @@ from math import ceil, inf, isinf
 from tacit.audit.law import Law
 from tacit.audit.reading import Mechanism, understood
 from tacit.audit.shapes import Shape, Step, block_loss, sampled_bound, worst_loss
+from tacit.audit.strict import strict
 from tacit.audit.walk import Pattern
 from tacit.errors import BadParameter
 from tacit.privacy import Number, whole
@@ -70,6 +71,7 @@ class WorstPair:
         return block * self.shape.times + (False,) * len(self.idle)
 
 
+@strict
 def worst(
     mechanism: Mechanism,
     *,
@@ -99,6 +101,7 @@ def worst(
     return _best(law, whole(questions, "questions"), moves, worst_loss)
 
 
+@strict
 def most_telling(
     mechanism: Mechanism,
     *,
