@@ -25,6 +25,7 @@ from tacit.audit import (
     sample,
 )
 from tacit.audit.exhibits import OffGridGap
+from tacit.audit.noise import Laplace
 from tacit.audit.outcomes import value_outcomes
 from tacit.book import recipes
 from tacit.book.coins import InsecureTestCoins
@@ -103,7 +104,7 @@ def test_gaps_and_values_have_the_law_that_is_audited(runner):
     box = runner(prepare(recipe, threshold=0), InsecureTestCoins(4))
     rows = box(ANSWERS, 30_000 if runner is bulk_runs else 4000)
     first = rows[rows[:, 0] == 1]  # the first question was ⊤: its gap, and its value
-    gaps = [brute.probability(law, ANSWERS, (True,), told=(gap,)) for gap in range(80)]
+    gaps = [float(brute.probability(law, ANSWERS, (True,), told=(gap,))) for gap in range(80)]
     seen = np.bincount(first[:, 1], minlength=80)[:80]
     assert chi_square_p(seen, np.array(gaps) / sum(gaps)) > ACCEPT
     late = np.array([*gaps[1:], gaps[0]])
@@ -118,7 +119,7 @@ def test_the_numbers_told_by_svt3_have_its_law():
     rows = variant(ANSWERS, RUNS)
     first = Counter(rows[rows[:, 0] == 1, 1].tolist())
     span = range(-60, 61)
-    chances = [brute.probability(variant.law, ANSWERS, (True,), told=(y,)) for y in span]
+    chances = [float(brute.probability(variant.law, ANSWERS, (True,), told=(y,))) for y in span]
     assert chi_square_p([first[y] for y in span], np.array(chances) / sum(chances)) > ACCEPT
 
 
@@ -137,7 +138,7 @@ def test_the_gap_off_the_grid_has_the_law_that_it_lists():
 
 
 def test_values_lump_to_the_full_law():
-    told = value_outcomes(brute.Laplace(Fraction(3)), 2)
+    told = value_outcomes(Laplace(Fraction(3)), 2)
     here, there = told.here, told.there
     assert sum(here) == pytest.approx(1)
     assert here[0] / there[0] == pytest.approx(np.exp(2 / 3))

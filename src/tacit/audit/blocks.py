@@ -7,14 +7,14 @@ if numbers were told beside the bits: the supremum over everything that could ha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import frexp, inf, log
+from math import frexp, inf, isfinite, log
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.audit.columns import Columns, Value
-from tacit.audit.noise import Laplace
-from tacit.audit.scaled import UNIT, Scaled, log_ratio
+from tacit.audit.scaled import UNIT, Scaled, of_logarithm
+from tacit.audit.told import comparison, gaps
 
 _LOG_SPREAD = 60.0  # terms below e^(−60) of the sum do not count
 
@@ -59,14 +59,17 @@ class Closed(NamedTuple):
     def times(self, other: Closed) -> Closed:
         """Blocks are independent: chances multiply and losses add."""
         here, there = self.here.times(other.here), self.there.times(other.there)
-        impossible = not (here.mantissa or there.mantissa)  # then the ranges mean nothing
-        return Closed(
-            here,
-            there,
-            0.0 if impossible else self.lowest + other.lowest,
-            0.0 if impossible else self.highest + other.highest,
-            self.error + other.error,
-        )
+        error = self.error + other.error
+        if not (here.mantissa and there.mantissa):
+            return impossible(here, there, error)
+        lowest, highest = self.lowest + other.lowest, self.highest + other.highest
+        return Closed(here, there, lowest, highest, error)
+
+
+def impossible(here: Chance, there: Chance, error: float) -> Closed:
+    """A pattern that cannot come on one side, whatever is told; 0 if on neither: nothing counts."""
+    ratio = inf if here.mantissa else -inf if there.mantissa else 0.0
+    return Closed(here, there, ratio, ratio, error)
 
 
 NOTHING_YET = Closed(CERTAIN, CERTAIN, 0.0, 0.0, 0.0)
@@ -129,23 +132,23 @@ def close(
         chance(side, block.product, questions) for side, block in zip(sides, blocks, strict=True)
     )
     law = sides[0].columns.law
-    error = here.error + there.error
+    error = of_logarithm(here.error) + of_logarithm(there.error)
     if not (here.mantissa and there.mantissa):
-        infinite = here.log_ratio(there) if here.mantissa or there.mantissa else 0.0
-        return Closed(here, there, infinite, infinite, error)
+        return impossible(here, there, error)
     lowest = highest = here.log_ratio(there)
     if tops and law.told == "comparison":
-        highest, above = _comparison(sides, blocks, tops)
-        fallen, below = _comparison(sides[::-1], blocks[::-1], tops)
+        highest, above = comparison(sides, blocks, tops)
+        fallen, below = comparison(sides[::-1], blocks[::-1], tops)
         lowest, error = -fallen, error + max(above, below)
     if tops and law.told == "gap":
-        lowest, highest, more = _gaps(sides, blocks, tops)
+        lowest, highest, more = gaps(sides, blocks, tops, questions)
         error += more
     if law.value_noise is not None:
         moved = sum(abs(float(sides[0].answers[i] - sides[1].answers[i])) for i in tops)
         lowest -= moved / float(law.value_noise.scale)
         highest += moved / float(law.value_noise.scale)
-    error += 16 * UNIT * (max(-lowest, highest) + 2 + len(tops))
+    size = max(abs(end) if isfinite(end) else 0.0 for end in (lowest, highest))  # ∞ is no rounding
+    error += 16 * UNIT * (size + 2 + len(tops))
     return Closed(here, there, lowest, highest, error)
 
 
@@ -165,88 +168,3 @@ def chance(side: Side, product: Scaled, questions: int) -> Chance:
             return Chance(mantissa, exponent, inf)
         error += float(np.ldexp(cut_off.mantissa / mantissa, max(shift, -1000)))
     return Chance(mantissa, exponent, error)
-
-
-def _comparison(
-    sides: tuple[Side, ...], blocks: tuple[Block, ...], tops: tuple[int, ...]
-) -> tuple[float, float]:
-    """The supremum of ln P/P′ if q + ν is told for each ⊤, and its error.
-
-    With numbers y ≥ T + z told, P = ∏_⊤ Pr[ν = yᵢ − qᵢ] · Σ_{z ≤ min y − T} Pr[ρ = z] ∏_⊥ …: a
-    partial sum, up to t = min y.  For each t, the ⊤ that has it is fixed there and the others
-    take whatever y ≥ t is worst.
-    """
-    columns = sides[0].columns
-    assert isinstance(columns.law.question_noise, Laplace)
-    scale = float(columns.law.question_noise.scale)
-    partial = [_partial_sums(block, columns) for block in blocks]
-    ratios = log_ratio(partial[0], partial[1])
-    t = float(columns.threshold) + columns.z[columns.ends].astype(np.float64)
-    free = np.zeros_like(t)
-    least_given_up = np.full_like(t, inf)
-    for index in tops:
-        q, other = (float(side.answers[index]) for side in sides)
-        at_t = np.abs(t - other) - np.abs(t - q)
-        best = np.full_like(t, q - other) if other < q else at_t  # falls or rises with y
-        free += best
-        least_given_up = np.minimum(least_given_up, best - at_t)
-    error = sum(
-        _sum_error(sums, block.bottoms[0])
-        for sums, block in zip(partial, blocks, strict=True)
-        if block.bottoms is not None
-    )
-    return float(np.nanmax(ratios + (free - least_given_up) / scale)), error
-
-
-def _partial_sums(block: Block, columns: Columns) -> Scaled:
-    assert block.bottoms is not None
-    return block.bottoms[1:-1].running()[columns.ends - 1]
-
-
-def _sum_error(sums: Scaled, cut_off: Scaled) -> float:
-    """How far partial sums may be off, relatively, if that much is missing at their end."""
-    missing = log_ratio(cut_off, sums)
-    return sums.relative_error + float(np.exp(np.nanmax(missing, initial=-inf)))
-
-
-def _gaps(
-    sides: tuple[Side, Side], blocks: tuple[Block, Block], tops: tuple[int, ...]
-) -> tuple[float, float, float]:
-    """The range of ln P/P′ if the gap g = q + ν − T − z is told for each ⊤, and its error.
-
-    ν = g + T + z − q must not be negative, and its law is then ∝ e^(−(g + T + z − q)/b).  So P is
-    a sum over z ≥ z₀ = max(qᵢ − T − gᵢ) of terms that decay with z, times a constant e^(Σq/b);
-    P′ is the same from z₀′ on.  Which pairs (z₀, z₀′) can occur follows from gᵢ ≥ 0.
-    """
-    columns = sides[0].columns
-    first, threshold = int(columns.z[1]), int(columns.threshold)
-    decay = columns.gap_decay().to_the(len(tops))
-    sums: list[Scaled] = []
-    error = 0.0
-    furthest = max(int(answer) for side in sides for answer in side.answers) - threshold
-    for block in blocks:
-        assert block.bottoms is not None
-        terms = block.bottoms.times(decay)
-        sums.append(terms[1:-1].reversed().running().reversed())
-        error += _sum_error(sums[-1][: max(furthest - first, 0) + 1], terms[-1])
-    here = np.array([int(sides[0].answers[i]) - threshold for i in tops])
-    moved = np.array([int(sides[1].answers[i]) - threshold for i in tops]) - here
-    constant = -float(moved.sum()) / float(columns.law.question_noise.scale)
-    starts = np.arange(min(first, int((here + moved).min())) - 1, int(here.max()) + 1)
-    highest, lowest = -inf, inf
-    for index in range(len(tops)):
-        z = starts[starts <= here[index]]  # this ⊤ has the largest q − T − g
-        reachable = (np.minimum(z[:, None], here) + moved).max(axis=1)
-        for shift in range(int(moved[index]), int(moved.max()) + 1):
-            allowed = z[z + shift <= reachable]
-            if not len(allowed):
-                continue
-            ratios = log_ratio(
-                sums[0][np.maximum(allowed - first, 0)],
-                sums[1][np.maximum(allowed + shift - first, 0)],
-            )
-            ratios = ratios[~np.isnan(ratios)]
-            if len(ratios):
-                highest = max(highest, float(ratios.max()) + constant)
-                lowest = min(lowest, float(ratios.min()) + constant)
-    return lowest, highest, error

@@ -45,7 +45,9 @@ class Columns:
     threshold: Value
     z: NDArray[np.int64] | NDArray[np.float64]
     weights: Scaled
+    bend: Value  # the leftmost z where a factor bends
     ends: NDArray[np.int64]  # columns up to which a partial sum means something, see `_ends`
+    edges: NDArray[np.float64] | None = None  # of panels, if an integral is taken
 
     def bottom(self, answer: Value) -> Scaled:
         """The factor of a question that is answered ⊥: never 0 where it bounds the right end."""
@@ -88,7 +90,10 @@ def columns(
     bends = sorted({Fraction(0), *(Fraction(answer - threshold) for answer in answers)})
     noise = law.threshold_noise
     first = bends[0] - noise.left * Fraction(reach) if noise.left else Fraction(0)
-    last = bends[-1] + noise.right * Fraction(reach) if noise.right else Fraction(0)
+    if noise.left and law.told == "gap":
+        first -= bends[-1] - bends[0]  # see `gap_starts`: further left by a move, at most
+    # Numbers told count up to the last bend, even if ρ is never so large.
+    last = bends[-1] + noise.right * Fraction(reach)
     if law.continuous:
         return _continuous(law, threshold, first, last, bends, questions, _POINTS[fineness])
     if last - first > _MOST_COLUMNS:
@@ -107,7 +112,8 @@ def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction)
         _looked_up(noise, "mass", first, last + 1),
         _looked_up(noise, "reaches", last + 1, last + 2),
     )
-    return Columns(law, threshold, z, weights, _ends(np.arange(1, len(z) - 1), z[1:-1], bend - 1))
+    ends = _ends(np.arange(1, len(z) - 1), z[1:-1], bend - 1)
+    return Columns(law, threshold, z, weights, floor(bend), ends)
 
 
 def _continuous(
@@ -120,9 +126,11 @@ def _continuous(
     points: int,
 ) -> Columns:
     noise = law.threshold_noise
-    if not noise.scale:  # ρ = 0: a single column
-        one = Scaled.of(np.array([0.0, 1.0, 0.0]))
-        return Columns(law, threshold, np.zeros(3), one, np.array([1]))
+    if not noise.scale:  # ρ = 0; the other columns are there for the numbers told
+        beyond = [float(bend) for bend in bends if bend > 0]
+        z = np.array([0.0, 0.0, *beyond, 0.0])
+        ends = np.arange(1, len(z) - 1)
+        return Columns(law, threshold, z, Scaled.of((ends[0] == np.arange(len(z))) * 1.0), 0, ends)
     edges = _panels(law, first, last, bends, questions)
     if len(edges) * points > _MOST_COLUMNS:
         raise Infeasible(
@@ -140,7 +148,7 @@ def _continuous(
         _scaled(noise.log_reaches(edges[-1:])),
     )
     ends = _ends(points * np.arange(1, len(edges)), edges[1:], bends[0])
-    return Columns(law, threshold, z, weights, ends)
+    return Columns(law, threshold, z, weights, bends[0], ends, edges)
 
 
 def _ends(

@@ -22,7 +22,8 @@ from tacit.audit.blocks import Closed, Side, close
 from tacit.audit.columns import Fineness, columns
 from tacit.audit.outcomes import Outcomes, excess, outcomes
 from tacit.audit.reading import Mechanism, Setting, read
-from tacit.audit.scaled import UNIT
+from tacit.audit.scaled import UNIT, Scaled, log_ratio
+from tacit.audit.strict import strict
 from tacit.audit.walk import Pattern, walk
 from tacit.errors import BadParameter, Infeasible
 from tacit.privacy import Number
@@ -122,7 +123,7 @@ class ExactLoss:
 
     @cached_property
     def _law_of_outcomes(self) -> Outcomes:
-        return self._outcomes()
+        return strict(self._outcomes)()
 
     def __str__(self) -> str:
         return f"loss {self.loss:.12g} ± {self.error:.1g}, at {written(self.worst)}"
@@ -153,6 +154,7 @@ def written(outcome: object) -> str:
     return " ".join(name if count == 1 else f"{name}^{count}" for name, count in parts)
 
 
+@strict
 def compare(
     here: Mapping[Hashable, float | Fraction], there: Mapping[Hashable, float | Fraction]
 ) -> ExactLoss:
@@ -164,40 +166,42 @@ def compare(
     """
     for name, law in (("here", here), ("there", there)):
         instance(law, name, Mapping, "give the chance of each outcome: {'yes': 0.75, 'no': 0.25}")
-    names = tuple(dict.fromkeys([*here, *there]))
-    one, other = _chances(here, names, "here"), _chances(there, names, "there")
-    possible = (one > 0) | (other > 0)
-    one, other = one[possible], other[possible]
-    with np.errstate(divide="ignore"):
-        ratios = np.log(one) - np.log(other)
+    exactly_here, exactly_there = _chances(here, "here"), _chances(there, "there")
+    names = tuple(dict.fromkeys([*exactly_here, *exactly_there]))
+    one, other = (
+        Scaled.of_fractions([law.get(name, Fraction(0)) for name in names])
+        for law in (exactly_here, exactly_there)
+    )
+    ratios = log_ratio(one, other)
     loss = float(np.abs(ratios).max())
     return ExactLoss(
-        patterns=tuple(name for name, may in zip(names, possible, strict=True) if may),
-        probabilities=one,
-        neighbour_probabilities=other,
+        patterns=names,
+        probabilities=one.floats(),
+        neighbour_probabilities=other.floats(),
         log_ratios=ratios,
         lowest=ratios,
         highest=ratios,
         loss=loss,
-        error=8 * UNIT * (1 + loss) if isfinite(loss) else 0.0,
-        _outcomes=lambda: Outcomes(
-            one, other, 2 * UNIT * float(one.sum()), 2 * UNIT * float(other.sum())
-        ),
+        error=16 * UNIT * (1 + loss) if isfinite(loss) else 0.0,
+        _outcomes=lambda: Outcomes(one.floats(), other.floats(), 2 * UNIT, 2 * UNIT),
     )
 
 
-def _chances(
-    law: Mapping[Hashable, float | Fraction], names: Sequence[Hashable], side: str
-) -> Floats:
+def _chances(law: Mapping[Hashable, float | Fraction], side: str) -> dict[Hashable, Fraction]:
+    """All that can come, exactly: a chance too small for a float is a chance."""
     try:
-        chances = np.array([float(law.get(name, 0)) for name in names])
-    except (TypeError, ValueError, OverflowError):
-        chances = np.array([-1.0])
-    if not ((chances >= 0).all() and abs(chances.sum() - 1) < _NOT_A_LAW):
-        raise BadParameter(side, "this law", "chances are at least 0 and add up to 1")
-    return chances
+        chances = {name: Fraction(chance) for name, chance in law.items()}
+    except (TypeError, ValueError, OverflowError):  # nan, infinity, or no number at all
+        chances = {}
+    if not (
+        all(chance >= 0 for chance in chances.values())
+        and abs(sum(chances.values(), Fraction(-1))) < _NOT_A_LAW
+    ):
+        raise BadParameter(side, "this law", "chances are at least 0 and add up to 1") from None
+    return {name: chance for name, chance in chances.items() if chance}
 
 
+@strict
 def exact(
     mechanism: Mechanism | HasOutcomes,
     answers: Sequence[Number],
@@ -301,10 +305,6 @@ def _loss(found: Found, told: Callable[[], Outcomes]) -> ExactLoss:
     errors = np.array([closed.error for closed in results])
     sizes = np.maximum(highest, -lowest)
     loss = float(sizes.max())
-    # An outcome that is impossible on one side is so for certain if nothing was cut off there.
-    error = 0.0 if np.isfinite(errors[np.isinf(sizes)]).any() else inf
-    if isfinite(loss):
-        error = max(float((sizes + errors).max()) - loss, loss - float((sizes - errors).max()))
     logs = np.array([[c.here.logarithm, c.there.logarithm] for c in results])
     return ExactLoss(
         patterns=tuple(pattern for pattern, _ in possible),
@@ -314,6 +314,17 @@ def _loss(found: Found, told: Callable[[], Outcomes]) -> ExactLoss:
         lowest=lowest,
         highest=highest,
         loss=loss,
-        error=error,
+        error=_largest_error(sizes, errors),
         _outcomes=told,
     )
+
+
+def _largest_error(sizes: Floats, errors: Floats) -> float:
+    """How far the largest of these sizes may be off, if each is by so much."""
+    loss = float(sizes.max())
+    if isinf(loss):
+        # An outcome that is impossible on one side is so for certain if nothing was cut off there.
+        return 0.0 if np.isfinite(errors[np.isinf(sizes)]).any() else inf
+    if np.isinf(errors).any():
+        return inf
+    return max(float((sizes + errors).max()) - loss, loss - float((sizes - errors).max()))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit import certified
 from tacit.audit.scaled import Scaled
+from tacit.audit.strict import logarithm
 from tacit.privacy import exact, positive
 
 Floats = NDArray[np.float64]
@@ -159,8 +160,7 @@ class OneSided(Noise):
 
     def log_below(self, x: Floats) -> Floats:
         """ln(1 − e^(−x/scale))."""
-        with np.errstate(divide="ignore"):
-            return np.log(-np.expm1(self.log_reaches(x)))
+        return logarithm(-np.expm1(self.log_reaches(x)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tacit.audit.blocks import Block, Chance, Side, chance
 from tacit.audit.noise import Laplace, OneSided
 from tacit.audit.scaled import UNIT, Scaled
+from tacit.audit.strict import strict
 from tacit.audit.walk import Blocks, Sides, walk
 from tacit.errors import Infeasible
 
@@ -173,6 +174,7 @@ def _told_gap(side: Side, block: Block, top: int, reach: int) -> Listed:
     return np.asarray(chances), 1.001 * rounding * float(chances.sum()) + _cut_off(block.bottoms)
 
 
+@strict
 def excess(listed: Outcomes, epsilon: float) -> tuple[float, float]:
     """δ(ε) = Σ (P − e^ε P′)₊, the worse direction, and how far it may be off."""
     if epsilon > 700:  # e^ε is beyond a float: what is left is impossible on one side

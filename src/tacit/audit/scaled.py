@@ -8,12 +8,16 @@ of two of its own, and an array carries ``ulps``: no entry is off by more than t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from fractions import Fraction
+from math import inf, log, log1p
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tacit.audit.strict import logarithm
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -39,19 +43,23 @@ class Scaled:
         return cls(mantissa, exponent.astype(np.int64), ulps)
 
     @classmethod
+    def of_fractions(cls, values: Sequence[Fraction]) -> Scaled:
+        """From exact numbers of any size, each rounded once."""
+        sizes = [v.numerator.bit_length() - v.denominator.bit_length() for v in values]
+        mantissas = [float(v / Fraction(2) ** size) for v, size in zip(values, sizes, strict=True)]
+        return cls(np.array(mantissas), np.array(sizes, dtype=np.int64), 1, 2).level()
+
+    @classmethod
     def of_logarithms(cls, logarithms: NDArray[np.float64], ulps: float) -> Scaled:
         """e^logarithm, of any size; ``ulps`` bounds the error of what it is given, times 2^53."""
-        finite = np.maximum(logarithms, -1e300)
+        possible = np.isfinite(logarithms)
+        finite = np.where(possible, logarithms, 0.0)
         exponent = np.floor(finite / log(2))
         rest = finite - exponent * log(2)
         # The product and the difference are rounded, and so is exp (4 units at worst).
-        spread = float(np.abs(np.where(np.isfinite(logarithms), finite, 0.0)).max(initial=0.0))
-        mantissa = np.where(np.isfinite(logarithms), np.exp(rest), 0.0)
-        return cls(
-            mantissa / 2,
-            np.where(np.isfinite(logarithms), exponent, 0.0).astype(np.int64) + 1,
-            ulps + 4 * spread + 8,
-        )
+        spread = float(np.abs(finite).max(initial=0.0))
+        mantissa = np.where(possible, np.exp(rest), 0.0)
+        return cls(mantissa / 2, exponent.astype(np.int64) + 1, ulps + 4 * spread + 8)
 
     def level(self) -> Scaled:
         """The same numbers with mantissas in [1/2, 1) or 0."""
@@ -138,8 +146,7 @@ class Scaled:
     def logarithm(self) -> NDArray[np.float64]:
         """The natural logarithm of every entry; −∞ for 0."""
         level = self.level()
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(level.mantissa) + level.exponent * log(2))
+        return np.asarray(logarithm(level.mantissa) + level.exponent * log(2))
 
     def floats(self) -> NDArray[np.float64]:
         """Plain floats; what is below 10^(−308) becomes 0."""
@@ -150,12 +157,22 @@ class Scaled:
 def log_ratio(above: Scaled, below: Scaled) -> NDArray[np.float64]:
     """ln(above/below): ±∞ where one is 0, nan where both are.
 
-    The mantissas are divided first, so that equal sizes do not cost digits.
+    The mantissas are divided first, so that equal sizes do not cost digits, and always the larger
+    by the smaller, so that the other way round is the same but for the sign.
     """
     a, b = above.level(), below.level()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.where((a.mantissa > 0) & (b.mantissa > 0), a.exponent - b.exponent, 0)
-        return np.log(a.mantissa / b.mantissa) + shift * log(2)
+    upper, lower = np.broadcast_arrays(a.mantissa, b.mantissa)
+    both = (upper > 0) & (lower > 0)
+    large, small = np.maximum(upper, lower), np.minimum(upper, lower)
+    size = np.log(np.divide(large, small, where=both, out=np.ones(upper.shape)))
+    shift = np.where(both, a.exponent - b.exponent, 0)
+    one_sided = np.where(upper > 0, np.inf, np.where(lower > 0, -np.inf, np.nan))
+    return np.where(both, np.where(upper < lower, -size, size) + shift * log(2), one_sided)
+
+
+def of_logarithm(error: float) -> float:
+    """How far ln P may be off if P is off by this much, relatively."""
+    return -log1p(-error) if error < 1 else inf
 
 
 def _lowered(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:

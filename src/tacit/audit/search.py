@@ -18,6 +18,7 @@ from tacit.arguments import flag
 from tacit.audit.law import Law, questions_to_audit
 from tacit.audit.reading import Mechanism, understood
 from tacit.audit.shapes import Shape, Step, block_loss, sampled_bound, worst_loss
+from tacit.audit.strict import strict
 from tacit.audit.walk import Pattern
 from tacit.errors import BadParameter
 from tacit.privacy import Number, whole
@@ -71,6 +72,7 @@ class WorstPair:
         return block * self.shape.times + (False,) * len(self.idle)
 
 
+@strict
 def worst(
     mechanism: Mechanism,
     *,
@@ -100,6 +102,7 @@ def worst(
     return _best(law, questions_to_audit(questions), moves, worst_loss)
 
 
+@strict
 def most_telling(
     mechanism: Mechanism,
     *,

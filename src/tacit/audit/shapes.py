@@ -16,6 +16,7 @@ from tacit.audit.blocks import Block, Closed, Side, close
 from tacit.audit.columns import columns
 from tacit.audit.law import Law
 from tacit.audit.outcomes import tell
+from tacit.audit.strict import logarithm
 from tacit.audit.walk import Blocks, Sides
 
 Step = int | Fraction
@@ -87,9 +88,8 @@ def sampled_bound(law: Law, shape: Shape, *, runs: int) -> float:
 
 
 def _best_bound(here: NDArray[np.float64], there: NDArray[np.float64], runs: int) -> float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        order = np.argsort(-np.nan_to_num(here / there, posinf=1e300), kind="stable")
-        p, other = np.cumsum(here[order]), np.cumsum(there[order])
-        low = p - 2.3 * np.sqrt(np.maximum(p * (1 - p), 0) / runs)
-        high = other + 2.3 * np.sqrt(np.maximum(other * (1 - other), 0) / runs) + 4 / runs
-        return float(np.where(low > 0, np.log(low / high), -inf).max())
+    order = np.argsort(logarithm(there) - np.maximum(logarithm(here), -1e3), kind="stable")
+    p, other = np.cumsum(here[order]), np.cumsum(there[order])
+    low = p - 2.3 * np.sqrt(np.maximum(p * (1 - p), 0) / runs)
+    high = other + 2.3 * np.sqrt(np.maximum(other * (1 - other), 0) / runs) + 4 / runs
+    return float(logarithm(np.maximum(low, 0) / high).max())
