@@ -1,8 +1,7 @@
 """The history as JSON lines, in a file that appears complete or not at all.
 
 Half a history would pass for one whose end was cut off.  So it is written to a draft beside its
-place and put there in one step that overwrites nothing.  A draft is locked while it is written;
-one that nobody has locked was left by a process that was killed, and the next export removes it.
+place and put there in one step that overwrites nothing.
 """
 
 from __future__ import annotations
@@ -13,16 +12,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import IOBase, TextIOBase
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, TextIO
 
 from tacit.budget.chain import Entry, canonical
 from tacit.budget.checks import checked_path
 from tacit.budget.damage import readable
-from tacit.budget.holds import FileHold
+from tacit.budget.drafts import draft_of, sweep_drafts
 from tacit.errors import BadParameter, LedgerExists, NotWritten, TacitError
 
-_DRAFT = ".tacit-export-"
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
 
 
@@ -63,16 +60,14 @@ def _appearing(path: Path) -> Iterator[TextIO]:
     try:
         if _is_there(path):
             raise _exists(path)
-        _sweep(path.parent)
-        draft, file, hold = _locked_draft(path.parent)
-        try:
-            with file:
+        with suppress(OSError):
+            sweep_drafts(path.parent)
+        with draft_of(path) as draft:
+            with draft.open("x", encoding="utf-8") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             _put(draft, path)
-        finally:
-            hold.release()  # removes the draft's own name
     except OSError as error:
         if isinstance(error, TacitError):
             raise
@@ -86,19 +81,6 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _locked_draft(folder: Path) -> tuple[Path, TextIO, FileHold]:
-    while True:
-        draft = folder / f"{_DRAFT}{token_hex(8)}"
-        file = draft.open("x", encoding="utf-8")  # readable as the umask says: nothing is secret
-        hold = FileHold.take(draft)
-        with suppress(FileNotFoundError):
-            if hold is not None and os.path.samestat(os.fstat(file.fileno()), os.stat(draft)):
-                return draft, file, hold
-        file.close()  # somebody swept it between our two steps: once more
-        if hold is not None:
-            hold.release()
 
 
 def _put(draft: Path, path: Path) -> None:
@@ -124,17 +106,6 @@ def _claim(path: Path) -> None:
         path.open("x").close()
     except FileExistsError:
         raise _exists(path) from None
-
-
-def _sweep(folder: Path) -> None:
-    """Remove drafts of processes that are gone; a draft that is being written is locked."""
-    with suppress(OSError):
-        for found in list(os.scandir(folder)):
-            if found.name.startswith(_DRAFT) and found.is_file(follow_symlinks=False):
-                with suppress(OSError):
-                    hold = FileHold.take(Path(found.path))
-                    if hold is not None:
-                        hold.release()
 
 
 def _exists(path: Path) -> LedgerExists:
