@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.audit.law import Law
+from tacit.audit.learning import Suspicion
 from tacit.audit.streams import WORD, Streams
+from tacit.audit.suspicions import suspicion
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins
 from tacit.book.mechanism import SparseVector
@@ -39,15 +42,26 @@ def told_numbers(mechanism: SparseVector) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class real_runs:  # noqa: N801 - it is used like a function
+class _Runs:
+    """A prepared stream as a black box, and what its law suspects."""
+
+    mechanism: SparseVector
+    coins: Coins | None = None
+
+    def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
+        """For `tacit.audit.sample`."""
+        mechanism = self.mechanism
+        law = Law.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
+        return suspicion(law, pair, runs, mechanism.threshold_in_steps(None))
+
+
+@dataclass(frozen=True, slots=True)
+class real_runs(_Runs):  # noqa: N801 - it is used like a function
     """mechanism(answers, size) by the code that answers questions: slow, and the real thing.
 
     An outcome is the pattern as one number, one more for every 63 questions; if gaps or values
     are told, a row of the pattern and those of every ⊤, in steps.
     """
-
-    mechanism: SparseVector
-    coins: Coins | None = None
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` runs on true answers, in grid steps."""
@@ -73,11 +87,8 @@ class real_runs:  # noqa: N801 - it is used like a function
 
 
 @dataclass(frozen=True, slots=True)
-class bulk_runs:  # noqa: N801 - it is used like a function
+class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
     """mechanism(answers, size), many runs at once; the same outcomes as `real_runs`."""
-
-    mechanism: SparseVector
-    coins: Coins | None = None
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` runs on true answers, in grid steps."""
