@@ -38,7 +38,14 @@ def _audit(name, *, steps, each, delta, runs, coins, **options):
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_composition_is_safe_and_tight(name):
     found, promised = _audit(
-        name, steps=3, each=1, delta="0.1", runs=4000, coins=InsecureTestCoins(1), workers=1
+        name,
+        steps=3,
+        each=1,
+        delta="0.1",
+        runs=4000,
+        coins=InsecureTestCoins(1),
+        workers=1,
+        confidence="0.999",
     )
     assert not found.refuted
     assert 0.8 * promised < found.lower_bound <= promised

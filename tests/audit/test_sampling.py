@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, log
 from pathlib import Path
@@ -16,9 +17,12 @@ import pytest
 from scipy.stats import binom
 from tests.cli.running import ENVIRONMENT
 
-from tacit.audit import known_bad_pairs, one_by_one, sample
-from tacit.audit.events import Reader, learn
+from tacit.audit import Law, known_bad_pairs, most_telling, one_by_one, sample
+from tacit.audit.events import Reader
+from tacit.audit.learning import Suspicion, learn
+from tacit.audit.noise import Laplace
 from tacit.audit.sampling import as_bulk
+from tacit.audit.suspicions import suspicion
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.errors import BadParameter, TacitError
 
@@ -188,6 +192,52 @@ def test_scalar_mechanisms_are_wrapped():
     assert as_bulk(bulk) is bulk
 
 
+def test_everything_is_no_event():
+    """Little to see in few runs: the event must still be one that can come out either way."""
+    for seed in range(8):
+        here, there = LaplaceCount(40, seed), LaplaceCount(40, 100 + seed)
+        samples = [(here(0, size), there(1, size)) for size in (1000, 2000)]
+        event = learn(*samples, delta=0.0, runs=2000)
+        assert not event.members.all()
+        assert str(event) != "anything"
+
+
+class Suspected:
+    """Tells its input now and then; theory suspects one of its outcomes, rightly or not."""
+
+    def __init__(self, suspect: int, seed: int) -> None:
+        self.suspect, self.coins = suspect, InsecureTestCoins(seed)
+
+    def __call__(self, given: int, size: int) -> np.ndarray:
+        quiet = given + self.coins.laplaces(20, size)
+        return np.where(self.coins.bernoullis(Fraction(1, 50), size), 1000 + given, quiet)
+
+    def suspicion(self, pair, runs: int) -> Suspicion:
+        return Suspicion([self.suspect], swapped=True)
+
+
+def test_a_suspicion_saves_runs_and_is_not_trusted():
+    right = sample(Suspected(1001, 1), (0, 1), runs=40_000, workers=1)
+    assert str(right.event) == "x0 = 1001"
+    assert right.runs == 37_500
+    wrong = sample(Suspected(3, 1), (0, 1), epsilon="1/2", runs=40_000, workers=1)
+    assert wrong.refuted  # by an event that was learned
+    assert str(wrong.event) != "x0 = 3"
+
+
+def test_theory_suspects_the_pattern_that_the_search_found():
+    """⊥ … ⊥ ⊤ of the telling pair; nothing where numbers are told, or the law cannot be listed."""
+    law = Law(threshold_noise=Laplace(20), question_noise=Laplace(40), at_most=1)
+    pair = most_telling(law, questions=10, runs=10**7)
+    asked = pair.answers, pair.neighbour_answers
+    assert suspicion(law, asked, 10**7) == ([1 << pair.pattern.index(True)], False)
+    assert suspicion(law, asked[::-1], 10**7) == ([1 << pair.pattern.index(True)], True)
+    assert suspicion(replace(law, value_noise=Laplace(9)), asked, 10**7) is None
+    assert suspicion(replace(law, at_most=None), ((0,) * 30, (1,) * 30), 10**7) is None
+    assert suspicion(law, ((0,) * 70, (1,) * 70), 10**7) is None
+    assert suspicion(law, ((0, 1), (1,)), 10**7) is None  # the black box will complain
+
+
 # Processes ------------------------------------------------------------------------------------
 
 
@@ -197,8 +247,8 @@ def test_two_processes_count_what_one_counts():
     def mechanism(given: int, size: int):  # a closure: no pickle needed where processes fork
         return coins.bernoullis(Fraction(1 + 2 * given, 4), size)
 
-    # True coins: confident enough that chance breaks this test once in a million runs at most.
-    found = sample(mechanism, (0, 1), runs=200_000, workers=2, confidence="0.999999")
+    # True coins: confident enough that chance breaks this test once in 10^10 runs at most.
+    found = sample(mechanism, (0, 1), runs=200_000, workers=2, confidence="0.9999999999")
     assert found.runs == 150_000
     assert 1.03 < found.lower_bound < log(3)
 
@@ -247,7 +297,7 @@ def test_workers_do_not_outlive_a_parent_that_was_killed(tmp_path):
     code = f"""
 import os
 from pathlib import Path
-from tacit.audit.events import learn
+from tacit.audit.learning import learn
 from tacit.audit.workers import counting
 from tacit.book.coins import Coins
 

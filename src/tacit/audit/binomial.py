@@ -6,11 +6,18 @@ made, and every rounding goes to the safe side.
 
 from __future__ import annotations
 
-from math import exp, expm1, inf, lgamma, log, log1p, pi
+from math import ceil, exp, expm1, inf, lgamma, log, log1p, pi, sqrt
+from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+
+_NORMAL = NormalDist()
 _SLACK = 1e-9  # the tail below is good to about 1e-11, relatively
+_SCORE_SLACK = 1e-7
+_LEAST_TAIL = 1e-300
 _CHUNK = 1 << 12
 
 
@@ -52,6 +59,49 @@ def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
             break
         low, high = (low, middle) if _at_most(hits, runs, middle) <= target else (middle, high)
     return high
+
+
+def scores(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
+    """Φ⁻¹(1 − Pr[Bin(runs, p) ≥ hits]) for every p, rounded down; large if p is too small.
+
+    A p is given by ln p and ln(1 − p), of which either may be tiny.
+    """
+    found = np.empty(len(log_p))
+    small = log_p <= log(hits / runs) if hits else np.zeros(len(log_p), dtype=np.bool_)
+    at_least = _falling_tails(hits, runs, log_p[small], log_rest[small])
+    found[small] = [
+        -_NORMAL.inv_cdf(min(max(tail * (1 + _SCORE_SLACK), _LEAST_TAIL), 1 - 1e-9))
+        for tail in at_least
+    ]
+    # Else fewer hits are the rare ones: as many misses at least as runs − hits + 1.
+    fewer = np.zeros(int((~small).sum()))
+    if hits:
+        fewer = _falling_tails(runs - hits + 1, runs, log_rest[~small], log_p[~small])
+    found[~small] = [
+        _NORMAL.inv_cdf(tail * (1 - _SCORE_SLACK)) if tail > _LEAST_TAIL else -inf
+        for tail in fewer.tolist()
+    ]
+    return found
+
+
+def _falling_tails(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
+    """Pr[Bin(runs, p) ≥ hits] for many p ≤ hits/runs at once, where the terms only fall."""
+    if not len(log_p):
+        return np.zeros(0)
+    if hits == runs:
+        return np.exp(runs * log_p)
+    # What is beyond nine deviations is less than 2^(−53) of the rest.
+    count = min(runs - hits, ceil(9.5 * sqrt(hits * (1 - hits / runs) + 1)) + 250)
+    steps = np.arange(count, dtype=np.float64)
+    falls = np.cumsum(np.log((runs - hits - steps) / (hits + steps + 1)))
+    total = np.array(
+        [1 + float(np.exp(falls + (steps + 1) * odds).sum()) for odds in log_p - log_rest]
+    )
+    first = [
+        _log_term(hits, runs, one, other)
+        for one, other in zip(log_p.tolist(), log_rest.tolist(), strict=True)
+    ]
+    return np.asarray(total * np.exp(np.array(first)))
 
 
 def _at_least(hits: int, runs: int, p: float) -> float:

@@ -17,7 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import instance
+from tacit.audit.law import Law
+from tacit.audit.learning import Suspicion
 from tacit.audit.streams import WORD, Streams
+from tacit.audit.suspicions import suspicion
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, given_coins
 from tacit.book.mechanism import SparseVector
@@ -39,18 +42,23 @@ def told_numbers(mechanism: SparseVector) -> list[str]:
     return gap + (["value"] if mechanism.recipe.value_scale is not None else [])
 
 
+@dataclass(frozen=True, slots=True)
 class _Runs:
-    """What both of them are given."""
-
-    __slots__ = ()
+    """A prepared stream as a black box, and what its law suspects."""
 
     mechanism: SparseVector
-    coins: Coins | None
+    coins: Coins | None = None
 
     def __post_init__(self) -> None:
         instance(self.mechanism, "mechanism", SparseVector, "prepare a recipe first")
         if self.coins is not None:
             given_coins(self.coins)
+
+    def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
+        """For `tacit.audit.sample`."""
+        mechanism = self.mechanism
+        law = Law.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
+        return suspicion(law, pair, runs, mechanism.threshold_in_steps(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,6 @@ class real_runs(_Runs):  # noqa: N801 - it is used like a function
     An outcome is the pattern as one number, one more for every 63 questions; if gaps or values
     are told, a row of the pattern and those of every ⊤, in steps.
     """
-
-    mechanism: SparseVector
-    coins: Coins | None = None
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` runs on true answers, in grid steps."""
@@ -90,9 +95,6 @@ class real_runs(_Runs):  # noqa: N801 - it is used like a function
 @dataclass(frozen=True, slots=True)
 class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
     """mechanism(answers, size), many runs at once; the same outcomes as `real_runs`."""
-
-    mechanism: SparseVector
-    coins: Coins | None = None
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` runs on true answers, in grid steps."""

@@ -1,17 +1,14 @@
 """Events that tell two databases apart, learned from samples.
 
 Outcomes are sorted into cells: single values where there are few, quantiles where there are many,
-column by column.  The cells are ordered by how much likelier they are on one side, and the event
-is the best beginning of that order.  Order and beginning are chosen on different samples, and
-the bound is computed on a third: what is learned here needs no proof.
+column by column.  An event is a set of cells; :mod:`tacit.audit.learning` chooses one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from itertools import chain
-from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -112,6 +109,12 @@ class Cells:
     count: int = 0
 
     @classmethod
+    def around(cls, values: Table) -> Cells:
+        """Every one of these whole numbers in a cell of its own, and what lies between."""
+        cuts = np.unique(np.concatenate([values, values + 1]))
+        return cls(cuts, count=len(cuts) + 1)
+
+    @classmethod
     def learn(cls, rows: Table, most: int = _MOST_CELLS) -> Cells:
         """Cells for these rows, no more than ``most``."""
         column = rows[:, 0]
@@ -180,6 +183,8 @@ class Event:
     members: NDArray[np.bool_] = field(repr=False)
     swapped: bool  # likelier on the neighbour
     promise: float = field(repr=False)  # the bound that training lets one hope for
+    rates: tuple[float, float] = field(repr=False)  # how often it came in training: where likelier,
+    # and where not
 
     def count(self, outcomes: Any) -> int:
         """How many outcomes lie in the event."""
@@ -201,74 +206,3 @@ class Event:
             else:
                 runs.append((cell, cell))
         return runs
-
-
-def learn(
-    ordering: tuple[Any, Any], choosing: tuple[Any, Any], *, delta: float, runs: int
-) -> Event:
-    """The event with the best prospects if it is confirmed on ``runs`` runs a side."""
-    reader = Reader.learn(*ordering)
-    first = [reader.rows(outcomes) for outcomes in ordering]
-    second = [reader.rows(outcomes) for outcomes in choosing]
-    best: Event | None = None
-    # First by the first column alone, which needs fewer samples, then by all.
-    for width in sorted({1, first[0].shape[1]}):
-        cells = Cells.learn(np.concatenate([rows[:, :width] for rows in first]))
-        for event in _candidates(reader, cells, first, second, delta, runs):
-            if best is None or event.promise > best.promise:
-                best = event
-    assert best is not None
-    return best
-
-
-def _candidates(
-    reader: Reader,
-    cells: Cells,
-    first: list[Table],
-    second: list[Table],
-    delta: float,
-    runs: int,
-) -> Iterator[Event]:
-    """The best beginning of every order of the cells, in both directions."""
-    order_counts = [np.bincount(cells.of(rows), minlength=cells.count) for rows in first]
-    counts = [np.bincount(cells.of(rows), minlength=cells.count) for rows in second]
-    for swapped in (False, True):
-        here, there = (1, 0) if swapped else (0, 1)
-        for order in _orders(order_counts[here], order_counts[there]):
-            prospects = _prospects(
-                np.cumsum(counts[here][order]),
-                np.cumsum(counts[there][order]),
-                size=min(len(second[0]), len(second[1])),
-                delta=delta,
-                runs=runs,
-            )
-            place = int(prospects.argmax())
-            members = np.zeros(cells.count, dtype=np.bool_)
-            members[order[: place + 1]] = True
-            yield Event(reader, cells, members, swapped, float(prospects[place]))
-
-
-def _orders(
-    here: NDArray[np.int64], there: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Likeliest here first, as far as one can be sure of it; and from either end."""
-    one, other = here + 0.5, there + 0.5
-    sure = np.log(one / other) - 1.5 * np.sqrt(1 / one + 1 / other)
-    upwards = np.arange(len(here))
-    return np.argsort(-sure, kind="stable"), upwards, upwards[::-1]
-
-
-def _prospects(
-    here: NDArray[np.int64], there: NDArray[np.int64], *, size: int, delta: float, runs: int
-) -> NDArray[np.float64]:
-    """The lower bound to expect: some deviations off, for confirmation and for training.
-
-    So many off for training because this is a choice among many: of a hundred rare events one
-    always looks much better than it is.
-    """
-    p, other = (here + 0.5) / (size + 1), (there + 0.5) / (size + 1)
-    deviations = 2.3 / sqrt(runs) + 3.0 / sqrt(size)
-    low = p - deviations * np.sqrt(p * (1 - p))
-    high = other + deviations * np.sqrt(other * (1 - other))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(low > delta, np.log((low - delta) / np.minimum(high, 1)), -inf)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil, exp, expm1
+from typing import Any
 
 from tacit import certified
 from tacit.audit import variants
 from tacit.audit.black_boxes import bulk_runs, system_coins
 from tacit.audit.law import Law
+from tacit.audit.learning import Suspicion
 from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.suspicions import suspicion
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
@@ -40,6 +43,10 @@ class Variant:
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes."""
         return self.run(answers, size)
+
+    def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
+        """What its law suspects; see `tacit.audit.sample`."""
+        return suspicion(self.law, pair, runs)
 
 
 def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant | OffGridGap, ...]:

@@ -1,10 +1,11 @@
 """A lower bound on the privacy loss of a black box, from samples alone.
 
 On a first part of the samples an event is learned that is likelier on one database than on its
-neighbour; on the rest it is confirmed with Clopper–Pearson bounds.  If p ≥ low and p′ ≤ high then
-no mechanism with ε < ln((low − δ)/high) behaves so.  The bounds fail together with probability
-1 − confidence at most, whatever the mechanism, the event and the pair: that is the probability
-of a false alarm.  Stopping early is paid for, since every look at the counts has its own part.
+neighbour; the rest, which had no part in that, confirm it with an exact lower bound for
+ln((p − δ)/p′), below which no (ε, δ)-private mechanism has its ε.  The bound fails with
+probability 1 − confidence at most, whatever the mechanism, the event and the pair: that is the
+probability of a false alarm.  Stopping early is paid for, since every look at the counts has its
+own part.
 
 No number of samples shows that a mechanism *is* private: a pass reads "not refuted".
 """
@@ -16,14 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import log
+from math import exp
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tacit.arguments import flag, function, iterated
-from tacit.audit.binomial import clopper_pearson_high, clopper_pearson_low
-from tacit.audit.events import Event, learn
+from tacit.audit.events import Event
 from tacit.audit.law import questions_to_audit
+from tacit.audit.learning import Suspicion, learn
+from tacit.audit.ratio import least_log_ratio, weights
 from tacit.audit.workers import Bulk, cores, counting
 from tacit.errors import BadParameter
 from tacit.privacy import (
@@ -40,13 +42,26 @@ from tacit.privacy import (
 InputPair = tuple[Any, Any]
 
 _TRAINING = 4  # one run in so many
+_TRAINING_WITH_A_SUSPICION = 16  # only to see whether there is something better
 _LEAST_RUNS, _MOST_RUNS = 200, 10**10
 _MOST_WORKERS = 1000
 _EARLY_LOOKS = (256, 64, 16, 4)  # after 1/256 of the runs, and so on
-_EARLY_SHARE = 0.05  # of the false-alarm probability, for each of them; the last look has the rest
+_EARLY_SHARE = 0.01  # of the false-alarm probability, for each of them; the last look has the rest
 _LEAST_TO_LOOK_AT = 100
 _WORTH_SHARING = 2.0  # seconds
 _LEAST_FALSE_ALARM = Fraction(1, 10**100)  # a part of it must be a float of full precision
+
+
+@runtime_checkable
+class Suspicious(Protocol):
+    """A black box that can say which outcomes are suspected to tell a pair apart.
+
+    A suspicion saves the runs that learning takes.  It need not be right: the event is confirmed by
+    fresh runs as any other, and dropped if training finds one that is clearly better.
+    """
+
+    def suspicion(self, pair: InputPair, runs: int) -> Suspicion | None:
+        """None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +138,29 @@ def sample(
     if progress is not None:
         flag(progress, "progress")
     choices = _pairs(pair, pairs)
-    training = max(total // _TRAINING, 100)
+    suspicions = [_suspicion(bulk, choice, total) for choice in choices]
+    share = _TRAINING if None in suspicions else _TRAINING_WITH_A_SUSPICION
+    training = max(total // share, 100)
     with _bar(progress, 2 * (total - training) + 2 * training * len(choices)) as advance:
         start = perf_counter()
-        chosen, event = _learned(bulk, choices, training, total - training, allowed, advance)
+        chosen, event = _learned(
+            bulk, choices, suspicions, training, total - training, allowed, advance
+        )
         pace = (perf_counter() - start) / (training * len(choices))
         if workers is None:
             workers = cores() if pace * (total - training) > _WORTH_SHARING else 1
         with counting(bulk, chosen, event, workers=workers) as count:
             best, done = 0.0, 0
             hits = (0, 0)
-            for goal, share in _looks(total - training):
+            for goal, part in _looks(total - training, early=claimed is not None):
                 hits = (
                     hits[0] + _hits(count, 0, goal - done, advance),
                     hits[1] + _hits(count, 1, goal - done, advance),
                 )
                 done = goal
-                best = max(best, _bound(hits, done, event, allowed, share * alpha))
+                if done < total - training and not _may_refute(hits, event, claimed):
+                    continue
+                best = max(best, _bound(hits, done, event, allowed, part * alpha))
                 if claimed is not None and exact(best, "bound") > claimed.epsilon:
                     break
     return SampledLoss(
@@ -170,16 +191,23 @@ def _false_alarm(confidence: Number) -> float:
     return float(rest)
 
 
-def _looks(runs: int) -> list[tuple[int, float]]:
+def _suspicion(bulk: Bulk, pair: InputPair, runs: int) -> Suspicion | None:
+    return bulk.suspicion(pair, runs) if isinstance(bulk, Suspicious) else None
+
+
+def _looks(runs: int, *, early: bool) -> list[tuple[int, float]]:
     """When to look, and which share of the false-alarm probability each look may spend."""
-    early = [runs // part for part in _EARLY_LOOKS if runs // part >= _LEAST_TO_LOOK_AT]
-    looks = [(goal, _EARLY_SHARE) for goal in early]
+    if not early:
+        return [(runs, 1.0)]
+    goals = [runs // part for part in _EARLY_LOOKS if runs // part >= _LEAST_TO_LOOK_AT]
+    looks = [(goal, _EARLY_SHARE) for goal in goals]
     return [*looks, (runs, 1 - _EARLY_SHARE * len(looks))]
 
 
 def _learned(
     bulk: Bulk,
     choices: Sequence[InputPair],
+    suspicions: Sequence[Suspicion | None],
     training: int,
     runs: int,
     delta: float,
@@ -187,12 +215,12 @@ def _learned(
 ) -> tuple[InputPair, Event]:
     """The pair and the event with the best prospects."""
     best: tuple[InputPair, Event] | None = None
-    for pair in choices:
+    for pair, suspicion in zip(choices, suspicions, strict=True):
         halves = []
         for size in (training // 3, training - training // 3):
             halves.append((_drawn(bulk, pair[0], size), _drawn(bulk, pair[1], size)))
             advance(2 * size)
-        event = learn(halves[0], halves[1], delta=delta, runs=runs)
+        event = learn(halves[0], halves[1], delta=delta, runs=runs, suspicion=suspicion)
         if best is None or event.promise > best[1].promise:
             best = pair, event
     assert best is not None
@@ -229,11 +257,16 @@ def _hits(
 
 
 def _bound(hits: tuple[int, int], runs: int, event: Event, delta: float, alpha: float) -> float:
-    """ln((p − δ)/p′) at the worst ends of two intervals, each wrong with probability α/2."""
+    """What ln((p − δ)/p′) is at least, wrong with probability α; the weights are from training."""
+    counts = hits[::-1] if event.swapped else hits
+    weight = weights(*event.rates, delta)
+    return least_log_ratio(counts, runs, delta=delta, alpha=alpha, weight=weight)
+
+
+def _may_refute(hits: tuple[int, int], event: Event, claimed: Privacy | None) -> bool:
+    """Whether an early look is worth its time: what was seen must itself exceed the claim."""
     here, there = hits[::-1] if event.swapped else hits
-    low = clopper_pearson_low(here, runs, alpha / 2) - delta
-    high = clopper_pearson_high(there, runs, alpha / 2)
-    return max(log(low / high) - 1e-12, 0.0) if low > 0 else 0.0
+    return claimed is not None and here > exp(min(float(claimed.epsilon), 700.0)) * there
 
 
 def as_bulk(mechanism: Callable[..., Any]) -> Bulk:

@@ -123,7 +123,7 @@ def most_telling(
     score = partial(sampled_bound, runs=whole(runs, "runs"))
     far = ceil(_FAR_BELOW * (law.threshold_noise.scale + law.question_noise.scale)) + 1
     best: WorstPair | None = None
-    for count in sorted({max(most * part // 8, 1) for part in (2, 3, 4, 6, 8)}):
+    for count in sorted({max(most * part // 10, 1) for part in range(2, 11)}):
         found = _best(law, count, moves, score)
         if best is None or found.score > best.score:
             used = found.shape.questions * found.shape.times

@@ -16,6 +16,7 @@ from tacit.audit.blocks import Block, Closed, Side, close
 from tacit.audit.columns import columns
 from tacit.audit.law import Law
 from tacit.audit.outcomes import tell
+from tacit.audit.ratio import RELIABLY, slack
 from tacit.audit.strict import logarithm
 from tacit.audit.walk import Blocks, Sides
 
@@ -90,6 +91,5 @@ def sampled_bound(law: Law, shape: Shape, *, runs: int) -> float:
 def _best_bound(here: NDArray[np.float64], there: NDArray[np.float64], runs: int) -> float:
     order = np.argsort(logarithm(there) - np.maximum(logarithm(here), -1e3), kind="stable")
     p, other = np.cumsum(here[order]), np.cumsum(there[order])
-    low = p - 2.3 * np.sqrt(np.maximum(p * (1 - p), 0) / runs)
-    high = other + 2.3 * np.sqrt(np.maximum(other * (1 - other), 0) / runs) + 4 / runs
-    return float(logarithm(np.maximum(low, 0) / high).max())
+    p, other = (np.clip(chances, 0.25 / runs, 1.0) for chances in (p, other))
+    return float((np.log(p / other) - slack(p, other, 0.0, runs, RELIABLY)).max())
