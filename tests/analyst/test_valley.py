@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import log
 
 import numpy as np
@@ -51,7 +52,8 @@ def _excess(teeth, share):
 @pytest.mark.parametrize("teeth", [1, 2, 5, 10, 30, 60, 100])
 @pytest.mark.parametrize("start", [0.1, 0.5, 0.8])
 def test_the_lowest_of_many_small_valleys_is_found(teeth, start):
-    found = lowest_quotient(_smooth, lambda x: _bumpy(teeth, x), start)
+    with warnings.catch_warnings(action="error"):
+        found = lowest_quotient(_smooth, lambda x: _bumpy(teeth, x), start)
     assert _excess(teeth, found) < 0.0003
 
 

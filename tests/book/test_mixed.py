@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.mixed_oracle import true_mixed_delta
 
-from tacit.book.composing import loss_law
+from tacit.book.composing import grid_fineness, loss_law
 from tacit.book.composing.loss_atoms import group
 from tacit.book.composing.loss_grid import blocks
 from tacit.book.composition import (
@@ -90,8 +90,8 @@ def test_a_grid_agrees_with_all_outcomes(seed, on_grid):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_stated_error_holds_on_coarse_grids_and_in_narrow_windows(seed, width, cells, on_grid):
     """Where the error is large, and where sums rise above the window and fall below it."""
-    on_grid.setattr(loss_law, "_MOST_CELLS", cells)
-    on_grid.setattr(loss_law, "_WIDTH", width)
+    on_grid.setattr(grid_fineness, "_MOST_CELLS", cells)
+    on_grid.setattr(grid_fineness, "_WIDTH", width)
     parts, epsilon = _random_case(random.Random(2000 + seed))
     assert _holds(mixed_optimal_delta(parts, epsilon), true_mixed_delta(parts, epsilon))
 
@@ -106,10 +106,10 @@ def test_the_error_goes_with_the_square_of_the_step(epsilon, on_grid):
         on_grid.undo()
         truth = mixed_optimal_delta(KINDS, epsilon)
     on_grid.setattr(loss_law, "enumerated", lambda _: None)
-    on_grid.setattr(loss_law, "_common_step", lambda *_: None)
+    on_grid.setattr(grid_fineness, "_common_step", lambda *_: None)
     errors, stated = [], []
     for cells in (400, 1600, 6400):
-        on_grid.setattr(loss_law, "_MOST_CELLS", cells)
+        on_grid.setattr(grid_fineness, "_MOST_CELLS", cells)
         found = mixed_optimal_delta(KINDS, epsilon)
         assert found.at_least <= truth.at_least
         assert truth.at_most <= found.at_most
@@ -132,8 +132,8 @@ def test_all_outcomes_at_length(seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loss_law, "enumerated", lambda _: None)
         assert _holds(mixed_optimal_delta(parts, epsilon), truth)
-        patch.setattr(loss_law, "_MOST_CELLS", int(10 ** source.uniform(1, 4)))
-        patch.setattr(loss_law, "_WIDTH", source.choice([0.1, 1, 3, 9]))
+        patch.setattr(grid_fineness, "_MOST_CELLS", int(10 ** source.uniform(1, 4)))
+        patch.setattr(grid_fineness, "_WIDTH", source.choice([0.1, 1, 3, 9]))
         assert _holds(mixed_optimal_delta(parts, epsilon), truth)
 
 
@@ -427,10 +427,34 @@ def test_a_split_keeps_both_probabilities(step):
 
 
 def test_a_common_step_needs_no_split():
-    assert loss_law._common_step([Fraction("0.1"), Fraction("0.25")], Fraction(1, 99)) == Fraction(
-        1, 20
-    )
-    assert loss_law._common_step([Fraction("0.1"), Fraction("0.2501")], Fraction(1, 99)) is None
+    def common(*sizes):
+        return grid_fineness._common_step([Fraction(size) for size in sizes], Fraction(1, 99))
+
+    assert common("0.1", "0.25") == Fraction(1, 20)
+    assert common("0.1", "0.2501") is None
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [300 + Fraction(i, 7) for i in range(20)],
+        {1000: 10**5, 999: 10**5, "998.77": 10**5},
+        {1000: 3 * 10**5, "1e-30": 6 * 10**5},
+        ["1e-30", "1.7e-30", "3e-29", *[Fraction(i, 10**31) for i in range(20, 60)]],
+        {"1e-9": 1, 700: 1, "1e-3": 10**5, "1.001e-3": 10},
+    ],
+    ids=["large", "many large", "both ends", "tiny", "mixed sizes"],
+)
+def test_amounts_of_any_size(parts):
+    whole = mixed_basic(parts)[0]
+    for share in (0, "1e-9", "1/3", "0.999999", 1):
+        found = mixed_optimal_delta(parts, whole * Fraction(share))
+        assert 0 <= found.at_least <= found.at_most <= 1
+        assert (found.at_most == 0) == (share == 1)
+    best = mixed_optimal_epsilon(parts, "1e-6")
+    assert 0 <= best.at_least <= best.at_most <= float(whole) * (1 + 1e-12)
+    if best.at_most:
+        assert mixed_optimal_delta(parts, best.at_most).at_most <= 1e-6
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ _PARABOLAS = 8
 _LITTLE = 1e-5
 _LOOKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _NARROWING = (1.25, 0.25, 0.05, 0.01)
+_APART = 0.02  # nearer points would only spoil the polynomial
 _GRID = np.linspace(-1, 1, 81)
 
 
@@ -73,8 +74,10 @@ def lowest_quotient(smooth: Curve, bumpy: Callable[[Floats], Floats], start: flo
         between = np.polynomial.Polynomial.fit(list(known), list(known.values()), len(known) - 1)
         best = int(np.argmin(between(grid) - below))
         middle = float(grid[best])
-        known[middle] = log(smooth(share(middle)))
-        found[middle] = known[middle] - float(below[best])
+        height = log(smooth(share(middle)))
+        found[middle] = height - float(below[best])
+        if min(abs(middle - other) for other in known) > _APART:
+            known[middle] = height
         inside = 0 < best < len(grid) - 1 or abs(middle) == _WIDEST
         if inside and (reach := next(reaches, 0.0)) == 0:
             return share(min(found, key=found.__getitem__))

@@ -34,12 +34,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import e, exp, floor, sqrt
+from math import e, exp, floor, inf, sqrt
 
 import numpy as np
 
 from tacit.book.composing.loss_atoms import UNDERFLOWN, Floats
-from tacit.book.composing.loss_grid import Window
+from tacit.book.composing.loss_window import Window
 
 _LIKELY = 0.729
 _OUTWARD = 1 + 1e-8  # for all that is rounded on the way
@@ -86,6 +86,8 @@ class OnGrid:
         law, h, n = self.law, float(self.law.step), self.law.splits
         if not n:
             return 0.0
+        if h > 1:  # too coarse to tell
+            return inf
         drift = n * exp(h) * h * h / 8
 
         def bound(away: Floats) -> Floats:  # b((d − t)₊)

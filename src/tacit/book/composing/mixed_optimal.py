@@ -18,7 +18,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from tacit.book.composing.binomial_term import decimal, own_digits
-from tacit.book.composing.loss_law import Bell, LossLaw, loss_law, loss_laws
+from tacit.book.composing.grid_fineness import Bell
+from tacit.book.composing.loss_law import LossLaw, loss_law, loss_laws
 from tacit.book.composing.mixed_parts import Part, Parts, mixture, read_part
 from tacit.book.composing.optimal import optimal_delta, plain_truth, total_delta
 from tacit.book.composing.outward import SLACKS, rounded_down, rounded_up
