@@ -49,6 +49,7 @@ def open_table(
     schema: Schema | str | Path | None = None,
     table: str | None = None,
     memory_limit: int | str | None = None,
+    spill_folder: str | Path | None = None,
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
@@ -58,10 +59,18 @@ def open_table(
     is no default.  ``name`` is what budgets and FROM call the table, by default the file's stem.
     ``people`` is a public number that the steward types, for planning; it is never read from the
     data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
+    Rows that do not fit into ``memory_limit`` go to a folder of their own under ``spill_folder``
+    meanwhile.
     """
     public_people = None if people is None else whole(people, "people")
     engine = load(
-        source, person=person, name=name, schema=schema, table=table, memory_limit=memory_limit
+        source,
+        person=person,
+        name=name,
+        schema=schema,
+        table=table,
+        memory_limit=memory_limit,
+        spill_folder=spill_folder,
     )
     return Table(engine, people=public_people)
 
