@@ -21,7 +21,6 @@ from tacit.tables import EACH_ROW, load, parse, prepare
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import hold
-from tacit.tables.normal import create_normal_view
 from tacit.tables.schema import Schema, read_schema
 from tacit.tables.sources import open_source
 
@@ -84,7 +83,6 @@ def _opened(path: Path, person: object) -> BitmapEngine:
     schema = read_schema(SCHEMA, name="visits", person=person)  # type: ignore[arg-type]
     source = open_source(path, table=None, memory_limit=2**33)
     source.connection.execute("SET threads = 1")
-    create_normal_view(source, schema)
     return hold(source, schema, 2**33)
 
 

@@ -14,7 +14,7 @@ from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.loading import hold
-from tacit.tables.normal import create_normal_view
+from tacit.tables.normal import check_columns
 from tacit.tables.schema import Person
 from tacit.tables.sources import Source, open_source
 
@@ -24,7 +24,7 @@ Opener = Callable[[object, str, Person], Engine]
 def opened(source: object, toml: str, person: Person) -> tuple[Source, Schema]:
     schema = read_schema(toml, name="visits", person=person)
     found = open_source(source, table=None, memory_limit=2**30)
-    create_normal_view(found, schema)
+    check_columns(found, schema)
     return found, schema
 
 

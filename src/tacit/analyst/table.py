@@ -54,6 +54,7 @@ def open_table(
     table: str | None = None,
     memory_limit: int | str | None = None,
     as_of: str | None = None,
+    spill_folder: str | Path | None = None,
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
@@ -65,11 +66,19 @@ def open_table(
     data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
     ``as_of`` is a public label that the steward types to say which state of the data this is, such
     as "2026-11-01": recorded answers belong to it, and a date stands for ``:as_of`` in questions.
+    Rows that do not fit into ``memory_limit`` go to a folder of their own under ``spill_folder``
+    meanwhile.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)
     engine = load(
-        source, person=person, name=name, schema=schema, table=table, memory_limit=memory_limit
+        source,
+        person=person,
+        name=name,
+        schema=schema,
+        table=table,
+        memory_limit=memory_limit,
+        spill_folder=spill_folder,
     )
     return Table(engine, people=public_people, as_of=label)
 

@@ -6,9 +6,10 @@ levels: the inner one says what each person contributes, the outer one adds it u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from threading import RLock
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
@@ -18,7 +19,7 @@ from tacit.errors import EngineFailed
 from tacit.tables.codes import Code, double_of_rank
 from tacit.tables.columns import ranks_of_doubles
 from tacit.tables.engine import CellGroup, answers, grouped, withheld
-from tacit.tables.normal import NORMAL
+from tacit.tables.normal import normal_form
 from tacit.tables.points import check_points, key_places, least_rows
 from tacit.tables.question import Among, People, Question, Rows, Term, all_of, limits
 from tacit.tables.schema import Schema
@@ -29,6 +30,7 @@ BATCH = 128
 """Terms to a scan.  (count_if, since FILTER grows faster than linearly with their number.)"""
 
 FEWEST_CELLS = 16
+NORMAL = "tacit_rows"
 ROWS = exp.to_table(NORMAL)
 
 
@@ -65,7 +67,8 @@ class DuckDBEngine(Closing):
         with self._lock:
             self._check_open()
             check_points(self.schema, columns, max_rows)
-            fetched = self._source.connection.execute(self._points_sql(columns)).fetchnumpy()
+            query = self._of_normal_form(self._points_sql(columns), columns)
+            fetched = self._source.connection.execute(query).fetchnumpy()
             people, *codes = [np.asarray(fetched[name]) for name in fetched]
             rows = [
                 ranks_of_doubles(array) if array.dtype == np.float64 else array.astype(np.int64)
@@ -100,11 +103,17 @@ class DuckDBEngine(Closing):
     def _run(self, query: exp.Expr) -> list[tuple[object, ...]]:
         """All rows of a result; fetched at once, since an open result blocks the connection."""
         self._check_open()
-        found: list[tuple[object, ...]] = self._source.connection.execute(
-            query.sql("duckdb")
-        ).fetchall()
+        names = {found.name for found in query.find_all(exp.Column)}
+        text = self._of_normal_form(query.sql("duckdb"), names)
+        found: list[tuple[object, ...]] = self._source.connection.execute(text).fetchall()
         unchanged(self._source, self._stamp)
         return found
+
+    def _of_normal_form(self, query: str, names: Iterable[str]) -> str:
+        """The query with the rows that it asks about, of which it needs some columns only."""
+        known = [found.name for name in names if (found := self.schema.find(name)) is not None]
+        form = normal_form(self._source, self.schema, set(known))
+        return f"WITH {NORMAL} AS NOT MATERIALIZED ({form}) {query}"
 
     def _evaluate(self, terms: list[Term]) -> list[int]:
         groups, single = grouped(terms, FEWEST_CELLS)
@@ -114,9 +123,19 @@ class DuckDBEngine(Closing):
                 totals[place] = total
         for start in range(0, len(single), BATCH):
             places = single[start : start + BATCH]
-            for place, total in zip(places, self._scan([terms[p] for p in places]), strict=True):
+            for place, total in zip(places, self._scans([terms[p] for p in places]), strict=True):
                 totals[place] = total
         return totals
+
+    def _scans(self, terms: list[Term]) -> list[int]:
+        """The values of some terms, in one scan if there is memory for it."""
+        half = len(terms) // 2
+        try:
+            return self._scan(terms)
+        except duckdb.OutOfMemoryException:
+            if not half:
+                raise
+        return self._scans(terms[:half]) + self._scans(terms[half:])
 
     def _scan(self, terms: list[Term]) -> list[int]:
         """The values of some terms in one scan."""

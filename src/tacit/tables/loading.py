@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.bitmaps import BitmapEngine
@@ -20,14 +23,25 @@ from tacit.tables.columns import (
 from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, withheld
+from tacit.tables.kinds import own_grid, own_type
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.memory import LIMIT_HELP, byte_limit
-from tacit.tables.normal import NORMAL, create_normal_view, own_grid, own_type
+from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
+from tacit.tables.spill import FOLDER_HELP
 
 FEWEST_BITMAPS = 16
 """With room for fewer bitmaps than this beside the columns, scanning the source is better."""
+
+MOST_COLUMNS = 256
+"""Columns planned at once: the time of planning grows faster than their number."""
+
+MOST_VALUES = 2**22
+"""Values fetched at once."""
+
+FEW_ROWS = 2**16
+"""Texts of so many rows are numbered by Python; from more of them on, DuckDB is quicker."""
 
 
 def load(
@@ -38,6 +52,7 @@ def load(
     schema: Schema | str | Path | None = None,
     table: str | None = None,
     memory_limit: int | str | None = None,
+    spill_folder: str | Path | None = None,
 ) -> Engine:
     """Open a table.
 
@@ -46,7 +61,9 @@ def load(
     must be said.  ``name``: what FROM calls the table; by default the file's stem.  ``schema``: a
     Schema, TOML text or the path of a TOML file; by default the file ``<stem>.toml`` beside the
     data, or else, if the source has types of its own, those types alone.  ``memory_limit``: bytes,
-    or text such as "2GB"; by default half of the machine's memory.
+    or text such as "2GB"; by default half of the machine's memory.  ``spill_folder``: where rows
+    that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER says, or among the system's
+    temporary files.
 
     Privacy: names and types are checked, values never are.
     """
@@ -56,12 +73,13 @@ def load(
         ("name", name, str | None, "give the table's name as text"),
         ("table", table, str | None, "name a table of a DuckDB file"),
         ("memory_limit", memory_limit, int | float | str | None, LIMIT_HELP),
+        ("spill_folder", spill_folder, str | Path | None, FOLDER_HELP),
     ):
         if not isinstance(given, kinds):
             raise BadParameter(parameter, kind_of(given), allowed)
     assert person is not None
     limit = byte_limit(memory_limit)
-    opened = open_source(source, table=table, memory_limit=limit)
+    opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
     try:
         declared = _schema(schema, opened, name or opened.name, person)
         return _engine(opened, declared, limit)
@@ -104,61 +122,114 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
 
 @withheld("loading the table")
 def _engine(source: Source, schema: Schema, limit: int) -> Engine:
-    create_normal_view(source, schema)
-    (rows,) = source.connection.execute(f"SELECT count(*) FROM {NORMAL}").fetchone() or (0,)
+    check_columns(source, schema)
+    try:
+        return _read(source, schema, limit)
+    except duckdb.Error:
+        if not source.mend():
+            raise
+    return _read(source, schema, limit)
+
+
+def _read(source: Source, schema: Schema, limit: int) -> Engine:
+    rows = _count(source, schema)
     if rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 > limit:
-        if not source.typed:  # a broken line must be found now, not by somebody's question
-            source.connection.execute("SELECT count(COLUMNS(*)) FROM source").fetchall()
+        if source.mending is not None:  # what cannot be read is found now, not by a question
+            for block in _blocks(schema.columns, MOST_COLUMNS):
+                form = normal_form(source, schema, _names(block))
+                source.connection.execute(f"SELECT count(COLUMNS(*)) FROM ({form})").fetchall()
         return DuckDBEngine(schema, source)
-    return hold(source, schema, limit)
+    return hold(source, schema, limit, rows)
 
 
-def hold(source: Source, schema: Schema, limit: int) -> BitmapEngine:
-    """Read all columns into memory, in one scan of the source."""
-    run = source.connection.execute
-    run(f"CREATE TABLE read AS SELECT * FROM {NORMAL}")
-    joins, chosen = "", []
-    for number, column in enumerate(schema.columns):
-        value = f"read.{quoted(column.name)}"
-        if column.type == "text":
-            run(
-                f"CREATE TABLE words{number} AS "
-                "SELECT word, row_number() OVER (ORDER BY word) - 1 AS code "
-                f"FROM (SELECT DISTINCT {value} AS word FROM read) WHERE word IS NOT NULL"
-            )
-            joins += f" LEFT JOIN words{number} ON {value} = words{number}.word"
-            value = f"words{number}.code"
-        chosen.append(f"{value} AS c{number}")
-    # One table keeps rows together: the order of a join's output is nobody's promise.
-    run(f"CREATE TABLE held AS SELECT {', '.join(chosen)} FROM read{joins}")
-    run("DROP TABLE read")
-    columns = {
-        column.name: _held(source, column, number) for number, column in enumerate(schema.columns)
-    }
-    run("DROP TABLE held")
+def _count(source: Source, schema: Schema) -> int:
+    query = f"SELECT count(*) FROM ({normal_form(source, schema, ())})"
+    (rows,) = source.connection.execute(query).fetchone() or (0,)
+    return int(rows)
+
+
+def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) -> BitmapEngine:
+    """Read all columns into memory, in one scan of the source if there are not many of them."""
+    run, raw = source.connection.execute, "source"
+    rows = _count(source, schema) if rows is None else rows
+    if len(schema.columns) > MOST_COLUMNS:
+        run(f"CREATE TABLE raw AS SELECT {raw_columns(source, schema)} FROM source")
+        raw = "raw"
+    columns: dict[str, Held] = {}
+    for block in _blocks(schema.columns, MOST_COLUMNS):
+        # DuckDB keeps the order of rows from table to table, and to its results.
+        form = normal_form(source, schema, _names(block), raw)
+        if rows <= FEW_ROWS:
+            columns |= _fetched(source, f"({form})", block, rows)
+            continue
+        run(f"CREATE TABLE read AS {form}")
+        texts = [column for column in block if column.type == "text"]
+        columns |= {column.name: _coded(source, column, rows) for column in texts}
+        others = [column for column in block if column.type != "text"]
+        columns |= _fetched(source, "read", others, rows)
+        run("DROP TABLE read")
+    run("DROP TABLE IF EXISTS raw")
     return _placed(source, schema, columns, limit)
 
 
-def _held(source: Source, column: Column, number: int) -> Held:
-    fetched = source.connection.execute(
-        f"SELECT coalesce(c{number}, 0) AS v, c{number} IS NULL AS n FROM held"
+def _blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
+    """The columns in blocks: planning takes longer than linearly in their number."""
+    for start in range(0, len(columns), most):
+        yield columns[start : start + most]
+
+
+def _names(columns: Iterable[Column]) -> set[str]:
+    return {column.name for column in columns}
+
+
+def _fetched(source: Source, table: str, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+    """Columns of a table, many to a statement."""
+    held: dict[str, Held] = {}
+    for block in _blocks(columns, max(MOST_VALUES // max(rows, 1), 1)):
+        chosen = ", ".join(f"{quoted(column.name)} AS c{n}" for n, column in enumerate(block))
+        arrays = source.connection.execute(f"SELECT {chosen} FROM {table}").fetchnumpy()
+        for column, array in zip(block, arrays.values(), strict=True):
+            make = _words if column.type == "text" else _numbers
+            held[column.name] = make(np.ma.getdata(array), np.ma.getmaskarray(array))
+    return held
+
+
+def _numbers(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
+    known = np.where(nulls, np.zeros(1, dtype=values.dtype), values)
+    return hold_numbers(ranks_of_doubles(known) if known.dtype == np.float64 else known, nulls)
+
+
+def _words(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
+    """A column of few texts, numbered by Python."""
+    present = values[~nulls]
+    words = sorted(set(present))
+    place = {word: number for number, word in enumerate(words)}
+    codes = np.zeros(len(values), dtype=np.int64)
+    codes[~nulls] = [place[word] for word in present]
+    return hold_words(codes, nulls, len(words), lambda: words)
+
+
+def _coded(source: Source, column: Column, rows: int) -> Held:
+    """A column of many texts, numbered by DuckDB, which keeps them."""
+    run = source.connection.execute
+    table, value = quoted(f"words of {column.name}"), quoted(column.name)
+    run(
+        f"CREATE TABLE {table} AS SELECT word, row_number() OVER (ORDER BY word) - 1 AS code "
+        f"FROM (SELECT DISTINCT {value} AS word FROM read) WHERE word IS NOT NULL"
+    )
+    (count,) = run(f"SELECT count(*) FROM {table}").fetchone() or (0,)
+    # The order of a join's result is nobody's promise, so each code brings its row along.
+    found = run(
+        f"SELECT read.rowid AS r, code FROM read JOIN {table} ON {value} = word"
     ).fetchnumpy()
-    values, nulls = np.asarray(fetched["v"]), np.asarray(fetched["n"])
-    if column.type != "text":
-        ranked = values.dtype == np.float64
-        return hold_numbers(ranks_of_doubles(values) if ranked else values, nulls)
-    (count,) = source.connection.execute(f"SELECT count(*) FROM words{number}").fetchone() or (0,)
-    return hold_words(values, nulls, count, _reader(source, number))
+    codes, nulls = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
+    codes[found["r"]], nulls[found["r"]] = found["code"], False
 
-
-def _reader(source: Source, number: int) -> Callable[[], Sequence[str]]:
-    """Fetches the distinct texts of a column; most identifiers are never asked for."""
-
-    def read() -> Sequence[str]:
-        query = f"SELECT word FROM words{number} ORDER BY code"
+    def read() -> Sequence[str]:  # most identifiers are never asked for
+        query = f"SELECT word FROM {table} ORDER BY code"
         return [word for (word,) in source.connection.execute(query).fetchall()]
 
-    return read
+    return hold_words(codes, nulls, count, read)
 
 
 def _placed(source: Source, schema: Schema, columns: dict[str, Held], limit: int) -> BitmapEngine:

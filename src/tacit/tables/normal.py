@@ -1,45 +1,29 @@
 """The normal form of a table: every declared column as its code, by SQL that cannot fail.
 
 A value that is not of its column's type becomes NULL; a number out of bounds becomes the nearest
-bound; rows without a person are left out.  All engines on DuckDB read this view and nothing else.
+bound; rows without a person are left out.  All engines on DuckDB read this form and nothing else.
 """
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
+from collections.abc import Collection
 
 from tacit.errors import SchemaMismatch
 from tacit.tables.codes import WIDEST_GRID, Type
+from tacit.tables.kinds import DAY_INSTANTS, INSTANTS, TEXT_BYTES, family
+from tacit.tables.lines import LONGEST
+from tacit.tables.names import folded
 from tacit.tables.schema import Column, Schema
 from tacit.tables.sources import Source, quoted
 
-NORMAL = "tacit_rows"
-"""The view of the normal form."""
-
-_FAMILIES = {
-    **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
-    **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"], "integer"),
-    **dict.fromkeys(["FLOAT", "DOUBLE"], "real"),
-    "DECIMAL": "decimal",
-    **dict.fromkeys(["VARCHAR", "ENUM", "UUID"], "text"),
-    "UHUGEINT": "wide integer",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    **dict.fromkeys(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"], "timestamp"),
-    "TIMESTAMP_NS": "timestamp in nanoseconds",
-    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    '"NULL"': "nothing but NULL",
-}
 _NARROW = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_TIMES = ("timestamp", "timestamp in nanoseconds", "timestamp with time zone")
 _ACCEPTED = {
     "integer": ("integer", "real", "decimal"),
     "real": ("integer", "real", "decimal"),
     "text": ("text", "integer", "wide integer"),
     "boolean": ("boolean",),
-    "date": ("date", *_TIMES),
-    "timestamp": ("date", *_TIMES),
+    "date": ("date", "timestamp"),
+    "timestamp": ("date", "timestamp"),
 }
 
 _INTEGER = r"'[+-]?[0-9]+(\.0*)?'"
@@ -49,67 +33,84 @@ _DATE = r"'[0-9]{4}-[0-9]{2}-[0-9]{2}'"
 _CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 
 
-def family(source_type: str) -> str:
-    """What kind of values a DuckDB type holds; an ENUM's own name would list its values."""
-    head = source_type.partition("(")[0]
-    return _FAMILIES.get(head, "something else")
-
-
-def create_normal_view(source: Source, schema: Schema) -> None:
-    """Create the view NORMAL, with one code column for each declared column.
-
-    Checks names and types, not values; a mismatch names the column.
-    """
-    present = {name.casefold(): name for name in source.columns}
-    read, coded = [], []
+def check_columns(source: Source, schema: Schema) -> None:
+    """Check names and types, not values; a mismatch names the column."""
+    present = _present(source)
     for column in schema.columns:
-        if column.name.casefold() not in present:
+        raw = present.get(folded(column.name))
+        if raw is None:
             raise SchemaMismatch(
                 f"the data has no column {column.name!r}, which the schema declares"
             )
-        raw = present[column.name.casefold()]
         kind = family(source.columns[raw])
         accepted = (*_ACCEPTED[column.type], "nothing but NULL")
         if source.is_typed(raw) and kind not in accepted:
             raise SchemaMismatch(
                 f"column {column.name!r} is declared {column.type}, but the data holds {kind}"
             )
-        read.append(f"{_read(column, source, raw, kind)} AS {quoted(column.name)}")
-        narrow = source.is_typed(raw) and source.columns[raw] in _NARROW
-        coded.append(f"{_code(column, schema, narrow)} AS {quoted(column.name)}")
-    everyone = ""
-    if isinstance(schema.person, str):
-        everyone = f" WHERE {quoted(schema.person)} IS NOT NULL"
-    source.connection.execute(
-        f"CREATE VIEW {NORMAL} AS SELECT * FROM (SELECT {', '.join(coded)} "
-        f"FROM (SELECT {', '.join(read)} FROM source)){everyone}"
+
+
+def normal_form(
+    source: Source, schema: Schema, names: Collection[str], rows: str = "source"
+) -> str:
+    """The query that gives some declared columns as codes.
+
+    Only these columns are planned and read, and the one that says whose row it is.  ``rows`` may
+    be a table with the raw columns.
+    """
+    present = _present(source)
+    person = schema.person if isinstance(schema.person, str) else None
+    read, coded = [], []
+    for column in schema.columns:
+        if column.name in names or column.name == person:
+            raw = present[folded(column.name)]
+            read.append(f"{_read(column, source, raw)} AS {quoted(column.name)}")
+            narrow = source.is_typed(raw) and source.columns[raw] in _NARROW
+            coded.append(f"{_code(column, schema, narrow)} AS {quoted(column.name)}")
+    if not read:
+        return f"SELECT true AS there FROM {rows}"
+    everyone = "" if person is None else f" WHERE {quoted(person)} IS NOT NULL"
+    return (
+        f"SELECT * FROM (SELECT {', '.join(coded)} FROM (SELECT {', '.join(read)} FROM {rows}))"
+        f"{everyone}"
     )
 
 
-def _read(column: Column, source: Source, raw: str, kind: str) -> str:
-    """The value in the type that its code is computed from: HUGEINT, DOUBLE, VARCHAR ..."""
-    value = quoted(raw)
-    if kind == "nothing but NULL":
+def raw_columns(source: Source, schema: Schema) -> str:
+    """The columns of the source from which the declared ones are read, as a list."""
+    present = _present(source)
+    return ", ".join(quoted(present[folded(column.name)]) for column in schema.columns)
+
+
+def _present(source: Source) -> dict[str, str]:
+    """The source's own spelling of each name."""
+    return {folded(name): name for name in source.columns}
+
+
+def _read(column: Column, source: Source, raw: str) -> str:
+    """The value in the type that its code is computed from; days and microseconds as numbers."""
+    value, kind = quoted(raw), source.columns[raw]
+    if family(kind) == "nothing but NULL":
         return f"CAST(NULL AS {_READ_AS[column.type]})"
     if not source.is_typed(raw):
-        return _READ_TEXT[column.type](f"trim({value})" if column.type != "text" else value)
-    if column.type == "integer":
-        narrow = source.columns[raw] in _NARROW
-        return f"CAST({value} AS BIGINT)" if narrow else _read_integer(column, value, kind)
-    if column.type == "real":
-        return f"CAST({value} AS DOUBLE)"
-    if column.type == "text":
-        if source.collated and source.columns[raw] == "VARCHAR":
-            return f'({value} COLLATE "binary")'  # text is compared by code point everywhere
-        return f"CAST({value} AS VARCHAR)"
-    if column.type == "boolean":
-        return value
-    if column.type == "date":
-        return f"TRY_CAST({value} AS DATE)"
-    if kind == "timestamp in nanoseconds":
-        return f"CASE WHEN isfinite({value}) THEN {_floor_thousand(f'epoch_ns({value})')} END"
-    stamp = value if kind == "timestamp with time zone" else f"TRY_CAST({value} AS TIMESTAMP)"
-    return f"CASE WHEN isfinite({stamp}) THEN epoch_us({stamp}) END"
+        written = _READ_TEXT[column.type](f"trim({value})" if column.type != "text" else value)
+        return f"CASE WHEN strlen({value}) <= {LONGEST} THEN {written} END"
+    if family(kind) == "decimal":
+        value = _decimal(value, kind)
+    match column.type:
+        case "integer":
+            narrow = kind in _NARROW
+            return f"CAST({value} AS BIGINT)" if narrow else _read_integer(column, value, kind)
+        case "real":
+            return f"CAST({value} AS DOUBLE)"
+        case "text":
+            return _read_words(value, kind, source.stored)
+        case "boolean":
+            return value
+        case "date":
+            return _days(value, kind)
+        case "timestamp":
+            return _microseconds(value, kind)
 
 
 _READ_AS = {
@@ -117,9 +118,68 @@ _READ_AS = {
     "real": "DOUBLE",
     "text": "VARCHAR",
     "boolean": "BOOLEAN",
-    "date": "DATE",
+    "date": "BIGINT",
     "timestamp": "BIGINT",
 }
+
+
+def _decimal(value: str, kind: str) -> str:
+    """A decimal that has no more digits than its type; DuckDB fails on others, if there are any."""
+    digits, scale = (int(part) for part in kind[len("DECIMAL(") : -1].split(","))
+    most = f"CAST('{'9' * (digits - scale)}.{'9' * scale}' AS {kind})"
+    return f"CASE WHEN {value} BETWEEN -{most} AND {most} THEN {value} END"
+
+
+def _read_words(value: str, kind: str, stored: bool) -> str:
+    """Text; what is no UTF-8, or too long, is NULL."""
+    if kind == TEXT_BYTES:
+        return f"CASE WHEN octet_length({value}) <= {LONGEST} THEN TRY(decode({value})) END"
+    if kind != "VARCHAR" and not kind.startswith("ENUM"):
+        return f"CAST({value} AS VARCHAR)"
+    if kind != "VARCHAR":
+        value = f"CAST({value} AS VARCHAR)"
+    words = value
+    if stored:  # text is compared by code point everywhere
+        words = f'TRY(decode(encode({value} COLLATE "binary")))'
+    return f"CASE WHEN strlen({value}) <= {LONGEST} THEN {words} END"
+
+
+_PER_UNIT = {"s": 10**6, "ms": 10**3, "us": 1}  # microseconds
+_DAY = 86_400_000_000
+_MOST = 2**63 - 2  # DuckDB takes the numbers beyond it for infinities
+
+
+def _microseconds(value: str, kind: str) -> str:
+    """Microseconds since 1970; NULL if 64 bits do not hold them."""
+    head, _, unit = kind.removesuffix(")").partition("(")
+    if head in (INSTANTS, DAY_INSTANTS):
+        most = _MOST // _PER_UNIT.get(unit, 1)
+        whole = _floored(value, 1000) if unit == "ns" else f"{value} * {_PER_UNIT[unit]}"
+        return f"CASE WHEN {value} BETWEEN {-most} AND {most} THEN {whole} END"
+    if kind == "DATE":
+        days, most = f"({value} - DATE '1970-01-01')", _MOST // _DAY
+        return (
+            f"CASE WHEN isfinite({value}) AND {days} BETWEEN {-most} AND {most} "
+            f"THEN {days} * {_DAY} END"
+        )
+    if kind == "TIMESTAMP_NS":
+        return f"CASE WHEN isfinite({value}) THEN {_floored(f'epoch_ns({value})', 1000)} END"
+    if kind in ("TIMESTAMP_S", "TIMESTAMP_MS"):
+        value = f"TRY_CAST({value} AS TIMESTAMP)"
+    return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
+
+
+def _days(value: str, kind: str) -> str:
+    """Days since 1970 of a date, or of the day, in UTC, in which an instant lies."""
+    if kind == "DATE":
+        return f"CASE WHEN isfinite({value}) THEN {value} - DATE '1970-01-01' END"
+    return _floored(_microseconds(value, kind), _DAY)
+
+
+def _floored(number: str, by: int) -> str:
+    """A number of 64 bits divided, and rounded down."""
+    wide = f"CAST({number} AS HUGEINT)"
+    return f"CAST(({wide} - (({wide} % {by}) + {by}) % {by}) // {by} AS BIGINT)"
 
 
 _BEYOND = 10**37  # stands for every number that no bound reaches
@@ -127,20 +187,15 @@ _BEYOND = 10**37  # stands for every number that no bound reaches
 
 def _read_integer(column: Column, value: str, kind: str) -> str:
     whole = f"CASE WHEN {value} = trunc({value}) THEN TRY_CAST({value} AS HUGEINT) END"
-    if kind == "integer":
+    if family(kind) == "integer":
         return f"CAST({value} AS HUGEINT)"
-    if kind == "decimal":
+    if family(kind) == "decimal":
         return whole
     infinite = f"isinf({value})" if column.bounds is None else "false"
     return (
         f"CASE WHEN isnan({value}) OR {infinite} THEN NULL WHEN {value} > 1e30 THEN {_BEYOND} "
         f"WHEN {value} < -1e30 THEN {-_BEYOND} ELSE {whole} END"
     )
-
-
-def _floor_thousand(nanoseconds: str) -> str:
-    wide = f"CAST({nanoseconds} AS HUGEINT)"
-    return f"CAST(({wide} - (({wide} % 1000) + 1000) % 1000) // 1000 AS BIGINT)"
 
 
 def _text_as_it_is(value: str) -> str:
@@ -171,7 +226,8 @@ def _text_boolean(value: str) -> str:
 
 
 def _text_date(value: str) -> str:
-    return f"CASE WHEN regexp_full_match({value}, {_DATE}) THEN TRY_CAST({value} AS DATE) END"
+    days = f"TRY_CAST({value} AS DATE) - DATE '1970-01-01'"
+    return f"CASE WHEN regexp_full_match({value}, {_DATE}) THEN {days} END"
 
 
 def _text_timestamp(value: str) -> str:
@@ -216,11 +272,8 @@ def _code(column: Column, schema: Schema, narrow: bool) -> str:
             return _real(value, column)
         case "boolean":
             return f"CAST({value} AS BIGINT)"
-        case "date":
-            days = _clamped(f"({value} - DATE '1970-01-01')", column)
-            return f"CASE WHEN isfinite({value}) THEN {days} END"
-        case "timestamp":
-            return _clamped(value, column)
+        case "date" | "timestamp":
+            return f"CAST({_clamped(value, column)} AS BIGINT)"
         case "text":
             return value
 
@@ -247,28 +300,3 @@ def _real(value: str, column: Column) -> str:
         f"CASE WHEN isnan({value}) OR {infinite} THEN NULL WHEN {value} > {far} THEN {high} "
         f"WHEN {value} < -{far} THEN {low} ELSE {_clamped(whole, column)} END"
     )
-
-
-def own_type(source_type: str) -> Type | None:
-    """The type to declare for a DuckDB type, or None if there is none."""
-    if source_type in ("UBIGINT", "HUGEINT", "UHUGEINT"):  # may exceed 64 bits: often identifiers
-        return "text"
-    kinds: dict[str, Type] = {
-        "integer": "integer",
-        "real": "real",
-        "decimal": "real",
-        "text": "text",
-        "boolean": "boolean",
-        "date": "date",
-        "timestamp": "timestamp",
-        "timestamp in nanoseconds": "timestamp",
-        "timestamp with time zone": "timestamp",
-        "nothing but NULL": "text",
-    }
-    return kinds.get(family(source_type))
-
-
-def own_grid(source_type: str) -> Fraction | None:
-    """The grid that a DECIMAL type brings along."""
-    match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
-    return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None

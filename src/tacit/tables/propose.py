@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import duckdb
+
 from tacit.tables.codes import Code, Type, decimal
 from tacit.tables.engine import withheld
+from tacit.tables.kinds import own_grid, own_type
 from tacit.tables.memory import byte_limit
-from tacit.tables.normal import NORMAL, create_normal_view, own_grid, own_type, text_pattern
+from tacit.tables.normal import normal_form, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sources import Source, open_source, quoted
 
@@ -32,6 +35,9 @@ _ALL_FOUND = """\
 _SOME_FOUND = """\
 # So was the type of each column that says "found from the values".  Check these.
 """
+_LOST = """\
+# Lines of this file that cannot be read, and count nowhere: {lines}.  Better mend them.
+"""
 _MAX_ROWS = "# max_rows = 10\n"
 
 
@@ -49,13 +55,23 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
 
 @withheld("looking through the data")
 def _proposed(source: Source) -> str:
+    try:
+        return _seen(source)
+    except duckdb.Error:
+        if not source.mend():
+            raise
+    return _seen(source)
+
+
+def _seen(source: Source) -> str:
     columns = [
         column
         for name, source_type in source.columns.items()
         if (column := _column(source, name, source_type)) is not None
     ]
-    create_normal_view(source, Schema("table", EACH_ROW, tuple(columns)))
     found = _ALL_FOUND if not source.typed else _SOME_FOUND if source.untyped else ""
+    if source.lost:
+        found += _LOST.format(lines=source.lost)
     written = "".join("\n" + _written(source, column) for column in columns)
     return _HEADER + found + _MAX_ROWS + written
 
@@ -105,14 +121,15 @@ def _written(source: Source, column: Column) -> str:
         grid = "0.001" if column.grid is None else decimal(column.grid)
         given = own_grid(source.columns[column.name]) is not None
         lines.append(f'{"" if given else "# "}grid = "{grid}"')
+    form = normal_form(source, Schema("table", EACH_ROW, (column,)), {column.name})
     value = quoted(column.name)
     ordered = column.type in ("integer", "date", "timestamp") or column.grid is not None
-    ends = source.connection.execute(f"SELECT min({value}), max({value}) FROM {NORMAL}").fetchone()
+    ends = source.connection.execute(f"SELECT min({value}), max({value}) FROM ({form})").fetchone()
     if ordered and ends and ends[0] is not None:
         lines.append(f"# bounds = {toml_list(column, ends)}")
     if column.type in ("text", "integer", "date"):
         rows = source.connection.execute(
-            f"SELECT DISTINCT {value} AS v FROM {NORMAL} WHERE v IS NOT NULL "
+            f"SELECT DISTINCT {value} AS v FROM ({form}) WHERE v IS NOT NULL "
             f"ORDER BY v LIMIT {MOST_PROPOSED_KEYS + 1}"
         ).fetchall()
         if 0 < len(rows) <= MOST_PROPOSED_KEYS:

@@ -58,6 +58,7 @@ from tacit.tables.declared import (
     kind_of,
     may_have_bounds,
 )
+from tacit.tables.names import folded
 
 
 class EachRow(Enum):
@@ -168,11 +169,13 @@ class Schema:
         for column in self.columns:
             if not isinstance(column, Column):
                 raise BadParameter("columns", kind_of(column), "each of them is a Column")
-            if column.name.casefold() in by_name:
+            if (other := by_name.get(folded(column.name))) is not None:
                 raise BadParameter(
-                    f"columns.{column.name}", column.name, "names may not differ by case alone"
+                    f"columns.{column.name}",
+                    column.name,
+                    f"SQL cannot tell it from {other.name!r}: names may not differ by case alone",
                 )
-            by_name[column.name.casefold()] = column
+            by_name[folded(column.name)] = column
         object.__setattr__(self, "_by_name", by_name)
         if isinstance(self.person, str):
             self._check_person(self.person)
@@ -194,7 +197,7 @@ class Schema:
 
     def find(self, name: str) -> Column | None:
         """The column with this name, whatever its case."""
-        return self._by_name.get(is_text(name, "name", "give a column's name").casefold())
+        return self._by_name.get(folded(is_text(name, "name", "give a column's name")))
 
     def column(self, name: str) -> Column:
         """The column with this name, which must exist."""

@@ -1,33 +1,29 @@
 """Opening a source with DuckDB: files, DuckDB tables, and frames in memory.
 
-Nothing about a source is guessed from its values.  CSV is read by fixed rules (a header line,
-commas or tabs, double quotes), and a file that breaks them is not opened at all: a stray quote
-could otherwise make one person's row swallow another's.
+Nothing about a source is guessed from its values, and no value in it decides whether it can be
+read: see ``frames``, ``lines`` and ``parquet``.
 """
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
-import shutil
-import tempfile
-import weakref
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from os.path import isfile
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
-from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
+from tacit.errors import BadParameter, EngineFailed
+from tacit.tables import frames, lines, parquet
 from tacit.tables.engine import withheld
+from tacit.tables.kinds import UNREADABLE
+from tacit.tables.names import refuse_twins
+from tacit.tables.spill import SpillFolder, spill_folder
 
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
-_FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
 _AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 says nothing about a column p
 _KNOWN = (
     "a Parquet, CSV, TSV or DuckDB file, or a pandas, polars or Arrow table",
@@ -35,23 +31,22 @@ _KNOWN = (
 )
 
 
-Scratch = Callable[[], object]
-"""Removes a connection's folder of temporary files; by itself if nobody else has done so."""
-
-
 @dataclass(slots=True)
 class Source:
     """A connection on which the view ``source`` shows the raw rows."""
 
     connection: duckdb.DuckDBPyConnection
-    scratch: Scratch
-    name: str
-    columns: dict[str, str]  # as the source spells and types them
-    typed: bool  # False if everything is text that the schema must read
+    spill: SpillFolder
+    memory_limit: int
+    name: str = "table"
+    columns: dict[str, str] = field(default_factory=dict)  # as the source spells and types them
+    typed: bool = True  # False if everything is text that the schema must read
     untyped: frozenset[str] = frozenset()  # of a typed source, the columns that are such text
-    collated: bool = False
+    stored: bool = False  # by DuckDB, which checks neither collation nor encoding when it reads
     files: tuple[Path, ...] = ()
     sidecar: Path | None = None
+    mending: Callable[[Source], None] | None = None
+    lost: int = 0  # lines of a file that had to be mended
 
     def is_typed(self, column: str) -> bool:
         """Whether the source itself says what type a column has."""
@@ -63,10 +58,24 @@ class Source:
             (status.st_mtime_ns, status.st_size) for status in (path.stat() for path in self.files)
         )
 
+    def show(self, rows: str) -> None:
+        """Let the view show these rows, on a connection of which nobody has had an error."""
+        self.connection.close()
+        self.connection = _connection(self.memory_limit, self.spill)
+        self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {rows}")
+
+    def mend(self) -> bool:
+        """Make a file readable in which DuckDB met a value that it cannot read; once only."""
+        mending, self.mending = self.mending, None
+        if mending is None:
+            return False
+        mending(self)
+        return True
+
     def close(self) -> None:
         """Release the connection and its temporary files."""
         self.connection.close()
-        self.scratch()
+        self.spill.close()
 
 
 def quoted(name: str) -> str:
@@ -79,39 +88,50 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def open_source(source: object, *, table: str | None, memory_limit: int) -> Source:
-    """Open a source for reading; ``table`` names the table inside a DuckDB file."""
-    if isinstance(source, str | Path):
-        return _file(Path(source), table, memory_limit)
-    family = type(source).__module__.partition(".")[0]
-    if type(source).__name__ not in _FRAMES.get(family, "").split():
-        raise BadParameter("source", type(source).__name__, f"{_KNOWN[0]} can be opened")
-    return _frame(source, family, memory_limit)
+def open_source(
+    source: object,
+    *,
+    table: str | None,
+    memory_limit: int,
+    folder: str | Path | None = None,
+) -> Source:
+    """Open a source for reading; ``table`` names the table inside a DuckDB file.
+
+    What does not fit into memory goes to a folder of its own under ``folder``.
+    """
+    known = "" if frames.is_frame(source) else _ending(source, table)
+    spill = spill_folder(folder)
+    opened = Source(_connection(memory_limit, spill), spill, memory_limit)
+    try:
+        if not known:
+            _frame(opened, source)
+        else:
+            assert isinstance(source, str | Path)
+            _file(opened, Path(source), known, table)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 @withheld("opening the table")
-def _frame(frame: Any, family: str, memory_limit: int) -> Source:
-    if family == "polars":
-        _refuse_objects(frame.collect_schema())
-    connection, scratch = _connect(memory_limit)
-    connection.register("source", frame)
-    columns = _described(connection)
-    untyped = frozenset[str]()
-    if family == "pandas":  # object: any Python value may stand there, so it is read as text
-        dtypes = zip(columns, frame.dtypes, strict=True)
-        untyped = frozenset(name for name, dtype in dtypes if str(dtype) == "object")
-    return Source(connection, scratch, "table", columns, typed=True, untyped=untyped)
+def _frame(opened: Source, frame: object) -> None:
+    made = frames.ready(frame)
+    described = {}
+    if set(made.types.values()) != {UNREADABLE} or len(made.types) < len(made.names):
+        opened.connection.register("source", made.frame)
+        described = _described(opened.connection)
+    opened.columns = {
+        name: made.types.get(name) or described.get(name, UNREADABLE) for name in made.names
+    }
+    opened.untyped = made.untyped
 
 
-def _refuse_objects(dtypes: Mapping[str, object]) -> None:
-    for name, dtype in dtypes.items():
-        if str(dtype) == "Object":
-            raise SchemaMismatch(
-                f"column {name!r} holds Python objects: cast it to a type, or drop it"
-            )
-
-
-def _file(path: Path, table: str | None, memory_limit: int) -> Source:
+def _ending(source: object, table: str | None) -> str:
+    """The ending of a file that can be opened."""
+    if not isinstance(source, str | Path):
+        raise BadParameter("source", type(source).__name__, f"{_KNOWN[0]} can be opened")
+    path = Path(source)
     ending = "".join(path.suffixes[-2:]).lower()
     known = ending if ending in _CSV else path.suffix.lower()
     if not isfile(path):  # unlike Path.is_file, total: a path may be far too long
@@ -120,91 +140,112 @@ def _file(path: Path, table: str | None, memory_limit: int) -> Source:
         raise BadParameter("source", str(path), f"{_KNOWN[0]} can be opened; {_KNOWN[1]}")
     if table is not None and known not in _DUCKDB:
         raise BadParameter("table", table, "only a DuckDB file holds several tables")
-    opened = _open_file(path, known, table, memory_limit)
-    opened.files = (path,)
-    return opened
+    return known
 
 
 @withheld("opening the file")
-def _open_file(path: Path, known: str, table: str | None, memory_limit: int) -> Source:
-    connection, scratch = _connect(memory_limit)
-    stem = path.name[: -len(known)]
-    sidecar = path.with_name(f"{stem}.toml")
-    exact = text(glob.escape(str(path.absolute())))  # a name with [ or * is not a pattern
+def _file(opened: Source, path: Path, known: str, table: str | None) -> None:
+    opened.files = (path,)
+    opened.name = path.name[: -len(known)]
     if known in _DUCKDB:
-        name = _attached(connection, path, table)
-        sidecar = path.with_name(f"{name}.toml")
-        columns = _described(connection)
-        return Source(
-            connection, scratch, name, columns, typed=True, collated=True, sidecar=sidecar
-        )
-    if known in _PARQUET:
-        connection.execute(
-            f"CREATE VIEW source AS SELECT * FROM read_parquet({exact}, {_AS_IT_IS})"
-        )
-        return Source(
-            connection, scratch, stem, _described(connection), typed=True, sidecar=sidecar
-        )
-    compression = "gzip" if known.endswith(".gz") else "none"
-    header = _header(path, _CSV[known], compression)
-    declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in header)
-    connection.execute(
-        f"CREATE VIEW source AS SELECT * FROM read_csv({exact}, columns = {{{declared}}}, "
-        f"delim = {text(_CSV[known])}, quote = '\"', escape = '\"', header = true, "
-        "auto_detect = false, strict_mode = true, nullstr = '', "
-        f"compression = '{compression}', {_AS_IT_IS})"
-    )
-    columns = dict.fromkeys(header, "VARCHAR")
-    return Source(connection, scratch, stem, columns, typed=False, sidecar=sidecar)
+        opened.name = _attached(opened.connection, path, table)
+        opened.stored = True
+        opened.columns = _described(opened.connection)
+    elif known in _PARQUET:
+        _parquet(opened, path)
+    else:
+        _delimited(opened, path, lines.Layout(_CSV[known], known.endswith(".gz")))
+    opened.sidecar = path.with_name(f"{opened.name}.toml")
 
 
-def _header(path: Path, delimiter: str, compression: str) -> list[str]:
-    """The names in the first line; names are public."""
-    opener: Any = gzip.open if compression == "gzip" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file, delimiter=delimiter, strict=True), [])
-    folded = [name.casefold() for name in names]
-    if not names or "" in folded or len(set(folded)) != len(folded):
-        raise SchemaMismatch(
-            f"{path.name} needs a header line with a name of its own for every column"
+def _parquet(opened: Source, path: Path) -> None:
+    names, unreadable = parquet.described(path)
+    refuse_twins(names)  # DuckDB would call the second of them pid_1
+
+    def rows(shown: str) -> str:
+        return f"read_parquet({_exact(shown)}, {_AS_IT_IS})"
+
+    def mend(source: Source) -> None:
+        bare = source.spill.path / "bare.parquet"
+        kinds = parquet.write_bare(path, bare)
+        source.show(rows(source.spill.hidden(bare)))
+        source.columns |= kinds
+
+    opened.mending = mend
+    opened.show(rows(str(path.absolute())))
+    opened.columns = _described(opened.connection) | dict.fromkeys(unreadable, UNREADABLE)
+
+
+def _delimited(opened: Source, path: Path, layout: lines.Layout) -> None:
+    names = lines.header(path, layout)
+    declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
+
+    def rows(shown: str, layout: lines.Layout, more: str) -> str:
+        return (
+            f"read_csv({_exact(shown)}, columns = {{{declared}}}, "
+            f"delim = {text(layout.delimiter)}, quote = '\"', escape = '\"', "
+            "auto_detect = false, strict_mode = true, nullstr = '', "
+            f"compression = '{'gzip' if layout.compressed else 'none'}', {_AS_IT_IS}, {more})"
         )
-    return names
+
+    def mend(source: Source) -> None:
+        mended = source.spill.path / "mended.csv"
+        made = lines.write_mended(path, layout, mended)
+        source.lost = made.lost
+        line = max(2 * made.longest, 2**21)
+        shown, plain = source.spill.hidden(mended), lines.Layout(layout.delimiter, False)
+        source.show(rows(shown, plain, f"header = false, max_line_size = {line}"))
+
+    opened.columns = dict.fromkeys(names, "VARCHAR")
+    opened.typed = False
+    if lines.is_plain(path, layout):
+        opened.mending = mend
+        opened.show(rows(str(path.absolute()), layout, "header = true"))
+    else:
+        mend(opened)
+
+
+def _exact(path: str) -> str:
+    return text(glob.escape(path))  # a name with [ or * is not a pattern
 
 
 def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> str:
     connection.execute(f"ATTACH {text(str(path.absolute()))} AS file (READ_ONLY)")
-    found = [
-        name
-        for (name,) in connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'file' "
-            "AND table_schema = 'main' ORDER BY table_name"
+    kinds: dict[str, str] = dict(
+        connection.execute(
+            "SELECT table_name, table_type FROM information_schema.tables "
+            "WHERE table_catalog = 'file' AND table_schema = 'main' ORDER BY table_name"
         ).fetchall()
-    ]
+    )
+    found = list(kinds)
     if table is None and len(found) != 1:
         raise BadParameter("table", table, f"name one of the tables: {', '.join(found[:20])}")
     name = found[0] if table is None else table
     if name not in found:
         raise BadParameter("table", table, f"the file has these tables: {', '.join(found[:20])}")
+    if kinds[name] != "BASE TABLE":
+        # What it computes may fail on a row, and may mix the rows of different people.
+        raise BadParameter("table", name, "it is a view: store what it shows as a table")
     connection.execute(f"CREATE VIEW source AS SELECT * FROM file.main.{quoted(name)}")
     return name
 
 
-def _connect(memory_limit: int) -> tuple[duckdb.DuckDBPyConnection, Scratch]:
+def _connection(memory_limit: int, spill: SpillFolder) -> duckdb.DuckDBPyConnection:
     """A DuckDB of our own: no progress bar (it would show the size), no downloads."""
     connection = duckdb.connect(
         ":memory:",
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False},
     )
-    folder = tempfile.mkdtemp(prefix="tacit-")  # readable by its owner only
-    scratch = weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     connection.execute("SET enable_progress_bar = false")
     # Otherwise the values of an object column decide its type, and one person's row may decide
     # whether the table opens.
     connection.execute("SET pandas_analyze_sample = 0")
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(f"SET temp_directory = {text(folder)}")
+    # It would compute what may fail outside the TRY that it stands in.
+    connection.execute("SET disabled_optimizers = 'common_subexpressions'")
+    connection.execute(f"SET temp_directory = {text(str(spill.path))}")
     connection.execute(f"SET memory_limit = '{max(memory_limit, 2**27) // 2**20}MiB'")
-    return connection, scratch
+    return connection
 
 
 def _described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:

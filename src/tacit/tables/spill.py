@@ -1,0 +1,122 @@
+"""Where rows go that do not fit into memory: a folder that is gone when its table is.
+
+Spilled rows are plain text, so their folder can be read by its owner only, and it is removed when
+the table is closed or the process ends.  A process that is killed cannot do that.  So each folder
+holds a lock that its process keeps while it lives (the kernel drops it with the process), and
+whoever opens a table removes the folders beside its own whose lock is free.
+
+``lock`` goes last when a folder is removed: a folder without one is empty.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from weakref import finalize
+
+from tacit.errors import BadParameter
+
+FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
+FOLDER_HELP = "name a folder that exists and that you may write to"
+
+_PREFIX = "tacit-spill-"
+_LOCK = "lock"
+
+
+class SpillFolder:
+    """One table's folder of temporary files, and the lock that says it is in use."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._open = [lock]
+        self._close = finalize(self, _close, path, self._open, os.getpid())
+
+    def hidden(self, file: Path) -> str:
+        """Take the name of a file in the folder away; what it can still be opened by.
+
+        Where the system has no such thing, it stays there under its name until it is closed.
+        """
+        descriptor = os.open(file, os.O_RDONLY)
+        self._open.append(descriptor)
+        shown = f"/proc/self/fd/{descriptor}"
+        if not os.path.exists(shown):
+            return str(file)
+        file.unlink()
+        return shown
+
+    def close(self) -> None:
+        """Remove the folder; once more does no harm.  It goes by itself, too, with its owner."""
+        self._close()
+
+
+def _close(path: Path, descriptors: list[int], owner: int) -> None:
+    if os.getpid() == owner:  # a forked copy holds the lock as well, and removes nothing
+        _remove(path)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def spill_folder(named: str | Path | None) -> SpillFolder:
+    """A new folder under the one that was named, after a sweep of what others left there.
+
+    By default under the folder that the environment names, or the system's own for temporary
+    files.
+    """
+    parent = Path(named or os.environ.get(FOLDER_VARIABLE) or tempfile.gettempdir()).absolute()
+    try:
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            raise BadParameter("spill_folder", str(parent), FOLDER_HELP)
+        _sweep(parent)
+        while True:
+            path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))  # mode 0700
+            lock = _locked(path, os.O_CREAT | os.O_EXCL)
+            if lock is not None:
+                return SpillFolder(path, lock)
+    except (OSError, ValueError):
+        raise BadParameter("spill_folder", str(parent), FOLDER_HELP) from None
+
+
+def _locked(folder: Path, how: int = 0) -> int | None:
+    """The folder's lock, taken; None if somebody else has it, or the folder is being removed."""
+    path = folder / _LOCK
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | how, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.stat(path).st_ino == os.fstat(lock).st_ino:
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the folders of processes that are gone: those of ours whose lock is free."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
+            lock = _locked(folder)
+            if lock is not None:
+                _remove(folder)
+                os.close(lock)
+            elif not (folder / _LOCK).exists():
+                folder.rmdir()  # which fails if something has come into it by now
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != _LOCK:
+                entry.unlink(missing_ok=True)
+        (folder / _LOCK).unlink(missing_ok=True)
+        folder.rmdir()
