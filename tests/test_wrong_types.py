@@ -63,9 +63,10 @@ EXEMPT = {
     # So many steps are right, and never end.
     ("tacit.book.experiment.Experiment.run", "steps", "a huge number"),
     ("tacit.audit.composed", "steps", "a huge number"),
+    # A mapping, but another one than the stream was opened with; and a number that does not fit.
+    ("tacit.Budget.resume_stream", "binding", "a dict"),
+    ("tacit.Budget.share", "delta", "1.5"),
 }
-BUDGETS_OWN = "tacit.Budget"
-"""The ledger's own parameters are walked with the ledger's tests."""
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def walked() -> dict[str, list[str]]:
     found = {}
     for name, call in public():
         inside = any(name == path or name.startswith(f"{path}.") for path in FOR_MECHANISMS)
-        if name not in MADE_BY_US and not inside and not name.startswith(BUDGETS_OWN):
+        if name not in MADE_BY_US and not inside:
             found[name] = parameters_of(call, method_of=object if "." in name else None)
     return found
 

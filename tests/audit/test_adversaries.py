@@ -87,7 +87,13 @@ def test_the_wanderer_is_led_by_answers():
 @pytest.mark.parametrize(("steps", "each", "delta"), [(8, "1/2", "0.05"), (16, "1/4", "0.02")])
 def test_composition_is_safe_and_tight_with_more_steps(name, steps, each, delta):
     found, promised = _audit(
-        name, steps=steps, each=each, delta=delta, runs=60_000, coins=Coins(), confidence="0.999"
+        name,
+        steps=steps,
+        each=each,
+        delta=delta,
+        runs=60_000,
+        coins=Coins(),
+        confidence="0.999999999",
     )
     assert not found.refuted
     assert 0.8 * promised < found.lower_bound <= promised

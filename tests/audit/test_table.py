@@ -134,7 +134,7 @@ def test_what_delta_covers_does_not_hide_the_loss_beside_it():
 
 @pytest.mark.long
 def test_the_whole_table_with_samples():
-    found = list(rows((*gallery(), *ours()), runs=2_000_000, confidence="0.9999"))
+    found = list(rows((*gallery(), *ours()), runs=2_000_000, confidence="0.999999999"))
     assert [row.name for row in found if row.surprising] == []
     for row in found:
         assert row.sampled is not None

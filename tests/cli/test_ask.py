@@ -328,13 +328,17 @@ def test_a_missing_or_broken_table_shows_nothing_of_itself(tacit, clinic, folder
     new = ["--threshold", "1", "--at-most", "1", "--epsilon", "1", "--person", "pid"]
     assert tacit("ask", "nosuch.csv", "--budget", clinic, *new).code == 2
     (folder / "broken.parquet").write_text(POISON)
-    (folder / "visits.csv").write_text(f'pid,town,age\n1,"{POISON}\n')
-    for file in ("broken.parquet", "visits.csv"):
-        ended = tacit("ask", file, "--budget", clinic, *new, "--called", "visits")
-        assert ended.code == 4
-        assert "withheld" in ended.err
-        assert POISON not in ended.err
+    ended = tacit("ask", "broken.parquet", "--budget", clinic, *new, "--called", "visits")
+    assert ended.code == 4
+    assert "not a Parquet file" in ended.err
+    assert POISON not in ended.err
     assert left() == 1000
+    # One field without its closing quote says nothing of itself either: it is NULL, like any other
+    # value that cannot be read, and the table opens.
+    (folder / "visits.csv").write_text(f'pid,town,age\n1,"{POISON}\n')
+    ended = tacit("ask", "visits.csv", "--budget", clinic, *new, "--called", "visits")
+    assert ended.code == 0
+    assert POISON not in ended.out + ended.err
 
 
 @pytest.mark.parametrize(

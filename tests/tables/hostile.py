@@ -79,7 +79,7 @@ _BAD_BYTES = (
     b"x" * LONG,
     None,
 )
-_WHOLE = (0, MOST, -MOST, -MOST - 1, MOST - 1, MOST // 1000, 10**17, 10**13, 10**12, None)
+_WHOLE = (MOST - 1, 10**17, -MOST - 1, MOST, -MOST, MOST // 1000, 10**13, 10**12, 0, None)
 _FLOATS = (float("nan"), float("inf"), -float("inf"), 1e300, -1e300, -0.0, 5e-324, 2.0**63, None)
 
 _RAW_DECIMALS = (2**127 - 1, -(2**127), 10**38, -(10**38), 2**63, 2**64 + 5, 10**20, None)
@@ -180,13 +180,14 @@ class Rude:
 
 OBJECTS: tuple[Any, ...] = (
     "\ud800",
+    10**5000,
+    Rude(),
     "a\udfffb",
     "a\0b",
     "",
     "x" * LONG,
     10**40,
     -(10**40),
-    10**5000,
     b"\xff",
     float("nan"),
     float("inf"),
@@ -211,7 +212,6 @@ OBJECTS: tuple[Any, ...] = (
     np.array([1, 2]),
     1j,
     object,
-    Rude(),
     True,
     "9" * 5000,
     "1e400",
@@ -337,15 +337,15 @@ Columns = dict[str, Any]
 """By name, what was made of the values of people 1, 2, 3, and perhaps of 9."""
 
 
-def columns(kinds: list[Kind], person: str) -> Columns:
-    """A column for every hostile value of every kind.
+def columns(kinds: list[Kind], person: str, most: int) -> Columns:
+    """A column for every hostile value of every kind, at most so many of a kind.
 
     Person 9 has that value, or an ``ordinary`` one in its place, or is ``absent``.
     """
     return {
         f"{kind.name}-{number}": kind.make([*kind.plain, *_of(kind, value, person)])
         for kind in kinds
-        for number, value in enumerate(kind.hostile)
+        for number, value in enumerate(kind.hostile[:most])
     }
 
 

@@ -30,6 +30,9 @@ from tacit.tables.names import twins
 LONGEST = 2**20
 """Bytes.  A longer text is not read, whatever source it is in: it is NULL."""
 
+PIECE = 2**24
+"""Bytes looked through at once."""
+
 _END = re.compile(rb"\r\n|\n|\r")
 _OPENING = re.compile(rb' *+"')
 _QUOTED = re.compile(rb' *+"([^"]*+(?:""[^"]*+)*+)" *+')
@@ -84,7 +87,7 @@ def is_plain(path: Path, layout: Layout) -> bool:
     counted = [0, 0, 0]
     with _opened(path, layout) as file:
         last = b""
-        while chunk := file.read(2**24):
+        while chunk := file.read(PIECE):
             seen = last + chunk
             if b' "' in seen:
                 return False

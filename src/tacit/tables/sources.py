@@ -194,7 +194,7 @@ def _delimited(opened: Source, path: Path, layout: lines.Layout) -> None:
         source.lost = made.lost
         line = max(2 * made.longest, 2**21)
         shown, plain = source.spill.hidden(mended), lines.Layout(layout.delimiter, False)
-        source.show(rows(shown, plain, f"header = false, max_line_size = {line}"))
+        source.show(rows(shown, plain, f"header = false, new_line = '\\n', max_line_size = {line}"))
 
     opened.columns = dict.fromkeys(names, "VARCHAR")
     opened.typed = False

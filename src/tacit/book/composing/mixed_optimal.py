@@ -128,8 +128,8 @@ def mixed_optimal_more(parts: Parts, part: Part, epsilon: Number, delta: Number)
 
     if not fits(0):
         raise ConditionNotMet(
-            f"these {read.count} mechanisms alone need more than (epsilon = {as_given(epsilon)}, "
-            f"delta = {as_given(delta)})"
+            f"the {read.count} mechanisms in parts alone need more than "
+            f"(epsilon = {as_given(epsilon)}, delta = {as_given(delta)})"
         )
     return _largest(fits, most)
 

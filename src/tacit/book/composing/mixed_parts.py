@@ -68,7 +68,7 @@ def mixture(parts: Parts, name: str = "parts") -> Mixture:
     """Read a list of mechanisms."""
     if isinstance(parts, Mapping):
         given: Iterable[tuple[object, object]] = parts.items()
-    elif isinstance(parts, Iterable) and not isinstance(parts, str):
+    elif isinstance(parts, Iterable) and not isinstance(parts, str | bytes | bytearray):
         given = ((part, 1) for part in parts)
     else:
         raise BadParameter(
