@@ -179,7 +179,8 @@ class SqliteLedger(Uncopyable):
         if self._closed:
             raise BudgetError(f"{self.path} was closed; Budget.open opens it again")
         opened = self._opened
-        if isinstance(opened, Snapshot) and (to_write or not opened.is_current()):
+        stale = isinstance(opened, Snapshot) and (to_write or not opened.is_current())
+        if opened is not None and (stale or opened.unusable):
             self.discard(opened)
             opened = None
         return opened or self._connect()
@@ -227,11 +228,11 @@ class SqliteLedger(Uncopyable):
 
     def discard(self, opened: Opened | Snapshot) -> None:
         """Close one connection for good; whatever was half done in it is gone."""
-        if self._opened is opened:
-            self._opened = None
+        opened.close()
         if opened.forgotten is not None:
             opened.forgotten.detach()
-        opened.close()
+        if self._opened is opened:
+            self._opened = None
 
     def _disconnect(self) -> None:
         if self._opened is not None:

@@ -56,7 +56,7 @@ def beside(path: Path, end: str) -> Path:
 class Opened(Uncopyable):
     """A connection to a budget, and the files that it stands on."""
 
-    abandoned = False
+    unusable = False  # closed, in part or in whole, or taken away from us
 
     def __init__(self, path: Path, connection: sqlite3.Connection, line: WritersLine) -> None:
         self.connection = connection
@@ -96,7 +96,7 @@ class Opened(Uncopyable):
             self.fold()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
         ABANDONED.add(self.database)
-        self.abandoned = True
+        self.unusable = True
         self.connection = sqlite3.connect(":memory:", check_same_thread=False)
 
     def rest(self) -> None:
@@ -118,13 +118,17 @@ class Opened(Uncopyable):
 
         If our turn does not come, others are at work on this budget, and SQLite folds nothing.
         """
+        self.unusable = True
         ours = False
-        with suppress(OSError):
-            ours = self.line.take(wait)
-        with suppress(sqlite3.Error):
-            self.connection.close()
-        self.head.close()
-        self.line.close(remove=ours and not os.path.lexists(beside(self._path, "wal")))
+        try:
+            with suppress(OSError):
+                ours = self.line.take(wait)
+            with suppress(sqlite3.Error):
+                self.connection.close()
+            self.head.close()
+            self.line.close(remove=ours and not os.path.lexists(self._beside[0]))
+        finally:
+            self.line.close()  # also if it was interrupted; then the rest can be done again
 
 
 def identity(path: str | Path) -> Identity:
@@ -198,7 +202,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
 class Snapshot(Uncopyable):
     """A copy in memory of a budget that this process may not write."""
 
-    abandoned = False
+    unusable = False
 
     def __init__(self, path: Path) -> None:
         self.head = HeadFile(beside(path, "head"))
@@ -227,6 +231,7 @@ class Snapshot(Uncopyable):
 
     def close(self, wait: float = 0) -> None:
         """Forget it."""
+        self.unusable = True
         self.connection.close()
         self.head.close()
 

@@ -72,7 +72,7 @@ class Use(Alone[Given]):
         opened = self.opened
         if opened is None:
             return
-        if not (unseen or self.broken or opened.abandoned):
+        if not (unseen or self.broken or opened.unusable):
             with suppress(sqlite3.Error, OSError):
                 opened.rest()
                 return
