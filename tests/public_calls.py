@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,8 @@ from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
 from tacit.book.laplace import Estimate
 from tacit.book.recipes import spend
+from tacit.budget.ledger import TableIdentity
+from tacit.privacy import Cost
 
 SCHEMA = """
 max_rows = 3
@@ -65,6 +68,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, a
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
+    *("tacit.book.composition.Between", "tacit.Budget"),
     *("tacit.tables.Statement", "tacit.tables.Engine", "tacit.book.accuracy.Guarantee"),
     *("tacit.book.accuracy.Verdict", "tacit.book.experiment.View", "tacit.book.experiment.Step"),
     *("tacit.book.experiment.Adversary", "tacit.book.experiment.NotedCoins"),
@@ -163,6 +167,64 @@ def opened() -> Table:
     return tacit.open(rows, person="pid", name="visits", people=1000, schema=SCHEMA)
 
 
+NEW = object()  # a file of a name that is not taken
+
+
+def budget_calls(folder: Path) -> dict[str, Call]:
+    """The budget's own, each on a budget of its own: most can be done only once."""
+    promised = {"epsilon": 9, "delta": 0, "covers": ["visits"], "accountant": "sum"}
+    identity = TableIdentity("pid")
+    paid = {"cost": Cost.pure(1), "table": "visits", "analyst": None, "identity": identity}
+    stream = {"name": "s", "at_most": 3, "binding": {"kind": "counts"}, "secret": b"s"}
+    with tacit.Budget.create(folder / "clinic.budget", **promised) as kept:
+        head = kept.head
+    files = (folder / f"{number}" for number in count())
+
+    def on_new(method: str, **arguments: object) -> Call:
+        def call(**given: object) -> object:
+            return getattr(tacit.Budget.in_memory(**promised), method)(**given)
+
+        return Call(call, arguments)
+
+    def create(path: object, **given: Any) -> None:
+        tacit.Budget.create(next(files) if path is NEW else path, **given).close()  # type: ignore[arg-type]
+
+    def export(file: object) -> int:
+        return tacit.Budget.in_memory(**promised).export(next(files) if file is NEW else file)  # type: ignore[arg-type]
+
+    def resume(**given: Any) -> None:
+        budget = tacit.Budget.in_memory(**promised)
+        budget.open_stream(**stream, **paid).suspend()
+        budget.resume_stream(**given)
+
+    def of_stream(name: Any) -> object:
+        budget = tacit.Budget.in_memory(**promised)
+        budget.open_stream(**stream, **paid).suspend()
+        return budget.stream(name)
+
+    found = {
+        "in_memory": Call(tacit.Budget.in_memory, promised),
+        "create": Call(create, {"path": NEW, **promised, "wait": 10.0}),
+        "open": Call(
+            lambda **given: tacit.Budget.open(**given).close(),
+            {"path": folder / "clinic.budget", "wait": 10.0, "head": head},
+        ),
+        "charge": on_new("charge", **paid, what="a count"),
+        "cover": on_new("cover", table="labs"),
+        "export": Call(export, {"file": NEW}),
+        "open_stream": on_new("open_stream", **stream, **paid),
+        "resume_stream": Call(
+            resume,
+            {"name": "s", "binding": stream["binding"], "after_loss": bytes, "identity": identity},
+        ),
+        "share": on_new("share", analyst="ana", epsilon=1, delta=None, rho=None),
+        "stream": Call(of_stream, {"name": "s"}),
+        "tie": on_new("tie", table="visits", identity=identity),
+        "verify": on_new("verify", head=None),
+    }
+    return {f"tacit.Budget.{name}": call for name, call in found.items()}
+
+
 def calls(folder: Path) -> dict[str, Call]:
     """Every public callable with right arguments; files go to the folder."""
     table = opened()
@@ -207,7 +269,7 @@ def calls(folder: Path) -> dict[str, Call]:
     judged = {"values": [1, 2], "threshold": 2, "alpha": 1}
     boxed = {"mechanism": _noisy, "pair": (0, 1), "epsilon": 1}
     sampled = {**boxed, "delta": 0, "confidence": "0.9", "runs": 1000, "workers": 1}
-    book = tacit.book
+    book, mixed = tacit.book, {"0.1": 2, ("0.2", "1e-9"): 3}
 
     def on_table(name: str, /, **arguments: object) -> Call:
         return Call(getattr(table, name), arguments)
@@ -251,6 +313,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.plan.numeric_sparse": Call(tacit.plan.numeric_sparse, tops),
         "tacit.plan.Plan.option": Call(plan.option, {"name": "book"}),
         "tacit.plan.Plan.recipe": Call(plan.recipe, {"name": "book"}),
+        **budget_calls(folder),
         # A table and what it gives
         "Table.check": on_table("check", question="smoker"),
         "Table.prepare": on_table("prepare", question=text),
@@ -370,6 +433,11 @@ def calls(folder: Path) -> dict[str, Call]:
                 "optimal_delta": {"k": 9, "epsilon_each": 1, "epsilon": 3, "delta_each": 0},
                 "optimal_each": {"k": 9, "epsilon": 1, "delta": 0.1, "delta_each": 0},
                 "optimal_epsilon": {"k": 9, "epsilon_each": 1, "delta": 0.1, "delta_each": 0},
+                "mixed_advanced": {"parts": mixed, "delta_prime": 0.1, "form": "book"},
+                "mixed_basic": {"parts": mixed},
+                "mixed_optimal_delta": {"parts": mixed, "epsilon": 1},
+                "mixed_optimal_epsilon": {"parts": mixed, "delta": 0.1},
+                "mixed_optimal_more": {"parts": mixed, "part": "0.1", "epsilon": 3, "delta": 0.1},
                 "rho_of_epsilon": {"epsilon": 1},
                 "rho_of_range": {"length": 1},
                 "two_point_delta": {"k": 9, "up": 1, "down": "1/2", "epsilon": 3},

@@ -15,6 +15,9 @@ from tacit.errors import BadParameter
 
 T = TypeVar("T")
 
+LONGEST_QUESTION = 10_000
+"""Characters of a question, whichever way it comes in: measured before anything reads it."""
+
 
 def kind_of(value: object) -> str:
     """What a value is, for a message about one that is no parameter at all: it might be data."""

@@ -8,11 +8,11 @@ import pytest
 
 import tacit
 from tacit import tables
+from tacit.arguments import LONGEST_QUESTION
 from tacit.budget import Budget
 from tacit.cli import lines
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.tables import sql
-from tacit.tables.refusal import LONGEST_QUESTION
 
 TOO_LONG = "age >= 60 or " + " " * LONGEST_QUESTION + "age < 3"
 LONGEST = "age >= 60" + " " * (LONGEST_QUESTION - len("age >= 60"))

@@ -7,13 +7,14 @@ import sys
 from bisect import bisect_right
 from contextlib import suppress
 
+import pyarrow
 import pytest
 from tests.tables.mutations import mutated
 from tests.tables.test_docs import READ, REFUSALS, page_schema
 
+from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused, TacitError
-from tacit.tables import check, parse, parsing, prepare, read_schema, show, sql
-from tacit.tables.refusal import LONGEST_QUESTION
+from tacit.tables import check, load, parse, parsing, prepare, read_schema, show, sql
 
 SCHEMA = read_schema("max_rows = 5\n" + page_schema(), name="visits", person="pid")
 SEEDS = [text for text, *_ in READ] + [body.split("\n")[1][2:] for _, body in REFUSALS]
@@ -149,6 +150,20 @@ def test_is_null_of_predicates_cannot_double_without_end() -> None:
     """Each holds its predicate twice: eighteen of them took 7 s and 13 MB to write."""
     assert check(DEEP["is null"](5), SCHEMA)
     assert "nested too deeply" in (check(DEEP["is null"](6), SCHEMA).refusal or "")
+
+
+DEEPEST = {"not": 98, "is true": 98, "not in parentheses": 25, "and in or": 15, "is null": 4}
+
+
+@pytest.mark.parametrize("memory_limit", ["1GB", "1B"], ids=["bitmaps", "scan"])
+def test_every_engine_answers_the_deepest_question_that_is_read(memory_limit: str) -> None:
+    rows = pyarrow.table({"pid": [1, 1, 2], "smoker": [True, False, None], "age": [3, 4, 50]})
+    types = {"pid": "integer", "smoker": "boolean", "age": "integer"}
+    schema = "".join(f'[columns.{name}]\ntype = "{kind}"\n' for name, kind in types.items())
+    engine = load(rows, person="pid", name="visits", schema=schema, memory_limit=memory_limit)
+    questions = [parse(DEEP[kind](size), engine.schema) for kind, size in DEEPEST.items()]
+    # An even number of NOTs is none; a row with smoker and one with age > 3 are enough for OR.
+    assert engine.values(questions) == [1, 1, 1, 1, 0]
 
 
 def test_a_deep_text_does_not_end_the_interpreter_that_allows_deep_recursion() -> None:

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import TextIO
 
+from tacit.arguments import LONGEST_QUESTION
 from tacit.cli.exits import Misuse
 from tacit.errors import QuestionRefused
-from tacit.tables.refusal import LONGEST_QUESTION
 
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along

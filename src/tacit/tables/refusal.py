@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused
-
-LONGEST_QUESTION = 10_000
-"""Characters of a question, whichever way it comes in: measured before anything reads it."""
 
 _WIDTH = 76
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from tacit.arguments import instance
+from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import QuestionRefused, TacitError
 from tacit.tables.codes import NUMBERS
 from tacit.tables.parsing import UNREADABLE, parsed
@@ -30,7 +30,7 @@ from tacit.tables.question import (
     all_of,
     weighted,
 )
-from tacit.tables.refusal import LONGEST_QUESTION, Place, readable, refused
+from tacit.tables.refusal import Place, readable, refused
 from tacit.tables.schema import Column, Schema, row_bound, total_steps
 from tacit.tables.show import name
 
