@@ -168,6 +168,9 @@ def opened() -> Table:
     return tacit.open(rows, person="pid", name="visits", people=1000, schema=SCHEMA)
 
 
+NEW = object()  # a file of a name that is not taken
+
+
 def budget_calls(folder: Path) -> dict[str, Call]:
     """The budget's own, each on a budget of its own: most can be done only once."""
     promised = {"epsilon": 9, "delta": 0, "covers": ["visits"], "accountant": "sum"}
@@ -184,19 +187,11 @@ def budget_calls(folder: Path) -> dict[str, Call]:
 
         return Call(call, arguments)
 
-    def placed(path: Any) -> Any:
-        """A file of its own for each call with right arguments."""
-        return next(files) if isinstance(path, str) and path == "new" else path
-
     def create(path: object, **given: Any) -> None:
-        tacit.Budget.create(
-            next(files) if isinstance(path, str) and path == "new" else path, **given
-        ).close()  # type: ignore[arg-type]
+        tacit.Budget.create(next(files) if path is NEW else path, **given).close()  # type: ignore[arg-type]
 
     def export(file: object) -> int:
-        return tacit.Budget.in_memory(**promised).export(
-            next(files) if isinstance(file, str) and file == "new" else file
-        )  # type: ignore[arg-type]
+        return tacit.Budget.in_memory(**promised).export(next(files) if file is NEW else file)  # type: ignore[arg-type]
 
     def resume(**given: Any) -> None:
         budget = tacit.Budget.in_memory(**promised)
@@ -210,14 +205,14 @@ def budget_calls(folder: Path) -> dict[str, Call]:
 
     found = {
         "in_memory": Call(tacit.Budget.in_memory, promised),
-        "create": Call(create, {"path": "new", **promised, "wait": 10.0}),
+        "create": Call(create, {"path": NEW, **promised, "wait": 10.0}),
         "open": Call(
             lambda **given: tacit.Budget.open(**given).close(),
             {"path": folder / "clinic.budget", "wait": 10.0, "head": head},
         ),
         "charge": on_new("charge", **paid, what="a count"),
         "cover": on_new("cover", table="labs"),
-        "export": Call(export, {"file": "new"}),
+        "export": Call(export, {"file": NEW}),
         "open_stream": on_new("open_stream", **stream, **paid),
         "resume_stream": Call(
             resume,

@@ -52,6 +52,11 @@ SIZES = ("a huge number", "thousands of digits", "a tiny number")
 TEXTS = {"question", "questions", "text", "where", "analyst", "name", "path", "source"}
 """Parameters for which a text, or a set of them, is of the right kind."""
 
+RIGHT_KINDS = {
+    ("binding", "a dict"),  # and so another stream's
+    *(("parts", kind) for kind in ("a tuple", "bytes", "an array")),  # of numbers
+}
+
 EXEMPT = {
     # What a caller's own function does is the caller's own.
     *(
@@ -110,7 +115,8 @@ def test_wrong_ones_work_or_are_named(name, every, tmp_path, monkeypatch):
             try:
                 call(**{parameter: value})
             except TacitError as error:
-                right_kind = kind in SIZES or (isinstance(value, str | set) and parameter in TEXTS)
+                right_kind = kind in SIZES or (parameter, kind) in RIGHT_KINDS
+                right_kind |= isinstance(value, str | set) and parameter in TEXTS
                 if not right_kind and not _names(parameter, str(error)):
                     wrong.append(f"{parameter} = {kind}: not named: {error}")
             except Exception as error:
@@ -119,7 +125,10 @@ def test_wrong_ones_work_or_are_named(name, every, tmp_path, monkeypatch):
 
 
 def _names(parameter: str, message: str) -> bool:
-    """Of several things, such as columns, one may be named."""
+    """Of several things, such as columns, one may be named; ε and δ may go by their signs."""
+    sign = {"epsilon": "ε =", "delta": "δ ="}.get(parameter)
+    if sign is not None and sign in message:
+        return True
     return parameter.removesuffix("s").lower() in message.lower()
 
 
