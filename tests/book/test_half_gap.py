@@ -1,10 +1,10 @@
-"""The exact half-gap: against the table, 20 digits, simulation and the law on the grid."""
+"""The exact half-gap: against the table, many digits, simulation and the law on the grid."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from math import exp, inf, log
+from math import exp, inf, log, log10
 
 import mpmath
 import numpy as np
@@ -97,13 +97,14 @@ GROUPS = [
     (Group("one-sided", 1.0, 400.0, 9999.0, 200), 6000.0, 3.0),
     (Group("one-sided", 100.0, 4.0, 0.4, 1), 60.0, 30.0),
     (Group("one-sided", 30.0, 4.0, 1e9, 1000), 600.0, 300.0),
+    (Group("one-sided", 1.0, 2.0, 1e20, 1), 96.0, 96.0),
     (Group("two-sided", 2.0, 4.0, 999.0, 1), 38.0, 38.0),
     (Group("two-sided", 100.0, 4.0, 999.0, 1), 300.0, 300.0),
     (Group("two-sided", 1.0, 400.0, 9999.0, 200), 6000.0, 3000.0),
 ]
 
 
-def in_twenty_digits(group, low, high):
+def in_many_digits(group, low, high):
     """Pr[some answer is wrong], from the definition."""
     rho, nu = mpmath.mpf(group.threshold_scale), mpmath.mpf(group.question_scale)
     one_sided = group.noise == "one-sided"
@@ -127,9 +128,9 @@ def in_twenty_digits(group, low, high):
 
 
 @pytest.mark.parametrize(("group", "low", "high"), GROUPS, ids=str)
-def test_the_integral_agrees_with_twenty_digits(group, low, high):
-    with mpmath.workdps(20):
-        failure = in_twenty_digits(group, low, high)
+def test_the_integral_agrees_with_many_digits(group, low, high):
+    with mpmath.workdps(20 + int(log10(group.below + 1))):
+        failure = in_many_digits(group, low, high)
         value, by_low, by_high = group.log_success(low, high)
         assert value == pytest.approx(float(mpmath.log(1 - failure)), rel=1e-8)
         assert by_low >= 0
@@ -300,6 +301,16 @@ def test_on_the_grid_the_half_gap_differs_by_about_a_step(recipe, k):
 
 
 # Bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["one-sided", "two-sided"])
+def test_it_grows_with_the_logarithm_of_the_questions_without_end(noise):
+    """Also where a single question errs less often than a float tells from never."""
+    for c in (1, 3):
+        recipe = lyu(c, noise, monotone=True)
+        gaps = [half_gap(recipe, 10**n, BETA) for n in (10, 20, 30, 40, 90, 100)]
+        step = (gaps[1] - gaps[0]) / 10
+        assert gaps[1:] == pytest.approx([gaps[0] + n * step for n in (10, 20, 30, 80, 90)])
 
 
 def test_there_must_be_a_question_below():

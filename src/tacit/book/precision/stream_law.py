@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, expm1, log
+from math import exp, expm1, log, log1p
 
 from tacit.book.precision.group_law import Group
 from tacit.book.recipe import Recipe, Sides
@@ -96,9 +96,9 @@ class Law:
             by_low += count * of_group[1]
             by_high += count * of_group[2]
         if self.value_scale is not None:
-            inside = -expm1(-alpha / self.value_scale)
-            value += self.values * log(inside)
-            by_value = self.values * exp(-alpha / self.value_scale) / inside / self.value_scale
+            outside, inside = exp(-alpha / self.value_scale), -expm1(-alpha / self.value_scale)
+            value += self.values * (log1p(-outside) if outside < 0.5 else log(inside))
+            by_value = self.values * outside / inside / self.value_scale
         return LogSuccess(value, by_low, by_high, by_value)
 
     def rough_half_gap(self, beta: float) -> tuple[float, float]:

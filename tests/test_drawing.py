@@ -1,0 +1,34 @@
+"""Whether a picture can be drawn is said before any work, for any name at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tacit.drawing import check_can_draw
+from tacit.errors import BadParameter
+
+
+@pytest.mark.parametrize("path", ["picture.png", "a.SVG"])
+def test_a_picture_in_a_folder_that_exists(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_can_draw(path)
+    check_can_draw(tmp_path / path)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("picture.txt", "must end in one of"),
+        ("picture", "must end in one of"),
+        ("nowhere/a.png", "a folder that exists"),
+        ("x" * 5000 + "/a.png", "a folder that exists"),
+        ("x" * 5000 + ".png", "a folder that exists"),
+        ("a\0b/a.png", "a folder that exists"),
+        ("folder.png", "a folder that exists"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_by_its_name(path, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(BadParameter, match=why):
+        check_can_draw(path)
