@@ -3,9 +3,43 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
+from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_a_thread_of_its_own(strikes: Callable[P, R]) -> Callable[P, R]:
+    """Keep what the interrupts leave behind in Python itself away from other tests.
+
+    A tracer can strike where no signal can, such as between the start of an ``except`` and its
+    first instruction.  Python then takes the old exception for the current one for as long as
+    the thread lives, and hangs it as ``__context__`` on everything that is raised later.
+    """
+
+    @wraps(strikes)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        results: list[R] = []
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(strikes(*args, **kwargs))
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    return run
 
 
 def _interrupt() -> None:

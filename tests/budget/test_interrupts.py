@@ -7,6 +7,7 @@ same one first (while the traceback still holds every frame, as it does at the p
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, PROCESSES, start
 from tests.budget.common import ask, open_stream, resume
-from tests.budget.interrupts import Interrupter, spread, steps_of
+from tests.budget.interrupts import Interrupter, in_a_thread_of_its_own, spread, steps_of
 
 from tacit.budget import Budget
 from tacit.budget.alone import Line
@@ -90,6 +91,7 @@ def _grains(budget: Budget) -> int:
     return int(spent)
 
 
+@in_a_thread_of_its_own
 def _strike_charges(two: Two, most: int) -> int:
     charge(two.mine)
     steps = steps_of(lambda: charge(two.mine))
@@ -128,6 +130,7 @@ def test_a_charge_that_is_interrupted_anywhere_happened_or_did_not(two):
     assert _strike_charges(two, ALL) > 500
 
 
+@in_a_thread_of_its_own
 def _strike_tops(two: Two, most: int) -> int:
     """Whoever saw a question drawn has used up one of the answers above."""
     tiny = Cost.pure(GRAIN)
@@ -185,6 +188,7 @@ def test_an_answer_above_that_is_interrupted_anywhere_is_counted_or_lost(two):
     assert _strike_tops(two, ALL) > 500
 
 
+@in_a_thread_of_its_own
 def _strike_closing(folder: Path, kind: str, most: int) -> int:
     """Whatever was interrupted: closing again returns, and the stream is free."""
     tiny, struck, steps = Cost.pure(GRAIN), 0, None
@@ -230,6 +234,7 @@ def test_closing_that_is_interrupted_anywhere_can_be_done_again(quick, kind):
     assert _strike_closing(quick, kind, ALL) > 100
 
 
+@in_a_thread_of_its_own
 def _strike_opening(folder: Path, most: int) -> int:
     """Opening, and opening a stream: another one can be opened, and holds nothing back."""
 
@@ -318,3 +323,11 @@ def test_nobody_is_put_aside_who_is_at_work():
     with pytest.raises(BudgetError, match="this very thread"), ledger.reading(), ledger.reading():
         pass
     assert line._places == {}
+
+
+def test_nothing_of_an_interrupt_is_left_in_this_thread():
+    """See `in_a_thread_of_its_own`: other tests look at ``__context__``."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        _ = 1 // 0
+    assert caught.value.__context__ is None
+    assert sys.exception() is None
