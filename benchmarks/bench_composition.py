@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.report import Report, seconds
-from tacit.book.composing import binomial_term
 from tacit.book.composition import optimal_delta, optimal_each, optimal_epsilon, two_point_delta
+from tacit.numerics import binomial as binomial_term
 
 MILLION = 10**6
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.report import Report, seconds
-from tacit.book.fat_shattering import fat_shattering_dimension
-from tacit.book.shattering import vc_dimension
-from tacit.book.sizing.small_db_people import people_needed
-from tacit.book.sizing.small_db_size import rows_needed
+from tacit.book.shattering import fat_shattering_dimension, vc_dimension
+from tacit.book.small_db_size import rows_needed
+from tacit.book.small_db_utility import people_needed
 
 
 def random_class(size: int, seed: int = 3) -> NDArray[np.int64]:

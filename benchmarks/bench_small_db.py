@@ -9,13 +9,10 @@ import numpy as np
 
 from benchmarks.report import Report, seconds
 from tacit.book.coins import Coins
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.sampling.candidates import EveryMultiset
-from tacit.book.sampling.compression import LinearQueries, linear_queries
-from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.level_counts import LevelCounts
-from tacit.book.sampling.ordered_release import Intervals, Prefixes
-from tacit.book.small_db import small_db
+from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, small_db
+from tacit.draws.candidates import EveryMultiset, LevelCounts
+from tacit.draws.linear_queries import LinearQueries, linear_queries
+from tacit.support import Heartbeat
 
 WIDEST = 2**62
 

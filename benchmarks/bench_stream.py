@@ -27,7 +27,7 @@ from benchmarks.report import Report, seconds
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.tables.bitmaps import BitmapEngine, words_of
-from tacit.tables.contributions import people_total
+from tacit.tables.cells import people_total
 from tacit.tables.prepared import Prepared
 
 QUESTIONS = 1_000

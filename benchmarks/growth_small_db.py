@@ -12,8 +12,7 @@ import numpy as np
 
 from benchmarks.report import seconds
 from tacit.book.coins import Coins
-from tacit.book.sampling.ordered_release import Intervals, Prefixes
-from tacit.book.small_db import small_db
+from tacit.book.small_db import Intervals, Prefixes, small_db
 
 COINS = Coins()
 USUAL = {"n": 10**4, "m": 100, "N": 10**5}

@@ -23,9 +23,9 @@ from benchmarks.shared_data import shared, table
 from tacit.analyst import plan
 from tacit.book import recipes
 from tacit.book.coins import Coins
-from tacit.book.mechanism import SparseVector
 from tacit.book.one_sided import prepare
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
+from tacit.book.sparse_vector import SparseVector
 from tacit.privacy import Privacy
 
 EPSILON, DELTA, SHUFFLES = "0.1", "1e-6", 100

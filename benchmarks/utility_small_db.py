@@ -20,13 +20,10 @@ from numpy.typing import NDArray
 
 from benchmarks.shared_data import shared, table
 from tacit.book.coins import Coins
-from tacit.book.sampling.compression import linear_queries
-from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.ordered_release import Intervals, Prefixes
-from tacit.book.sizing.small_db_people import best_rows
-from tacit.book.sizing.small_db_size import alpha_of_rows
-from tacit.book.sizing.small_db_utility import error_bound
-from tacit.book.small_db import small_db
+from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, small_db
+from tacit.book.small_db_size import alpha_of_rows
+from tacit.book.small_db_utility import best_rows, error_bound
+from tacit.draws.linear_queries import linear_queries
 
 Histogram = NDArray[np.int64]
 EPSILONS = ("0.1", "1")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import certified
+from tacit.numerics import certified
 
 rationals = st.fractions(min_value=0, max_value=2000, max_denominator=10**9)
 bits = st.sampled_from([1, 8, 16, 64, 200])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.drawing import check_can_draw
 from tacit.errors import BadParameter
+from tacit.support import check_can_draw
 
 
 @pytest.mark.parametrize("path", ["picture.png", "a.SVG"])

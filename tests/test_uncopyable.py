@@ -12,9 +12,9 @@ import pytest
 
 import tacit
 from tacit.book.coins import Coins, InsecureTestCoins
-from tacit.book.mechanism import State
-from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream
+from tacit.book.sparse_vector import State
 from tacit.budget import Budget
+from tacit.draws.keystream import InsecureTestKeyStream, KeyStream
 from tacit.errors import CannotCopy, TacitError
 from tacit.privacy import Cost, Privacy
 from tacit.tables.duckdb import DuckDBEngine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.lazy import loader
+from tacit.support import loader
 
 __version__ = "0.1.0"
 
@@ -17,21 +17,25 @@ _HOME = {
     "audit": "tacit.audit",
     "book": "tacit.book",
     "errors": "tacit.errors",
-    "fat_shattering_dimension": "tacit.analyst.dimensions",
+    "fat_shattering_dimension": "tacit.analyst.question_class",
     "intervals": "tacit.analyst.question_class",
     "load_release": "tacit.analyst.release",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
     "prefixes": "tacit.analyst.question_class",
     "shatters": "tacit.book.shattering",
-    "vc_dimension": "tacit.analyst.dimensions",
+    "vc_dimension": "tacit.analyst.question_class",
 }
 
 if TYPE_CHECKING:
     from tacit import audit, book, errors
     from tacit.analyst import plan
-    from tacit.analyst.dimensions import fat_shattering_dimension, vc_dimension
-    from tacit.analyst.question_class import intervals, prefixes
+    from tacit.analyst.question_class import (
+        fat_shattering_dimension,
+        intervals,
+        prefixes,
+        vc_dimension,
+    )
     from tacit.analyst.release import load_release
     from tacit.analyst.table import open_table as open  # noqa: A004
     from tacit.book.shattering import shatters

@@ -11,7 +11,7 @@ import pytest
 
 import tacit
 from tacit.analyst.stream import as_secret, from_secret
-from tacit.book.mechanism import State
+from tacit.book.sparse_vector import State
 from tacit.budget import Budget
 from tacit.budget.chain import canonical, digest
 from tacit.errors import BudgetError, LedgerDamaged

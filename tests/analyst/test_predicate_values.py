@@ -12,8 +12,8 @@ from tests.tables.engines import quick
 from tests.tables.strategies import PREDICATES, ROWS
 
 import tacit
-from tacit.analyst.predicate_values import columns_of, holds
 from tacit.tables import EACH_ROW, parse
+from tacit.tables.universe import columns_of, holds
 
 PRESENT = {"cost": 1.5, "fee": 2.5, "raw": 0.125, "town": "Z", "note": "a", "smoker": True}
 

@@ -209,10 +209,12 @@ def test_vc_dimension_of_ordered_classes_against_the_whole_matrix(kind, domain):
 def test_a_class_of_questions_is_built_once(visits, rich_budget, monkeypatch):
     """Its matrix and the search for its VC dimension can take seconds."""
     built, searched = [], []
-    of, search = FiniteClass.of, question_class.vc_dimension
+    of, search = FiniteClass.of, question_class.shattering.vc_dimension
     monkeypatch.setattr(FiniteClass, "of", lambda *given: built.append(given) or of(*given))
     monkeypatch.setattr(
-        question_class, "vc_dimension", lambda *m, **o: searched.append(m) or search(*m, **o)
+        question_class.shattering,
+        "vc_dimension",
+        lambda *m, **o: searched.append(m) or search(*m, **o),
     )
     release = visits.small_db(["age < 50", "age < 9"], epsilon=1, rows=4, budget=rich_budget)
     release.answer("age < 50")

@@ -8,7 +8,6 @@ import pytest
 from tests.fit import ACCEPT, chi_square_p
 
 import tacit
-from tacit.analyst.reader import Reader
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.book.coins import InsecureTestCoins
@@ -22,6 +21,7 @@ from tacit.errors import (
     StreamMismatch,
 )
 from tacit.tables import Engine
+from tacit.tables.prepared import Reader
 
 
 def test_a_count_is_near_the_truth_and_charged(visits):

@@ -11,7 +11,7 @@ import pytest
 from tacit.analyst import plan, tuning
 from tacit.analyst.tuning import Task
 from tacit.book import recipes
-from tacit.book.precision.bracket import Bracket
+from tacit.numerics.searching import Bracket
 from tacit.privacy import Privacy
 
 

@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 import pytest
 
-from tacit.analyst.valley import lowest, lowest_quotient
+from tacit.numerics.searching import lowest, lowest_quotient
 
 
 @pytest.mark.parametrize("bottom", [0.001, 0.05, 0.3, 0.7, 0.99])

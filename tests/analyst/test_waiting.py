@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.analyst.waiting import waiting
+from tacit.support import waiting
 
 
 class Terminal(io.StringIO):
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     terminal = Terminal()
-    monkeypatch.setattr("tacit.analyst.waiting.sys", SimpleNamespace(stderr=terminal))
+    monkeypatch.setattr("tacit.support.sys", SimpleNamespace(stderr=terminal))
     return terminal
 
 
@@ -28,7 +28,7 @@ def terminal(monkeypatch):
 def _slow(monkeypatch):
     """A clock on which every look takes a second."""
     ticks = iter(range(10**9))
-    monkeypatch.setattr("tacit.book.heartbeat.monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr("tacit.support.monotonic", lambda: float(next(ticks)))
 
 
 def shown(terminal):
@@ -61,7 +61,7 @@ def test_a_pipe_and_a_quick_work_see_nothing(terminal, monkeypatch):
     assert tacit.vc_dimension(np.eye(5, dtype=int)).dimension == 1
     assert terminal.getvalue() == ""
     pipe = io.StringIO()
-    monkeypatch.setattr("tacit.analyst.waiting.sys", SimpleNamespace(stderr=pipe))
+    monkeypatch.setattr("tacit.support.sys", SimpleNamespace(stderr=pipe))
     with waiting("drawing") as tell:
         tell(100)
     assert pipe.getvalue() == ""

@@ -16,8 +16,7 @@ from math import ceil
 import mpmath
 import numpy as np
 
-from tacit.audit.law import Law
-from tacit.audit.noise import Noise
+from tacit.audit.law import Law, Noise
 
 BITS = 640
 ONE = 1 << BITS

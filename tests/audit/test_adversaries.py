@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from tacit.audit import composed, sample
-from tacit.audit.adversaries import (
+from tacit.audit.black_boxes import (
     SameDatabase,
     Wanderer,
     randomised_response_experiment,

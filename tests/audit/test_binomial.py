@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binom, norm
 
-from tacit.audit.binomial import clopper_pearson_high, clopper_pearson_low, scores
+from tacit.numerics.clopper_pearson import clopper_pearson_high, clopper_pearson_low, scores
 
 counts = st.sampled_from([1, 2, 5, 100, 10**4, 10**7]).flatmap(
     lambda n: st.tuples(st.integers(0, n), st.just(n))

@@ -17,7 +17,7 @@ from tests.audit import brute
 from tacit import Privacy
 from tacit.audit import Law, compare, exact, worst
 from tacit.audit.exact_law import written
-from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSided, OneSided
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
 from tacit.errors import BadParameter, Infeasible

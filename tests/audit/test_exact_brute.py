@@ -18,10 +18,10 @@ from tests.audit import brute
 
 from tacit import Privacy
 from tacit.audit import Law, compare, exact, worst
-from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
-from tacit.audit.strict import strict
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSided, OneSided
 from tacit.book import recipes
 from tacit.errors import Infeasible
+from tacit.numerics.scaled import strict
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")  # none may decide anything
 STEPS = [Fraction(s) / g for s in range(1, 6) for g in (1, Fraction(1, 2), Fraction(1, 4))]

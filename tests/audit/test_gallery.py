@@ -25,7 +25,7 @@ from tacit.audit import (
     sample,
 )
 from tacit.audit.exhibits import OffGridGap
-from tacit.audit.noise import Laplace
+from tacit.audit.law import Laplace
 from tacit.audit.outcomes import value_outcomes
 from tacit.book import recipes
 from tacit.book.coins import InsecureTestCoins
@@ -43,7 +43,7 @@ RUNS = 20_000
 def _reproducible(monkeypatch):
     """The black boxes of the gallery draw the same coins in every run of a test."""
     coins = InsecureTestCoins(11)
-    for module in ("exhibits", "black_boxes", "adversaries"):
+    for module in ("exhibits", "black_boxes"):
         monkeypatch.setattr(f"tacit.audit.{module}.system_coins", lambda: coins)
 
 

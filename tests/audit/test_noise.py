@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.audit import brute
 
-from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSided, OneSided
 
 SCALES = [Fraction(1, 300), Fraction(1, 3), Fraction(22, 7), Fraction(20), Fraction(10**6), 2**50]
 X = np.array([-100_000, -1025, -512, -3, -1, 0, 1, 2, 511, 512, 513, 4000, 100_000])

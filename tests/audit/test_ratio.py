@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tacit.audit.binomial import clopper_pearson_high, clopper_pearson_low
-from tacit.audit.ratio import RELIABLY, least_log_ratio, slack, weights
+from tacit.numerics.clopper_pearson import (
+    RELIABLY,
+    clopper_pearson_high,
+    clopper_pearson_low,
+    least_log_ratio,
+    slack,
+    weights,
+)
 
 RUNS = 12
 

@@ -18,11 +18,10 @@ from scipy.stats import binom
 from tests.cli.running import ENVIRONMENT
 
 from tacit.audit import Law, known_bad_pairs, most_telling, one_by_one, sample
-from tacit.audit.events import Reader
-from tacit.audit.learning import Suspicion, learn
-from tacit.audit.noise import Laplace
+from tacit.audit.black_boxes import suspicion
+from tacit.audit.law import Laplace
+from tacit.audit.learning import Reader, Suspicion, learn
 from tacit.audit.sampling import as_bulk
-from tacit.audit.suspicions import suspicion
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.errors import BadParameter, TacitError
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.audit.scaled import Scaled, log_ratio
+from tacit.numerics.scaled import Scaled, log_ratio
 
 entries = st.tuples(
     st.floats(0.5, 1, exclude_max=True), st.integers(-9000, 9000), st.integers(0, 4)

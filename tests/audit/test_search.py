@@ -8,7 +8,7 @@ import pytest
 
 from tacit import Privacy
 from tacit.audit import Law, exact, gallery, most_telling, ours, worst
-from tacit.audit.noise import Laplace
+from tacit.audit.law import Laplace
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
 from tacit.errors import BadParameter

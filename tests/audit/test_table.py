@@ -10,8 +10,7 @@ import pytest
 
 from tacit import Privacy
 from tacit.audit import gallery, ours, table
-from tacit.audit.plot import claimed_delta, draw
-from tacit.audit.table import Row, rows, worst_loss
+from tacit.audit.table import Row, claimed_delta, draw, rows, worst_loss
 from tacit.cli.audit import audit
 from tacit.errors import BadParameter
 

@@ -13,7 +13,7 @@ from math import exp, inf, log
 
 import numpy as np
 
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
 
 REACH = 60  # scales of threshold noise that are summed: what is left out is below e^(−60)
 

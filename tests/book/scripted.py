@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.book.noise.keystream import KeyStream
+from tacit.draws.keystream import KeyStream
 
 DEPTH = 400
 

@@ -14,11 +14,11 @@ from tests.book.expected import coin_p_value
 from tests.book.scripted import DEPTH, ScriptedStream
 from tests.fit import ACCEPT
 
-from tacit import certified
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.noise import scalar
-from tacit.book.noise.bernoullis import ExpCoins, bernoullis
-from tacit.book.noise.keystream import InsecureTestKeyStream
+from tacit.draws import scalar
+from tacit.draws.keystream import InsecureTestKeyStream
+from tacit.draws.samplers import ExpCoins, bernoullis
+from tacit.numerics import certified
 
 RATES = [
     Fraction(1000), Fraction(22, 7), Fraction(1, 3), Fraction(1, 20), Fraction(1, 10**4),

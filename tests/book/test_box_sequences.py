@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.book.exact_coins import exact_law
 from tests.book.small_db_oracle import databases
 
-from tacit.book.sampling.box_sequences import count_sequences, draw_multiset, draw_sequence
+from tacit.draws.by_slack import count_sequences, draw_multiset, draw_sequence
 
 
 @st.composite

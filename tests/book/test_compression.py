@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.small_db_oracle import score
 
-from tacit.book.sampling.compression import linear_queries
+from tacit.draws.linear_queries import linear_queries
 from tacit.errors import BadParameter
 
 answers = st.fractions(min_value=0, max_value=1, max_denominator=6)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.book.small_db_oracle import databases
 
-from tacit.book.sampling import enumeration
-from tacit.book.sampling.candidates import EveryMultiset
-from tacit.book.sampling.compression import linear_queries
+from tacit.draws import candidates as enumeration
+from tacit.draws.candidates import EveryMultiset
+from tacit.draws.linear_queries import linear_queries
 
 
 def _dense(counts, atoms):
@@ -45,7 +45,7 @@ def test_every_multiset_comes_once_with_its_sum(monkeypatch, table, block, atoms
 @pytest.mark.parametrize("at_once", [1, 1 << 16])
 @pytest.mark.parametrize("people", [0, 3, 10**6, 10**9, 2**50, 2**61])
 def test_levels_are_the_scores_in_any_type_of_number(monkeypatch, at_once, people):
-    monkeypatch.setattr("tacit.book.sampling.candidates._AT_ONCE", at_once)
+    monkeypatch.setattr("tacit.draws.candidates._AT_ONCE", at_once)
     queries = linear_queries([[1, 0, "1/3", 0], [0, 1, "1/5", 0], [0, 0, 1, "4/5"]])
     x = np.array([people // 2, 0, people // 3, people - people // 2 - people // 3])
     rows, number = 3, 0

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.book.fat_shattering import FatShatteringDimension, fat_shattering_dimension
-from tacit.book.shattering import vc_dimension
-from tacit.book.vc import vc_search
+from tacit.book.shattering import FatShatteringDimension, fat_shattering_dimension, vc_dimension
 from tacit.errors import BadParameter, NotExact
+from tacit.numerics import shattered_sets as vc_search
 
 Rows = list[list[Fraction]]
 

@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 from tests.book.small_db_oracle import assert_law, databases, law, loss, neighbours, score
 from tests.fit import ACCEPT, chi_square_p
 
-from tacit import certified
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.sampling.candidates import EveryMultiset
-from tacit.book.sampling.compression import linear_queries
-from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.level_counts import LevelCounts, LevelDraw
-from tacit.book.sampling.sub_range import DrawnMultisets, draw_sub_range, reach
-from tacit.book.sampling.weighted_choice import WeightedChoice
+from tacit.book.small_db import FiniteQuestions
+from tacit.draws.candidates import (
+    DrawnMultisets,
+    EveryMultiset,
+    LevelCounts,
+    LevelDraw,
+    draw_sub_range,
+    reach,
+)
+from tacit.draws.linear_queries import linear_queries
+from tacit.draws.scalar import WeightedChoice
 from tacit.errors import BadParameter
+from tacit.numerics import certified
+from tacit.support import Heartbeat
 
 QUIET = Heartbeat(None)
 COUNTING = [[1, 1, 0, 0, 0], [1, 0, 1, 0, 0]]  # four atoms, the last of two elements
@@ -123,15 +128,15 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
             self.scores = scores
 
         def blocks(self):
-            from tacit.book.sampling.candidates import Block
+            from tacit.draws.candidates import Block
 
             for start in range(0, len(self.scores), length):
                 yield Block(np.array(self.scores[start : start + length]), lambda i: ())
 
     def sizes(scores):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tacit.book.sampling.level_counts._PENDING", length)
-            patch.setattr("tacit.book.sampling.level_counts._GROUPS", 8)
+            patch.setattr("tacit.draws.candidates._PENDING", length)
+            patch.setattr("tacit.draws.candidates._GROUPS", 8)
             found = LevelCounts(Listed(scores), rate=rate, heartbeat=QUIET)
             return found.best, found.sizes.tolist()
 
@@ -139,7 +144,7 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
 
 
 def test_a_lumped_group_keeps_the_law(monkeypatch):
-    monkeypatch.setattr("tacit.book.sampling.level_counts._GROUPS", 2)
+    monkeypatch.setattr("tacit.draws.candidates._GROUPS", 2)
     matrix, x, rows, rate = COUNTING, (0, 0, 0, 1, 1, 2), 3, Fraction(1)
     ours = _exact_law(matrix, x, rows, rate)
     truth = _true_law(matrix, x, rows, rate)
@@ -257,7 +262,7 @@ def test_reach_never_writes_out_the_whole_range(monkeypatch):
     """10^6 elements and 10^5 rows: a binomial of half a million bits, were it written out."""
     asked = []
     monkeypatch.setattr(
-        "tacit.book.sampling.sub_range.prod", lambda numbers: asked.append(len(numbers)) or 1
+        "tacit.draws.candidates.prod", lambda numbers: asked.append(len(numbers)) or 1
     )
     reach(10**6, 10**5, 1, Fraction(1, 40))
     monkeypatch.undo()

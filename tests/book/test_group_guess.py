@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tacit.book import recipes
-from tacit.book.composing.group_guess import group_epsilons
 from tacit.book.composition import optimal_each, two_point_delta
+from tacit.book.recipes import group_epsilons
 from tacit.privacy import Privacy
 
 PROMISES = [

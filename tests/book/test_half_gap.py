@@ -12,9 +12,7 @@ import pytest
 from tests.book.exact_law import chance_of_top, threshold_law
 
 from tacit.book import recipes
-from tacit.book.half_gap import best_shift, half_gap, success_probability
-from tacit.book.precision.group_law import Group
-from tacit.book.precision.stream_law import Law
+from tacit.book.half_gap import Group, Law, best_shift, half_gap, success_probability
 from tacit.errors import BadParameter
 from tacit.privacy import Privacy
 

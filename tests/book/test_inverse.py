@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.scripted import DEPTH, ScriptedStream
 
-from tacit.book.noise import laws
-from tacit.book.noise.inverse import WORDS, InverseTable, Words
+from tacit.draws import laws
+from tacit.draws.laws import WORDS, InverseTable, Words
 
 LAWS = {
     "truncated": laws.truncated_geometric(Fraction(1, 5), 8),

@@ -12,8 +12,8 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from tacit.book.noise import keystream
-from tacit.book.noise.keystream import InsecureTestKeyStream, KeyStream
+from tacit.draws import keystream
+from tacit.draws.keystream import InsecureTestKeyStream, KeyStream
 
 
 def test_it_is_aes_256_in_counter_mode():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.book.noise import laws
+from tacit.draws import laws
 
 rates = st.one_of(
     st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=10**6),

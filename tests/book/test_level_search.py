@@ -7,9 +7,8 @@ import pytest
 from tests.book.small_db_oracle import assert_law
 
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.sampling.level_search import SlackSearch
-from tacit.book.sampling.slack_boxes import envelope
+from tacit.draws.by_slack import SlackSearch, envelope
+from tacit.support import Heartbeat
 
 QUIET = Heartbeat(None)
 

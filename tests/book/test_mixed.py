@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.mixed_oracle import true_mixed_delta
 
-from tacit.book.composing import grid_fineness, loss_law
-from tacit.book.composing.loss_atoms import group
-from tacit.book.composing.loss_grid import blocks
+from tacit.book import loss_law
+from tacit.book import loss_law as grid_fineness
 from tacit.book.composition import (
     Between,
     advanced_epsilon,
@@ -31,6 +30,7 @@ from tacit.book.composition import (
     optimal_delta,
     optimal_epsilon,
 )
+from tacit.book.loss_grid import blocks, group
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Privacy, exact
 

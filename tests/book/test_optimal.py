@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.composed import true_delta
 
-from tacit.book.composing import binomial_term
 from tacit.book.composition import (
     advanced_epsilon,
     optimal_delta,
@@ -25,6 +24,7 @@ from tacit.book.composition import (
     two_point_delta,
 )
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numerics import binomial as binomial_term
 from tacit.privacy import exact
 
 SMALLEST = 2.2250738585072014e-308

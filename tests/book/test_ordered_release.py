@@ -21,10 +21,10 @@ from tests.book.small_db_oracle import (
 )
 
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.heartbeat import Heartbeat
-from tacit.book.sampling.level_search import SlackSearch
-from tacit.book.sampling.ordered_release import Intervals, OrderedCounts, Prefixes
+from tacit.book.small_db import Intervals, OrderedCounts, Prefixes
+from tacit.draws.by_slack import SlackSearch
 from tacit.errors import BadParameter
+from tacit.support import Heartbeat
 
 QUIET = Heartbeat(None)
 QUESTIONS = {1: prefix_questions, 2: interval_questions}

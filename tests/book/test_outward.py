@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.book.composing.outward import rounded_down, rounded_up
+from tacit.numerics.certified import rounded_down, rounded_up
 from tacit.privacy import exact
 
 

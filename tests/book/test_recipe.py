@@ -6,7 +6,7 @@ import pytest
 
 from tacit.book import recipes
 from tacit.book.answer import BELOW, Answer
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Privacy
 

@@ -11,9 +11,9 @@ import pytest
 from tests.book.expected import SCALES, low_digit_p_value, p_value
 from tests.fit import ACCEPT
 
-from tacit.book.noise.inverse import InverseTable, Words
-from tacit.book.noise.keystream import InsecureTestKeyStream
-from tacit.book.noise.samplers import SHAPE, Noise, Sampler, Shape, noise
+from tacit.draws.keystream import InsecureTestKeyStream
+from tacit.draws.laws import InverseTable, Words
+from tacit.draws.samplers import SHAPE, Noise, Sampler, Shape, noise
 
 TINY = [
     Shape(top_scale=2, digit_bits=2, cut=1, words=Words(3, 5)),

@@ -13,8 +13,8 @@ from tests.book.expected import p_value
 from tests.book.scripted import DEPTH, ScriptedStream
 from tests.fit import ACCEPT
 
-from tacit.book.noise import scalar
-from tacit.book.noise.keystream import InsecureTestKeyStream
+from tacit.draws import scalar
+from tacit.draws.keystream import InsecureTestKeyStream
 
 SCALES = [Fraction(1, 1000), Fraction(1, 3), Fraction(22, 7), Fraction(20), Fraction(10**6)]
 numbers = st.one_of(

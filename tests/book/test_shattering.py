@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.book.shattering import VcDimension, shatters, vc_bound, vc_dimension
-from tacit.book.vc import vc_blocks, vc_search
 from tacit.errors import BadParameter, NotExact
+from tacit.numerics import shattered_sets as vc_blocks
+from tacit.numerics import shattered_sets as vc_search
 
 Matrix = NDArray[np.int64]
 

@@ -15,11 +15,9 @@ from tests.book.small_db_oracle import (
 )
 
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.sampling.compression import linear_queries
-from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.ordered_release import Intervals, Prefixes
-from tacit.book.sizing.small_db_cost import expect, most_rows
-from tacit.book.small_db import check_parameters, small_db
+from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, check_parameters, small_db
+from tacit.book.small_db_utility import expect, most_rows
+from tacit.draws.linear_queries import linear_queries
 from tacit.errors import BadParameter
 
 COINS = InsecureTestCoins(11)
@@ -133,7 +131,7 @@ def test_several_rows_of_a_person_tell_no_more_than_epsilon(asked, rows_per_pers
 
 def test_progress_tells_the_time_and_nothing_else(monkeypatch):
     clock = iter(range(10**6))  # every look at it takes a second
-    monkeypatch.setattr("tacit.book.heartbeat.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("tacit.support.monotonic", lambda: float(next(clock)))
     told = []
     x = np.sort(np.random.default_rng(0).integers(1, 100, 1000))
     small_db(x, Intervals(100), rows=9, epsilon=1, coins=COINS, progress=told.append)
@@ -147,7 +145,7 @@ def test_enumeration_tells_the_time_too():
     x = np.ones(20, int)
     questions = FiniteQuestions(queries)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.book.heartbeat.monotonic", iter(range(10**6)).__next__)
+        patch.setattr("tacit.support.monotonic", iter(range(10**6)).__next__)
         small_db(x, questions, rows=6, epsilon=1, coins=COINS, progress=told.append)
     assert told
 

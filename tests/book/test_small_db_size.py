@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.book.shattering import VcDimension, vc_dimension
-from tacit.book.sizing.size_by_vc import VcOnly
-from tacit.book.sizing.size_clauses import Hoeffding, Proportional, log_of_growth, sauer
-from tacit.book.sizing.small_db_size import alpha_of_rows, clauses_for, rows_needed
+from tacit.book.small_db_size import (
+    Hoeffding,
+    Proportional,
+    VcOnly,
+    alpha_of_rows,
+    clauses_for,
+    log_of_growth,
+    rows_needed,
+    sauer,
+)
 from tacit.errors import BadParameter
 
 alphas = st.fractions(Fraction(1, 500), Fraction(99, 100), max_denominator=1000)

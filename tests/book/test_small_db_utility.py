@@ -10,9 +10,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from tacit.book.sizing.small_db_people import Utility, best_rows, people_needed
-from tacit.book.sizing.small_db_size import alpha_of_rows
-from tacit.book.sizing.small_db_utility import error_bound, log_binomial, log_candidates
+from tacit.book.small_db_size import alpha_of_rows
+from tacit.book.small_db_utility import (
+    Utility,
+    best_rows,
+    error_bound,
+    log_binomial,
+    log_candidates,
+    people_needed,
+)
 from tacit.errors import BadParameter
 
 

@@ -15,9 +15,9 @@ from tests.fit import ACCEPT, chi_square_p
 from tacit.book import one_sided, recipes, sparse_vector
 from tacit.book.answer import BELOW
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.mechanism import State
 from tacit.book.one_sided import OneSided, prepare
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
+from tacit.book.sparse_vector import State
 from tacit.errors import BadParameter, ConditionNotMet, Halted
 from tacit.privacy import Privacy
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.book.exact_coins import exact_law
 
-from tacit.book.sampling.weighted_choice import WeightedChoice, _bounds
+from tacit.draws.scalar import WeightedChoice, _bounds
 
 gammas = st.fractions(min_value=0, max_value=10**6, max_denominator=10**6)
 

@@ -24,7 +24,7 @@ from tests.budget.interrupts import Interrupter, steps_of
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import Tail
-from tacit.budget.writers_line import WritersLine
+from tacit.budget.turns import WritersLine
 from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.budget.accountants import SumAccountant, ZcdpAccountant, what_fits
-from tacit.budget.amounts import Amount, bounded, in_full
+from tacit.budget.accountants import (
+    Amount,
+    SumAccountant,
+    ZcdpAccountant,
+    bounded,
+    in_full,
+    what_fits,
+)
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.privacy import Cost, Privacy
 

@@ -13,13 +13,14 @@ import threading
 import pytest
 
 from tacit.budget import Budget
-from tacit.budget.holds import FileHold
+from tacit.budget.turns import FileHold
 from tacit.errors import LedgerExists, NotWritten
 from tacit.privacy import Cost
 
 KILLED = """
 import os, signal, sys
-from tacit.budget import Budget, exporting
+from tacit.budget import Budget
+from tacit.budget import history as exporting
 
 written = exporting.canonical
 

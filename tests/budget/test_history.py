@@ -99,7 +99,7 @@ def test_an_export_that_cannot_be_written_says_so_and_leaves_no_part(budget, tmp
         budget.export(Full())  # somebody else's file: her error, as it is
     half = tmp_path / "half"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.budget.exporting.canonical", lambda body: failing(""))
+        patch.setattr("tacit.budget.history.canonical", lambda body: failing(""))
         with pytest.raises(NotWritten, match="No space left"):
             budget.export(half)
     assert not half.exists()

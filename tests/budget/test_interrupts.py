@@ -21,7 +21,7 @@ from tests.budget.common import ask, open_stream, resume
 from tests.budget.interrupts import Interrupter, in_a_thread_of_its_own, spread, steps_of
 
 from tacit.budget import Budget
-from tacit.budget.alone import Line
+from tacit.budget.turns import Line
 from tacit.errors import BudgetError, StreamEnded
 from tacit.privacy import Cost
 

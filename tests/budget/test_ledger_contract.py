@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.budget.amounts import Amount
+from tacit.budget.accountants import Amount
 from tacit.budget.chain import digest
 from tacit.budget.ledger import Contents, Ledger, Pot, StreamState, TableIdentity, Tail
 from tacit.budget.memory import MemoryLedger

@@ -14,8 +14,8 @@ import pytest
 from tests.budget.common import ask, lost_by_resuming, open_stream, resume
 
 from tacit.budget import Budget
-from tacit.budget.holds import FileHold
 from tacit.budget.sqlite import SqliteLedger
+from tacit.budget.turns import FileHold
 from tacit.errors import (
     BadParameter,
     BudgetError,

@@ -10,7 +10,7 @@ from tests.budget.common import abandon, ask, open_stream, resume
 from tests.budget.damages import SECRET, rows_of
 
 from tacit.budget import Budget, TableIdentity
-from tacit.budget.sqlite_versions import STEPS, VERSION
+from tacit.budget.sqlite_tables import STEPS, VERSION
 from tacit.errors import LedgerDamaged
 from tacit.privacy import Cost
 

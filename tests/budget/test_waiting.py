@@ -13,8 +13,8 @@ from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, start
 
 from tacit.budget import Budget
-from tacit.budget import writers_line as lines
-from tacit.budget.writers_line import WritersLine
+from tacit.budget import turns as lines
+from tacit.budget.turns import WritersLine
 from tacit.errors import LedgerBusy
 from tacit.privacy import Cost
 

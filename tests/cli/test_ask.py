@@ -11,8 +11,8 @@ from tests.cli.running import POISON
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import open_table
 from tacit.budget import Budget, Lease
-from tacit.cli import clock as clocks
-from tacit.cli.clock import Clock, seconds
+from tacit.cli import conversation as clocks
+from tacit.cli.conversation import Clock, seconds
 from tacit.cli.lines import LONGEST
 from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable
 from tacit.privacy import Cost

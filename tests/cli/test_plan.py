@@ -81,7 +81,7 @@ def test_plot_draws_into_the_file(tacit, folder):
 
 def test_the_lines_of_the_picture_are_the_plans(monkeypatch):
     figure = pytest.importorskip("matplotlib.figure")
-    from tacit.cli.plan_plot import draw
+    from tacit.cli.plan import draw
 
     drawn = []
     monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: drawn.append(self))

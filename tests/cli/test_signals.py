@@ -7,8 +7,7 @@ import signal
 
 import pytest
 
-from tacit.cli.exits import Signalled
-from tacit.cli.signals import Signals
+from tacit.cli.exits import Signalled, Signals
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 

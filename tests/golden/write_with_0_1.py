@@ -31,8 +31,8 @@ import questions_of_0_1 as questions
 import tacit
 from tacit.analyst.binding import binding_of
 from tacit.analyst.stream import as_secret
-from tacit.book.mechanism import State
 from tacit.book.one_sided import prepare as prepare_mechanism
+from tacit.book.sparse_vector import State
 from tacit.tables import EACH_ROW, parse_batch, read_schema
 
 PEOPLE = {"visits": "pid", "readings": EACH_ROW, "staff": "each row"}

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tacit.analyst.planned import Planned
+from tacit.analyst.plan_text import Planned
 from tacit.book.one_sided import prepare
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
 from tacit.errors import StreamMismatch, TacitError
 from tacit.tables.codes import literal
 
 if TYPE_CHECKING:
-    from tacit.book.mechanism import SparseVector
+    from tacit.book.sparse_vector import SparseVector
     from tacit.tables.schema import Column, Person, Schema
 
 _WHOSE = ("table", "person")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.predicate_values import columns_of, holds
 from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predicate_of
 from tacit.analyst.shapes import Shapes, plain_value
 from tacit.book.laplace import Estimate, error_steps, spaced
@@ -26,6 +25,7 @@ from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.privacy import Cost, Number, Privacy, as_given, probability, show, whole
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.schema import Column, Schema
+from tacit.tables.universe import columns_of, holds
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table

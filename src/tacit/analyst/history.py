@@ -12,7 +12,7 @@ from tacit.book.answer import Answer
 from tacit.privacy import show
 
 if TYPE_CHECKING:
-    from tacit.analyst.reader import Read
+    from tacit.tables.prepared import Read
 
 
 @dataclass(frozen=True, slots=True)

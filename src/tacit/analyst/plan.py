@@ -20,16 +20,25 @@ from functools import lru_cache, partial
 from math import log
 from typing import Literal, get_args
 
-from tacit import certified
-from tacit.analyst.baselines import Baseline, laplace_baselines
 from tacit.analyst.plan_text import as_html, as_text, planned_questions, title
-from tacit.analyst.tuning import Family, Task, Tuned, as_it_is, grouped, shifted, tuned
+from tacit.analyst.tuning import (
+    Baseline,
+    Family,
+    Task,
+    Tuned,
+    as_it_is,
+    grouped,
+    laplace_baselines,
+    shifted,
+    tuned,
+)
 from tacit.arguments import one_of, text
+from tacit.book import accuracy as theorems
 from tacit.book import recipes
 from tacit.book.half_gap import read_beta
-from tacit.book.precision import theorems
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numerics import certified
 from tacit.privacy import (
     Number,
     Privacy,

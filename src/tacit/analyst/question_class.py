@@ -9,29 +9,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.ordered_points import Points
-from tacit.analyst.predicate_values import columns_of, holds
-from tacit.book.sampling.compression import LinearQueries, linear_queries
-from tacit.book.sampling.finite_release import FiniteQuestions
-from tacit.book.sampling.ordered_release import Intervals, Prefixes
-from tacit.book.shattering import VcDimension, vc_dimension
+from tacit.book import shattering
+from tacit.book.shattering import VcDimension
+from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes
+from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.privacy import Number, as_given
+from tacit.support import waiting
 from tacit.tables.codes import Code
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
+from tacit.tables.universe import Points, columns_of, holds
 
 if TYPE_CHECKING:
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Column, Schema
+
 
 MOST_ELEMENTS = 1_000_000
 MOST_ANSWERS = 200_000_000
@@ -144,7 +145,7 @@ class OrderedClass:
         few = range(min(self.domain, 4))  # any set they shatter lies among so many just as well
         starts = few[:1] if self.kind == "prefixes" else few
         rows = [[u <= point <= v for point in few] for u in starts for v in few if u <= v]
-        return vc_dimension(rows, seconds=seconds)
+        return shattering.vc_dimension(rows, seconds=seconds)
 
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
         """Sorted points; rows without a value are left out, values outside the bounds clamped."""
@@ -246,11 +247,11 @@ class FiniteClass:
     def _compressed_vc(self) -> VcDimension:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # bounds are enough here
-            return vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
+            return shattering.vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
 
     def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
         """Over the declared domain; the witness numbers the questions and the `universe`."""
-        return vc_dimension(self.matrix, seconds=seconds)
+        return shattering.vc_dimension(self.matrix, seconds=seconds)
 
     @property
     def known(self) -> dict[str, object]:
@@ -334,3 +335,25 @@ def _domain(column: Column) -> Sequence[Code]:
         return column.keys or ()
     low, high = column.range
     return range(low, high + 1)
+
+
+# The dimensions of the book, with a sign of life at a terminal: a search may take long.
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _alive(find: Callable[_P, _R]) -> Callable[_P, _R]:
+    search: Callable[..., _R] = find
+
+    @wraps(find)
+    def finding(*given: Any, progress: Any = None, **options: Any) -> _R:
+        with waiting("searching for a larger shattered set", progress) as tell:
+            return search(*given, progress=tell, **options)
+
+    return finding
+
+
+vc_dimension = _alive(shattering.vc_dimension)
+fat_shattering_dimension = _alive(shattering.fat_shattering_dimension)

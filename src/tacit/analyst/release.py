@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.predicate_values import columns_of, holds
 from tacit.analyst.question_class import (
     Ordered,
     QuestionClass,
@@ -22,17 +21,19 @@ from tacit.analyst.question_class import (
 )
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.shapes import Shapes, plain_value, writing
-from tacit.analyst.waiting import waiting
 from tacit.arguments import file_path
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
+from tacit.support import check_can_draw, waiting
 from tacit.tables.codes import Code
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
+from tacit.tables.universe import columns_of, holds
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.budget import Budget
+
 
 _VERSION = 1
 
@@ -107,7 +108,7 @@ class Release(Shapes):
 
     def plot(self, path: str | Path) -> None:
         """Draw the prefix curve, or for a list of questions their answers, to a file."""
-        from tacit.analyst.release_plot import plot_release
+        from tacit.analyst.release import plot_release
 
         with writing(path):
             plot_release(self, Path(path))
@@ -233,3 +234,46 @@ def draw_release(
         )
     frozen = asked if isinstance(asked, Ordered) else tuple(asked)
     return Release(planned, table.schema, frozen, questions.codes(points))
+
+
+# Pictures of a release: its prefix curve, or the answers to its questions.
+
+
+def plot_release(release: Release, path: Path) -> None:
+    """Draw to a file, as its ending says."""
+    check_can_draw(path)
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    if isinstance(release.asked, Ordered):
+        _prefix_curve(release, axes)
+    else:
+        _answers(release, axes)
+    axes.set_title(str(release), fontsize=9)
+    figure.savefig(path, dpi=120)
+
+
+def _prefix_curve(release: Release, axes: Any) -> None:
+    (name, values), *_ = release.to_dict().items()
+    ordered = sorted(values)
+    heights = [(place + 1) / len(ordered) for place in range(len(ordered))]
+    axes.step(ordered, heights, where="post", color="tab:blue", label="released")
+    error = release.guarantee()
+    if error is not None and error < 1:
+        low = [max(height - float(error), 0) for height in heights]
+        high = [min(height + float(error), 1) for height in heights]
+        axes.fill_between(
+            ordered, low, high, step="post", color="tab:blue", alpha=0.15, label="promised, 95 %"
+        )
+    axes.set(xlabel=name, ylabel=f"fraction with {name} at most this", ylim=(0, 1.02))
+    axes.legend(loc="lower right")
+
+
+def _answers(release: Release, axes: Any) -> None:
+    texts = list(release.asked)  # type: ignore[arg-type]
+    fractions = [float(release.answer(text)) for text in texts]
+    axes.barh(range(len(texts)), fractions, color="tab:blue")
+    axes.set_yticks(range(len(texts)), labels=texts, fontsize=7)
+    axes.invert_yaxis()
+    axes.set(xlabel="fraction of people", xlim=(0, 1))

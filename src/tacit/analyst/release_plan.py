@@ -6,15 +6,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
-from tacit import certified
 from tacit.analyst.histogram import can_be_listed
 from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
-from tacit.book.sampling.sub_range import reach
-from tacit.book.sizing.small_db_cost import Expectation, expect, most_rows
-from tacit.book.sizing.small_db_people import best_rows
-from tacit.book.sizing.small_db_size import ProvedSize, alpha_of_rows, rows_needed
-from tacit.book.sizing.small_db_utility import error_bound
+from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
+from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
+from tacit.draws.candidates import reach
 from tacit.errors import BadParameter, Infeasible
+from tacit.numerics import certified
 from tacit.privacy import Number, Privacy, probability, show, whole
 
 MOST_SECONDS = 600

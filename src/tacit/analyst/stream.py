@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.history import History
-from tacit.analyst.planned import Planned, planned_for
+from tacit.analyst.plan_text import Planned, planned_for
 from tacit.book.answer import BELOW, Answer
-from tacit.book.grid import clamped
-from tacit.book.mechanism import SparseVector, State
+from tacit.book.coins import clamped
+from tacit.book.sparse_vector import SparseVector, State
 from tacit.errors import (
     BadParameter,
     EngineFailed,
@@ -33,16 +33,16 @@ from tacit.errors import (
     TacitError,
 )
 from tacit.privacy import Number, exact, show
+from tacit.support import Uncopyable
 from tacit.tables.show import Statement, refusal, statement
-from tacit.uncopyable import Uncopyable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from tacit.analyst.reader import Askable, AskableWithValues, Read, Reader
     from tacit.analyst.table import Table
-    from tacit.book.recipe import Recipe
+    from tacit.book.recipes import Recipe
     from tacit.budget import Lease
+    from tacit.tables.prepared import Askable, AskableWithValues, Read, Reader
     from tacit.tables.question import Promise, Question
 
 

@@ -6,31 +6,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tacit.analyst import plan
-from tacit.analyst.as_of import checked_label
 from tacit.analyst.binding import binding_of, mechanism_of, planned_of, refuse_other, whose_row
 from tacit.analyst.histogram import Histogram, draw_histogram
-from tacit.analyst.paying import paying
-from tacit.analyst.planned import planned_for
+from tacit.analyst.plan_text import planned_for
 from tacit.analyst.question_class import (
     QuestionClass,
     Questions,
     declared_column,
     question_class,
 )
-from tacit.analyst.reader import Askable, Reader
 from tacit.analyst.release import Release, describe, draw_release
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
-from tacit.arguments import flag, one_of, text
+from tacit.arguments import flag, instance, one_of, text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
-from tacit.book.recipe import Recipe
-from tacit.closing import Closing
+from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.support import Closing
 from tacit.tables.loading import load
-from tacit.tables.prepared import Prepared
+from tacit.tables.prepared import Askable, Prepared, Reader, checked_label
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -40,6 +37,19 @@ if TYPE_CHECKING:
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
     from tacit.tables.show import Statement
+
+
+# What pays: a budget, and nothing that only looks like one.
+
+
+def paying(budget: Budget) -> Budget:
+    """The budget that was given to pay; asked for before anything is read or drawn."""
+    from tacit.budget import Budget
+
+    return instance(
+        budget, "budget", Budget, "give a Budget, such as tacit.Budget.open('clinic.budget')"
+    )
+
 
 Kind = Literal["counts", "any"]
 

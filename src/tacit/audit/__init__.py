@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.lazy import loader
+from tacit.support import loader
 
 # Every public name and where it lives, loaded on first use.
 _HOME = {
@@ -18,7 +18,7 @@ _HOME = {
     "SampledLoss": "tacit.audit.sampling",
     "bulk_runs": "tacit.audit.black_boxes",
     "compare": "tacit.audit.exact_law",
-    "composed": "tacit.audit.adversaries",
+    "composed": "tacit.audit.black_boxes",
     "exact": "tacit.audit.exact_law",
     "gallery": "tacit.audit.exhibits",
     "known_bad_pairs": "tacit.audit.sampling",
@@ -34,8 +34,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from tacit.audit.adversaries import composed
-    from tacit.audit.black_boxes import bulk_runs, real_runs
+    from tacit.audit.black_boxes import bulk_runs, composed, real_runs
     from tacit.audit.exact_law import ExactLoss, compare, exact
     from tacit.audit.exhibits import gallery, ours
     from tacit.audit.floating_point import off_grid, precision_test, support_test

@@ -7,25 +7,84 @@ threshold for each run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import instance
+from tacit.arguments import function, instance
+from tacit.audit.exact_law import exact
 from tacit.audit.law import Law
 from tacit.audit.learning import Suspicion
-from tacit.audit.streams import WORD, Streams
-from tacit.audit.suspicions import suspicion
+from tacit.audit.outcomes import Pattern
+from tacit.audit.variants import WORD, Streams
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, given_coins
-from tacit.book.mechanism import SparseVector
+from tacit.book.experiment import (
+    RANDOMISED_RESPONSE,
+    Adversary,
+    Database,
+    Experiment,
+    NotedCoins,
+    Step,
+    View,
+    with_and_without,
+)
 from tacit.book.one_sided import OneSided
+from tacit.book.sparse_vector import SparseVector
 from tacit.book.sparse_vector import answers as answered
+from tacit.errors import TacitError
+from tacit.numerics.clopper_pearson import RELIABLY, slack
+from tacit.privacy import Number, whole
+
+# What theory suspects: the outcomes of a known law that samples tell two databases apart by.
+
+
+_MOST_PATTERNS = 1 << 11  # beyond that, listing the law takes longer than learning
+
+
+def suspicion(
+    law: Law, pair: tuple[Sequence[int], Sequence[int]], runs: int, threshold: int = 0
+) -> Suspicion | None:
+    """Patterns that give the best bound from so many runs a side, as `Streams` codes them.
+
+    None where numbers are told besides, since the worst of those are better learned.
+    """
+    if law.told != "bits" or law.value_noise is not None:
+        return None
+    questions = len(pair[0])
+    if not questions <= WORD or law.pattern_count(questions) > _MOST_PATTERNS:
+        return None
+    moved = max((abs(a - b) for a, b in zip(*pair, strict=False)), default=0)
+    try:
+        found = exact(law, *pair, threshold=threshold, sensitivity=max(moved, 1))
+    except TacitError:
+        return None  # the black box itself will say what is wrong with the pair
+    best: tuple[float, Suspicion] | None = None
+    chances = found.probabilities, found.neighbour_probabilities
+    for swapped in (False, True):
+        order = np.argsort(found.log_ratios if swapped else -found.log_ratios, kind="stable")[:-1]
+        p, other = (
+            np.clip(np.cumsum(side[order]), 0.25 / runs, 1.0)
+            for side in chances[:: -1 if swapped else 1]
+        )
+        promises = np.log(p / other) - slack(p, other, 0.0, runs, RELIABLY)
+        if not len(order):
+            continue
+        place = int(promises.argmax())
+        if best is None or promises[place] > best[0]:
+            codes = [_code(found.patterns[index]) for index in order[: place + 1]]
+            best = float(promises[place]), Suspicion(codes, swapped)
+    return None if best is None else best[1]
+
+
+def _code(pattern: Pattern) -> int:
+    return sum(above << index for index, above in enumerate(pattern))
+
 
 Steps = NDArray[np.int64]
 
@@ -125,3 +184,98 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
         if mechanism._value_noise is not None:
             told.append(values + coins.laplaces(mechanism._value_noise, size))
         return tuple(told)
+
+
+# Composition put to the test: adversaries for the experiment of Definition 3.7.
+#
+# What composition promises is that nobody, however adaptive, tells b = 0 from b = 1 better than the
+# theorem says.  `composed` turns the experiment into a black box with inputs 0 and 1, so that the
+# sampling auditor can measure how well an adversary does; randomised response is the mechanism
+# that composes worst, and brings the loss up to the optimal bound.
+
+
+def yes_count(view: View) -> int:
+    """How often a mechanism said that the person is there: all that randomised response tells."""
+    return sum(answer == 1 for answer in view.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class composed:  # noqa: N801 - it is used like a function
+    """The experiment as a black box: mechanism(b, size), each outcome one adversary's view.
+
+    ``reading`` makes of a view what the event is looked for in; any function of it is allowed.
+    """
+
+    experiment: Experiment
+    adversary: Callable[[], Adversary]
+    steps: int
+    reading: Callable[[View], Hashable] = yes_count
+    coins: Coins | None = None
+
+    def __post_init__(self) -> None:
+        instance(self.experiment, "experiment", Experiment, "give an Experiment")
+        function(self.adversary, "adversary", "give what makes an adversary")
+        function(self.reading, "reading", "give a function of a view")
+        whole(self.steps, "steps")
+        if self.coins is not None:
+            given_coins(self.coins)
+
+    def __call__(self, b: Literal[0, 1], size: int) -> list[Hashable]:
+        """``size`` runs, each with a fresh adversary."""
+        coins = self.coins or system_coins()
+        return [
+            self.reading(self.experiment.run(self.adversary, b=b, steps=self.steps, coins=coins))
+            for _ in range(size)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class SameDatabase:
+    """Asks one database about one person, again and again: the first scene of section 3.5.2."""
+
+    database: Database
+    person: Hashable
+    epsilon: Number
+
+    def choose(self, answers: tuple[Hashable, ...], coins: NotedCoins) -> Step:
+        """Always the same."""
+        return _ask_about(self.person, self.database, self.epsilon)
+
+
+@dataclass(slots=True)
+class Wanderer:
+    """Goes through several databases that hold one person, led by what it hears.
+
+    The second scene of section 3.5.2.  After a "yes" it stays, after a "no" it moves on, now and
+    then at random; and it plants a new record about somebody else in the database it asks next,
+    which a composition theorem must allow.
+    """
+
+    databases: Sequence[Database]
+    person: Hashable
+    epsilon: Number
+    _place: int = 0
+    _planted: int = field(default=0)
+
+    def choose(self, answers: tuple[Hashable, ...], coins: NotedCoins) -> Step:
+        """The next database depends on the last answer and on a coin."""
+        if answers and answers[-1] == 0:
+            self._place += 1
+        if coins.bernoulli(Fraction(1, 8)):
+            self._place += 1 + coins.below(len(self.databases))
+        database = dict(self.databases[self._place % len(self.databases)])
+        if answers and answers[-1] == 1:
+            self._planted += 1
+            database[f"planted {self._planted}"] = None
+        return _ask_about(self.person, database, self.epsilon)
+
+
+def _ask_about(person: Hashable, database: Database, epsilon: Number) -> Step:
+    with_person, without = with_and_without(database, person)
+    parameters = {"person": person, "epsilon": epsilon}
+    return Step((with_person, without), RANDOMISED_RESPONSE, parameters)
+
+
+def randomised_response_experiment() -> Experiment:
+    """Definition 3.7 for the family of randomised response."""
+    return Experiment((RANDOMISED_RESPONSE,))

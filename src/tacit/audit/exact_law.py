@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 from tacit.arguments import instance
 from tacit.audit.blocks import Closed, Side, close
 from tacit.audit.columns import Fineness, columns
-from tacit.audit.outcomes import Outcomes, excess, outcomes
+from tacit.audit.outcomes import Outcomes, Pattern, excess, outcomes, walk
 from tacit.audit.reading import Mechanism, Setting, read
-from tacit.audit.scaled import UNIT, Scaled, log_ratio
-from tacit.audit.strict import strict
-from tacit.audit.walk import Pattern, walk
 from tacit.errors import BadParameter, Infeasible
+from tacit.numerics.scaled import UNIT, Scaled, log_ratio, strict
 from tacit.privacy import Number
 from tacit.privacy import exact as exactly
 

@@ -9,17 +9,15 @@ from functools import partial
 from math import ceil, exp, expm1
 from typing import Any
 
-from tacit import certified
 from tacit.audit import variants
-from tacit.audit.black_boxes import bulk_runs, system_coins
-from tacit.audit.law import Law
+from tacit.audit.black_boxes import bulk_runs, suspicion, system_coins
+from tacit.audit.law import NO_NOISE, Laplace, Law, NegativeOneSided, OneSided
 from tacit.audit.learning import Suspicion
-from tacit.audit.noise import NO_NOISE, Laplace, NegativeOneSided, OneSided
-from tacit.audit.suspicions import suspicion
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
+from tacit.numerics import certified
 from tacit.privacy import Number, Privacy, whole
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]

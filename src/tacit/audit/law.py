@@ -8,14 +8,290 @@ broken ones of :mod:`tacit.audit.variants` alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import comb
+from fractions import Fraction
+from functools import lru_cache
+from math import comb, log
 from typing import Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.arguments import flag, instance, one_of
-from tacit.audit.noise import Laplace, Noise, OneSided
-from tacit.book.recipe import Recipe
+from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, positive, whole
+from tacit.numerics import certified
+from tacit.numerics.scaled import Scaled, logarithm
+from tacit.privacy import Number, as_given, exact, positive, whole
+
+# Laws of noise, as the exact auditor needs them: density, Pr[ν < x] and Pr[ν ≥ x].
+#
+# Each law has a discrete form on whole grid steps, whose probabilities come from integers and are
+# good to a few units of 2^(−53), and a continuous form, in logarithms.
+
+
+Floats = NDArray[np.float64]
+Steps = NDArray[np.int64]
+
+_BITS = 256
+_ROW = 512  # r^j is looked up as r^(512·a) · r^b
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """No noise at all, and what the laws with noise have in common."""
+
+    scale: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        read = positive if type(self) is not Noise else exact
+        object.__setattr__(self, "scale", read(self.scale, "scale"))
+
+    # How far to the left and right the law has mass: its decay length, or 0 if it has none there.
+    @property
+    def left(self) -> Fraction:
+        """The decay length of the left tail; 0 without one."""
+        return Fraction(0)
+
+    @property
+    def right(self) -> Fraction:
+        """The decay length of the right tail; 0 without one."""
+        return Fraction(0)
+
+    # Discrete: x counts grid steps ---------------------------------------------------------
+
+    def mass(self, x: Steps) -> Scaled:
+        """Pr[ν = x]."""
+        return Scaled.of((x == 0).astype(np.float64))
+
+    def below(self, x: Steps) -> Scaled:
+        """Pr[ν < x]."""
+        return Scaled.of((x > 0).astype(np.float64))
+
+    def reaches(self, x: Steps) -> Scaled:
+        """Pr[ν ≥ x]."""
+        return Scaled.of((x <= 0).astype(np.float64))
+
+    # Continuous: logarithms ----------------------------------------------------------------
+
+    def log_density(self, x: Floats) -> Floats:
+        """The logarithm of the density at x."""
+        raise TypeError("a law without noise has no density")
+
+    def log_below(self, x: Floats) -> Floats:
+        """The logarithm of Pr[ν < x]."""
+        return np.where(x > 0, 0.0, -np.inf)
+
+    def log_reaches(self, x: Floats) -> Floats:
+        """The logarithm of Pr[ν ≥ x]."""
+        return np.where(x <= 0, 0.0, -np.inf)
+
+
+NO_NOISE = Noise()
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Noise):
+    """Two-sided: Pr[ν = x] ∝ e^(−|x|/scale)."""
+
+    @property
+    def left(self) -> Fraction:
+        """Both tails decay alike."""
+        return self.scale
+
+    @property
+    def right(self) -> Fraction:
+        """Both tails decay alike."""
+        return self.scale
+
+    def mass(self, x: Steps) -> Scaled:
+        """(1 − r)/(1 + r) · r^|x|, r = e^(−1/scale)."""
+        powers = _powers(self.scale)
+        return powers.of(np.abs(x)).times(_number((1 - powers.r) / (1 + powers.r)))
+
+    def reaches(self, x: Steps) -> Scaled:
+        """r^x/(1 + r) if x > 0, else 1 − r^(1−x)/(1 + r), written without a difference."""
+        powers = _powers(self.scale)
+        positive = powers.of(np.maximum(x, 0))
+        j = np.maximum(1 - x, 1)
+        rest = powers.one_minus(j).plus(_number(powers.r))  # 1 − r^j/(1+r) = (r + 1 − r^j)/(1+r)
+        return _choose(x > 0, positive, rest).times(_number(1 / (1 + powers.r)))
+
+    def below(self, x: Steps) -> Scaled:
+        """By symmetry, ν < x is as likely as ν ≥ 1 − x."""
+        return self.reaches(1 - x)
+
+    def log_density(self, x: Floats) -> Floats:
+        """−|x|/scale − ln(2·scale)."""
+        b = float(self.scale)
+        return -np.abs(x) / b - log(2 * b)
+
+    def log_reaches(self, x: Floats) -> Floats:
+        """Half of e^(−x/scale) on the right, one minus the mirrored tail on the left."""
+        tail = -np.abs(x) / float(self.scale) - log(2)
+        return np.where(x >= 0, tail, np.log1p(-np.exp(tail)))
+
+    def log_below(self, x: Floats) -> Floats:
+        """By symmetry."""
+        return self.log_reaches(-x)
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided(Noise):
+    """Never negative: Pr[ν = x] ∝ e^(−x/scale) for x ≥ 0."""
+
+    @property
+    def right(self) -> Fraction:
+        """The only tail."""
+        return self.scale
+
+    def mass(self, x: Steps) -> Scaled:
+        """(1 − r) r^x."""
+        powers = _powers(self.scale)
+        return _choose(
+            x >= 0, powers.of(np.maximum(x, 0)).times(_number(1 - powers.r)), _number(Fraction(0))
+        )
+
+    def below(self, x: Steps) -> Scaled:
+        """1 − r^x, or 0 if x ≤ 0."""
+        return _powers(self.scale).one_minus(np.maximum(x, 0))
+
+    def reaches(self, x: Steps) -> Scaled:
+        """r^x, or 1 if x ≤ 0."""
+        return _powers(self.scale).of(np.maximum(x, 0))
+
+    def log_density(self, x: Floats) -> Floats:
+        """−x/scale − ln(scale), nothing left of 0."""
+        b = float(self.scale)
+        return np.where(x >= 0, -x / b - log(b), -np.inf)
+
+    def log_reaches(self, x: Floats) -> Floats:
+        """−x/scale, or 0 if x ≤ 0."""
+        return -np.maximum(x, 0.0) / float(self.scale)
+
+    def log_below(self, x: Floats) -> Floats:
+        """ln(1 − e^(−x/scale))."""
+        return logarithm(-np.expm1(self.log_reaches(x)))
+
+
+@dataclass(frozen=True, slots=True)
+class NegativeOneSided(Noise):
+    """Never positive: the mirror image of `OneSided`, and the wrong sign for a threshold."""
+
+    @property
+    def left(self) -> Fraction:
+        """The only tail."""
+        return self.scale
+
+    def mass(self, x: Steps) -> Scaled:
+        """As OneSided's at −x."""
+        return OneSided(self.scale).mass(-x)
+
+    def below(self, x: Steps) -> Scaled:
+        """−ν ≥ 1 − x."""
+        return OneSided(self.scale).reaches(1 - x)
+
+    def reaches(self, x: Steps) -> Scaled:
+        """−ν < 1 − x."""
+        return OneSided(self.scale).below(1 - x)
+
+    def log_density(self, x: Floats) -> Floats:
+        """As OneSided's at −x."""
+        return OneSided(self.scale).log_density(-x)
+
+    def log_reaches(self, x: Floats) -> Floats:
+        """−ν ≤ −x."""
+        return OneSided(self.scale).log_below(-x)
+
+    def log_below(self, x: Floats) -> Floats:
+        """−ν > −x."""
+        return OneSided(self.scale).log_reaches(-x)
+
+
+class _Powers:
+    """r^j and 1 − r^j for r = e^(−1/scale), from 256-bit integers.
+
+    Every entry of four short tables is rounded once, from an integer that is right to 2^(−240).
+    r^(512a + b) is the product r^(512a) · r^b, and 1 − r^(512a + b) is the sum
+    (1 − r^(512a)) + r^(512a) (1 − r^b) of positive terms: neither loses digits.
+    """
+
+    def __init__(self, scale: Fraction) -> None:
+        low, high = certified.exp(-1 / scale, _BITS + 16)
+        self.r = (low + high) / 2
+        root = _leading(self.r)
+        powers = [_ONE]
+        for _ in range(_ROW):
+            powers.append(_product(powers[-1], root))
+        self._columns = _rounded(powers)
+        self._row_step = powers[_ROW]
+        self._row_powers = [_ONE]
+        self._rows = _rounded(self._row_powers)
+
+    def of(self, j: Steps) -> Scaled:
+        """r^j for j ≥ 0."""
+        rows, _ = self._rows_up_to(j)
+        return rows[j // _ROW].times(self._columns[0][j % _ROW])
+
+    def one_minus(self, j: Steps) -> Scaled:
+        """1 − r^j for j ≥ 0."""
+        rows, row_rests = self._rows_up_to(j)
+        rests = self._columns[1][j % _ROW]
+        return row_rests[j // _ROW].plus(rows[j // _ROW].times(rests))
+
+    def _rows_up_to(self, j: Steps) -> tuple[Scaled, Scaled]:
+        wanted = int(j.max(initial=0)) // _ROW + 1
+        if wanted > len(self._row_powers):
+            while len(self._row_powers) < wanted:
+                self._row_powers.append(_product(self._row_powers[-1], self._row_step))
+            self._rows = _rounded(self._row_powers)
+        return self._rows
+
+
+_Wide = tuple[int, int]  # value · 2^(shift − 256), value of 256 bits
+_ONE: _Wide = (1 << _BITS, 0)
+
+
+def _leading(number: Fraction) -> _Wide:
+    """A number in (0, 1) by its 256 leading bits."""
+    shift = 0
+    size = number.denominator.bit_length() - number.numerator.bit_length()
+    if size > 1:
+        shift = -(size - 1)
+    value = (number.numerator << (_BITS - shift)) // number.denominator
+    return value, shift
+
+
+def _product(left: _Wide, right: _Wide) -> _Wide:
+    value, shift = left[0] * right[0] >> _BITS, left[1] + right[1]
+    missing = _BITS - value.bit_length()
+    return (value << missing, shift - missing) if missing > 0 else (value, shift)
+
+
+def _rounded(powers: list[_Wide]) -> tuple[Scaled, Scaled]:
+    """The powers, and what each lacks to 1, each rounded once."""
+    mantissa = np.array([value / _ONE[0] for value, _ in powers])
+    exponent = np.array([shift for _, shift in powers], dtype=np.int64)
+    lacking = np.array([(_ONE[0] - (value >> -shift)) / _ONE[0] for value, shift in powers])
+    return Scaled(mantissa, exponent, 1), Scaled.of(lacking, 1)
+
+
+@lru_cache(maxsize=256)
+def _powers(scale: Fraction) -> _Powers:
+    return _Powers(scale)
+
+
+def _number(value: Fraction) -> Scaled:
+    return Scaled.of(np.array(value.numerator / value.denominator), 1)
+
+
+def _choose(where: NDArray[np.bool_], first: Scaled, second: Scaled) -> Scaled:
+    return Scaled(
+        np.where(where, first.mantissa, second.mantissa),
+        np.where(where, first.exponent, second.exponent),
+        max(first.ulps, second.ulps),
+        max(first.depth, second.depth),
+    )
+
 
 Told = Literal["bits", "gap", "comparison"]
 """Beside ⊤: nothing; how far q + ν is above T + ρ; or q + ν itself (the famous mistake)."""

@@ -9,16 +9,215 @@ on how large losses are here at all, which the common events tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.events import Cells, Event, Reader, Table
-from tacit.audit.ratio import RELIABLY, slack
-from tacit.audit.strict import logarithm, strict
+from tacit.errors import BadParameter
+from tacit.numerics.clopper_pearson import RELIABLY, slack
+from tacit.numerics.scaled import logarithm, strict
+
+# Events that tell two databases apart, learned from samples.
+#
+# Outcomes are sorted into cells: single values where there are few, quantiles where there are many,
+# column by column.  An event is a set of cells; :mod:`tacit.audit.learning` chooses one.
+
+
+Table = NDArray[Any]
+"""Outcomes as rows of numbers."""
+
+_MOST_VALUES = 256  # more distinct ones than this are grouped by quantiles
+_MOST_CELLS = 2048
+_LEAST_IN_CELL = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Turns what a mechanism returns into rows of numbers."""
+
+    codes: dict[Hashable, int] | None = None  # for outcomes that are not numbers
+
+    @classmethod
+    def learn(cls, *samples: Any) -> Reader:
+        """Numbers are taken as they are; anything else is numbered in order of appearance."""
+        if all(_numeric(outcomes) is not None for outcomes in samples):
+            return cls()
+        codes: dict[Hashable, int] = {}
+        for outcome in chain(*samples):
+            if len(codes) >= _MOST_CELLS:
+                break
+            codes.setdefault(_hashable(outcome), len(codes))
+        return cls(codes)
+
+    def rows(self, outcomes: Any) -> Table:
+        """One row an outcome; −1 for an outcome never seen in training."""
+        if self.codes is not None:
+            numbers = [self.codes.get(_hashable(outcome), -1) for outcome in outcomes]
+            return np.array(numbers, dtype=np.int64)[:, None]
+        table = _numeric(outcomes)
+        if table is None:
+            raise BadParameter("mechanism", "numbers at first, then other things", "one kind only")
+        return table
+
+    def words(self, column: int, low: Any, high: Any) -> str:
+        """The outcomes with low ≤ x < high in words; None is no limit."""
+        if self.codes is not None:
+            first = -1 if low is None else low
+            end = len(self.codes) if high is None else high
+            names = [str(outcome) for outcome, code in self.codes.items() if first <= code < end]
+            return ", ".join(names[:3]) + ", …" * (len(names) > 3) or "an outcome without a code"
+        name = f"x{column}"
+        if low is None and high is None:
+            return ""
+        if low is None:
+            return f"{name} < {_short(high)}"
+        if high is None:
+            return f"{name} ≥ {_short(low)}"
+        if isinstance(low, int) and high == low + 1:
+            return f"{name} = {low}"
+        return f"{_short(low)} ≤ {name} < {_short(high)}"
+
+
+def _short(number: Any) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(number)
+
+
+def _numeric(outcomes: Any) -> Table | None:
+    try:
+        table = np.asarray(outcomes)
+    except ValueError:  # rows of different lengths
+        return None
+    if table.dtype.kind not in "biuf" or table.ndim not in (1, 2):
+        return None
+    return table[:, None] if table.ndim == 1 else table
+
+
+def _hashable(outcome: Any) -> Hashable:
+    told = tuple(outcome.tolist()) if isinstance(outcome, np.ndarray) else outcome
+    try:
+        hash(told)
+    except TypeError:
+        raise BadParameter(
+            "mechanism",
+            f"outcomes of type {type(outcome).__name__}",
+            "an outcome is a number, a row of numbers as long as the others, or anything hashable, "
+            "such as a tuple",
+        ) from None
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A tree of cuts: by the first column, then within each part by the next."""
+
+    cuts: Table
+    inner: tuple[Cells, ...] = ()
+    first: tuple[int, ...] = ()  # the number of the first cell of every part
+    count: int = 0
+
+    @classmethod
+    def around(cls, values: Table) -> Cells:
+        """Every one of these whole numbers in a cell of its own, and what lies between."""
+        cuts = np.unique(np.concatenate([values, values + 1]))
+        return cls(cuts, count=len(cuts) + 1)
+
+    @classmethod
+    def learn(cls, rows: Table, most: int = _MOST_CELLS) -> Cells:
+        """Cells for these rows, no more than ``most``."""
+        column = rows[:, 0]
+        values = np.unique(column)
+        if len(values) > min(_MOST_VALUES, most):
+            places = (_levels(len(column), most) * (len(column) - 1)).astype(np.int64)
+            values = np.unique(np.sort(column)[places])
+        cuts = values[1:]
+        if rows.shape[1] == 1:
+            return cls(cuts, count=max(len(values), 1))
+        parts = np.searchsorted(cuts, column, side="right")
+        inner = []
+        for part in range(len(values)):
+            members = rows[parts == part, 1:]
+            share = max(most * len(members) // max(len(rows), 1), 1)
+            inner.append(cls.learn(members, min(share, max(len(members) // _LEAST_IN_CELL, 1))))
+        first = np.cumsum([0, *(cell.count for cell in inner)])
+        return cls(cuts, tuple(inner), tuple(first[:-1].tolist()), int(first[-1]))
+
+    def of(self, rows: Table) -> NDArray[np.int64]:
+        """The cell of every row."""
+        parts = np.searchsorted(self.cuts, rows[:, 0], side="right")
+        if not self.inner:
+            return parts
+        cells = np.empty(len(rows), dtype=np.int64)
+        for part in np.unique(parts):
+            members = parts == part
+            cells[members] = self.first[part] + self.inner[part].of(rows[members, 1:])
+        return cells
+
+    def describe(self, first: int, last: int, reader: Reader, column: int = 0) -> str:
+        """The cells first..last in words; they lie in one part of the tree."""
+        part, part_to = first, last
+        if self.inner:
+            part = part_to = int(np.searchsorted(self.first, first, "right")) - 1
+        low = self.cuts[part - 1].item() if part else None
+        high = self.cuts[part_to].item() if part_to < len(self.cuts) else None
+        words = reader.words(column, low, high)
+        if self.inner:
+            start = self.first[part]
+            inner = self.inner[part].describe(first - start, last - start, reader, column + 1)
+            words = " and ".join(part for part in (words, inner) if part)
+        return words
+
+    def part_of(self, cell: int) -> tuple[int, ...]:
+        """The path to the part of the tree in which a cell is a leaf."""
+        if not self.inner:
+            return ()
+        part = int(np.searchsorted(self.first, cell, "right")) - 1
+        return (part, *self.inner[part].part_of(cell - self.first[part]))
+
+
+def _levels(size: int, most: int) -> NDArray[np.float64]:
+    """Even quantiles, and ever finer ones towards both ends, where losses hide."""
+    even = np.linspace(0, 1, max(min(_MOST_VALUES, most) // 2, 2))[:-1]
+    tail = np.geomspace(min(_LEAST_IN_CELL / max(size, 1), 0.5), 0.5, 16)
+    return np.unique(np.concatenate([even, tail, 1 - tail]))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A set of cells that is likelier on one side."""
+
+    reader: Reader = field(repr=False)
+    cells: Cells = field(repr=False)
+    members: NDArray[np.bool_] = field(repr=False)
+    swapped: bool  # likelier on the neighbour
+    promise: float = field(repr=False)  # the bound that training lets one hope for
+    rates: tuple[float, float] = field(repr=False)  # how often it came in training: where likelier,
+    # and where not
+
+    def count(self, outcomes: Any) -> int:
+        """How many outcomes lie in the event."""
+        return int(self.members[self.cells.of(self.reader.rows(outcomes))].sum())
+
+    def __str__(self) -> str:
+        runs = self._runs()
+        words = [self.cells.describe(*run, self.reader) or "anything" for run in runs[:3]]
+        more = f" or {len(runs) - 3} more such" if len(runs) > 3 else ""
+        return " or ".join(words) + more
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """Neighbouring cells taken together, for the description."""
+        runs: list[tuple[int, int]] = []
+        for cell in np.flatnonzero(self.members).tolist():
+            joins = runs and runs[-1][1] == cell - 1
+            if joins and self.cells.part_of(runs[-1][0]) == self.cells.part_of(cell):
+                runs[-1] = (runs[-1][0], cell)
+            else:
+                runs.append((cell, cell))
+        return runs
+
 
 Floats = NDArray[np.float64]
 

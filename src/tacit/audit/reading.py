@@ -10,9 +10,9 @@ from typing import Protocol, runtime_checkable
 from tacit.arguments import flag, iterated
 from tacit.audit.columns import Value
 from tacit.audit.law import Law
-from tacit.book.grid import MOST_STEPS, threshold_steps
-from tacit.book.mechanism import SparseVector
-from tacit.book.recipe import Recipe
+from tacit.book.coins import MOST_STEPS, threshold_steps
+from tacit.book.recipes import Recipe
+from tacit.book.sparse_vector import SparseVector
 from tacit.errors import BadParameter
 from tacit.privacy import Number, as_given, exact, positive
 

@@ -22,12 +22,11 @@ from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 from tacit.arguments import flag, function, iterated
-from tacit.audit.events import Event
 from tacit.audit.law import questions_to_audit
-from tacit.audit.learning import Suspicion, learn
-from tacit.audit.ratio import least_log_ratio, weights
+from tacit.audit.learning import Event, Suspicion, learn
 from tacit.audit.workers import Bulk, cores, counting
 from tacit.errors import BadParameter
+from tacit.numerics.clopper_pearson import least_log_ratio, weights
 from tacit.privacy import (
     Number,
     Privacy,

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from tacit.audit.events import Event
+from tacit.audit.learning import Event
 from tacit.errors import Infeasible
 
 Bulk = Callable[[Any, int], Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.lazy import loader
+from tacit.support import loader
 
 if TYPE_CHECKING:
     from tacit.book import accuracy, coins, composition, experiment, one_sided, sparse_vector

@@ -1,6 +1,6 @@
 """What accuracy means, and what the book proves about it (Definitions 3.9 and 3.10).
 
-The theorems are in :mod:`tacit.book.precision.theorems`; the computed (not bounded) accuracy of a
+The theorems are in :mod:`tacit.book.accuracy`; the computed (not bounded) accuracy of a
 recipe is in :mod:`tacit.book.half_gap`.  Everything here looks at true values: it is for tests, for
 demonstrations on invented data and for choosing parameters, never for answering questions.
 """
@@ -11,11 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.arguments import instance, iterated
+from tacit.arguments import flag, instance, iterated
 from tacit.book.answer import Answer
-from tacit.book.precision.theorems import Guarantee, above_threshold, numeric_sparse, sparse
-from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, exact, whole
+from tacit.book.composition import corollary_limit
+from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numerics import certified
+from tacit.numerics.certified import Bounds
+from tacit.privacy import (
+    Number,
+    as_given,
+    exact,
+    positive,
+    probability,
+    show,
+    show_limit,
+    small_probability,
+    whole,
+)
 
 __all__ = [
     "Guarantee",
@@ -27,6 +39,264 @@ __all__ = [
     "numerically_accurate",
     "sparse",
 ]
+
+
+# What an accuracy theorem asks of α·ε, clause by clause, with certified bounds.
+#
+# Every clause of Theorems 3.24, 3.26 and 3.28 reads  αε ≥ A (p ln k + q ln(B/β)).
+
+
+_LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse ones, and true
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
+
+    scale: Bounds  # A
+    p: Fraction
+    q: Bounds
+    of_beta: int  # B ≥ 2
+
+    def product(self, beta: Fraction, questions: int) -> Fraction:
+        """An αε that is enough."""
+        log_beta = certified.ln(self.of_beta / beta)[1]
+        return self.scale[1] * (self.p * _ln(questions)[1] + self.q[1] * log_beta)
+
+    def beta(self, product: Fraction, questions: int) -> Fraction:
+        """A β, possibly above 1, for which αε is enough."""
+        room = product / self.scale[1] - self.p * _ln(questions)[1]
+        exponent = room / self.q[1 if room > 0 else 0]
+        exponent = max(min(exponent, Fraction(_LARGEST_LOG)), Fraction(-10))
+        return self.of_beta * certified.exp(-exponent)[1]
+
+    def questions(self, product: Fraction, beta: Fraction) -> int | None:
+        """The largest k for which αε is enough: 0 if there is none, None if every k will do."""
+        room = product / self.scale[1] - self.q[1] * certified.ln(self.of_beta / beta)[1]
+        if room < 0:
+            return 0
+        if self.p == 0:
+            return None
+        return int(certified.exp(min(room / self.p, Fraction(_LARGEST_LOG)))[0])
+
+
+def _ln(questions: int) -> Bounds:
+    return certified.ln(Fraction(questions))
+
+
+_ONE = (Fraction(1), Fraction(1))
+_ROOT_512 = certified.sqrt(Fraction(512))
+
+
+def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+    """Theorem 3.24."""
+    return [Clause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
+
+
+def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+    """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
+    return [Clause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
+
+
+def _sparse_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+    """Theorem 3.26, within E3."""
+    if delta == 0:
+        return [Clause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
+    return [Clause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
+
+
+def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+    """Theorem 3.28, with the clause that E7 adds: the values' own noise has scale √8 s."""
+    if delta == 0:
+        return [Clause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
+    low, high = _root_of_log(at_most, delta / 2)
+    scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
+    return [
+        Clause(scale, Fraction(1), _ONE, 4 * at_most),
+        Clause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
+    ]
+
+
+def _root_of_log(factor: int, delta: Fraction) -> Bounds:
+    """Bounds of √(factor · ln(1/δ))."""
+    low, high = certified.ln(1 / delta)
+    return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
+
+
+def refuse_outside(at_most: int, epsilon: Fraction, delta: Fraction, *, numeric: bool) -> None:
+    """E3: with δ > 0 the algorithm itself is known to be private up to a limit only."""
+    if delta == 0:
+        return
+    limit = corollary_limit(at_most, delta / 2 if numeric else delta)
+    if numeric:
+        limit *= 1 + 1 / _ROOT_512[1]
+    if epsilon > limit:
+        raise ConditionNotMet(
+            f"ε = {as_given(epsilon)} with {at_most} ⊤ and δ = {as_given(delta)} is more than "
+            f"{show_limit(limit)}, up to which Theorem {'3.27' if numeric else '3.25'} is proved "
+            "(E3)"
+        )
+
+
+# Theorems 3.24, 3.26 and 3.28: α, ε, β, k or c from the other four.
+#
+# =========  =====================  ======================================================
+# theorem    algorithm              α, for questions of sensitivity 1
+# =========  =====================  ======================================================
+# 3.24       AboveThreshold         8 (ln k + ln(2/β))/ε; sharper (4 ln k + 6 ln(2/β))/ε (E9)
+# 3.26       Sparse, δ = 0          8c (ln k + ln(2c/β))/ε (E10)
+# 3.26       Sparse, δ > 0          (ln k + ln(2c/β)) √(512 c ln(1/δ))/ε
+# 3.28       NumericSparse, δ = 0   9c (ln k + ln(4c/β))/ε
+# 3.28       NumericSparse, δ > 0   s · max{ln k + ln(4c/β), √8 ln(2c/β)} (E7),
+#                                   s = √(c ln(2/δ)) (√512 + 1)/ε
+# =========  =====================  ======================================================
+#
+# Each says: if at most c − 1 questions *before the last* have f ≥ T − α (E8; `accuracy.covered`
+# tells), a run is accurate to α except with probability β.  With δ > 0 the algorithms are known to
+# be private within E3's range only, and outside it a theorem is refused.
+#
+# α, ε and β are rounded up, k and c down, so that what is said stays true.
+
+
+_THEOREMS = {
+    "3.24": _above_threshold_clauses,
+    "3.24, sharper": _above_threshold_sharper_clauses,
+    "3.26": _sparse_clauses,
+    "3.28": _numeric_sparse_clauses,
+}
+_NOUGHT = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """k questions, at most c above: accurate to α, in units of Δ, except with probability β."""
+
+    theorem: str
+    alpha: Fraction
+    beta: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    questions: int  # k
+    at_most: int  # c
+
+    def __str__(self) -> str:
+        return (
+            f"Theorem {self.theorem}: {self.questions} questions, at most {self.at_most} above, "
+            f"(ε = {show(self.epsilon)}, δ = {show(self.delta)}): "
+            f"accurate to α = {show(self.alpha)} except with probability β = {show(self.beta)}"
+        )
+
+
+def above_threshold(
+    *,
+    alpha: Number | None = None,
+    beta: Number | None = None,
+    epsilon: Number | None = None,
+    questions: int | None = None,
+    sharper: bool = False,
+) -> Guarantee:
+    """Theorem 3.24, solved for the one that is left out.  ``sharper`` takes E9's constants.
+
+    >>> round(float(above_threshold(beta=0.05, epsilon=1, questions=1000).alpha), 4)
+    84.7731
+    >>> above_threshold(alpha=85, beta=0.05, epsilon=1).questions
+    1028
+    """
+    theorem = "3.24, sharper" if flag(sharper, "sharper") else "3.24"
+    return _solve(theorem, alpha, beta, epsilon, questions, 1, delta=0)
+
+
+def sparse(
+    *,
+    alpha: Number | None = None,
+    beta: Number | None = None,
+    epsilon: Number | None = None,
+    questions: int | None = None,
+    at_most: int | None = None,
+    delta: Number = 0,
+) -> Guarantee:
+    """Theorem 3.26, solved for the one that is left out.
+
+    >>> round(float(sparse(alpha=1000, beta=0.05, questions=1000, at_most=10).epsilon), 4)
+    1.0319
+    """
+    return _solve("3.26", alpha, beta, epsilon, questions, at_most, delta)
+
+
+def numeric_sparse(
+    *,
+    alpha: Number | None = None,
+    beta: Number | None = None,
+    epsilon: Number | None = None,
+    questions: int | None = None,
+    at_most: int | None = None,
+    delta: Number = 0,
+) -> Guarantee:
+    """Theorem 3.28 with E7, solved for the one that is left out."""
+    return _solve("3.28", alpha, beta, epsilon, questions, at_most, delta)
+
+
+def _solve(
+    theorem: str,
+    alpha: Number | None,
+    beta: Number | None,
+    epsilon: Number | None,
+    questions: int | None,
+    at_most: int | None,
+    delta: Number,
+) -> Guarantee:
+    names = ("alpha", "beta", "epsilon", "questions", "at_most")
+    asked = (alpha, beta, epsilon, questions, at_most)
+    missing = [name for name, value in zip(names, asked, strict=True) if value is None]
+    if len(missing) != 1:
+        all_given = "nothing; alpha, beta, epsilon, questions and at_most were all given"
+        raise BadParameter("left out", ", ".join(missing) or all_given, "leave out exactly one")
+    small = small_probability(delta, "delta")
+    if small and not Fraction("1e-300") <= small <= Fraction("0.999"):
+        raise BadParameter("delta", as_given(small), "it must be 0, or between 1e-300 and 0.999")
+    # What is left out reads as 0 until it is solved for.
+    a = _NOUGHT if alpha is None else positive(alpha, "alpha")
+    b = _NOUGHT if beta is None else probability(beta, "beta")
+    e = _NOUGHT if epsilon is None else positive(epsilon, "epsilon")
+    k = 0 if questions is None else whole(questions, "questions")
+    c = 0 if at_most is None else whole(at_most, "at_most")
+    if at_most is None:
+        c = _most_tops(theorem, a * e, b, k, small)
+    parts = _THEOREMS[theorem](c, small)
+    if alpha is None:
+        a = certified.round_up(max(part.product(b, k) for part in parts) / e)
+    elif epsilon is None:
+        e = certified.round_up(max(part.product(b, k) for part in parts) / a)
+    elif beta is None:
+        b = certified.round_up(max(part.beta(a * e, k) for part in parts))
+    elif questions is None:
+        enough = [part.questions(a * e, b) for part in parts]
+        k = min(most for most in enough if most is not None)
+    if b >= 1 or k < 1 or c < 1:
+        raise ConditionNotMet(
+            f"Theorem {theorem} does not reach α = {show(a)} with ε = {show(e)} for any "
+            f"{missing[0]}; allow a larger alpha, epsilon or beta, or fewer questions"
+        )
+    refuse_outside(c, e, small, numeric=theorem == "3.28")
+    return Guarantee(
+        theorem=theorem, alpha=a, beta=b, epsilon=e, delta=small, questions=k, at_most=c
+    )
+
+
+def _most_tops(theorem: str, product: Fraction, beta: Fraction, k: int, delta: Fraction) -> int:
+    """The largest c for which αε is enough, 0 if there is none: what is asked grows with c."""
+
+    def enough(c: int) -> bool:
+        return all(part.product(beta, k) <= product for part in _THEOREMS[theorem](c, delta))
+
+    high = 1
+    while enough(high):
+        high *= 2
+    low = high // 2  # enough, or 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low
 
 
 @dataclass(frozen=True, slots=True)

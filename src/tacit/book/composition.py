@@ -25,29 +25,32 @@ True
 
 from __future__ import annotations
 
-from tacit.book.composing.advanced import (
-    advanced_each,
-    advanced_epsilon,
-    advanced_total,
-    corollary_each,
-    corollary_limit,
-)
-from tacit.book.composing.mixed import mixed_advanced, mixed_basic
-from tacit.book.composing.mixed_optimal import (
+from fractions import Fraction
+from math import exp, expm1, log, tanh
+from typing import Literal, get_args
+
+from tacit.arguments import instance, one_of
+from tacit.book.mixed_optimal import (
     Between,
+    Mixture,
+    Parts,
     mixed_optimal_delta,
     mixed_optimal_epsilon,
     mixed_optimal_more,
+    mixture,
 )
-from tacit.book.composing.optimal import optimal_delta, two_point_delta
-from tacit.book.composing.optimal_inverse import optimal_each, optimal_epsilon
-from tacit.book.composing.zcdp import (
+from tacit.book.optimal import optimal_delta, optimal_each, optimal_epsilon, two_point_delta
+from tacit.book.zcdp import (
     rho_of_epsilon,
     rho_of_range,
     zcdp_delta,
     zcdp_epsilon,
     zcdp_rho,
 )
+from tacit.errors import ConditionNotMet
+from tacit.numerics import certified
+from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
+from tacit.privacy import Number, Privacy, as_given, chance, mechanisms, show, show_limit, spending
 
 __all__ = [
     "Between",
@@ -71,3 +74,199 @@ __all__ = [
     "zcdp_epsilon",
     "zcdp_rho",
 ]
+
+
+# The book's composition: Theorem 3.20 and Corollary 3.21, decided in integers.
+
+
+Form = Literal["book", "tanh"]
+_LARGEST_EXPONENT = 700  # e^ε fits a float up to here
+
+
+def advanced_epsilon(
+    k: int, epsilon_each: Number, delta_prime: Number, *, form: Form = "book"
+) -> float:
+    """ε′ = √(2k ln(1/δ′)) ε + kε(e^ε − 1), Theorem 3.20, rounded up.
+
+    ``form="tanh"`` puts tanh(ε/2) in place of e^ε − 1: as true, and smaller.
+
+    Privacy: k mechanisms, each (ε, δ)-private, are (ε′, kδ + δ′)-private.
+
+    >>> round(advanced_epsilon(10_000, "1/801", 1.2664165549094176e-14), 5)  # Ex 3.7
+    1.01435
+    """
+    k, each = mechanisms(k), spending(epsilon_each, "epsilon_each")
+    delta_prime = chance(delta_prime, "delta_prime")
+    return rounded_up(_advanced(k, each, delta_prime, form))
+
+
+def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = "book") -> float:
+    """What each of k mechanisms may spend by Theorem 3.20 itself, rounded down.
+
+    >>> round(1 / advanced_each(10_000, 1, 1.2664165549094176e-14), 2)  # Ex 3.7
+    812.32
+    """
+    k, epsilon = mechanisms(k), spending(epsilon, "epsilon")
+    delta_prime = chance(delta_prime, "delta_prime")
+    root, total = float(_root_of_log(k, delta_prime)[1]), float(epsilon)
+    low, high = log(total) - log(root) - 800, log(total) - log(root)
+    if _known(form) == "book":
+        high = min(high, log(_LARGEST_EXPONENT))
+    for _ in range(64):  # floats propose, by bisection of ln ε
+        middle = (low + high) / 2
+        x = exp(middle)
+        spent = x * (root + k * (expm1(x) if form == "book" else tanh(x / 2)))
+        low, high = (low, middle) if spent > total else (middle, high)
+    proposed = (Fraction(exp(low)) / slack for slack in SLACKS)  # integers decide
+    fits = (each for each in proposed if _advanced(k, each, delta_prime, form) <= epsilon)
+    return rounded_down(next(fits, Fraction(0)))
+
+
+def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "book") -> Privacy:
+    """(ε′, kδ + δ′) of k mechanisms that are `each` private, Theorem 3.20.
+
+    >>> print(advanced_total(100, Privacy("0.1", "1e-9"), "1e-6"))
+    (ε = 6.308, δ = 1.1e-06)
+    """
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    instance(each, "each", Privacy, "give a Privacy(epsilon, delta)")
+    delta = k * each.delta + delta_prime
+    epsilon = advanced_epsilon(k, each.epsilon, delta_prime, form=form)
+    if delta >= 1 or epsilon == float("inf"):
+        raise ConditionNotMet(
+            f"{k} mechanisms, each {each}, come to (ε = {epsilon:.4g}, δ = {show(delta)}) by "
+            "Theorem 3.20, which promises nothing: use fewer, or a smaller epsilon or delta"
+        )
+    return Privacy(epsilon, delta)
+
+
+def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
+    """An upper bound of Theorem 3.20's ε′, to about 20 digits."""
+    return each * (_root_of_log(k, delta_prime)[1] + k * drift(each, form))
+
+
+def drift(each: Fraction, form: Form) -> Fraction:
+    """An upper bound of e^ε − 1, or of tanh(ε/2): the mean loss over ε, at most."""
+    less = Fraction(0)  # a lower bound of e^(−ε)
+    if each <= _LARGEST_EXPONENT:
+        less = certified.exp(-each, 160)[0]
+    elif _known(form) == "book":
+        return Fraction(10) ** 400
+    return (1 - less) / (less if _known(form) == "book" else 1 + less)
+
+
+def _known(form: Form) -> Form:
+    one_of(form, "form", get_args(Form))
+    return form
+
+
+def corollary_limit(k: int, delta_prime: Number) -> Fraction:
+    """The largest ε′ for which Theorem 3.20 implies Corollary 3.21, rounded down.
+
+    E(k, δ′) = 2√(2k ln(1/δ′)) ln(1 + √(2 ln(1/δ′)/k)).  The book asks for ε′ < 1 instead, which
+    is not needed and, for δ′ near 1, not enough (docs/errata.md, E2).
+
+    >>> round(float(corollary_limit(1, "1e-6")), 1), round(float(corollary_limit(100, "1e-6")), 1)
+    (19.3, 44.4)
+    """
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    root = _root_of_log(k, delta_prime)[0]
+    return certified.round_down(2 * root * _ln_one_plus(root / k))
+
+
+def corollary_each(k: int, epsilon: Number, delta_prime: Number) -> Fraction:
+    """What each of k mechanisms may spend by Corollary 3.21: ε′/(2√(2k ln(1/δ′))), rounded down.
+
+    Privacy: k of them, each (ε, δ)-private, are (ε′, kδ + δ′)-private.
+
+    >>> round(1 / float(corollary_each(10_000, "0.999", 1.2664165549094176e-14)))
+    1602
+    """
+    k, delta_prime = mechanisms(k), chance(delta_prime, "delta_prime")
+    epsilon, limit = spending(epsilon, "epsilon"), corollary_limit(k, delta_prime)
+    if epsilon > limit:
+        raise ConditionNotMet(
+            f"Corollary 3.21 does not cover epsilon = {as_given(epsilon)} with k = {k}, "
+            f"delta_prime = {as_given(delta_prime)}: at most {show_limit(limit)}",
+            advice="use advanced_each or optimal_each",
+        )
+    return certified.round_down(epsilon / (2 * _root_of_log(k, delta_prime)[1]))
+
+
+def _root_of_log(k: int, delta_prime: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of √(2k ln(1/δ′)), to at least 20 digits."""
+    bits = 80 + 2 * int(1 / (1 - delta_prime)).bit_length()  # ln(1/δ′) ≥ 1 − δ′
+    low, high = certified.ln(1 / delta_prime, bits)
+    return certified.sqrt(2 * k * low, bits)[0], certified.sqrt(2 * k * high, bits)[1]
+
+
+def _ln_one_plus(x: Fraction) -> Fraction:
+    """A lower bound of ln(1 + x), to at least 20 digits."""
+    return certified.ln(1 + x, 80 + 2 * int(1 / x).bit_length())[0]
+
+
+# Mechanisms that differ, composed by plain addition and by Theorem 3.20's own proof.
+#
+# The amounts (ε₁, δ₁), …, (ε_k, δ_k) are fixed in advance; the mechanisms and the databases may be
+# chosen as answers come in, as in Definition 3.7.
+#
+# *Addition.*  Theorem 3.16: (Σ εᵢ, Σ δᵢ).
+#
+# *Theorem 3.20.*  Let every δᵢ be 0.  Given what came before, the i-th loss Lᵢ lies in [−εᵢ, εᵢ],
+# and its mean is at most mᵢ = εᵢ(e^εᵢ − 1) (Lemma 3.18), indeed at most εᵢ tanh(εᵢ/2): no pair of
+# laws whose loss keeps to these limits is further apart than randomised response, whose mean that
+# is. So Σ (Lᵢ − E[Lᵢ | before]) is a martingale whose steps keep to intervals of length 2εᵢ, and
+# by Azuma and Hoeffding Σ Lᵢ exceeds Σ mᵢ + √(2 ln(1/δ′) Σ εᵢ²) with probability at most exp(−2 ·
+# 2 ln(1/δ′) Σ εᵢ² / Σ (2εᵢ)²) = δ′.  A loss that exceeds ε′ with probability at most δ′ makes
+# (ε′, δ′)-privacy.  A mechanism with δᵢ > 0 is, on each database, within δᵢ of such a one (Lemma
+# 3.17), which adds Σ δᵢ.  With equal εᵢ this is the theorem as printed.
+#
+# (Dwork, Rothblum and Vadhan, 2010; Dwork and Roth, 2014, section 3.5.2; Kairouz, Oh and Viswanath,
+# 2017, Theorem 3.5, for amounts that differ.)
+
+
+def mixed_basic(parts: Parts) -> tuple[Fraction, Fraction]:
+    """(Σ εᵢ, Σ δᵢ), exactly: what holds for amounts of any kind, chosen at any time.
+
+    >>> mixed_basic([("1/2", "1e-9"), 0.3, 0])
+    (Fraction(4, 5), Fraction(1, 1000000000))
+    """
+    read = mixture(parts)
+    _still_promises(read, read.delta)
+    return read.epsilon, read.delta
+
+
+def mixed_advanced(
+    parts: Parts, delta_prime: Number, *, form: Form = "book"
+) -> tuple[float, Fraction]:
+    """(ε′, Σ δᵢ + δ′) by Theorem 3.20's proof, ε′ rounded up.
+
+    ε′ = √(2 ln(1/δ′) Σ εᵢ²) + Σ εᵢ(e^εᵢ − 1); ``form="tanh"`` puts tanh(εᵢ/2) for e^εᵢ − 1, as
+    true and smaller.  The amounts must be fixed in advance.
+
+    >>> epsilon, delta = mixed_advanced({"0.1": 50, ("0.02", "1e-9"): 1000}, "1e-6", form="tanh")
+    >>> round(epsilon, 4), float(delta)
+    (5.4366, 2e-06)
+    """
+    read, delta_prime = mixture(parts), chance(delta_prime, "delta_prime")
+    delta = read.delta + delta_prime
+    _still_promises(read, delta)
+    bits = 80 + 2 * int(1 / (1 - delta_prime)).bit_length()  # ln(1/δ′) ≥ 1 − δ′
+    squares = sum((many * _above(each * each) for each, many in read.pure), Fraction(0))
+    bits += 2 * int(1 / squares).bit_length() if squares else 0
+    spread = certified.sqrt(2 * certified.ln(1 / delta_prime, bits)[1] * squares, bits)[1]
+    drifts = sum((many * _above(each * drift(each, form)) for each, many in read.pure), Fraction(0))
+    return rounded_up(spread + drifts), delta
+
+
+def _above(x: Fraction) -> Fraction:
+    """Rounded up to 30 digits: exact sums of many fractions grow without end."""
+    return certified.round_up(x, 30)
+
+
+def _still_promises(read: Mixture, delta: Fraction) -> None:
+    if delta >= 1:
+        raise ConditionNotMet(
+            f"the δ of these {read.count} mechanisms come to {show(delta)}, which promises "
+            "nothing: use fewer, or smaller ones"
+        )

@@ -18,13 +18,220 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, inf, log, log1p
+from math import exp, expm1, inf, log, log1p
 
-from tacit.book.precision.bracket import Bracket
-from tacit.book.precision.stream_law import Law
-from tacit.book.recipe import Recipe
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.book.recipes import Recipe, Sides
 from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, exact, positive, probability
+from tacit.numerics.searching import Bracket
+from tacit.privacy import Number, as_given, exact, positive, probability, whole
+
+# How likely one group of a stream answers every question right: an integral over ρ.
+#
+# A group draws one threshold noise ρ and compares all its questions with T + s + ρ.  Given ρ the
+# answers are independent, so that
+#
+#     Pr[all right] = ∫ f(z) · Pr[ν < z + low]^below · Pr[ν ≥ z − high]^tops dz
+#
+# for questions `low` under and `high` above the shifted threshold.  Both tails of ν and the
+# density f of ρ are log-concave, for Laplace and for one-sided noise alike; so is the integral in
+# (low, high) (Prékopa), which is what makes the half-gap easy to find.
+
+
+Floats = NDArray[np.float64]
+
+_TAIL = 40.0  # what ρ does beyond 40 of its scales has probability e^(−40)
+_GRADED = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 7.0, 11.0, 17.0, 26.0, _TAIL])
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One ρ, and what is compared with it: `below` questions under T and `tops` above."""
+
+    noise: Sides
+    threshold_scale: float  # of ρ
+    question_scale: float  # of ν
+    below: float  # the average over the groups of a stream, hence not always whole
+    tops: int
+
+    def log_success(self, low: float, high: float) -> tuple[float, float, float]:
+        """The log of Pr[every answer is right], and how fast it grows with `low` and `high`."""
+        z, weight = self._nodes(low, high)
+        log_below, slope_below = self._log_below((z + low) / self.question_scale)
+        log_above, slope_above = self._log_above((z - high) / self.question_scale)
+        log_right = self.below * log_below + self.tops * log_above
+        failure = -float(weight @ np.expm1(log_right))  # exact where it is small
+        largest = float(log_right.max())
+        if largest == -inf:
+            return -inf, 0.0, 0.0
+        right = weight * np.exp(log_right - largest)
+        mass = float(right.sum())
+        return (
+            log1p(-failure) if failure < 0.5 else log(mass) + largest,
+            self.below * float(right @ slope_below) / mass / self.question_scale,
+            self.tops * float(right @ slope_above) / mass / self.question_scale,
+        )
+
+    def _nodes(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Values of ρ to look at, and the probability that each stands for.
+
+        Gauss–Legendre on panels that end at every kink and are graded where the integrand bends:
+        at ρ = 0, where the questions below stop failing, and where the tops begin to.
+        """
+        rho, nu = self.threshold_scale, self.question_scale
+        safe_low = nu * log(self.below + 1) - low
+        cuts = [rho * _GRADED, safe_low + nu * _GRADED, safe_low - nu * _GRADED[:5]]
+        cuts += [high + nu / self.tops * _GRADED, np.array([-low, rho * _TAIL])]
+        if self.noise == "two-sided":
+            safe_high = high - nu * log(self.tops)
+            cuts += [safe_high - nu * _GRADED, safe_high + nu * _GRADED[:5], -rho * _GRADED]
+        first = 0.0 if self.noise == "one-sided" else -rho * _TAIL
+        edges = np.concatenate(cuts)
+        edges = np.unique(edges[(edges >= first) & (edges <= rho * _TAIL)])  # no panel is empty
+        half = (edges[1:, None] - edges[:-1, None]) / 2
+        z = (edges[:-1, None] + half * (1 + _NODES)).ravel()
+        density = np.exp(-np.abs(z) / rho) / (rho if self.noise == "one-sided" else 2 * rho)
+        return z, (half * _WEIGHTS).ravel() * density
+
+    def _log_below(self, x: Floats) -> tuple[Floats, Floats]:
+        """The logarithm of Pr[ν < x] and its slope, for ν of scale 1."""
+        if self.noise == "two-sided":
+            return _log_laplace(x)
+        positive = np.maximum(x, 1e-300)
+        outside, inside = np.exp(-positive), -np.expm1(-positive)
+        # Of two equal forms each is exact on its side: among 10²⁰ questions, 10⁻²⁰ matters.
+        logarithm = np.where(outside < 0.5, np.log1p(-np.minimum(outside, 0.5)), np.log(inside))
+        never = x <= 0
+        return np.where(never, -inf, logarithm), np.where(never, 0, outside / inside)
+
+    def _log_above(self, x: Floats) -> tuple[Floats, Floats]:
+        """The logarithm of Pr[ν ≥ x] and minus its slope, for ν of scale 1."""
+        if self.noise == "two-sided":
+            return _log_laplace(-x)
+        return -np.maximum(x, 0), (x > 0).astype(np.float64)
+
+
+def _log_laplace(x: Floats) -> tuple[Floats, Floats]:
+    half = np.exp(-np.abs(x)) / 2
+    return np.where(x >= 0, np.log1p(-half), x - log(2)), np.where(x >= 0, half / (1 - half), 1)
+
+
+# How likely a whole stream answers every question right: the product over its groups.
+
+
+_LEAST, _LARGEST = Fraction(1, 10**100), 10**100  # lengths that leave room in a float
+
+
+@dataclass(frozen=True, slots=True)
+class LogSuccess:
+    """The logarithm of Pr[every answer is right], and how fast it grows."""
+
+    value: float
+    by_low: float  # as the questions below are moved down
+    by_high: float  # as the tops are moved up
+    by_value: float  # as released values may be further off
+
+    @property
+    def by_alpha(self) -> float:
+        """As all of that happens together."""
+        return self.by_low + self.by_high + self.by_value
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What a recipe does with k questions: its groups, and the noise of the values it releases."""
+
+    groups: tuple[tuple[int, Group], ...]  # (how many, of which kind)
+    values: int
+    value_scale: float | None
+
+    @classmethod
+    def of(cls, recipe: Recipe, questions: int) -> Law:
+        """The law of a recipe that is asked k > c questions."""
+        questions = whole(questions, "questions")
+        if questions <= recipe.at_most:
+            raise BadParameter(
+                "questions", questions, f"it must be more than at_most = {recipe.at_most}"
+            )
+        if questions > _LARGEST:
+            raise BadParameter("questions", as_given(questions), "at most 10**100 here")
+        scales = [recipe.threshold_scale, recipe.question_scale, recipe.value_scale]
+        if not all(scale is None or _LEAST <= scale <= _LARGEST for scale in scales):
+            raise BadParameter(
+                "epsilon",
+                as_given(recipe.privacy.epsilon),
+                "the law is computed for noise of 1e-100 to 1e100 sensitivities",
+            )
+        value_scale = recipe.value_scale
+        return cls.build(
+            recipe.noise,
+            questions=questions,
+            at_most=recipe.at_most,
+            tops_per_group=recipe.tops_per_group,
+            threshold_scale=float(recipe.threshold_scale),
+            question_scale=float(recipe.question_scale),
+            value_scale=None if value_scale is None else float(value_scale),
+        )
+
+    @classmethod
+    def build(
+        cls,
+        noise: Sides,
+        *,
+        questions: int,
+        at_most: int,
+        tops_per_group: int,
+        threshold_scale: float,
+        question_scale: float,
+        value_scale: float | None,
+    ) -> Law:
+        """The same from plain numbers, for whoever tries many recipes."""
+        below_a_top = (questions - at_most) / at_most
+        full, rest = divmod(at_most, tops_per_group)
+        groups = tuple(
+            (count, Group(noise, threshold_scale, question_scale, below_a_top * tops, tops))
+            for count, tops in ((full, tops_per_group), (1, rest))
+            if tops
+        )
+        return cls(groups, at_most, value_scale)
+
+    def log_success(self, alpha: float, shift: float) -> LogSuccess:
+        """The log of Pr[every answer is right] at distance α from T, with T + s in place of T."""
+        value = by_low = by_high = by_value = 0.0
+        for count, group in self.groups:
+            of_group = group.log_success(alpha + shift, alpha - shift)
+            value += count * of_group[0]
+            by_low += count * of_group[1]
+            by_high += count * of_group[2]
+        if self.value_scale is not None:
+            outside, inside = exp(-alpha / self.value_scale), -expm1(-alpha / self.value_scale)
+            value += self.values * (log1p(-outside) if outside < 0.5 else log(inside))
+            by_value = self.values * outside / inside / self.value_scale
+        return LogSuccess(value, by_low, by_high, by_value)
+
+    def rough_half_gap(self, beta: float) -> tuple[float, float]:
+        """(α, shift) at which a sum of bad events is about β: a place to start from."""
+        count, group = self.groups[0]
+        rho = group.threshold_scale * log(2 * count / beta)
+        low = group.question_scale * log(2 * count * (group.below + 1) / beta)
+        if group.noise == "one-sided":
+            high = rho + group.question_scale / group.tops
+        else:
+            low += rho
+            high = rho + group.question_scale * log(2 * count * group.tops / beta)
+        return (low + high) / 2, (low - high) / 2
+
+    @property
+    def tilt_scale(self) -> float:
+        """The length over which a shift matters."""
+        group = self.groups[0][1]
+        return min(
+            group.question_scale, max(group.threshold_scale, group.question_scale / group.tops)
+        )
+
 
 _TURNS = 200  # more than a search ever needs: brackets at least halve every fifth turn
 

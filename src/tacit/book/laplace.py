@@ -8,9 +8,9 @@ from itertools import count
 from math import ceil
 from typing import TYPE_CHECKING
 
-from tacit import certified
-from tacit.book.grid import WIDEST_NOISE
+from tacit.book.coins import WIDEST_NOISE
 from tacit.errors import BadParameter
+from tacit.numerics import certified
 from tacit.privacy import Number, Privacy, as_given, positive, probability, show
 
 if TYPE_CHECKING:

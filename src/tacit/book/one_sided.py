@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from tacit.arguments import flag, instance
 from tacit.book import recipes
 from tacit.book.answer import Answer
-from tacit.book.mechanism import SparseVector
-from tacit.book.recipe import Recipe
-from tacit.book.sparse_vector import TwoSided, answers
+from tacit.book.recipes import Recipe
+from tacit.book.sparse_vector import SparseVector, TwoSided, answers
 from tacit.privacy import Number, Privacy, exact
 
 if TYPE_CHECKING:

@@ -8,20 +8,166 @@ VC-DIM(Q) is the size of the largest shattered set.  Nothing here looks at anybo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from time import monotonic
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import iterated
-from tacit.book.heartbeat import Heartbeat, Progress
-from tacit.book.vc.dimension import Dimension, cutting_questions, warn_unless_exact
-from tacit.book.vc.question_matrix import Table, distinct, zero_one
-from tacit.book.vc.vc_bits import Columns, pack
-from tacit.book.vc.vc_search import deadline, largest_shattered
-from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, whole
+from tacit.errors import BadParameter, NotExact
+from tacit.numerics.shattered_sets import Columns, largest_shattered, pack
+from tacit.privacy import Number, as_given, exact, positive, show, whole
+from tacit.support import Heartbeat, Progress
+
+# A class of questions as a matrix, questions × points: how it is read, and its duplicates.
+
+
+Table = NDArray[np.bool_]
+
+
+def zero_one(matrix: ArrayLike) -> Table:
+    """A matrix of 0 and 1 (or False and True); anything else is refused."""
+    table = _two_dimensional(matrix)
+    if table.dtype == np.bool_ or not table.size:
+        return table.astype(np.bool_)
+    if table.dtype.kind not in "iufO":
+        raise BadParameter("matrix", "a table of text or the like", "every entry must be 0 or 1")
+    ones = np.asarray(table == 1, dtype=np.bool_)
+    zeros = np.asarray(table == 0, dtype=np.bool_)
+    _refuse(~(ones | zeros), "every entry must be 0 or 1")
+    return ones
+
+
+def rational(matrix: ArrayLike) -> tuple[NDArray[np.intp], list[Fraction]]:
+    """A matrix of rationals in [0, 1] as ranks into the sorted list of its distinct values.
+
+    Floats are read by their shortest decimal, like everywhere in Tacit.
+    """
+    table = _two_dimensional(matrix)
+    if table.dtype.kind in "biuf" and table.dtype.itemsize <= 8:
+        # As floats the entries keep their order, and distinct ones have distinct decimals.
+        numbers = table.astype(np.float64)
+        _refuse(~((numbers >= 0) & (numbers <= 1)), "every entry must lie in [0, 1]")  # nor NaN
+        different, ranks = np.unique(numbers, return_inverse=True)
+        return ranks.reshape(table.shape), [exact(value, "matrix") for value in different.tolist()]
+    values = np.empty(table.shape, dtype=object)
+    for place in np.ndindex(table.shape):
+        values[place] = _entry(table[place])
+    _refuse(values == None, "every entry must be a number in [0, 1]")  # noqa: E711 (an array)
+    order = sorted(set(values.flat))
+    rank = {value: index for index, value in enumerate(order)}
+    ranks = np.array([rank[value] for value in values.flat], dtype=np.intp)
+    return ranks.reshape(table.shape), order
+
+
+def distinct(table: NDArray[np.bool_ | np.intp]) -> NDArray[np.intp]:
+    """The first row of every kind, in order."""
+    if not table.shape[1]:
+        return np.arange(min(len(table), 1))
+    small = np.packbits(table, axis=1) if table.dtype == np.bool_ else table
+    return np.sort(np.unique(small, axis=0, return_index=True)[1])
+
+
+def _two_dimensional(matrix: ArrayLike) -> NDArray[Any]:
+    allowed = "give a list of rows of equal length, one row for each question"
+    try:
+        table = np.asarray(matrix)
+    except (ValueError, TypeError):  # rows of unequal length
+        raise BadParameter("matrix", "an uneven table", allowed) from None
+    if table.ndim and not len(table):
+        raise BadParameter(
+            "matrix", "a class without questions", "it cuts out nothing; give at least one question"
+        )
+    if table.ndim != 2:
+        raise BadParameter("matrix", f"an array of {table.ndim} dimensions", allowed)
+    return table
+
+
+def _entry(value: object) -> Fraction | None:
+    try:
+        number = exact(value, "matrix")
+    except BadParameter:
+        return None
+    return number if 0 <= number <= 1 else None
+
+
+def _refuse(bad: Table, allowed: str) -> None:
+    """The place of the first bad entry, never the entry itself."""
+    if bad.any():
+        question, point = np.argwhere(bad)[0].tolist()
+        raise BadParameter("matrix", f"entry (question {question}, point {point})", allowed)
+
+
+# What is known about the size of the largest shattered set, with a witness.
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """The size of the largest shattered set, and a shattered set of size ``low``.
+
+    ``points`` are columns of the matrix.  ``questions`` holds one row of the matrix for each of
+    their subsets: ``questions[b]`` cuts out exactly those ``points[i]`` whose bit i of b is 1.
+    """
+
+    low: int
+    high: int
+    points: tuple[int, ...]
+    questions: tuple[int, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the search was finished: nothing larger than ``points`` is shattered."""
+        return self.low == self.high
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension if it is known exactly, else None: see ``low`` and ``high``."""
+        return self.low if self.exact else None
+
+    def cutting(self, subset: Iterable[int]) -> int:
+        """The question that cuts exactly this subset out of ``points``."""
+        wanted = set(subset)
+        if not wanted <= set(self.points):
+            raise BadParameter("subset", sorted(wanted), f"choose from the points {self.points}")
+        return self.questions[sum(1 << i for i, p in enumerate(self.points) if p in wanted)]
+
+    def describe(self, name: str, witness: Iterable[object]) -> str:
+        """One line for people."""
+        size = str(self.low) if self.exact else f"between {self.low} and {self.high}"
+        shown = ", ".join(map(str, witness))
+        points = "points" if self.low > 1 else "point"
+        return f"{name} {size} ({points} {shown} shattered)" if shown else f"{name} {size}"
+
+
+def cutting_questions(above: Table, below: Table) -> tuple[int, ...]:
+    """The first row that realises each pattern of the columns, patterns in binary order.
+
+    This is also the last check of a search: a pattern that no row realises is a fault here.
+    """
+    points = above.shape[1]
+    decided = np.flatnonzero((above | below).all(axis=1))
+    patterns = above[decided] @ (1 << np.arange(points, dtype=np.int64))
+    present, first = np.unique(patterns, return_index=True)
+    if len(present) != 1 << points:
+        raise AssertionError("the search named a set that is not shattered")
+    return tuple(decided[first].tolist())
+
+
+def warn_unless_exact(result: Dimension, name: str, seconds: object) -> None:
+    """Bounds are never passed off as the dimension."""
+    if not result.exact:
+        warnings.warn(
+            f"the {name} is known only to lie between {result.low} and {result.high}: the search "
+            f"stopped after {seconds} s; give it more seconds, or None to let it finish",
+            NotExact,
+            stacklevel=3,
+        )
+
 
 Question = Callable[[Any], object]
 
@@ -37,6 +183,16 @@ class VcDimension(Dimension):
 
     def __str__(self) -> str:
         return self.describe("VC dimension", self.points)
+
+
+_LONGEST = Fraction(10**9)  # seconds: thirty years, and within a float's range
+
+
+def deadline(seconds: Number | None) -> float | None:
+    """When a search of so many seconds must end, starting now."""
+    if seconds is None:
+        return None
+    return monotonic() + float(min(positive(seconds, "seconds"), _LONGEST))
 
 
 def vc_dimension(
@@ -129,3 +285,117 @@ def vc_bound(questions: Number) -> int:
     (0, 9, 10)
     """
     return whole(questions, "questions").bit_length() - 1
+
+
+# Fat-shattering: the complexity of real-valued (linear) questions.
+#
+# A set S of points is γ-shattered by a class of functions into [0, 1] if there are levels r_s such
+# that for every T ⊆ S some f has f(s) ≥ r_s + γ on T and f(s) ≤ r_s − γ on the rest of S (Kearns &
+# Schapire 1994; Alon, Ben-David, Cesa-Bianchi & Haussler 1997).  The margin is on either side, so
+# the values at s differ by at least 2γ, and for a 0/1 matrix and γ ≤ 1/2 this is plain shattering.
+#
+# The fat-shattering dimension is reported, no more: no size of a small database is computed from
+# it, since the theorems that use it are known only up to constants.
+
+
+@dataclass(frozen=True, slots=True)
+class FatShatteringDimension(Dimension):
+    """The size of the largest γ-shattered set; ``levels[i]`` is the level of ``points[i]``.
+
+    ``questions[b]`` is at least γ above the levels of the points whose bit of b is 1, and at
+    least γ below the levels of the others.
+    """
+
+    gamma: Fraction
+    levels: tuple[Fraction, ...]
+
+    def __str__(self) -> str:
+        witness = [
+            f"{point} at {show(level)}"
+            for point, level in zip(self.points, self.levels, strict=True)
+        ]
+        return self.describe(f"fat-shattering dimension at γ = {show(self.gamma)}:", witness)
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A point and a level: rows of rank ≥ high are above it, rows of rank ≤ low below."""
+
+    point: int
+    low: int
+    high: int
+
+
+def fat_shattering_dimension(
+    matrix: ArrayLike,
+    gamma: Number,
+    *,
+    seconds: Number | None = None,
+    progress: Progress | None = None,
+) -> FatShatteringDimension:
+    """The fat-shattering dimension of questions × points of rationals in [0, 1], exactly.
+
+    With a limit of ``seconds`` the result may hold proved bounds instead, with a ``NotExact``
+    warning, as for ``vc_dimension``; ``progress`` is told the time now and then.
+
+    >>> print(fat_shattering_dimension([[0, "1/2"], [1, "3/4"], [0, 1], [1, 1]], "1/8"))
+    fat-shattering dimension at γ = 0.125: 2 (points 0 at 0.5, 1 at 0.875 shattered)
+    """
+    end = deadline(seconds)
+    margin = positive(gamma, "gamma")
+    ranks, values = rational(matrix)
+    small = ranks[distinct(ranks)]
+    levels = _levels(small, values, margin)
+    above, below = _sides(small, levels)
+    kinds = distinct(np.concatenate([above, below]).T)
+    columns = Columns(pack(above[:, kinds]), pack(below[:, kinds]))
+    found, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
+    chosen = sorted((levels[i] for i in kinds[list(found)].tolist()), key=lambda at: at.point)
+    result = FatShatteringDimension(
+        low=len(chosen),
+        high=min(high, len({level.point for level in levels})),
+        points=tuple(level.point for level in chosen),
+        questions=cutting_questions(*_sides(ranks, chosen)),
+        gamma=margin,
+        levels=tuple((values[level.low] + values[level.high]) / 2 for level in chosen),
+    )
+    warn_unless_exact(result, "fat-shattering dimension", seconds)
+    return result
+
+
+def _levels(ranks: NDArray[np.intp], values: list[Fraction], margin: Fraction) -> list[_Level]:
+    """All levels worth trying: finitely many, since rows only see which values they separate.
+
+    A level can be raised until the least value above it is exactly γ away without losing a row
+    above or below, so one level for each value is enough; and of several that have the same
+    rows below, the lowest has all the rows above that the others have.
+    """
+    reach = _reach(values, 2 * margin)
+    levels = []
+    for point in range(ranks.shape[1]):
+        present = np.unique(ranks[:, point])
+        # lower[j]: how many of the present values are at most the j-th minus 2γ.
+        lower = np.searchsorted(present, reach[present])
+        first = np.flatnonzero(np.diff(lower, prepend=0) > 0)
+        levels += [_Level(point, int(present[lower[j] - 1]), int(present[j])) for j in first]
+    return levels
+
+
+def _reach(values: list[Fraction], gap: Fraction) -> NDArray[np.intp]:
+    """For each value, how many of the sorted values are at most that value minus the gap."""
+    reach, below = np.empty(len(values), dtype=np.intp), 0
+    for index, value in enumerate(values):
+        while values[below] <= value - gap:  # ends at the latest at the value itself
+            below += 1
+        reach[index] = below
+    return reach
+
+
+def _sides(
+    ranks: NDArray[np.intp], levels: list[_Level]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows are above and which below each level."""
+    points = np.array([level.point for level in levels], dtype=np.intp)
+    low = np.array([level.low for level in levels], dtype=np.intp)
+    high = np.array([level.high for level in levels], dtype=np.intp)
+    return ranks[:, points] >= high, ranks[:, points] <= low

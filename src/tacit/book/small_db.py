@@ -12,18 +12,31 @@ whether a row is added, removed or replaced, and the number n of rows stays secr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.book.heartbeat import Heartbeat, Progress
+from tacit.draws.by_slack import Slack, SlackSearch, count_sequences, draw_sequence
+from tacit.draws.candidates import (
+    Candidates,
+    Counts,
+    DrawnMultisets,
+    EveryMultiset,
+    LevelDraw,
+    draw_sub_range,
+)
+from tacit.draws.linear_queries import LinearQueries
 from tacit.errors import BadParameter
 from tacit.privacy import Number, as_given, positive, whole
+from tacit.support import Heartbeat, Progress
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
+
 
 Integers = npt.NDArray[np.int64]
 
@@ -89,3 +102,181 @@ def check_parameters(
     if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
         raise BadParameter("epsilon", as_given(budget), "SmallDB takes 1e-12 to 1e12")
     return size, budget / (2 * people_rows)
+
+
+# SmallDB for prefixes and intervals of an ordered domain 1..N, exactly and whatever N is.
+#
+# Let X(v), Y(v) count the rows up to v of the data x and of a candidate y with m rows, and
+# D(v) = m·X(v) − n·Y(v), so that D(0) = D(N) = 0.  In units of 1/m the score is
+#
+#     prefixes:   max_v |D(v)|
+#     intervals:  max_{u<v} |D(v) − D(u)| = max_v (−D(v)) + max_v D(v), two independent parts.
+#
+# And −A ≤ D ≤ B holds iff each order statistic of y lies between two of x:
+# x_(⌈(jn−A)/m⌉) ≤ y_(j) ≤ x_(⌊((j−1)n+B)/m⌋+1), where x_(i) is 1 for i < 1 and N for i > n.
+
+
+_LARGEST_DOMAIN = 2**62
+
+
+@dataclass(frozen=True, repr=False, eq=False)  # neither may show the data
+class OrderedCounts:
+    """The candidates for sorted data, by slack: one slack for prefixes, two for intervals."""
+
+    x: Integers
+    domain: int
+    rows: int
+    slacks: int
+
+    @property
+    def limit(self) -> int:
+        """|D| never exceeds mn."""
+        return self.rows * len(self.x)
+
+    def count(self, slack: Slack) -> int:
+        """How many y have −A ≤ D ≤ B."""
+        if min(slack) >= self.limit:
+            return comb(self.domain + self.rows - 1, self.rows)
+        return count_sequences(*self.boxes(slack))
+
+    def draw(self, slack: Slack, coins: Coins) -> Integers:
+        """One of them, all equally likely, as sorted points."""
+        return np.array(draw_sequence(*self.boxes(slack), coins), dtype=np.int64)
+
+    def boxes(self, slack: Slack) -> tuple[list[int], list[int]]:
+        """The least and the greatest value of each order statistic of y."""
+        below, above = slack[0], slack[-1]
+        people, rank = len(self.x), np.arange(1, self.rows + 1, dtype=np.int64)
+        lowest = -((below - rank * people) // self.rows)  # a ceiling
+        highest = ((rank - 1) * people + above) // self.rows + 1
+        return self._value(lowest), self._value(highest)
+
+    def _value(self, index: Integers) -> list[int]:
+        """Order statistics of x, counted from 1, with 1 and N beyond its ends."""
+        people = len(self.x)
+        inside = (index >= 1) & (index <= people)
+        values = np.where(index < 1, 1, self.domain)
+        values[inside] = self.x[index[inside] - 1]
+        whole: list[int] = values.tolist()
+        return whole
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """The questions "how many are at most v?", for every v in 1..domain."""
+
+    domain: int
+
+    slacks = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.domain <= _LARGEST_DOMAIN:
+            raise BadParameter("domain", self.domain, "an ordered domain has 1 to 2^62 values")
+
+    def candidates(self, rows: int) -> int:
+        """The size of the range."""
+        return comb(self.domain + rows - 1, rows)
+
+    def check(self, x: npt.NDArray[np.generic]) -> Integers:
+        """Sorted integers in 1..domain."""
+        allowed = f"give a sorted array of integers in 1..{self.domain}"
+        if x.ndim != 1 or x.dtype.kind not in "iu":
+            raise BadParameter("x", "(not shown)", allowed)
+        data = x.astype(np.int64, copy=False)
+        if len(data) and not (data[0] >= 1 and data[-1] <= self.domain):
+            raise BadParameter("x", "(not shown)", allowed)
+        if not (data[1:] >= data[:-1]).all():
+            raise BadParameter("x", "(not shown)", allowed)
+        return data
+
+    def draw(
+        self,
+        x: Integers,
+        *,
+        rows: int,
+        rate: Fraction,
+        coins: Coins,
+        heartbeat: Heartbeat,
+    ) -> Integers:
+        """Sorted points y with probability proportional to e^(−rate·S(x, y))."""
+        candidates = OrderedCounts(x, self.domain, rows, self.slacks)
+        return SlackSearch(candidates, rate=rate / rows, heartbeat=heartbeat).draw(coins)
+
+
+@dataclass(frozen=True)
+class Intervals(Prefixes):
+    """The questions "how many lie in u..v?", for all u ≤ v in 1..domain."""
+
+    slacks = 2
+
+
+# SmallDB for any finite class of linear queries: all candidates, or a random part of them.
+
+
+MOST_ENUMERATED = 10**8
+SUB_RANGE = 10**5
+_MOST_CELLS = 1 << 25
+
+
+@dataclass(frozen=True)
+class FiniteQuestions:
+    """A finite class of linear queries, ready for SmallDB.
+
+    The measure on candidates gives every multiset of atoms the weight 1.  To weigh multisets of
+    universe elements instead would promise the same and err more.
+    """
+
+    queries: LinearQueries
+    most_enumerated: int = MOST_ENUMERATED
+    sub_range: int = SUB_RANGE
+
+    def multisets(self, rows: int) -> int:
+        """The size of the whole range."""
+        return comb(self.queries.atoms + rows - 1, rows)
+
+    def enumerated(self, rows: int) -> bool:
+        """Whether the release chooses from the whole range; otherwise from a sub-range."""
+        return self.multisets(rows) <= self.most_enumerated
+
+    def candidates(self, rows: int) -> int:
+        """How many databases a release chooses from."""
+        return self.multisets(rows) if self.enumerated(rows) else self.part(rows)
+
+    def part(self, rows: int) -> int:
+        """How many candidates a sub-range has: fewer than wanted if they would fill the memory."""
+        return max(1, min(self.sub_range, _MOST_CELLS // rows))
+
+    def check(self, x: npt.NDArray[np.generic]) -> Integers:
+        """A histogram: how many rows each universe element has."""
+        universe = len(self.queries.atom_of)
+        if x.shape == (universe,) and x.dtype.kind in "iu":
+            data = x.astype(np.int64)
+            if (data >= 0).all():
+                return data
+        raise BadParameter(
+            "x", "(not shown)", f"give a histogram: {universe} integers, none below 0"
+        )
+
+    def draw(
+        self, x: Integers, *, rows: int, rate: Fraction, coins: Coins, heartbeat: Heartbeat
+    ) -> Integers:
+        """Universe elements y, with probability proportional to e^(−rate·S(x, y)) by atoms."""
+        if self.enumerated(rows):
+            candidates = self._everything(x, rows)
+        else:
+            candidates = self._part(x, rows, coins)
+        unit = rows * self.queries.denominator
+        counts = LevelDraw(candidates, rate=rate / unit, heartbeat=heartbeat).draw(coins)
+        return self._elements_of(counts)
+
+    def _everything(self, x: Integers, rows: int) -> Candidates:
+        return EveryMultiset(self.queries, self.queries.histogram(x), rows)
+
+    def _part(self, x: Integers, rows: int, coins: Coins) -> Candidates:
+        drawn = draw_sub_range(self.queries.atoms, rows, self.part(rows), coins)
+        return DrawnMultisets(self.queries, self.queries.histogram(x), drawn)
+
+    def _elements_of(self, counts: Counts) -> Integers:
+        """Each atom's first element, as often as the atom."""
+        first = [int(self.queries.members(atom)[0]) for atom, _ in counts]
+        return np.sort(np.repeat(first, [times for _, times in counts]))

@@ -6,18 +6,247 @@ depend on the answers so far.  They drive `TwoSided.step`, as the interactive st
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import instance, iterated
 from tacit.book import recipes
-from tacit.book.answer import Answer
-from tacit.book.coins import Coins, given_coins
-from tacit.book.mechanism import SparseVector
-from tacit.privacy import Number, Privacy
+from tacit.book.answer import BELOW, Answer
+from tacit.book.coins import (
+    MOST_SCALE,
+    MOST_STEPS,
+    Coins,
+    clamped,
+    given_coins,
+    threshold_steps,
+    value_steps,
+)
+from tacit.book.recipes import Recipe
+from tacit.errors import BadParameter, Halted
+from tacit.privacy import Number, Privacy, as_given, exact, positive
+from tacit.support import Uncopyable
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+
+__all__ = ["TwoSided", "above_threshold", "answers", "numeric_sparse", "sparse"]
+
+
+# A recipe put on a grid: its noises and thresholds as numbers of steps.
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnGrid:
+    """A recipe for one threshold, one sensitivity and one grid.  One that exists can be drawn."""
+
+    recipe: Recipe
+    threshold: Fraction
+    sensitivity: Fraction = Fraction(1)
+    grid: Fraction = Fraction(1)
+
+    @classmethod
+    def build(
+        cls, recipe: Recipe, *, threshold: Number, sensitivity: Number = 1, grid: Number = 1
+    ) -> Self:
+        """Read the numbers exactly and check them; nothing is drawn yet."""
+        return cls(
+            recipe=recipe,
+            threshold=exact(threshold, "threshold"),
+            sensitivity=positive(sensitivity, "sensitivity"),
+            grid=positive(grid, "grid"),
+        )
+
+    def __post_init__(self) -> None:
+        if (self.sensitivity / self.grid).denominator != 1:
+            raise BadParameter(
+                "sensitivity", self.sensitivity, f"it must be a whole multiple of grid {self.grid}"
+            )
+        self.threshold_in_steps(None)
+        widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
+        if widest > MOST_SCALE:
+            raise BadParameter(
+                "epsilon",
+                as_given(self.recipe.privacy.epsilon),
+                "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
+            )
+
+    @cached_property
+    def _threshold_noise(self) -> Fraction:
+        """The scale of ρ in grid steps."""
+        return self._steps(self.recipe.threshold_scale)
+
+    @cached_property
+    def _question_noise(self) -> Fraction:
+        """The scale of ν in grid steps."""
+        return self._steps(self.recipe.question_scale)
+
+    @cached_property
+    def _question_rate(self) -> Fraction:
+        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
+        return 1 / self._question_noise
+
+    @cached_property
+    def _value_noise(self) -> Fraction | None:
+        """The scale of a released value's noise in grid steps; None for bits only."""
+        scale = self.recipe.value_scale
+        return None if scale is None else self._steps(scale)
+
+    def _steps(self, in_sensitivities: Fraction) -> Fraction:
+        return in_sensitivities * self.sensitivity / self.grid
+
+    def threshold_in_steps(self, threshold: Number | None) -> int:
+        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
+        if threshold is None:
+            return self._own_threshold
+        return self._shifted_steps(exact(threshold, "threshold"))
+
+    @cached_property
+    def _own_threshold(self) -> int:
+        return self._shifted_steps(self.threshold)
+
+    def _shifted_steps(self, threshold: Fraction) -> int:
+        # Rounded up together: a public shift off the grid would break the promise as well.
+        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
+
+
+# What all sparse vector algorithms share: state, answers and halting.
+#
+# Everything inside is an integer number of grid steps (:mod:`tacit.book.coins`), noise included,
+# and the only comparison is ≥, since ties have mass.  An algorithm's state is explicit, so that it
+# can be stored and resumed: what was drawn, and how many ⊤ are used.
+
+
+_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class State(Uncopyable):
+    """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
+
+    offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
+    tops: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVector(OnGrid, ABC):
+    """A recipe at work: one threshold, one sensitivity, one grid.
+
+    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
+    no more sensitivity than before, and no other direction.
+
+    Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
+    person is added or removed, and, for a monotone recipe, none falls when one is added.
+    """
+
+    # What a family of noise must say ------------------------------------------------------
+
+    @abstractmethod
+    def _draw_offset(self, coins: Coins) -> int:
+        """Draw a threshold noise, in steps."""
+
+    @abstractmethod
+    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
+        """Compare one value, all in steps."""
+
+    @abstractmethod
+    def _are_above(
+        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
+    ) -> NDArray[np.bool_]:
+        """Compare a block of values, independently of each other."""
+
+    def _gap(self, value: int, noisy_threshold: int, coins: Coins) -> int | None:
+        """How far a value that came out above is above, in steps, where that is free."""
+        return None
+
+    # The algorithm ------------------------------------------------------------------------
+
+    def start(self, coins: Coins) -> State:
+        """Draw the first noisy threshold."""
+        return State(self._draw_offset(coins))
+
+    def halted(self, state: State) -> bool:
+        """Whether all ⊤ are used."""
+        return state.tops >= self.recipe.at_most
+
+    def step(
+        self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
+    ) -> tuple[Answer, State]:
+        """Answer one question, given its true value; a threshold of its own if wanted."""
+        return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
+
+    def step_of(
+        self, state: State, steps: int, coins: Coins, *, threshold: Number | None = None
+    ) -> tuple[Answer, State]:
+        """`step` for a value that is already in grid steps."""
+        self._refuse_if_halted(state)
+        if not -MOST_STEPS <= steps <= MOST_STEPS:
+            steps = clamped(steps)
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
+        if self._is_above(steps, noisy_threshold, coins):
+            return self._top(state, steps, noisy_threshold, coins)
+        return BELOW, state
+
+    def scan(
+        self,
+        state: State,
+        values: NDArray[np.int64],
+        coins: Coins,
+        *,
+        threshold: Number | None = None,
+    ) -> tuple[int, Answer | None, State]:
+        """Answer an array of values, in grid steps, up to and including the next ⊤.
+
+        Returns how many were answered, the ⊤ if there was one, and the new state: the same law
+        as `step` on one after another.  Decisions are drawn in blocks; those after a ⊤ are
+        independent of it and are thrown away unseen ("Answers in blocks" in docs/exactness.md).
+        """
+        self._refuse_if_halted(state)
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
+        start, size = 0, _FIRST_BLOCK
+        while start < len(values):
+            block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
+            above = self._are_above(block, noisy_threshold, coins)
+            first = int(above.argmax())
+            if above[first]:
+                top = self._top(state, int(block[first]), noisy_threshold, coins)
+                return start + first + 1, *top
+            start, size = start + size, min(2 * size, _LARGEST_BLOCK)
+        return len(values), None, state
+
+    def _top(
+        self, state: State, steps: int, noisy_threshold: int, coins: Coins
+    ) -> tuple[Answer, State]:
+        """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
+        gap = self._gap(steps, noisy_threshold, coins)
+        scale = self._value_noise
+        answer = Answer(
+            above=True,
+            value=None if scale is None else (steps + coins.laplace(scale)) * self.grid,
+            gap=None if gap is None else gap * self.grid,
+            noise_scale=scale,
+            grid=self.grid,
+        )
+        return answer, self.after_top(state, coins)
+
+    def after_top(self, state: State, coins: Coins) -> State:
+        """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
+        tops = state.tops + 1
+        ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
+        return State(self._draw_offset(coins) if ends_group else state.offset, tops)
+
+    def _refuse_if_halted(self, state: State) -> None:
+        if self.halted(state):
+            raise Halted(
+                f"all {self.recipe.at_most} ⊤ of this stream are used, so it has halted; "
+                "further questions need a new stream, paid from a budget"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

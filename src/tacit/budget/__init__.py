@@ -1,11 +1,9 @@
 """What may still be spent, durably."""
 
-from tacit.budget.accountants import Accountant, SumAccountant, ZcdpAccountant
-from tacit.budget.amounts import Amount
+from tacit.budget.accountants import Accountant, Amount, SumAccountant, ZcdpAccountant
 from tacit.budget.budget import Budget, Receipt
 from tacit.budget.chain import Entry
-from tacit.budget.history import History, Verified
-from tacit.budget.hypothetical import Hypothetical
+from tacit.budget.history import History, Hypothetical, Verified
 from tacit.budget.lease import Lease
 from tacit.budget.ledger import Ledger, Pot, StreamState, TableIdentity
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TextIO
 from weakref import WeakSet
 
-from tacit.budget.accountants import Accountant, accountant_named, what_fits
-from tacit.budget.amounts import Amount, bounded
-from tacit.budget.chain import cost_as_json, digest
-from tacit.budget.charter import charter
+from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
+from tacit.budget.chain import cost_as_json, damaged, digest, insist, readable
 from tacit.budget.checks import (
     check_cost,
     check_function,
     check_same_binding,
+    check_short,
     checked_analyst,
     checked_binding,
     checked_head,
@@ -28,10 +27,7 @@ from tacit.budget.checks import (
     refuse_ended,
     shortened,
 )
-from tacit.budget.damage import damaged, insist, readable
-from tacit.budget.exporting import export
-from tacit.budget.history import History, Verified, verify
-from tacit.budget.hypothetical import Hypothetical, hypothetical
+from tacit.budget.history import History, Hypothetical, Verified, export, hypothetical, verify
 from tacit.budget.lease import Lease, free_name, recorded_tops, taken_over
 from tacit.budget.ledger import (
     Hold,
@@ -40,20 +36,58 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
     Writer,
+    all_pots,
     as_json,
+    keep_tied,
+    pot_of,
+    tie,
+    together,
 )
 from tacit.budget.memory import MemoryLedger
-from tacit.budget.pots import all_pots, pot_of, together
 from tacit.budget.sqlite import WAIT_SECONDS, SqliteLedger
-from tacit.budget.ties import keep_tied, tie
-from tacit.closing import Closing
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
     NotCovered,
     StreamHeld,
 )
-from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.privacy import Cost, Number, Privacy, as_given, whole
+from tacit.support import Closing
+
+# How a budget begins: the first entry and the first pot.
+
+
+def charter(
+    promise: Privacy, covers: Iterable[str], accountant: Accountant
+) -> Callable[[Writer], None]:
+    """What a new ledger begins with; checked before anything is made."""
+    if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
+        allowed = "a list of table names, as in covers=['visits']"
+        raise BadParameter("covers", as_given(covers), allowed)
+    tables = [checked_text(table, "covers") for table in covers]
+    if not tables or len(set(tables)) < len(tables):
+        raise BadParameter("covers", tables, "name at least one table, and each one once")
+    check_short("epsilon", promise.epsilon)
+    check_short("delta", promise.delta)
+    limit = accountant.limit(promise)
+
+    def fill(writer: Writer) -> None:
+        for table in tables:
+            writer.add_table(table)
+        writer.put_pot(Pot(None, limit, limit.zero()))
+        writer.append(
+            "created",
+            {
+                "epsilon": str(promise.epsilon),
+                "delta": str(promise.delta),
+                "accountant": accountant.name,
+                "limit": limit.as_json(),
+                "covers": tables,
+            },
+        )
+
+    return fill
+
 
 _MOST_TOPS = 10**12
 _MOST_SAID = 500  # characters of what was asked, in a refusal

@@ -4,15 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from time import gmtime, strftime
 from typing import Any
 
-from tacit.budget.amounts import Amount
-from tacit.budget.damage import insist, readable
+from tacit.budget.accountants import Amount
+from tacit.errors import LedgerDamaged
 from tacit.privacy import Cost, Privacy
+
+# What is said of a ledger that is not as it was written, whatever made it so.
+
+
+def damaged(what: str) -> LedgerDamaged:
+    """The error: what is wrong, and what to do."""
+    return LedgerDamaged(
+        f"{what}: the budget is damaged, and was left as it is. Use a copy only if it is the "
+        "newest: an older one forgets what was spent",
+        advice="budget.verify() looks at everything",
+    )
+
+
+def insist(true: bool) -> None:
+    """What is always true of what was written here; a ``ValueError`` if it is not."""
+    if not true:
+        raise ValueError("it was not written by Tacit")
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Whatever reading raises of rows, JSON and numbers that make no sense is one error.
+
+    For what is public only: the error that it replaces may quote what was read.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        raise damaged(what) from None
+
 
 NOTHING_BEFORE = "0" * 64
 """What the first entry carries in place of a hash."""

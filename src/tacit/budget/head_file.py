@@ -17,10 +17,10 @@ import sqlite3
 from io import FileIO
 from pathlib import Path
 
-from tacit.budget.holds import is_still, open_private
 from tacit.budget.ledger import Tail
+from tacit.budget.turns import is_still, open_private
 from tacit.errors import LedgerDamaged
-from tacit.uncopyable import Uncopyable
+from tacit.support import Uncopyable
 
 _FORM = "tacit head 1\n%020d %s\n"
 _READ = re.compile(rb"tacit head 1\n(\d{20}) ([0-9a-f]{64})\n[0-9a-f]{64}\n")

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from fractions import Fraction
+from io import IOBase, TextIOBase
+from pathlib import Path
+from typing import Any, TextIO, overload
 
-from tacit.budget.accountants import accountant_named
-from tacit.budget.amounts import Amount, bounded
-from tacit.budget.chain import NOTHING_BEFORE, Entry, cost_from_json, digest
-from tacit.budget.damage import damaged, insist, readable
+from tacit.budget.accountants import Amount, accountant_named, bounded
+from tacit.budget.chain import (
+    NOTHING_BEFORE,
+    Entry,
+    canonical,
+    cost_from_json,
+    damaged,
+    digest,
+    insist,
+    readable,
+)
+from tacit.budget.checks import checked_path
+from tacit.budget.drafts import draft_of, sweep_drafts
 from tacit.budget.ledger import LIVE, Contents, Ledger, Pot, Reader, StreamState, TableIdentity
-from tacit.errors import LedgerDamaged
+from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
+from tacit.privacy import show
 
 _AT_ONCE = 1000
 
@@ -235,3 +251,189 @@ class _Replay:
     def _move(self, state: StreamState) -> StreamState:
         self._streams[state.name] = state
         return state
+
+
+# What the same spending would have cost under other theorems: a caption, never a decision.
+
+
+_MOST_PARTS = 10**12  # beyond, nobody composes
+_MOST_KINDS = 2000  # a caption is worth a second or two
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothetical:
+    """What was spent, and its total ε had these amounts been fixed in advance.
+
+    ``count`` pure parts of ``epsilon_each``, or of at most that where they differ (``equal`` is
+    then False); ``basic`` is their sum.  The theorems behind ``advanced`` and ``optimal`` do not
+    cover amounts chosen as answers come in: no accountant uses them.
+    """
+
+    count: int
+    epsilon_each: Fraction
+    equal: bool
+    delta: Fraction
+    basic: Fraction
+    advanced: float | None
+    optimal: float | None
+
+    def __str__(self) -> str:
+        parts, each = f"{self.count} part{'s' * (self.count > 1)}", show(self.epsilon_each)
+        most = "" if self.equal else "at most "
+        lines = [
+            f"Charged: {parts} of {most}ε = {each}, by basic composition ε = {show(self.basic)}."
+        ]
+        if self.advanced is not None and self.optimal is not None:
+            at = f"at δ = {show(self.delta)}"
+            amounts = f"{parts} of ε = {each}" if self.equal else f"these {parts}"
+            lines += [
+                f"Had {amounts} been fixed in advance:",
+                f"  Theorem 3.20        ε = {self.advanced:.4g} {at}",
+                f"  optimal composition ε = {self.optimal:.4g} {at}",
+                "No accountant decides by these two.",
+            ]
+        return "\n".join(lines)
+
+
+def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | None:
+    """From everything charged; None if nothing was, or if a cost does not name its pure parts."""
+    parts: dict[Fraction, int] = {}
+    for entry in history:
+        body = entry.body
+        if "cost" in body:
+            with readable(f"entry {entry.number} of the history makes no sense"):
+                cost = cost_from_json(body["cost"])
+            if not cost.parts:
+                return None
+            for count, each in cost.parts:
+                parts[each] = parts.get(each, 0) + count
+    if not parts:
+        return None
+    count = sum(parts.values())
+    covered = delta > 0 and count <= _MOST_PARTS
+    advanced, optimal = _in_advance(parts, delta) if covered else (None, None)
+    return Hypothetical(
+        count,
+        max(parts),
+        len(parts) == 1,
+        delta,
+        sum((many * each for each, many in parts.items()), Fraction(0)),
+        advanced,
+        optimal,
+    )
+
+
+def _in_advance(parts: Mapping[Fraction, int], delta: Fraction) -> tuple[float, float]:
+    """The total ε by Theorem 3.20 and by optimal composition, for parts fixed in advance."""
+    # Here, because composition brings numpy, which no other work on a budget needs.
+    from tacit.book import composition
+
+    if 1 < len(parts) <= _MOST_KINDS:
+        try:
+            advanced, _ = composition.mixed_advanced(parts, delta)
+            return advanced, composition.mixed_optimal_epsilon(parts, delta).at_most
+        except BadParameter:  # amounts beyond its range: true, if loose, at the largest of them
+            pass
+    count, largest = sum(parts.values()), max(parts)
+    return (
+        composition.advanced_epsilon(count, largest, delta),
+        composition.optimal_epsilon(count, largest, delta),
+    )
+
+
+# The history as JSON lines, in a file that appears complete or not at all.
+#
+# Half a history would pass for one whose end was cut off.  So it is written to a draft beside its
+# place and put there in one step that overwrites nothing.
+
+
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
+
+
+def export(history: Iterable[Entry], file: str | os.PathLike[str] | TextIO) -> int:
+    """Write every entry as a line of JSON with its hash; return how many.
+
+    A path is created and never overwritten; an open text file is written to.  The hash is the
+    SHA-256 of the entry in canonical JSON, so the chain can be checked without Tacit.
+    """
+    if isinstance(file, (str, bytes, os.PathLike)):
+        with _appearing(checked_path(file, "file", "the path of a new file")) as opened:
+            return _written(history, opened)
+    return _written(history, _checked_file(file))
+
+
+def _checked_file(file: Any) -> TextIO:
+    """An open text file; what goes wrong when it is written to is for its owner to hear."""
+    ours = callable(getattr(file, "write", None)) and not getattr(file, "closed", False)
+    if not ours or (isinstance(file, IOBase) and not isinstance(file, TextIOBase)):
+        raise BadParameter("file", type(file).__name__, "give a path or a text file that is open")
+    opened: TextIO = file
+    return opened
+
+
+def _written(history: Iterable[Entry], file: TextIO) -> int:
+    count = 0
+    for entry in history:
+        with readable(f"entry {entry.number} of the history cannot be read"):
+            line = canonical({"entry": entry.body, "hash": entry.hash})
+        file.write(line + "\n")
+        count += 1
+    return count
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[TextIO]:
+    """A file to write to, which is found at its path once the block has ended well."""
+    try:
+        if _is_there(path):
+            raise _exists(path)
+        with suppress(OSError):
+            sweep_drafts(path.parent)
+        with draft_of(path) as draft:
+            with draft.open("x", encoding="utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _put(draft, path)
+    except OSError as error:
+        if isinstance(error, TacitError):
+            raise
+        raise NotWritten.because(path, error) from None
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has the name, be it a link to nowhere."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _put(draft: Path, path: Path) -> None:
+    """Give a finished draft its name.  A link is refused if the name is taken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _claim(path)
+        try:
+            os.replace(draft, path)
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def _claim(path: Path) -> None:
+    """Take the name with an empty file, which no history is, where there are no links."""
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        raise _exists(path) from None
+
+
+def _exists(path: Path) -> LedgerExists:
+    return LedgerExists(f"{path} exists and is not overwritten; name a new file")

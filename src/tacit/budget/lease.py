@@ -19,13 +19,12 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
-from tacit.budget.alone import Alone, Line
-from tacit.budget.chain import digest
+from tacit.budget.chain import damaged, digest, insist, readable
 from tacit.budget.checks import checked_secret, checked_text, refuse_ended
-from tacit.budget.damage import damaged, insist, readable
 from tacit.budget.ledger import HALTED, Hold, Ledger, Reader, StreamState, Writer, as_json
+from tacit.budget.turns import Alone, Line
 from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
-from tacit.uncopyable import Uncopyable
+from tacit.support import Uncopyable
 
 _EXIT_WAIT_SECONDS = 1.0
 

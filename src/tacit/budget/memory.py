@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tacit.budget.alone import Alone, Line
 from tacit.budget.chain import Entry, link
 from tacit.budget.ledger import (
     WHAT_IS_STORED,
@@ -19,8 +18,9 @@ from tacit.budget.ledger import (
     Tail,
     nobody_watches,
 )
+from tacit.budget.turns import Alone, Line
 from tacit.errors import BudgetError, LedgerUnwritable
-from tacit.uncopyable import Uncopyable
+from tacit.support import Uncopyable
 
 _WAIT_SECONDS = 10.0
 

@@ -16,12 +16,9 @@ from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from weakref import WeakSet, finalize
 
-from tacit.budget.alone import LetGoIfDropped, Line, busy
 from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import sync_folder
-from tacit.budget.holds import FileHold
 from tacit.budget.ledger import Reached, Tail, nobody_watches
-from tacit.budget.sqlite_errors import translated
 from tacit.budget.sqlite_files import (
     ABANDONED,
     Identity,
@@ -34,11 +31,11 @@ from tacit.budget.sqlite_files import (
     is_writable,
     keep_private,
     replaced,
+    translated,
 )
-from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
+from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
 from tacit.budget.sqlite_uses import Checking, Closing, Quiet, Reading, Writing
-from tacit.budget.sqlite_versions import APPLICATION, SCHEMA, VERSION
-from tacit.budget.writers_line import WritersLine
+from tacit.budget.turns import FileHold, LetGoIfDropped, Line, WritersLine, busy
 from tacit.errors import (
     BudgetError,
     LedgerBusy,
@@ -47,7 +44,7 @@ from tacit.errors import (
     LedgerMissing,
     LedgerUnwritable,
 )
-from tacit.uncopyable import Uncopyable
+from tacit.support import Uncopyable
 
 WAIT_SECONDS = 10.0
 

@@ -7,14 +7,13 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tacit.budget.alone import Alone, Given, busy
+from tacit.budget.chain import damaged
 from tacit.budget.checks import shortened
-from tacit.budget.damage import damaged
 from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing
 from tacit.budget.ledger import Tail
-from tacit.budget.sqlite_errors import translated, unwritable
-from tacit.budget.sqlite_files import Opened, Snapshot
+from tacit.budget.sqlite_files import Opened, Snapshot, translated, unwritable
 from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
+from tacit.budget.turns import Alone, Given, busy
 from tacit.errors import BudgetError, LedgerDamaged, LedgerUnwritable
 
 if TYPE_CHECKING:

@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from tacit.cli.clock import Clock, seconds
-from tacit.cli.conversation import Printer, Reply, converse, refusals
-from tacit.cli.exits import BAD_INPUT, DONE, Misuse, say
+from tacit.cli.conversation import Clock, Printer, Reply, converse, refusals, seconds
+from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
 from tacit.cli.lines import all_of, is_typed, may_wait_for_answers, piped, typed
-from tacit.cli.options import Column, File, Kind, Label, Name, Number, Period, Size, Whole
-from tacit.cli.people import person_of
-from tacit.cli.signals import Signals
+from tacit.cli.options import (
+    Column,
+    File,
+    Kind,
+    Label,
+    Name,
+    Number,
+    Period,
+    Size,
+    Whole,
+    person_of,
+)
 
 if TYPE_CHECKING:
-    from tacit.analyst.planned import Planned
+    from tacit.analyst.plan_text import Planned
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
     from tacit.budget import Budget
@@ -255,7 +263,7 @@ def _options(names: Iterable[str]) -> str:
 
 def _announce(stream: Stream, budget: Budget, *, resumed: bool) -> None:
     """What was bought, and how far its answers can be trusted; all of it is public."""
-    from tacit.budget.amounts import in_full
+    from tacit.budget.accountants import in_full
 
     state, recipe = budget.stream(stream.name), stream.recipe
     lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
@@ -286,8 +294,8 @@ def _trust(stream: Stream, questions: int | None, beta: str | None) -> Planned:
 
 def _no_less_than(paid: Privacy) -> str:
     """What was paid, in full or rounded up."""
-    from tacit import certified
-    from tacit.budget.amounts import in_full
+    from tacit.budget.accountants import in_full
+    from tacit.numerics import certified
 
     texts = []
     for sign, value in (("ε", paid.epsilon), ("δ", paid.delta)):

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.exits import CHECK_FAILED, DONE
-from tacit.cli.options import File, Number, Whole
-from tacit.cli.outputs import check_outputs
+from tacit.cli.options import File, Number, Whole, check_outputs
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def audit(
 
     from tacit.audit import table
     from tacit.audit.exhibits import gallery, ours
-    from tacit.drawing import check_can_draw
+    from tacit.support import check_can_draw
 
     if plot is not None:
         check_outputs({"plot": plot})
@@ -86,7 +85,7 @@ def audit(
     told = None if exact_only else confidence
     Console().print(table.as_table(found, questions=questions, confidence=told))
     if plot is not None:
-        from tacit.audit.plot import draw
+        from tacit.audit.table import draw
 
         draw(chosen, Path(plot), questions=questions)
         errors.print(f"δ(ε) was drawn into {plot}")

@@ -5,14 +5,98 @@ from __future__ import annotations
 import json as jsons
 import sys
 from collections import deque
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tacit.budget.accountants import in_full
 from tacit.cli.exits import printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
+from tacit.privacy import exact
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Entry, Pot, StreamState
     from tacit.privacy import Privacy
+
+
+# A budget as tables, with a bar of what is left.
+
+
+_BAR = 10
+_PIPE_WIDTH = 140  # a pipe has no width of its own; numbers must not be cut
+
+
+def show_budget(path: str, budget: Budget) -> None:
+    """The promise, what is left of it for whom, and the streams."""
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    console.print(Text(f"{path}: {budget.promise} promised to the people of", "bold"), end=" ")
+    console.print(Text(printable(", ".join(budget.covers))))
+    console.print(Text(f"{budget.spent} spent, by the accountant {budget.accountant.name!r}"))
+    console.print(_pots(budget))
+    if streams := budget.streams():
+        console.print(_streams(streams))
+
+
+def _pots(budget: Budget) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("", "left", "of", ""):
+        table.add_column(heading, no_wrap=heading == "")
+    first, *shares = budget.pots
+    _row(table, "whole", budget.whole)
+    if shares:
+        for pot in shares:
+            _row(table, f"  {printable(pot.analyst or '')}", pot)
+        _row(table, "  not shared", first)
+    return table
+
+
+def _row(table: Table, name: str, pot: Pot) -> None:
+    table.add_row(Text(name), str(pot.left), str(pot.limit), bar(_left_of(pot)))
+
+
+def _left_of(pot: Pot) -> Fraction:
+    """The part that is left, of whichever of ε and δ is scarcer."""
+    return 1 - pot.spent.share_of(pot.limit) if any(v for _, v in pot.limit.values) else Fraction(0)
+
+
+def bar(left: Fraction) -> Text:
+    """What is left, rounded down: full only if nothing is spent, and never nought for a little.
+
+    >>> bar(Fraction(1, 2)).plain, bar(Fraction(999, 1000)).plain
+    ('█████░░░░░ 50 %', '█████████░ 99 %')
+    >>> bar(Fraction(1, 10**6)).plain, bar(Fraction(0)).plain
+    ('░░░░░░░░░░ under 1 %', '░░░░░░░░░░ 0 %')
+    """
+    full = left * _BAR // 1
+    percent = "under 1 %" if 0 < left < Fraction(1, 100) else f"{left * 100 // 1} %"
+    colour = "green" if left > Fraction(1, 2) else "yellow" if left > Fraction(1, 5) else "red"
+    return Text.assemble(("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {percent}")
+
+
+def _streams(states: list[StreamState]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("stream", "table", "analyst", "threshold", "⊤ given", "lost", "left", "is"):
+        right = heading in ("threshold", "⊤ given", "lost", "left")
+        table.add_column(heading, justify="right" if right else "left")
+    for state in states:
+        threshold = state.binding.get("threshold")
+        table.add_row(
+            Text(printable(state.name)),
+            Text(printable(state.table)),
+            Text(printable(state.analyst or "")),
+            "" if threshold is None else in_full(exact(threshold, "threshold")),
+            f"{state.tops} of {state.at_most}",
+            str(state.lost),
+            str(state.tops_left),
+            state.status,
+        )
+    return table
 
 
 def create(
@@ -62,7 +146,7 @@ def create(
 
 
 def _typed(promise: Privacy) -> str:
-    from tacit.budget.amounts import in_full
+    from tacit.budget.accountants import in_full
 
     return f"ε = {in_full(promise.epsilon)}, δ = {in_full(promise.delta)}"
 
@@ -92,7 +176,7 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
         if json:
             print(jsons.dumps(_as_json(budget)))
             return
-        from tacit.cli.budget_table import show_budget
+        from tacit.cli.budget import show_budget
 
         show_budget(file, budget)
         if compare:
@@ -196,7 +280,7 @@ def tie(
     """
     from tacit.analyst.binding import person_text
     from tacit.budget import Budget, TableIdentity
-    from tacit.cli.people import person_of
+    from tacit.cli.options import person_of
 
     identity = TableIdentity(person_text(person_of(person, each_row)))
     with Budget.open(file) as budget:

@@ -19,8 +19,8 @@ from rich.table import Table as Grid
 from tacit.book.laplace import spaced
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
 from tacit.cli.exits import Misuse
-from tacit.drawing import check_can_draw
 from tacit.errors import BadParameter
+from tacit.support import check_can_draw
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream

@@ -19,10 +19,11 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from io import StringIO, TextIOWrapper
-from typing import TypeVar
+from types import FrameType, TracebackType
+from typing import Any, Self, TypeVar
 
 from tacit import errors
 
@@ -217,3 +218,64 @@ def _stop_writing_if_it_fails() -> None:
     except OSError:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# Ctrl-C and its relatives end a conversation between two questions, not within one.
+#
+# An exception between a coin and its record would cost the ⊤ that is reserved, so a signal that
+# arrives while a question is being answered waits for the answer.  A release that is paid waits
+# until it is written.  A second signal does not wait.
+
+
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
+
+class Signals:
+    """While this is entered, signals raise `Signalled`, but not inside ``with signals.wait()``."""
+
+    def __init__(self) -> None:
+        self._waiting = False
+        self._arrived: int | None = None
+        self._why = ""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                self._before[number] = signal.signal(number, self._arrive)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def wait(self, why: str = "") -> Iterator[None]:
+        """Until the block is done, the first signal waits; ``why`` is told to whoever sent it."""
+        self._waiting, self._why = True, why
+        try:
+            yield
+        finally:
+            self._waiting = False
+        if self._arrived is not None:
+            raise Signalled(self._arrived)
+
+    def ignore(self) -> None:
+        """From here on until the exit nothing interrupts: the stream is being put away."""
+        for number in self._before:
+            signal.signal(number, signal.SIG_IGN)
+
+    def _arrive(self, number: int, frame: FrameType | None) -> None:
+        again, self._arrived = self._arrived is not None, number
+        if again or not self._waiting:
+            raise Signalled(number)
+        if self._why:
+            with suppress(OSError):  # not print: the signal may have come in the middle of one
+                os.write(2, f"\ntacit: {self._why}\n".encode())

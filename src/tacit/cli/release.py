@@ -9,11 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.cli.exits import DONE, FAILED, Misuse, say
-from tacit.cli.options import Column, File, Name, Number, Size, Whole
-from tacit.cli.outputs import check_outputs
-from tacit.cli.people import person_of
-from tacit.cli.signals import Signals
+from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
+from tacit.cli.options import Column, File, Name, Number, Size, Whole, check_outputs, person_of
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
@@ -144,7 +141,7 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
     """What cannot be written is found before it is paid for."""
     check_outputs(wanted, read=read)
     if (plot := wanted["plot"]) is not None:
-        from tacit.drawing import check_can_draw
+        from tacit.support import check_can_draw
 
         check_can_draw(plot)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.lazy import loader
+from tacit.support import loader
 
 if TYPE_CHECKING:
     from tacit.tables.engine import Engine

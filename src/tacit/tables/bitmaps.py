@@ -16,14 +16,11 @@ from threading import RLock
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.closing import Closing
 from tacit.errors import EngineFailed
-from tacit.tables.cells import count_cells
-from tacit.tables.columns import Held, Intervals, comparison
-from tacit.tables.contributions import people_total, rows_total, sum_total
-from tacit.tables.engine import answers, grouped, withheld
-from tacit.tables.layout import WORD, Layout, Words, pack, unpack
-from tacit.tables.points import check_points, least_rows, point_codes
+from tacit.support import Closing
+from tacit.tables.cells import count_cells, people_total, rows_total, sum_total
+from tacit.tables.columns import WORD, Held, Intervals, Layout, Words, comparison, pack, unpack
+from tacit.tables.engine import answers, check_points, grouped, least_rows, point_codes, withheld
 from tacit.tables.question import (
     Among,
     And,

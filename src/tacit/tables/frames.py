@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.kinds import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE
-from tacit.tables.names import refuse_twins
+from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE
+from tacit.tables.declared import refuse_twins
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
 

@@ -25,7 +25,7 @@ from io import BufferedReader, IOBase
 from pathlib import Path
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.names import twins
+from tacit.tables.declared import twins
 
 LONGEST = 2**20
 """Bytes.  A longer text is not read, whatever source it is in: it is NULL."""

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.codes import own_grid, own_type
 from tacit.tables.columns import (
     Held,
+    by_person,
+    every_row,
     hold_numbers,
     hold_words,
     numbered,
@@ -23,13 +26,10 @@ from tacit.tables.columns import (
 from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, withheld
-from tacit.tables.kinds import own_grid, own_type
-from tacit.tables.layout import by_person, every_row
-from tacit.tables.memory import LIMIT_HELP, byte_limit
 from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
-from tacit.tables.spill import FOLDER_HELP
+from tacit.tables.spill import FOLDER_HELP, LIMIT_HELP, byte_limit
 
 FEWEST_BITMAPS = 16
 """With room for fewer bitmaps than this beside the columns, scanning the source is better."""

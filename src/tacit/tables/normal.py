@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.codes import WIDEST_GRID, Type
-from tacit.tables.kinds import DAY_INSTANTS, INSTANTS, TEXT_BYTES, family
+from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, WIDEST_GRID, Type, family
+from tacit.tables.declared import folded
 from tacit.tables.lines import LONGEST
-from tacit.tables.names import folded
 from tacit.tables.schema import Column, Schema
 from tacit.tables.sources import Source, quoted
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tacit.errors import EngineFailed
-from tacit.tables.kinds import INSTANTS, TEXT_BYTES
+from tacit.tables.codes import INSTANTS, TEXT_BYTES
 
 _MAGIC = b"PAR1"
 _LIST, _STRUCT = 9, 12

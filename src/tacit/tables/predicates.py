@@ -15,6 +15,7 @@ from sqlglot import exp
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import exact
 from tacit.tables.codes import NUMBERS
+from tacit.tables.parsing import Place, refused
 from tacit.tables.question import (
     Among,
     And,
@@ -28,7 +29,6 @@ from tacit.tables.question import (
     SameOrder,
     all_of,
 )
-from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import name
 from tacit.tables.templates import Hole, joined, ready_or_pending

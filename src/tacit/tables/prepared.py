@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import lru_cache
 from itertools import product
 from math import prod
+from typing import TYPE_CHECKING, Any
 
-from tacit.arguments import instance
+from tacit.arguments import instance, iterated
 from tacit.arguments import text as is_text
-from tacit.errors import QuestionRefused
+from tacit.errors import BadParameter, QuestionRefused
+from tacit.privacy import as_given
+from tacit.tables.codes import Type, Unfit, place
+from tacit.tables.parsing import Place, refused
 from tacit.tables.question import (
     Batch,
     People,
@@ -19,11 +25,16 @@ from tacit.tables.question import (
     conjuncts,
     with_where,
 )
-from tacit.tables.refusal import Place, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import Statement, quoted, refusal, statement
+from tacit.tables.show import question as show_question
 from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
+
+if TYPE_CHECKING:
+    from tacit.tables.question import Question
+    from tacit.tables.schema import Schema
+
 
 _LONGEST_STORED = 1_000_000
 
@@ -193,3 +204,174 @@ def check(
         return statement(replace(prepared, keys=()).bind(given), schema, cells)
     except QuestionRefused as why:
         return refusal(text, why)
+
+
+# The public label of a table: which state of the data it holds, as the steward says.
+
+
+AS_OF = "as_of"
+"""What the label is called as a parameter: ``:as_of``."""
+
+_LONGEST = 200
+_ALLOWED = (
+    f"a text of 1 to {_LONGEST} printable characters, without spaces at its ends, such as "
+    "'2026-11-01'; typed by the steward, never read from the data"
+)
+
+
+def checked_label(label: object) -> str | None:
+    """A label that can stand on one line, or None for a table that has none."""
+    if label is None:
+        return None
+    if not isinstance(label, str):
+        raise BadParameter(AS_OF, type(label).__name__, _ALLOWED)
+    if not 0 < len(label) <= _LONGEST or label.strip() != label or not label.isprintable():
+        raise BadParameter(AS_OF, as_given(label), _ALLOWED)
+    return label
+
+
+def moment(label: str | None) -> date | datetime | None:
+    """The date or time that a label is, in ISO's form; None if it is none."""
+    if label is None:
+        return None
+    if _fits("date", label):
+        return date.fromisoformat(label)
+    return datetime.fromisoformat(label) if _fits("timestamp", label) else None
+
+
+def _fits(type_: Type, label: str) -> bool:
+    """Whether a question could compare a column of this type with the label."""
+    try:
+        place(type_, None, label)
+    except Unfit:
+        return False
+    return True
+
+
+# Questions as an analyst brings them: texts, prepared ones, and lists of either.
+
+
+Askable = str | Prepared
+AskableWithValues = Askable | tuple[Askable, Mapping[str, object]]
+"""A question, or a pair of one and its own parameters."""
+
+_PREPARED_TEXTS = 10_000
+
+
+@dataclass(slots=True)  # freezing would take longer than all else that makes one
+class Read:
+    """A question that was read.  Its words are put together only when somebody looks."""
+
+    question: Question
+    schema: Schema
+    own_words: str | None = None  # None if parameters or a cell make them say too little
+
+    @property
+    def text(self) -> str:
+        """The question on one line, with parameters and cell filled in."""
+        if self.own_words is not None:
+            return " ".join(self.own_words.split())
+        return show_question(self.question, self.schema)
+
+
+class Reader:
+    """Reads the questions of one table; a text that comes again is not parsed again.
+
+    ``:as_of`` in a question stands for the date that the table's label is.
+    """
+
+    def __init__(self, schema: Schema, as_of: str | None = None) -> None:
+        self._schema = schema
+        self._as_of = as_of
+        self._moment = moment(as_of)
+        self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(lambda text: prepare(text, schema))
+
+    def prepare(self, question: Askable) -> Prepared:
+        """A question of this table; anything else is refused."""
+        if isinstance(question, str):
+            return self._prepared(question)
+        if not isinstance(question, Prepared):
+            raise QuestionRefused(
+                f"a {type(question).__name__} is no question: give a text, what "
+                "table.prepare(...) returned, or in ask_all a pair of one of these and its "
+                "parameters"
+            )
+        if question.schema != self._schema:
+            raise QuestionRefused(
+                f"{question.text}\nwas prepared for another table, or under another schema, and "
+                f"may mean something else here: prepare it with {self._schema.name}.prepare(...)"
+            )
+        return question
+
+    def sum(self, column: str, where: str | None) -> Prepared:
+        """The sum of a column over the rows that satisfy a predicate."""
+        return prepare_sum(column, where, self._schema)
+
+    def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
+        """One question with its parameters, as a tree."""
+        prepared = question
+        if type(prepared) is not Prepared or prepared.schema is not self._schema:
+            prepared = self.prepare(question)
+        if self._as_of is not None or AS_OF in prepared.parameters:
+            parameters = self._with_label(prepared, parameters)
+        words = None if parameters else prepared.text
+        return Read(prepared.bind(parameters), prepared.schema, words)
+
+    def read_all(
+        self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
+    ) -> list[Read]:
+        """A finite list of questions, each GROUP BY as one for each of its cells."""
+        several: Iterable[AskableWithValues] = [questions]  # type: ignore[list-item]
+        if not isinstance(questions, str | Prepared):
+            several = list(iterated(questions, "questions", "give a list of questions, or one"))
+        reads: list[Read] = []
+        for item in several:
+            question, own = _parts(item)
+            prepared = self.prepare(question)
+            values = {**parameters, **own} if own else parameters
+            if prepared.keys:
+                cells = prepared.bind_batch(self._with_label(prepared, values)).questions
+                reads += [Read(cell, self._schema) for cell in cells]
+            else:
+                reads.append(self.read(prepared, values))
+        return reads
+
+    def check(self, question: str, parameters: Mapping[str, object]) -> Statement:
+        """What would be promised about a question, or why it is refused."""
+        try:
+            prepared = self.prepare(question)
+            filled = self._with_label(prepared, parameters)
+        except QuestionRefused as why:
+            return refusal(question, why)
+        left_out = not parameters and filled.keys() != prepared.parameters
+        return check(question, self._schema, parameters if left_out else filled)
+
+    def _with_label(
+        self, prepared: Prepared, parameters: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """The parameters, with the table's own ``:as_of`` if the question has it."""
+        if self._as_of is not None and _called_as_of(parameters):
+            raise QuestionRefused(
+                f"{prepared.text}\nthe parameter :{AS_OF} is the label of the table, "
+                f"{self._as_of!r}, and is not given: call your own parameter otherwise"
+            )
+        own = _called_as_of(prepared.parameters - parameters.keys())
+        if own and self._moment is None:
+            label = "has no label" if self._as_of is None else f"has the label {self._as_of!r}"
+            raise QuestionRefused(
+                f"{prepared.text}\n:{AS_OF} stands for the date of the table, and this table "
+                f"{label}: its steward opens it with a date, as_of='2026-11-01'"
+            )
+        return {**parameters, **dict.fromkeys(own, self._moment)} if own else parameters
+
+
+def _called_as_of(names: Iterable[object]) -> list[str]:
+    """Those that are ``as_of``, however SQL would let one spell it."""
+    return [name for name in names if isinstance(name, str) and name.casefold() == AS_OF]
+
+
+def _parts(item: Any) -> tuple[Any, Mapping[str, object]]:
+    """A question and its own parameters; what is no question is refused later."""
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
+        return item
+    return item, {}

@@ -12,13 +12,12 @@ from fractions import Fraction
 
 import duckdb
 
-from tacit.tables.codes import Code, Type, decimal
+from tacit.tables.codes import Code, Type, decimal, own_grid, own_type
 from tacit.tables.engine import withheld
-from tacit.tables.kinds import own_grid, own_type
-from tacit.tables.memory import byte_limit
 from tacit.tables.normal import normal_form, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sources import Source, open_source, quoted
+from tacit.tables.spill import byte_limit
 
 MOST_PROPOSED_KEYS = 50
 MOST_DIGITS = 6

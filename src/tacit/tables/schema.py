@@ -55,10 +55,10 @@ from tacit.tables.declared import (
     check_name,
     check_total,
     checked_grid,
+    folded,
     kind_of,
     may_have_bounds,
 )
-from tacit.tables.names import folded
 
 
 class EachRow(Enum):

@@ -16,9 +16,9 @@ import duckdb
 
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import frames, lines, parquet
+from tacit.tables.codes import UNREADABLE
+from tacit.tables.declared import refuse_twins
 from tacit.tables.engine import withheld
-from tacit.tables.kinds import UNREADABLE
-from tacit.tables.names import refuse_twins
 from tacit.tables.spill import SpillFolder, spill_folder
 
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}

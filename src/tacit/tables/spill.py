@@ -1,17 +1,10 @@
-"""Where rows go that do not fit into memory: a folder that is gone when its table is.
-
-Spilled rows are plain text, so their folder can be read by its owner only, and it is removed when
-the table is closed or the process ends.  A process that is killed cannot do that.  So each folder
-holds a lock that its process keeps while it lives (the kernel drops it with the process), and
-whoever opens a table removes the folders beside its own whose lock is free.
-
-``lock`` goes last when a folder is removed: a folder without one is empty.
-"""
+"""How much memory a table may take, and where rows go that do not fit into it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 from contextlib import suppress
@@ -19,6 +12,40 @@ from pathlib import Path
 from weakref import finalize
 
 from tacit.errors import BadParameter
+from tacit.privacy import as_given, exact
+
+# How much memory a table may take.
+
+
+LIMIT_HELP = "give bytes, or a text such as '512MB' or '2GB'"
+
+_UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+
+
+def byte_limit(limit: int | str | None) -> int:
+    """A memory limit in bytes."""
+    if limit is None:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    if isinstance(limit, int) and limit > 2**60:
+        raise BadParameter("memory_limit", as_given(limit), LIMIT_HELP)
+    match = re.fullmatch(r"([0-9.]+) *([KMGT]?B?)", str(limit).strip().upper())
+    unit = match and _UNITS.get(
+        match[2] if match[2].endswith("B") or not match[2] else match[2] + "B"
+    )
+    if not match or not unit:
+        raise BadParameter("memory_limit", limit, LIMIT_HELP)
+    return int(exact(match[1], "memory_limit") * unit)
+
+
+# Where rows go that do not fit into memory: a folder that is gone when its table is.
+#
+# Spilled rows are plain text, so their folder can be read by its owner only, and it is removed when
+# the table is closed or the process ends.  A process that is killed cannot do that.  So each folder
+# holds a lock that its process keeps while it lives (the kernel drops it with the process), and
+# whoever opens a table removes the folders beside its own whose lock is free.
+#
+# ``lock`` goes last when a folder is removed: a folder without one is empty.
+
 
 FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
 FOLDER_HELP = "name a folder that exists and that you may write to"

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import QuestionRefused, TacitError
 from tacit.tables.codes import NUMBERS
-from tacit.tables.parsing import UNREADABLE, parsed
+from tacit.tables.parsing import UNREADABLE, Place, parsed, readable, refused
 from tacit.tables.predicates import TOO_DEEP, PredicateReader
 from tacit.tables.question import (
     TRUE,
@@ -30,7 +30,6 @@ from tacit.tables.question import (
     all_of,
     weighted,
 )
-from tacit.tables.refusal import Place, readable, refused
 from tacit.tables.schema import Column, Schema, row_bound, total_steps
 from tacit.tables.show import name
 

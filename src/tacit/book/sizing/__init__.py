@@ -1,1 +1,0 @@
-"""How large, how accurate and how slow a SmallDB release is: proved sizes and errors."""

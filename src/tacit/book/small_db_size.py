@@ -1,0 +1,350 @@
+"""The size of SmallDB's databases: the least m that is proved to suffice for α, and back.
+
+Thm 4.8 says that O(VC-DIM(Q)/α²) rows suffice.  What is offered here is a number with a proof:
+the best of the clauses in ``size_clauses`` and ``size_by_vc`` that apply to what is known about
+the class, and its name.  All arguments describe the questions, none the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from math import ceil, floor, log
+from typing import Protocol
+
+from tacit.book.shattering import VcDimension
+from tacit.errors import BadParameter
+from tacit.numerics import certified
+from tacit.numerics.certified import Bounds
+from tacit.privacy import Number, probability, show, whole
+
+# How many rows suffice: proofs with explicit constants (Thm 4.8).
+#
+# Each clause proves, for a kind of class and for *every* database, that some database of m rows
+# answers all questions within α.  ``rows`` gives the least m that the clause covers at α, ``alpha``
+# the least α that it covers at m, rounded up.  Comparisons are decided by certified bounds, refined
+# until the answer is clear.  They never tie: a logarithm of a rational other than 1 is
+# transcendental.  The clause for the VC dimension alone is in ``size_by_vc``.
+
+
+_MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
+_MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
+
+STRUCTURES = {
+    "prefixes": Fraction(1, 2),
+    "intervals": Fraction(1),
+    "laminar": Fraction(1),
+    "unimodular": Fraction(1),
+}
+"""m·α that suffices for classes of a known structure."""
+
+
+class Clause(Protocol):
+    """A proof that m rows suffice for α."""
+
+    @property
+    def name(self) -> str:
+        """What the proof rests on."""
+
+    def rows(self, alpha: Fraction) -> int:
+        """The least m that the clause covers, for 0 < α < 1."""
+
+    def alpha(self, rows: int) -> Fraction | None:
+        """The least α for m rows, rounded up; None where the clause is silent about m."""
+
+
+def sauer(vc: Number, points: Number) -> int:
+    """Sauer's Φ_d(m): a class of VC dimension d cuts at most so many sets out of m points.
+
+    >>> sauer(2, 4), sauer(4, 4), sauer(9, 4)
+    (11, 16, 16)
+    """
+    d, m = whole(vc, "vc", at_least=0), whole(points, "points", at_least=0)
+    if min(d, m) > _MOST_WRITTEN:
+        raise BadParameter("vc", d, f"Φ_d(m) is only written out up to d or m = {_MOST_WRITTEN}")
+    if d >= m:
+        return 1 << m
+    total = subsets = 1
+    for size in range(1, d + 1):
+        subsets = subsets * (m - size + 1) // size
+        total += subsets
+    return total
+
+
+def log_of_growth(vc: int, ratio: Fraction, bits: int) -> Bounds:
+    """Bounds of ln 2 + d·ln(e·ratio); Φ_d(m) ≤ (e·m/d)^d for m ≥ d ≥ 1, so ln(2Φ) is at most that.
+
+    The width is about 2^(−bits).
+    """
+    work = bits + vc.bit_length() + 1
+    (two_low, two_high), (low, high) = certified.ln(Fraction(2), work), certified.ln(ratio, work)
+    return two_low + vc * (1 + low), two_high + vc * (1 + high)
+
+
+def more_bits() -> Iterator[int]:
+    """80, 160, 320, ...: the precision at which a comparison is tried again."""
+    return (80 << step for step in count())
+
+
+@dataclass(frozen=True)
+class Hoeffding:
+    """Clauses 1 and 2.  m > ln(2k)/(2α²), where the class has at most k different questions.
+
+    A random sample of m rows misses one question by α or more with probability at most
+    2·e^(−2mα²) (Hoeffding 1963), so some sample misses none.
+    """
+
+    name: str
+    log: Callable[[int], Bounds]  # bounds of ln(2k), by bits
+
+    @classmethod
+    def over_questions(cls, questions: int) -> Hoeffding:
+        """Clause 1: as many as there are, linear ones included."""
+        twice = Fraction(2 * questions)
+        return cls("Hoeffding over the questions", lambda bits: certified.ln(twice, bits))
+
+    @classmethod
+    def over_cuts(cls, vc: int, atoms: int) -> Hoeffding:
+        """Clause 2: Φ_d(atoms), the sets that VC dimension d ≥ 1 can cut out of the atoms.
+
+        Atoms are the kinds of points that the questions tell apart.
+        """
+        name = "Hoeffding over Sauer's count"
+        if vc <= _MOST_TERMS and (vc < atoms or atoms <= _MOST_TERMS):
+            return cls(name, Hoeffding.over_questions(sauer(vc, atoms)).log)
+        # Φ_d is largest at d = atoms, and (e·atoms/d)^d is a bound of it for d ≤ atoms.
+        d = min(vc, atoms)
+        return cls(name, lambda bits: log_of_growth(d, Fraction(atoms, d), bits))
+
+    def rows(self, alpha: Fraction) -> int:
+        """The least m with 2mα² > ln(2k)."""
+        for bits in more_bits():
+            low, high = (floor(bound / (2 * alpha**2)) for bound in self.log(bits))
+            if low == high:
+                return high + 1
+        raise AssertionError("unreachable: the bounds close in on an irrational number")
+
+    def alpha(self, rows: int) -> Fraction:
+        """√(ln(2k)/(2m))."""
+        return certified.round_up(certified.sqrt(self.log(120)[1] / (2 * rows), 120)[1])
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Clauses 4 and 5: α = c/m for a constant c of the class.
+
+    Clause 4, a matrix that is totally unimodular *with the all-ones row added* (intervals,
+    laminar families): m·x can be rounded to whole rows so that every question's count is rounded
+    down or up, so c = 1.  For prefixes the quantiles (2j−1)/(2m) give c = 1/2.
+
+    Clause 5, few atoms or few questions, linear ones included: x is a mixture of K atoms, where
+    K = atoms, or K = |Q| + 1 by Carathéodory, with the same answers.  Round m·x down and give the
+    k rows that are missing to the k largest remainders.  No question moves by more than the
+    remainders that are dropped: K − k of them, of average at most k/K, so c = max k(K−k)/K.
+    """
+
+    name: str
+    constant: Fraction
+
+    @classmethod
+    def structured(cls, structure: str) -> Proportional:
+        """Clause 4."""
+        if structure not in STRUCTURES:
+            raise BadParameter("structure", structure, f"choose one of {', '.join(STRUCTURES)}")
+        return cls(structure, STRUCTURES[structure])
+
+    @classmethod
+    def rounding(cls, atoms: int | None, questions: int | None) -> Proportional:
+        """Clause 5."""
+        parts = min(k for k in (atoms, None if questions is None else questions + 1) if k)
+        name = "few atoms" if parts == atoms else "few questions"
+        return cls(name, Fraction(parts**2 // 4, parts))
+
+    def rows(self, alpha: Fraction) -> int:
+        """⌈c/α⌉."""
+        return max(ceil(self.constant / alpha), 1)
+
+    def alpha(self, rows: int) -> Fraction:
+        """c/m, exactly."""
+        return self.constant / rows
+
+
+# How many rows suffice when nothing but the VC dimension is known (Thm 4.8, with a constant).
+#
+# Clause 3: m ≥ d and 2mα²(1 − √(2/r))² > ln 2 + d·ln(e·m·r/d) for some whole number r ≥ 3.
+#
+# Proof.  Draw mrʲ rows from the database, then keep one row in r, j times.  Sampling without
+# replacement obeys Hoeffding's bound, and at most (e·N/d)^d sets are cut out of N rows (Sauer), so
+# the step from mr^(i+1) to mr^i rows can be made within any error above
+# α_i = √((ln 2 + d·ln(e·m·r^(i+1)/d)) / (2mr^i)).  As m ≥ d, α_(i+1)² is less than 2/r times α_i²:
+# the numerator grows by d·ln r, which is less than itself.  So all steps together cost less than
+# α_0/(1 − √(2/r)), and the error of the first draw vanishes as j grows.  Neither the size of the
+# database nor that of the universe plays a part.
+#
+# The O(VC-DIM/α²) of the book has no proof with constant 1, so d/α² is not offered.
+
+
+@dataclass(frozen=True)
+class VcOnly:
+    """Clause 3, for VC dimension d ≥ 1."""
+
+    vc: int
+    name: str = "VC dimension"
+
+    def rows(self, alpha: Fraction) -> int:
+        """The least m, over all r.
+
+        At m = d the condition fails for every r, since 2dα² < d·ln(e·r); from there on the left
+        side overtakes the right side once and for all.
+        """
+        below, above = self.vc, 2 * self.vc
+        while not self._covers(above, alpha):
+            below, above = above, 2 * above
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (below, middle) if self._covers(middle, alpha) else (middle, above)
+        return above
+
+    def alpha(self, rows: int) -> Fraction | None:
+        """The least α over all r, for m ≥ d."""
+        if rows < self.vc:
+            return None
+        return certified.round_up(min(self._alpha(rows, r) for r in self._ratios(rows)))
+
+    def _alpha(self, rows: int, r: int) -> Fraction:
+        _, root = certified.sqrt(self._log(rows, r, 120)[1] / (2 * rows), 120)
+        return root / (1 - certified.sqrt(Fraction(2, r), 120)[1])
+
+    def _covers(self, rows: int, alpha: Fraction) -> bool:
+        return any(self._holds(rows, r, alpha) for r in self._ratios(rows))
+
+    def _holds(self, rows: int, r: int, alpha: Fraction) -> bool:
+        """Clause 3 for one r."""
+        for bits in more_bits():
+            root_low, root_high = certified.sqrt(Fraction(2, r), bits)
+            low, high = self._log(rows, r, bits)
+            scale = 2 * rows * alpha**2
+            if scale * (1 - root_high) ** 2 > high:
+                return True
+            if scale * (1 - root_low) ** 2 < low:
+                return False
+        raise AssertionError("unreachable: an algebraic number is not a logarithm")
+
+    def _log(self, rows: int, r: int, bits: int) -> tuple[Fraction, Fraction]:
+        return log_of_growth(self.vc, Fraction(rows * r, self.vc), bits)
+
+    def _ratios(self, rows: int) -> tuple[int, ...]:
+        """The best r, proposed in floating point, with its neighbours in case it errs.
+
+        (ln 2 + d·ln(e·m·r/d))/(1 − √(2/r))² falls and then rises in r.  It turns where
+        √(r/2) = 1 + (ln 2)/d + ln(e·m·r/d), a fixed point to which the iteration contracts.
+        """
+        r, fixed = 100.0, log(2) / self.vc + 2 + log(rows) - log(self.vc)
+        for _ in range(60):
+            r = 2 * (fixed + log(r)) ** 2
+        return int(r) - 1, int(r), int(r) + 1, int(r) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedSize:
+    """Every database has one of ``rows`` rows that answers each question within ``alpha``.
+
+    >>> print(rows_needed("1/20", structure="prefixes"))
+    m = 10 rows for α = 0.05 (prefixes)
+    """
+
+    rows: int
+    alpha: Fraction
+    clause: str
+
+    def __str__(self) -> str:
+        return f"m = {self.rows} rows for α = {show(self.alpha)} ({self.clause})"
+
+
+def rows_needed(
+    alpha: Number,
+    *,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    atoms: Number | None = None,
+    structure: str | None = None,
+) -> ProvedSize:
+    """The least m that is proved to suffice for α, and the clause that proves it.
+
+    Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
+    dimension or an upper bound of it (of an inexact ``VcDimension`` the upper bound is taken; for
+    0/1 questions only, erratum E16); ``atoms``, how many kinds of points the questions tell
+    apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with the
+    all-ones row added is totally unimodular, which the caller vouches for).
+
+    Accuracy: Thm 4.8 with explicit constants.
+
+    >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
+    m = 225 rows for α = 0.05 (few atoms)
+    """
+    target = probability(alpha, "alpha")
+    clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
+    return ProvedSize(rows, target, clause.name)
+
+
+def alpha_of_rows(
+    rows: Number,
+    *,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    atoms: Number | None = None,
+    structure: str | None = None,
+) -> ProvedSize:
+    """α_m: the least α for which a clause proves that m rows suffice, rounded up.
+
+    An error is never above 1, so α_m is at most 1 (clause "any row will do").
+
+    >>> print(alpha_of_rows(10, structure="intervals"))
+    m = 10 rows for α = 0.1 (intervals)
+    """
+    m = whole(rows, "rows")
+    clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    best = ProvedSize(m, Fraction(1), "any row will do")
+    for clause in clauses:
+        alpha = clause.alpha(m)
+        if alpha is not None and alpha < best.alpha:
+            best = ProvedSize(m, alpha, clause.name)
+    return best
+
+
+def clauses_for(
+    *,
+    questions: Number | None,
+    vc: Number | VcDimension | None,
+    atoms: Number | None,
+    structure: str | None,
+) -> list[Clause]:
+    """Every clause that applies to what is known about the class."""
+    k = None if questions is None else whole(questions, "questions")
+    d = None if vc is None else _upper_bound(vc)
+    if d == 0:  # two different questions would shatter a point on which they differ
+        k = 1
+    a = None if atoms is None else whole(atoms, "atoms")
+    clauses: list[Clause] = []
+    if structure is not None:
+        clauses.append(Proportional.structured(structure))
+    if k is not None or a is not None:
+        clauses.append(Proportional.rounding(a, k))
+    if k is not None:
+        clauses.append(Hoeffding.over_questions(k))
+    if d is not None and d > 0:
+        clauses.append(VcOnly(d))
+        if a is not None:
+            clauses.append(Hoeffding.over_cuts(d, a))
+    if not clauses:
+        raise BadParameter(
+            "questions", "nothing about the class", "give questions, vc, atoms or structure"
+        )
+    return clauses
+
+
+def _upper_bound(vc: Number | VcDimension) -> int:
+    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)

@@ -1,0 +1,330 @@
+"""How accurate SmallDB is: the bound of Thm 4.9 with explicit constants.
+
+SmallDB draws a database y of m rows with weight e^(−εS/2), where S = max_f |n·f(x) − n·f(y)|
+has sensitivity 1.  It chooses among the C(|A|+m−1, m) multisets of m atoms, one of which has
+S ≤ n·α_m (``small_db_size``).  So, with probability 1 − β,
+
+    max_f |f(x) − f(y)|  ≤  α_m + (2/(εn))·(ln C(|A|+m−1, m) + ln(1/β)).
+
+The book counts |X|^m databases, which is never less, and states the theorem up to a constant
+(erratum E16); these are numbers, rounded up.
+
+Privacy: n is a public number that the steward types, never one that is counted from the data.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cache
+from math import ceil, comb, log, log2, log10
+
+from tacit.book.shattering import VcDimension
+from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
+from tacit.book.small_db_size import Clause, Proportional, clauses_for
+from tacit.errors import BadParameter
+from tacit.numerics import certified
+from tacit.privacy import Number, exact, positive, probability, show, whole
+
+_FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
+_BITS = 160
+# ½·ln(2π) = 0.918938533204672741780329736...; rounded down, because it is subtracted
+_HALF_LOG_TWO_PI = Fraction("0.918938533204672741780329")
+
+
+def error_bound(
+    n: Number,
+    *,
+    epsilon: Number,
+    beta: Number,
+    rows: Number,
+    alpha_m: Number,
+    atoms: Number,
+) -> Fraction:
+    """The error that SmallDB keeps to with probability 1 − β, rounded up and at most 1.
+
+    Accuracy: Thm 4.9 with explicit constants.
+
+    >>> from tacit.privacy import show
+    >>> show(error_bound(10_000, epsilon=1, beta=0.05, rows=50, alpha_m="1/100", atoms=100))
+    '0.02908'
+    """
+    people = whole(n, "n")
+    noise = noise_of(epsilon, beta, atoms)
+    at_best = exact(alpha_m, "alpha_m")
+    if not 0 <= at_best <= 1:
+        raise BadParameter("alpha_m", alpha_m, "it must lie in [0, 1]")
+    return min(certified.round_up(at_best + noise(whole(rows, "rows")) / people), Fraction(1))
+
+
+def noise_of(epsilon: Number, beta: Number, atoms: Number) -> Callable[[int], Fraction]:
+    """The draw's share of the error times n, by m: (2/ε)(ln(candidates) + ln(1/β)), rounded up."""
+    points = whole(atoms, "atoms")
+    log_beta = certified.ln(1 / probability(beta, "beta"))[1]
+    per_person = 2 / positive(epsilon, "epsilon")
+    return lambda m: per_person * (log_candidates(m, points) + log_beta)
+
+
+def log_candidates(rows: int, atoms: int) -> Fraction:
+    """An upper bound of ln C(|A|+m−1, m), for m = `rows`.
+
+    >>> float(log_candidates(2, 3))  # ln 6
+    1.791759469228055
+    """
+    return Fraction(0) if atoms == 1 else log_binomial(atoms + rows - 1, rows)
+
+
+def log_binomial(n: int, k: int) -> Fraction:
+    """An upper bound of ln C(n, k), at most 10⁻¹⁵ too high for 0 ≤ k ≤ n."""
+    if min(k, n - k) <= _FEW:
+        return certified.ln(Fraction(comb(n, k)), _BITS)[1]
+    # ln n! = n ln n − n + ½ ln n + ½ ln 2π + e(n); the terms −n + k + (n−k) cancel.
+    bits = _BITS + n.bit_length()
+    n_log = certified.ln(Fraction(n), bits)[1]
+    k_log, rest_log = (certified.ln(Fraction(part), bits)[0] for part in (k, n - k))
+    half = Fraction(1, 2)
+    stirling = (n + half) * n_log - (k + half) * k_log - (n - k + half) * rest_log
+    series = _series_high(n) - _series_low(k) - _series_low(n - k)
+    return stirling - _HALF_LOG_TWO_PI + series
+
+
+def _series_low(n: int) -> Fraction:
+    """The rest of Stirling's formula is above its series cut after a negative term."""
+    return Fraction(1, 12 * n) - Fraction(1, 360 * n**3)
+
+
+def _series_high(n: int) -> Fraction:
+    """And below its series cut after a positive term."""
+    return _series_low(n) + Fraction(1, 1260 * n**5)
+
+
+# How many rows serve n people best, and how many people are needed: Thm 4.9 in both its forms.
+#
+# The first form fixes the number of people n and asks for the error, the second fixes the error
+# and asks for n; either way m is chosen to serve best.  Both are numbers with a proof, rounded up;
+# the bound itself is in ``small_db_utility``.
+#
+# Privacy: n is a public number that the steward types, never one that is counted from the data.
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """With n = ``people`` and m = ``rows``, every answer is within ``error``, save probability β.
+
+    ``alpha`` is α_m, what the size m costs by itself, and ``clause`` the proof of it.
+    """
+
+    people: int
+    rows: int
+    alpha: Fraction
+    clause: str
+    error: Fraction
+
+    def __str__(self) -> str:
+        return (
+            f"n = {self.people} people: error at most {show(self.error)} with m = {self.rows} rows "
+            f"(α_m = {show(self.alpha)}, {self.clause})"
+        )
+
+
+def best_rows(
+    n: Number,
+    *,
+    epsilon: Number,
+    beta: Number,
+    atoms: Number,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    structure: str | None = None,
+) -> Utility:
+    """The m that promises the least error for n people: Thm 4.9, first form.
+
+    What is known about the class is given as in ``rows_needed``; if its atoms are not, all
+    points of the universe will do for ``atoms``.
+
+    >>> print(best_rows(10_000, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
+    n = 10000 people: error at most 0.02905 with m = 47 rows (α_m = 0.01064, prefixes)
+    """
+    people = whole(n, "n")
+    noise = noise_of(epsilon, beta, atoms)
+    plans = []
+    for clause in _clauses(questions, vc, atoms, structure):
+
+        def error(m: int, clause: Clause = clause) -> Fraction | None:
+            alpha = clause.alpha(m)
+            return None if alpha is None else alpha + noise(m) / people
+
+        plans.append(_utility(people, _least(error, start=1), clause, noise))
+    return min(plans, key=lambda plan: plan.error)
+
+
+def people_needed(
+    error: Number,
+    *,
+    epsilon: Number,
+    beta: Number,
+    atoms: Number,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    structure: str | None = None,
+) -> Utility:
+    """The least n for which some m promises this error: Thm 4.9, second form.
+
+    What is known about the class is given as in ``best_rows``.
+
+    >>> print(people_needed(0.03, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
+    n = 9508 people: error at most 0.03 with m = 46 rows (α_m = 0.01087, prefixes)
+    """
+    target = probability(error, "error")
+    noise = noise_of(epsilon, beta, atoms)
+    plans = []
+    for clause in _clauses(questions, vc, atoms, structure):
+
+        def people(m: int, clause: Clause = clause) -> Fraction | None:
+            alpha = clause.alpha(m)
+            return None if alpha is None or alpha >= target else noise(m) / (target - alpha)
+
+        rows = _least(people, start=clause.rows(target))
+        n = max(ceil(people(rows) or 0), 1)
+        plan = _utility(n, rows, clause, noise)
+        # Rounding up a last digit must not lift it above what was asked for and proved.
+        plans.append(replace(plan, error=min(plan.error, target)))
+    return min(plans, key=lambda plan: plan.people)
+
+
+def _clauses(
+    questions: Number | None,
+    vc: Number | VcDimension | None,
+    atoms: Number,
+    structure: str | None,
+) -> list[Clause]:
+    """One atom needs no further proof: α_m = 0."""
+    if whole(atoms, "atoms") == 1:
+        return [Proportional.rounding(1, None)]
+    return clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+
+
+def _utility(n: int, rows: int, clause: Clause, noise: Callable[[int], Fraction]) -> Utility:
+    alpha = clause.alpha(rows)
+    assert alpha is not None
+    error = certified.round_up(alpha + noise(rows) / n)
+    return Utility(n, rows, alpha, clause.name, min(error, Fraction(1)))
+
+
+def _least(cost: Callable[[int], Fraction | None], start: int) -> int:
+    """The m ≥ start of least cost, which falls and then rises; None is more than any number.
+
+    It does, clause by clause: α_m falls by less and less, in a fixed power of m, while the
+    logarithm of the range keeps growing, at a rate that falls more slowly.
+    """
+
+    @cache
+    def key(m: int) -> tuple[bool, Fraction]:
+        value = cost(m)
+        return (True, Fraction(-m)) if value is None else (False, value)
+
+    low, middle, step = start, start, 1
+    while key(start + step) < key(middle):
+        low, middle, step = middle, start + step, 2 * step
+    high = start + step
+    while high - low > 2:
+        third = (high - low) // 3
+        if key(low + third) <= key(high - third):
+            high -= third
+        else:
+            low += third
+    return min(range(low, high + 1), key=key)
+
+
+# How a SmallDB release will be drawn and how long it takes, from public numbers only.
+#
+# The estimates were fitted to measurements on one core of a 2020s server and are meant to tell a
+# second from an hour.  They use the announced number of people, never the data.
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of a release.
+
+    ``seconds`` if the data has about as many people as announced and fills its domain, ``longest``
+    if it does not.
+    """
+
+    sampler: str
+    seconds: float
+    longest: float
+    questions: Prefixes | FiniteQuestions = field(repr=False)
+    rows: int = field(repr=False)
+
+    @property
+    def candidates(self) -> int:
+        """How many databases the mechanism chooses from, all of the same weight."""
+        return self.questions.candidates(self.rows)
+
+
+def expect(
+    questions: Prefixes | FiniteQuestions,
+    *,
+    rows: int,
+    epsilon: Number,
+    people: int,
+    rows_per_person: int = 1,
+) -> Expectation:
+    """The sampler, the size of its range and the time it takes."""
+    size, rate = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
+    most = whole(people, "people", at_least=0) * rows_per_person
+    if isinstance(questions, FiniteQuestions):
+        return _finite(questions, size, most)
+    fewer = [most >> shift for shift in range(0, most.bit_length() + 2, 2)]
+    hard = [_ordered(questions, size, 2 * float(rate), n, hard=True) for n in fewer]
+    easy = _ordered(questions, size, 2 * float(rate), most, hard=False)
+    sampler = "intervals by slack" if questions.slacks == 2 else "prefixes by slack"
+    return Expectation(sampler, easy, max(easy, *hard), questions, size)
+
+
+def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bool) -> float:
+    """Seconds for counts and for as many trials, at the slack where the law has its bulk.
+
+    Data that fills a small part of its domain is hard: so many candidates are far from it that
+    the bulk lies up to 2 ln(their number)/ε farther out.
+    """
+    n, parts = max(n, 1), questions.slacks
+    slack = parts * n / (2 * rows)
+    if hard:
+        slack += 2 * rows * log(1 + questions.domain / rows) / epsilon
+    else:
+        slack = min(
+            slack + 2 * rows / epsilon, (0.8 + parts) * (n * n / (rows * epsilon)) ** (1 / 3)
+        )
+    # How many boxes meet, there and where counts are made farther out.
+    overlap = min(1 + (2 if hard else 3) * min(slack / parts, n / 2) * rows / n, rows)
+    counts: float = 6 + 12 * max(log10(epsilon * n) - 2, 0)
+    if parts == 2:  # the boxes follow a ridge, whose length grows with εn while values differ
+        counts = min(23 * max(epsilon * n / 100, 0.2) ** 0.7, 20 + 4 * min(questions.domain, n))
+    point_bits = max(log2(questions.domain * overlap / rows), 1)
+    digit_products: float = (rows * point_bits / 60) * (overlap * point_bits / 90)
+    term = 4e-7 + 7e-10 * min(digit_products, 30 * digit_products**0.75)
+    draw = rows * overlap**2 * (3e-7 + 7e-10 * rows * point_bits / 60)
+    terms = rows * overlap * (1 - overlap / (2 * rows))
+    return float(1.7 * counts * (8e-5 + terms * term) + draw)
+
+
+def _finite(questions: FiniteQuestions, rows: int, n: int) -> Expectation:
+    asked = questions.queries.answers.shape[0]
+    largest = rows * n * questions.queries.denominator
+    slower = 1 if largest < 1 << 30 else 2 if largest < 1 << 62 else 100
+    if questions.enumerated(rows):
+        tables = questions.queries.atoms * rows * 1e-4
+        seconds = 2 * questions.multisets(rows) * (12 + 1.5 * asked) * 1e-9 * slower + tables
+        return Expectation("enumeration", seconds, seconds, questions, rows)
+    seconds = questions.part(rows) * rows * (60 + 3 * asked) * 1e-9 * slower
+    return Expectation("sub-range", seconds, seconds, questions, rows)
+
+
+def most_rows(questions: FiniteQuestions) -> int:
+    """The largest number of rows whose whole range is enumerated; 0 if even one row is too many."""
+    return bisect_left(
+        range(1, MOST_ROWS + 1), True, key=lambda rows: not questions.enumerated(rows)
+    )

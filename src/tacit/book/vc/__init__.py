@@ -1,1 +1,0 @@
-"""The search for shattered sets behind `tacit.book.shattering`."""

@@ -1,0 +1,173 @@
+"""Exact draws, one at a time: one uniform number, compared with certified bounds.
+
+The uniform U in [0, 1) is never rounded.  Its leading bits are drawn first; while they leave the
+answer open, further bits of the *same* U are drawn and the bounds are sharpened.  (Starting
+again with a fresh U would favour the answers that are easy to decide.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from tacit.draws.keystream import KeyStream
+from tacit.numerics import certified
+from tacit.numerics.certified import Units
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+
+
+_MORE_BITS = 64
+
+BoundsAt = Callable[[int], Units]
+"""``bounds(b)`` gives integers (low, high) with low ≤ 2^b · p ≤ high."""
+
+
+def is_below(stream: KeyStream, bounds: BoundsAt, word: int = 0, bits: int = 0) -> bool:
+    """Whether U < p.  The leading `bits` of U may have been drawn before, as `word`."""
+    while True:
+        word, bits = word << _MORE_BITS | stream.bits(_MORE_BITS), bits + _MORE_BITS
+        low, high = bounds(bits)
+        if word < low:  # U < (word + 1)/2^bits ≤ p
+            return True
+        if word >= high:  # U ≥ word/2^bits ≥ p
+            return False
+
+
+def rational(p: Fraction) -> BoundsAt:
+    """The bounds of a rational probability."""
+    return lambda bits: (
+        (p.numerator << bits) // p.denominator,
+        -((-p.numerator << bits) // p.denominator),
+    )
+
+
+def exp_minus(gamma: Fraction) -> BoundsAt:
+    """The bounds of e^(−γ), γ ≥ 0."""
+    return lambda bits: certified.exp_minus(gamma, bits)
+
+
+def below(stream: KeyStream, n: int) -> int:
+    """A uniform integer in 0..n−1: the first one, of those with as many bits, that is below n."""
+    bits = (n - 1).bit_length()
+    while True:
+        candidate = stream.bits(bits)
+        if candidate < n:
+            return candidate
+
+
+def geometric(stream: KeyStream, scale: Fraction) -> int:
+    """⌊−scale · ln U⌋, which is at least y exactly when U ≤ e^(−y/scale)."""
+    bits = int(scale).bit_length()
+    word = stream.bits(bits)
+    while True:
+        word, bits = word << _MORE_BITS | stream.bits(_MORE_BITS), bits + _MORE_BITS
+        if word:  # U lies in [word, word + 1]/2^bits, and ln(word + 1) ≤ ln(word) + 1/word
+            low, high = certified.ln(Fraction(1 << bits, word), bits)
+            least = max(low - Fraction(1, word), Fraction(0)) * scale
+            if int(least) == int(high * scale):
+                return int(least)
+
+
+def laplace(stream: KeyStream, scale: Fraction) -> int:
+    """A geometric number with a random sign; −0 is thrown back, or 0 would count twice."""
+    while True:
+        size = geometric(stream, scale)
+        if not stream.bits(1):
+            return size
+        if size:
+            return -size
+
+
+# A draw among weights w·e^(−γ), with big integers w and rationals γ, and no rounding.
+#
+# The weights are known only through certified bounds.  One uniform number in [0, 1) is compared
+# with their running sums; while its bits and the bounds leave the answer open, both get more
+# bits.  It stays the *same* number: a fresh one would favour the clear cases.
+
+
+_FIRST_BITS = 96
+_GUARD_BITS = 8
+
+
+class WeightedChoice:
+    """Draws the index i with probability proportional to weights[i] · e^(−gammas[i]), exactly.
+
+    Weights are integers, at least one of them positive; γ is rational and at least 0.
+
+    >>> from tacit.book.coins import Coins
+    >>> WeightedChoice([0, 10**400, 0], [Fraction(0), Fraction(900), Fraction(0)]).draw(Coins())
+    1
+    """
+
+    def __init__(
+        self, weights: Sequence[int], gammas: Sequence[Fraction], *, first_bits: int = _FIRST_BITS
+    ) -> None:
+        self._indices = [index for index, weight in enumerate(weights) if weight > 0]
+        self._weights = [weights[index] for index in self._indices]
+        self._gammas = [gammas[index] for index in self._indices]
+        self._first_bits = first_bits
+        self._sums: dict[int, tuple[list[int], list[int]]] = {}
+
+    def draw(self, coins: Coins) -> int:
+        """One index; independent of all earlier draws."""
+        bits = self._first_bits
+        word = coins.below(1 << bits)
+        while (place := self._place(word, bits)) is None:
+            word = word << bits | coins.below(1 << bits)
+            bits *= 2
+        return self._indices[place]
+
+    def _place(self, word: int, bits: int) -> int | None:
+        """The place of a number U in [word, word + 1)/2^bits among the sums, if that is certain."""
+        lows, highs = self._running_sums(bits)
+        # U·total < (word + 1)·highs[-1]/2^bits must lie below a place's upper end, and
+        # U·total ≥ word·lows[-1]/2^bits must lie above its lower end.
+        place = bisect_left(lows, -(-(word + 1) * highs[-1] >> bits))
+        place = min(place, len(lows) - 1)  # nothing lies above the last place's upper end
+        if place and highs[place - 1] << bits > word * lows[-1]:
+            return None
+        return place
+
+    def _running_sums(self, bits: int) -> tuple[list[int], list[int]]:
+        """Running sums of lower and of upper bounds, in one common unit."""
+        if bits not in self._sums:
+            bounds = [
+                _bounds(w, gamma, bits)
+                for w, gamma in zip(self._weights, self._gammas, strict=True)
+            ]
+            unit = max(high.bit_length() + exponent for _, high, exponent in bounds) - bits
+            lows = [_shift_down(low, unit - exponent) for low, _, exponent in bounds]
+            highs = [-_shift_down(-high, unit - exponent) for _, high, exponent in bounds]
+            self._sums[bits] = list(accumulate(lows)), list(accumulate(highs))
+        return self._sums[bits]
+
+
+def _bounds(weight: int, gamma: Fraction, bits: int) -> tuple[int, int, int]:
+    """(low, high, exponent) with low ≤ weight·e^(−γ)/2^exponent ≤ high, tight to about `bits` bits.
+
+    e^(−γ) = 2^(−k) · e^(−rest) with 0 ≤ rest < 1, so that no γ, however large, needs more bits.
+    """
+    work = bits + _GUARD_BITS
+    two_low, two_high = certified.ln(Fraction(2), work + int(gamma).bit_length())
+    halvings = int(gamma / two_high)
+    rest_low = _on_grid(gamma - halvings * two_high, work)
+    rest_high = _on_grid(gamma - halvings * two_low, work) + Fraction(1, 1 << work)
+    low, _ = certified.exp_minus(rest_high, work)
+    _, high = certified.exp_minus(rest_low, work)
+    drop = max(weight.bit_length() - work, 0)
+    return (weight >> drop) * low, -(-weight >> drop) * high, drop - halvings - work
+
+
+def _on_grid(x: Fraction, bits: int) -> Fraction:
+    """X rounded down to a multiple of 2^(−bits)."""
+    return Fraction((x.numerator << bits) // x.denominator, 1 << bits)
+
+
+def _shift_down(value: int, places: int) -> int:
+    """⌊value / 2^places⌋, for places of either sign."""
+    return value >> places if places >= 0 else value << -places

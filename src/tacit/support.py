@@ -1,0 +1,167 @@
+"""What every layer needs: names loaded on first use, closing, uncopyable things, signs of life."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from os import PathLike
+from time import monotonic
+from typing import Any, NoReturn, Self
+
+from tacit.errors import BadParameter, CannotCopy
+
+# Public names that are loaded on first use, so that importing a package is quick.
+
+
+def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package.
+
+    A name's home is the module that has it, ``module:attribute`` if it is called otherwise there,
+    or, for a module, that module itself.
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, _, attribute = homes[name].partition(":")
+        value: Any = import_module(module)
+        if attribute or module.rpartition(".")[2] != name:
+            value = getattr(value, attribute or name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load
+
+
+# What there may be only one of: whatever holds a secret, a lease, the data or a key stream.
+
+
+class Uncopyable:
+    """Can be neither copied nor pickled.
+
+    A twin of a stream would overwrite newer state with older, one of coins would draw the same
+    noise again, and a pickle would carry a secret out of the process.
+    """
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise CannotCopy(
+            f"{type(self).__name__} cannot be copied or pickled, because the copy would repeat "
+            "its draws, or hold its secret, its lease or its data a second time",
+            advice="make or open a new one instead, in the process that needs it",
+        )
+
+
+# What is closed when its ``with`` block ends.
+
+
+class Closing(Uncopyable, ABC):
+    """Has a ``close``, and is closed at the end of ``with``, however that ends.
+
+    What must be let go of is held once, so it cannot be copied.
+    """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is held; once more does no harm."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close()
+
+
+# Whether a picture can be drawn, asked before any work is done or anything is paid.
+
+
+def check_can_draw(path: str | PathLike[str]) -> None:
+    """Refuse if matplotlib is missing, cannot write such a file, or has nowhere to write it."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError:
+        raise BadParameter(
+            "plot", path, "drawing needs matplotlib: pip install 'tacit[plot]'"
+        ) from None
+    file = os.fspath(path)
+    endings = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if os.path.splitext(file)[1].removeprefix(".").lower() not in endings:
+        raise BadParameter("plot", path, f"its name must end in one of: {', '.join(endings)}")
+    if not _may_be_made(file):
+        raise BadParameter("plot", path, "give the name of a file in a folder that exists")
+
+
+def _may_be_made(file: str) -> bool:
+    """Whether it is no folder, in a folder that exists, and can be a file's name at all."""
+    try:
+        os.lstat(file)
+    except FileNotFoundError:
+        return os.path.isdir(os.path.dirname(file) or ".")
+    except (OSError, ValueError):
+        return False
+    return not os.path.isdir(file)
+
+
+# Signs of life from long computations: elapsed seconds, and nothing else.
+
+
+Progress = Callable[[float], None]
+"""Told the seconds since the start.  How far along a draw is would depend on the data, and how far
+along a search is nobody knows."""
+
+
+class Heartbeat:
+    """Tells ``progress`` the time, at most every `interval` seconds.
+
+    >>> Heartbeat(print, interval=3600).beat()  # too soon
+    """
+
+    def __init__(self, progress: Progress | None, *, interval: float = 0.1) -> None:
+        self._progress = progress
+        self._interval = interval
+        self._start = self._last = monotonic()
+
+    def beat(self) -> None:
+        """To be called often; it costs a look at the clock."""
+        if self._progress is None:
+            return
+        now = monotonic()
+        if now - self._last >= self._interval:
+            self._last = now
+            self._progress(now - self._start)
+
+
+# A sign of life for whoever waits at a terminal: how long it has taken, and nothing else.
+
+
+PATIENCE_SECONDS = 2.0
+
+
+@contextmanager
+def waiting(doing: str, progress: Progress | None = None) -> Iterator[Progress]:
+    """The caller's own ``progress``, or a line on a terminal once it takes longer than two seconds.
+
+    It has no thread, so that forks are safe, and it goes when the work is done.
+    """
+    if progress is not None:
+        yield progress
+        return
+    shown = 0
+
+    def show(seconds: float) -> None:
+        nonlocal shown
+        if seconds >= PATIENCE_SECONDS and sys.stderr is not None and sys.stderr.isatty():
+            line = f"{doing} ... {seconds:.0f} s"
+            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+            shown = len(line)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            print(f"\r{' ' * shown}\r", end="", file=sys.stderr, flush=True)

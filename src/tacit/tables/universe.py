@@ -1,0 +1,204 @@
+"""The elements of a declared universe: which satisfy a predicate, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.tables.codes import NUMBERS, Code, rank_of_double
+from tacit.tables.columns import like
+from tacit.tables.question import (
+    Among,
+    And,
+    Constant,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    Range,
+    SameOrder,
+)
+from tacit.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from tacit.tables.schema import Column
+
+
+# Which elements of a declared universe satisfy a predicate.
+#
+# A universe has no NULL, so two truth values are enough; the tree and its meaning are those of
+# ``tacit.tables.question``.
+
+
+Truth = NDArray[np.bool_]
+Values = Mapping[str, Sequence[Code]]
+
+
+def columns_of(predicate: Predicate) -> Iterator[str]:
+    """Every column that the predicate names."""
+    match predicate:
+        case Range(column=name) | Among(column=name) | Like(column=name) | IsNull(column=name):
+            yield name
+        case SameOrder(left=left, right=right):
+            yield from (left, right)
+        case Not(part=part) | IsTrue(part=part):
+            yield from columns_of(part)
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from columns_of(part)
+
+
+def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Truth:
+    """For each of `size` elements, given as codes by column, whether the predicate is TRUE."""
+    match predicate:
+        case Constant(value=value):
+            return np.full(size, value is True)
+        case Range(column=name, low=low, high=high):
+            return _each(
+                values[name], lambda v: (low is None or v >= low) and (high is None or v <= high)
+            )
+        case Among(column=name, values=listed):
+            wanted = set(listed)
+            return _each(values[name], wanted.__contains__)
+        case Like(column=name, pattern=pattern):
+            return _each(values[name], like(pattern))
+        case SameOrder(left=left, right=right, equal=equal):
+            pairs = zip(
+                *(_on_one_line(name, values, schema) for name in (left, right)), strict=True
+            )
+            return _truth([a == b if equal else a <= b for a, b in pairs])
+        case IsNull():
+            return np.zeros(size, np.bool_)
+        case IsTrue(part=part):
+            return holds(part, values, size, schema)
+        case Not(part=part):
+            return _not(part, values, size, schema)
+        case And(parts=parts):
+            return _all([holds(part, values, size, schema) for part in parts])
+        case Or(parts=parts):
+            return ~_all([~holds(part, values, size, schema) for part in parts])
+
+
+def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truth:
+    """NOT TRUE is FALSE and NOT NULL is NULL: only a constant can be NULL here."""
+    match part:
+        case Constant(value=value):
+            return np.full(size, value is False)
+        case Not(part=inner):
+            return holds(inner, values, size, schema)
+        case And(parts=parts):
+            return ~_all([~_not(each, values, size, schema) for each in parts])
+        case Or(parts=parts):
+            return _all([_not(each, values, size, schema) for each in parts])
+    return ~holds(part, values, size, schema)
+
+
+def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truth:
+    """Test each distinct value once: a universe repeats them."""
+    known = {value: bool(test(value)) for value in set(column)}
+    return _truth([known[value] for value in column])
+
+
+def _on_one_line(name: str, values: Values, schema: Schema) -> Sequence[Any]:
+    """A column that is compared with another one: two grids may differ, what they say may not."""
+    if schema.column(name).type not in NUMBERS:
+        return values[name]
+    step = schema.column(name).step
+    return [code * step for code in values[name]]  # type: ignore[operator]
+
+
+def _truth(values: list[bool]) -> Truth:
+    return np.array(values, np.bool_)
+
+
+def _all(parts: list[Truth]) -> Truth:
+    together = parts[0].copy()
+    for part in parts[1:]:
+        together &= part
+    return together
+
+
+# How the codes of an ordered column become the points 1..N of SmallDB, at most 2^62 of them.
+#
+# Nearly every column has fewer codes than that, and each code is a point of its own.  Integers
+# without narrow bounds and reals without a grid have up to 2^64.  There the ordinary values keep a
+# point each and only what lies far out shares one: integers beyond 2^61 in size, and reals beyond
+# 2^256 or below 2^-255 in size, but never 0 and never values on different sides of it.  A question
+# that would have to tell apart what shares a point is not of the class.
+
+
+MOST_POINTS = 1 << 62
+
+_LARGE = rank_of_double(2.0**256)
+_SMALL = rank_of_double(2.0**-255)  # 511 · 2^52 doubles in between, and as many below 0
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Codes from `low` to `high`, a point each, but for those next to 0.
+
+    Codes below `low` share its point, codes above `high` share its point.  On each side of 0 the
+    `merged` codes next to it share the point of the one that follows; 0 stands alone.  `range` is
+    what the column can hold.
+    """
+
+    range: tuple[int, int]
+    low: int
+    high: int
+    merged: int = 0
+
+    @classmethod
+    def of(cls, column: Column) -> Points:
+        """Full resolution as far as 2^62 points allow it."""
+        least, most = column.range
+        if column.type == "real" and column.grid is None:
+            return cls((least, most), -_LARGE, _LARGE, _SMALL - 1)
+        low = max(least, min(-MOST_POINTS // 2, most - MOST_POINTS + 1))
+        return cls((least, most), low, min(most, low + MOST_POINTS - 1))
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return self._point(self.high)
+
+    @property
+    def all_apart(self) -> bool:
+        """Whether every value of the column has a point of its own."""
+        return (self.low, self.high) == self.range and self.merged == 0
+
+    def _point(self, code: int) -> int:
+        return self._closed(min(max(code, self.low), self.high)) - self._closed(self.low) + 1
+
+    def _closed(self, code: int) -> int:
+        """Where a code stands once the merged ones are closed up."""
+        if code == 0:
+            return 0
+        size = max(abs(code) - self.merged, 1)
+        return size if code > 0 else -size
+
+    def of_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The point of each code."""
+        moved = np.clip(codes, self.low, self.high)
+        if self.merged:  # then the clip has removed -2^63, and sizes fit
+            moved = np.sign(moved) * np.maximum(np.abs(moved) - self.merged, 1)
+        # Fewer than 2^62 apart, so the difference fits whatever the codes are.
+        return moved - self._closed(self.low) + 1
+
+    def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A code of each point."""
+        moved = [int(point) - 1 + self._closed(self.low) for point in points]
+        opened = [code + self.merged * ((code > 0) - (code < 0)) for code in moved]
+        return np.array(opened, np.int64)
+
+    def tells_apart(self, low: int | None, high: int | None) -> bool:
+        """Whether a range of codes takes each point whole, or leaves it whole; None is open."""
+        least, most = self.range
+        starts = low is None or not least < low <= most or self._point(low - 1) < self._point(low)
+        ends = high is None or not least <= high < most or self._point(high) < self._point(high + 1)
+        return starts and ends
