@@ -18,11 +18,10 @@ check: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# Questions are read by the oldest sqlglot that is allowed as they are by the newest.
-test-oldest: $(VENV)/oldest/.ready
-	OLDEST=1 PYTHONPATH=$(VENV)/oldest $(BIN)/python -m pytest -n auto -q \
-		tests/test_oldest.py tests/tables/test_docs.py tests/tables/test_parameters.py \
-		tests/tables/test_any_text.py
+# The contracts, the language and what is stored, with the oldest versions that are allowed.
+test-oldest: .venv-oldest/.ready
+	OLDEST=1 .venv-oldest/bin/python -m pytest -n auto -q -p no:cacheprovider \
+		tests/test_oldest.py tests/golden tests/tables tests/budget/test_ledger_contract.py
 
 test-long: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n auto -q -m long
@@ -48,8 +47,10 @@ $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
-$(VENV)/oldest/.ready: $(VENV)/.ready-dev constraints-oldest.txt
-	$(PIP) install --no-deps --upgrade --target $(VENV)/oldest -r constraints-oldest.txt
+.venv-oldest/.ready: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-oldest.txt \
+		-e '.[frames,plot]' hypothesis mpmath pytest pytest-xdist scipy
 	@touch $@
 
 $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
@@ -63,4 +64,4 @@ $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
