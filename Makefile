@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-oldest test-long bench bench-peers clean
+.PHONY: demo test check test-oldest test-newest test-long bench bench-peers clean
 
 demo: $(VENV)/.ready
 	$(BIN)/tacit demo
@@ -22,6 +22,12 @@ check: $(VENV)/.ready-dev
 test-oldest: .venv-oldest/.ready
 	OLDEST=1 .venv-oldest/bin/python -m pytest -n auto -q -p no:cacheprovider \
 		tests/test_oldest.py tests/golden tests/tables tests/budget/test_ledger_contract.py
+
+# Everything once more on the newest Python that is installed, if that is another one.
+NEWEST = $(shell .ci/newest-python)
+test-newest:
+	$(if $(NEWEST),$(MAKE) PYTHON=$(NEWEST) VENV=.venv-newest .venv-newest/.ready-dev)
+	$(if $(NEWEST),.venv-newest/bin/python -m pytest -n auto -q)
 
 test-long: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n auto -q -m long
@@ -64,4 +70,4 @@ $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
