@@ -18,7 +18,7 @@ import tacit
 import tacit.audit
 import tacit.book
 import tacit.tables
-from tacit.analyst.histogram import CellSum, Histogram
+from tacit.analyst.histogram import CellSum, Histogram, NoisyHistogram
 from tacit.analyst.release import Release
 from tacit.analyst.release_plan import ReleasePlan
 from tacit.analyst.stream import Stream
@@ -322,6 +322,11 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.count": on_table("count", question="age > 3", **pays),
         "Table.sum": on_table("sum", column="age", where=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
+        "Table.release": on_table(
+            "release",
+            mechanism=NoisyHistogram(schema, ["age"], epsilon=1),
+            **{k: v for k, v in pays.items() if k != "epsilon"},
+        ),
         "Table.above_threshold": on_table("above_threshold", **streams),
         "Table.sparse": on_table("sparse", at_most=1, **streams),
         "Table.numeric_sparse": on_table(

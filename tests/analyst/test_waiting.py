@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,10 +18,15 @@ class Terminal(io.StringIO):
         return True
 
 
+def system(stderr):
+    """What ``tacit.support`` sees of ``sys``: modules may be loaded meanwhile."""
+    return SimpleNamespace(stderr=stderr, modules=sys.modules)
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     terminal = Terminal()
-    monkeypatch.setattr("tacit.support.sys", SimpleNamespace(stderr=terminal))
+    monkeypatch.setattr("tacit.support.sys", system(terminal))
     return terminal
 
 
@@ -61,7 +67,7 @@ def test_a_pipe_and_a_quick_work_see_nothing(terminal, monkeypatch):
     assert tacit.vc_dimension(np.eye(5, dtype=int)).dimension == 1
     assert terminal.getvalue() == ""
     pipe = io.StringIO()
-    monkeypatch.setattr("tacit.support.sys", SimpleNamespace(stderr=pipe))
+    monkeypatch.setattr("tacit.support.sys", system(pipe))
     with waiting("drawing") as tell:
         tell(100)
     assert pipe.getvalue() == ""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predicate_of
 from tacit.analyst.shapes import Shapes, plain_value
 from tacit.book.laplace import Estimate, error_steps, spaced
@@ -28,8 +29,7 @@ from tacit.tables.schema import Column, Schema
 from tacit.tables.universe import columns_of, holds
 
 if TYPE_CHECKING:
-    from tacit.analyst.table import Table
-    from tacit.budget import Budget
+    from tacit.book.coins import Coins
     from tacit.tables.engine import Engine
 
 _MOST_SHOWN = 40
@@ -197,42 +197,52 @@ def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:
     return min(union, ceil(best * (1 + 1e-9)))
 
 
-def draw_histogram(
-    table: Table,
-    names: Sequence[str],
-    *,
-    epsilon: Number,
-    max_rows: int,
-    budget: Budget,
-    analyst: str | None,
-) -> Histogram:
-    """Pay, then count and add noise; whatever can be refused is refused before.
+@dataclass(frozen=True)
+class NoisyHistogram:
+    """A count for every cell of some columns with discrete Laplace noise, for `Table.release`.
 
     Privacy: (ε, 0).  One person's rows, at most `max_rows` of them, change the counts by at most
-    that much in all (the ℓ1 sensitivity), so discrete Laplace noise of scale max_rows/ε on each
-    is enough (Theorem 3.6, on whole numbers).  The cells are public: empty ones are there too.
+    that much in all (the ℓ1 sensitivity), so noise of scale max_rows/ε on each is enough
+    (Theorem 3.6, on whole numbers).  The cells are public: empty ones are there too.
     """
-    columns = _columns(table.schema, names)
-    domains = [_domain(column) for column in columns]
-    _refuse_too_many(columns, domains)
-    cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
-    scale = rows / cost.privacy.epsilon
-    if scale > _WIDEST_NOISE:
-        raise BadParameter("epsilon", show(cost.privacy.epsilon), "the noise would exceed 2^50")
-    noise = table.coins.laplace_sampler(scale)
-    called = ", ".join(column.name for column in columns)
-    budget.charge(
-        cost,
-        table=table.name,
-        what=f"histogram of {called}",
-        analyst=analyst,
-        identity=table.identity,
-    )
-    true = _count_rows(table.engine, columns, domains, rows)
-    counts = true + noise.draws(len(true))
-    counts.flags.writeable = False
-    cells = tuple(product(*domains))
-    return Histogram(table.schema, columns, cells, counts, cost.privacy, rows)
+
+    schema: Schema
+    columns: tuple[Column, ...]
+    max_rows: int
+    cost: Cost
+
+    def __init__(
+        self, schema: Schema, names: Sequence[str], *, epsilon: Number, max_rows: int = 1
+    ) -> None:
+        columns = _columns(schema, names)
+        _refuse_too_many(columns, [_domain(column) for column in columns])
+        cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
+        if rows / cost.privacy.epsilon > _WIDEST_NOISE:
+            raise BadParameter("epsilon", show(cost.privacy.epsilon), "the noise would exceed 2^50")
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "max_rows", rows)
+        object.__setattr__(self, "cost", cost)
+
+    @property
+    def what(self) -> str:
+        """Which columns."""
+        return f"histogram of {', '.join(column.name for column in self.columns)}"
+
+    def check(self, schema: Schema) -> None:
+        """The columns and their cells are those of this very table."""
+        refuse_other_schema(self, self.schema, schema)
+
+    def draw(self, engine: Engine, coins: Coins) -> Histogram:
+        """Count the rows of each cell, and add noise to each."""
+        domains = [_domain(column) for column in self.columns]
+        true = _count_rows(engine, self.columns, domains, self.max_rows)
+        privacy = self.cost.privacy
+        noise = coins.laplace_sampler(self.max_rows / privacy.epsilon)
+        counts = true + noise.draws(len(true))
+        counts.flags.writeable = False
+        cells = tuple(product(*domains))
+        return Histogram(self.schema, self.columns, cells, counts, privacy, self.max_rows)
 
 
 def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:

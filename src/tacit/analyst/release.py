@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.question_class import (
     Ordered,
     QuestionClass,
@@ -25,14 +26,14 @@ from tacit.arguments import file_path
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
-from tacit.support import check_can_draw, waiting
+from tacit.support import Progress, check_can_draw, waiting
 from tacit.tables.codes import Code
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, holds
 
 if TYPE_CHECKING:
-    from tacit.analyst.table import Table
-    from tacit.budget import Budget
+    from tacit.book.coins import Coins
+    from tacit.tables.engine import Engine
 
 
 _VERSION = 1
@@ -108,8 +109,6 @@ class Release(Shapes):
 
     def plot(self, path: str | Path) -> None:
         """Draw the prefix curve, or for a list of questions their answers, to a file."""
-        from tacit.analyst.release import plot_release
-
         with writing(path):
             plot_release(self, Path(path))
 
@@ -201,39 +200,47 @@ def describe(asked: Questions) -> str:
     return f"{len(asked)} question" + "s" * (len(asked) != 1)
 
 
-def draw_release(
-    table: Table,
-    asked: Questions,
-    planned: ReleasePlan,
-    *,
-    budget: Budget,
-    analyst: str | None,
-    progress: Callable[[float], None] | None,
-) -> Release:
-    """Pay, then draw: once it is paid, it always finishes.
+@dataclass(frozen=True)
+class SmallDb:
+    """A small database that answers a class of questions, for `Table.release`.
 
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
     """
-    questions = planned.question_class
-    budget.charge(
-        Cost.pure(planned.privacy.epsilon),
-        table=table.name,
-        what=f"release of {planned.questions}",
-        analyst=analyst,
-        identity=table.identity,
-    )
-    with waiting("drawing", progress) as tell:
-        points = small_db(
-            questions.data(table.engine, planned.max_rows),
-            questions.sampler,
-            rows=planned.rows,
-            epsilon=planned.privacy.epsilon,
-            coins=table.coins,
-            rows_per_person=planned.max_rows,
-            progress=tell,
-        )
-    frozen = asked if isinstance(asked, Ordered) else tuple(asked)
-    return Release(planned, table.schema, frozen, questions.codes(points))
+
+    plan: ReleasePlan
+    schema: Schema
+    asked: Questions
+    progress: Progress | None = field(default=None, compare=False)
+
+    @property
+    def cost(self) -> Cost:
+        """(ε, 0), in one part."""
+        return Cost.pure(self.plan.privacy.epsilon)
+
+    @property
+    def what(self) -> str:
+        """Which class of questions."""
+        return f"release of {self.plan.questions}"
+
+    def check(self, schema: Schema) -> None:
+        """The domain of the questions is that of this very table."""
+        refuse_other_schema(self, self.schema, schema)
+
+    def draw(self, engine: Engine, coins: Coins) -> Release:
+        """Draw the rows; the plan has made sure that this ends in reasonable time."""
+        questions = self.plan.question_class
+        with waiting("drawing", self.progress) as tell:
+            points = small_db(
+                questions.data(engine, self.plan.max_rows),
+                questions.sampler,
+                rows=self.plan.rows,
+                epsilon=self.plan.privacy.epsilon,
+                coins=coins,
+                rows_per_person=self.plan.max_rows,
+                progress=tell,
+            )
+        frozen = self.asked if isinstance(self.asked, Ordered) else tuple(self.asked)
+        return Release(self.plan, self.schema, frozen, questions.codes(points))
 
 
 # Pictures of a release: its prefix curve, or the answers to its questions.

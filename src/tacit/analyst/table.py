@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from tacit.analyst import plan
-from tacit.analyst.binding import binding_of, mechanism_of, planned_of, refuse_other, whose_row
-from tacit.analyst.histogram import Histogram, draw_histogram
-from tacit.analyst.plan_text import planned_for
+from tacit.analyst.binding import mechanism_of, planned_of, refuse_other, whose_row
+from tacit.analyst.count import NoisyCount
+from tacit.analyst.histogram import Histogram, NoisyHistogram
+from tacit.analyst.opening import StreamOpening
+from tacit.analyst.paying import (
+    Owed,
+    ReleaseMechanism,
+    check_mechanism,
+    pay_then_look,
+    paying,
+    table_closed,
+)
+from tacit.analyst.plan import Kind
 from tacit.analyst.question_class import (
     QuestionClass,
     Questions,
     declared_column,
     question_class,
 )
-from tacit.analyst.release import Release, describe, draw_release
+from tacit.analyst.release import Release, SmallDb, describe
 from tacit.analyst.release_plan import ReleasePlan, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
-from tacit.arguments import flag, instance, one_of, text
+from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
-from tacit.book.laplace import Estimate, LaplaceMechanism
-from tacit.book.one_sided import prepare as prepare_mechanism
+from tacit.book.laplace import Estimate
 from tacit.book.recipes import Recipe
-from tacit.errors import BadParameter, EngineFailed
-from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.privacy import Number, Privacy, whole
 from tacit.support import Closing
 from tacit.tables.loading import load
 from tacit.tables.prepared import Askable, Prepared, Reader, checked_label
@@ -33,25 +40,13 @@ from tacit.tables.schema import Schema
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tacit.budget import Budget, TableIdentity
+    from tacit.budget import Budget, Lease, Receipt, TableIdentity
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
     from tacit.tables.show import Statement
 
 
-# What pays: a budget, and nothing that only looks like one.
-
-
-def paying(budget: Budget) -> Budget:
-    """The budget that was given to pay; asked for before anything is read or drawn."""
-    from tacit.budget import Budget
-
-    return instance(
-        budget, "budget", Budget, "give a Budget, such as tacit.Budget.open('clinic.budget')"
-    )
-
-
-Kind = Literal["counts", "any"]
+Drawn = TypeVar("Drawn")
 
 
 def open_table(
@@ -172,7 +167,32 @@ class Table(Closing):
         """Read a question once, to be asked often with different parameters."""
         return self._reader.prepare(question)
 
-    # One noisy number ---------------------------------------------------------------------
+    # Releases -----------------------------------------------------------------------------
+
+    def release(
+        self,
+        mechanism: ReleaseMechanism[Drawn],
+        *,
+        budget: Budget,
+        analyst: str | None = None,
+    ) -> Drawn:
+        """Pay for a mechanism, then draw from it: how everything is released about this table.
+
+        `count`, `sum`, `histogram` and `small_db` build a mechanism and call this; one of your own
+        is a value with a ``cost``, a text for the history (``what``), a ``check(schema)`` and a
+        ``draw(engine, coins)``.
+
+        Privacy: the mechanism's own promise, charged in full before it sees the data.
+        """
+
+        def pay(owed: Owed) -> Receipt:
+            return paying(budget).charge(owed.cost, what=owed.what, **owed.about)
+
+        def look(_: Receipt) -> Drawn:
+            return mechanism.draw(self._engine, self._coins)
+
+        check_mechanism(mechanism, "draw")
+        return pay_then_look(self, mechanism, analyst, pay=pay, look=look)
 
     def count(
         self,
@@ -187,17 +207,8 @@ class Table(Closing):
 
         Privacy: (ε, 0), charged to the budget before the number exists.
         """
-        self._refuse_if_closed()
-        paying(budget)
-        read = self._reader.read(question, parameters)
-        noise = LaplaceMechanism(  # checked here, before anything is paid
-            epsilon=epsilon, sensitivity=read.question.sensitivity, grid=read.question.grid
-        )
-        cost = Cost.pure(noise.privacy.epsilon)
-        what = f"count: {read.text}"
-        budget.charge(cost, table=self.name, what=what, analyst=analyst, identity=self.identity)
-        (steps,) = self._engine.values([read.question])
-        return noise.draw(steps, self._coins)
+        counted = NoisyCount(self._reader.read(question, parameters), epsilon=epsilon)
+        return self.release(counted, budget=budget, analyst=analyst)
 
     def sum(
         self,
@@ -232,11 +243,8 @@ class Table(Closing):
 
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
-        self._refuse_if_closed()
-        paying(budget)
-        return draw_histogram(
-            self, columns, epsilon=epsilon, max_rows=max_rows, budget=budget, analyst=analyst
-        )
+        counted = NoisyHistogram(self.schema, columns, epsilon=epsilon, max_rows=max_rows)
+        return self.release(counted, budget=budget, analyst=analyst)
 
     # Streams ------------------------------------------------------------------------------
 
@@ -279,65 +287,36 @@ class Table(Closing):
 
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
-        self._refuse_if_closed()
-        paying(budget)
-        one_of(kind, "kind", get_args(Kind))
-        numeric, at_most = flag(numeric, "numeric"), whole(at_most, "at_most")
-        promise = Privacy(epsilon, delta)
-        if isinstance(recipe, Recipe):
-            chosen = recipe
-        else:
-            make = plan.numeric_sparse if numeric else plan.sparse
-            found = make(
-                questions=questions,
-                at_most=at_most,
-                epsilon=promise.epsilon,
-                delta=promise.delta,
-                beta=beta,
-                kind=kind,
-            )
-            text(recipe, "recipe", "it is 'best', 'book' or a recipe of a plan")
-            chosen = found.best if recipe == "best" else found.recipe(recipe)
-        self._check_recipe(chosen, promise, at_most, kind, numeric)
-        mechanism = prepare_mechanism(
-            chosen, threshold=threshold, sensitivity=sensitivity, grid=grid
+        opening = StreamOpening.planned(
+            self.schema,
+            promise=Privacy(epsilon, delta),
+            recipe=recipe,
+            threshold=threshold,
+            at_most=at_most,
+            kind=kind,
+            sensitivity=sensitivity,
+            grid=grid,
+            questions=questions,
+            beta=beta,
+            numeric=numeric,
         )
-        expected = planned_for(mechanism, questions, beta)
-        lease = budget.open_stream(
-            name,
-            cost=chosen.cost,
-            table=self.name,
-            at_most=chosen.at_most,
-            binding=binding_of(self.schema, mechanism, kind, expected),
-            secret=as_secret(mechanism.start(self._coins)),
-            analyst=analyst,
-            identity=self.identity,
-        )
-        return Stream(self, self._reader, mechanism, lease, kind=kind, planned=expected)
 
-    @staticmethod
-    def _check_recipe(
-        recipe: Recipe, promise: Privacy, at_most: int, kind: Kind, numeric: bool
-    ) -> None:
-        if numeric and recipe.value_scale is None:
-            raise BadParameter(
-                "recipe",
-                recipe.name,
-                "it releases no values: call sparse, or take a recipe of tacit.plan.numeric_sparse",
+        def pay(owed: Owed) -> Lease:
+            return paying(budget).open_stream(
+                name,
+                cost=owed.cost,
+                at_most=opening.recipe.at_most,
+                binding=opening.binding,
+                secret=opening.start(self._coins),
+                **owed.about,
             )
-        if not numeric and recipe.value_scale is not None:
-            raise BadParameter(
-                "recipe",
-                recipe.name,
-                "it pays for values: call numeric_sparse, or take a recipe of tacit.plan.sparse",
+
+        def begin(lease: Lease) -> Stream:
+            return Stream(
+                self, self._reader, opening.mechanism, lease, kind=kind, planned=opening.expected
             )
-        if recipe.monotone and kind == "any":
-            raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
-        if recipe.at_most != at_most:
-            raise BadParameter("at_most", at_most, f"the recipe is for {recipe.at_most} ⊤")
-        within = recipe.privacy.epsilon <= promise.epsilon and recipe.privacy.delta <= promise.delta
-        if not within:
-            raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")
+
+        return pay_then_look(self, opening, analyst, pay=pay, look=begin)
 
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream after a crash, or tomorrow.  It is not paid again.
@@ -345,7 +324,8 @@ class Table(Closing):
         If it did not end cleanly, the ⊤ that was reserved is lost.  The table may have another
         label by now, and more columns and keys; what the promise rests on must be as it was.
         """
-        self._refuse_if_closed()
+        if self.closed:
+            raise table_closed()
         stored = paying(budget).stream(text(name, "name", "give the name of a stream")).binding
         mechanism, expected = mechanism_of(stored, name), planned_of(stored, name)
         refuse_other(stored, self.schema, mechanism, expected, name)
@@ -358,7 +338,7 @@ class Table(Closing):
         )
         return Stream(self, self._reader, mechanism, lease, kind=stored["kind"], planned=expected)
 
-    # Releases -----------------------------------------------------------------------------
+    # Small databases ----------------------------------------------------------------------
 
     def questions(self, questions: Questions) -> QuestionClass:
         """A class of questions over the declared domain; ``.vc_dimension()`` is how rich it is."""
@@ -406,14 +386,11 @@ class Table(Closing):
         Privacy: (ε, 0), charged before anything is drawn.
         Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
         """
-        self._refuse_if_closed()
-        paying(budget)
         planned = self.plan_small_db(
             questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
         )
-        return draw_release(
-            self, questions, planned, budget=budget, analyst=analyst, progress=progress
-        )
+        drawn = SmallDb(planned, self.schema, questions, progress)
+        return self.release(drawn, budget=budget, analyst=analyst)
 
     # Leaving ------------------------------------------------------------------------------
 
@@ -421,11 +398,6 @@ class Table(Closing):
         """Let go of the data.  Streams that are open can no longer be asked."""
         self._open = False
         self._engine.close()
-
-    def _refuse_if_closed(self) -> None:
-        """Before anything is paid."""
-        if not self._open:
-            raise EngineFailed("the table has been closed; open it again")
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)

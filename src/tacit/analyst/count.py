@@ -1,0 +1,53 @@
+"""A noisy count or sum: the Laplace mechanism on the answer to one question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tacit.analyst.paying import refuse_other_schema
+from tacit.book.laplace import Estimate, LaplaceMechanism
+from tacit.privacy import Cost, Number
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+    from tacit.tables.engine import Engine
+    from tacit.tables.prepared import Read
+    from tacit.tables.schema import Schema
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """The answer to one question with discrete Laplace noise, for `Table.release`.
+
+    Privacy: (ε, 0), with noise of the question's own sensitivity (Theorem 3.6, on its grid).
+    """
+
+    read: Read
+    noise: LaplaceMechanism = field(init=False)
+
+    def __init__(self, read: Read, *, epsilon: Number) -> None:
+        noise = LaplaceMechanism(
+            epsilon=epsilon, sensitivity=read.question.sensitivity, grid=read.question.grid
+        )
+        object.__setattr__(self, "read", read)
+        object.__setattr__(self, "noise", noise)
+
+    @property
+    def cost(self) -> Cost:
+        """(ε, 0), in one part."""
+        return Cost.pure(self.noise.privacy.epsilon)
+
+    @property
+    def what(self) -> str:
+        """The question, on one line."""
+        return f"count: {self.read.text}"
+
+    def check(self, schema: Schema) -> None:
+        """The question belongs to this very table."""
+        refuse_other_schema(self, self.read.schema, schema)
+
+    def draw(self, engine: Engine, coins: Coins) -> Estimate:
+        """Answer the question, and add noise."""
+        (steps,) = engine.values([self.read.question])
+        return self.noise.draw(steps, coins)

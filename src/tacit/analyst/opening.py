@@ -1,0 +1,126 @@
+"""Opening a stream: which noise it gets, and what is stored of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from tacit.analyst import plan
+from tacit.analyst.binding import binding_of
+from tacit.analyst.paying import refuse_other_schema
+from tacit.analyst.plan import Kind
+from tacit.analyst.plan_text import Planned, planned_for
+from tacit.analyst.stream import as_secret
+from tacit.arguments import flag, one_of, text
+from tacit.book.one_sided import prepare
+from tacit.book.recipes import Recipe
+from tacit.errors import BadParameter
+from tacit.privacy import Cost, Number, Privacy, whole
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+    from tacit.book.sparse_vector import SparseVector
+    from tacit.tables.schema import Schema
+
+
+@dataclass(frozen=True)
+class StreamOpening:
+    """A stream that can be paid for.  Its answers come later, from the stream itself.
+
+    Privacy: ``recipe.privacy`` for all answers together.
+    """
+
+    schema: Schema
+    mechanism: SparseVector
+    kind: Kind
+    expected: Planned
+
+    @classmethod
+    def planned(
+        cls,
+        schema: Schema,
+        *,
+        promise: Privacy,
+        recipe: Literal["best", "book"] | Recipe,
+        threshold: Number,
+        at_most: int,
+        kind: Kind,
+        sensitivity: Number,
+        grid: Number,
+        questions: int,
+        beta: Number,
+        numeric: bool,
+    ) -> StreamOpening:
+        """With the recipe that was asked for, or the best one for so many questions."""
+        one_of(kind, "kind", get_args(Kind))
+        numeric, at_most = flag(numeric, "numeric"), whole(at_most, "at_most")
+        if isinstance(recipe, Recipe):
+            chosen = recipe
+        else:
+            make = plan.numeric_sparse if numeric else plan.sparse
+            found = make(
+                questions=questions,
+                at_most=at_most,
+                epsilon=promise.epsilon,
+                delta=promise.delta,
+                beta=beta,
+                kind=kind,
+            )
+            text(recipe, "recipe", "it is 'best', 'book' or a recipe of a plan")
+            chosen = found.best if recipe == "best" else found.recipe(recipe)
+        _check_recipe(chosen, promise, at_most, kind, numeric)
+        mechanism = prepare(chosen, threshold=threshold, sensitivity=sensitivity, grid=grid)
+        return cls(schema, mechanism, kind, planned_for(mechanism, questions, beta))
+
+    @property
+    def recipe(self) -> Recipe:
+        """Which noise it gets."""
+        return self.mechanism.recipe
+
+    @property
+    def cost(self) -> Cost:
+        """What the recipe costs, whatever is answered."""
+        return self.recipe.cost
+
+    @property
+    def what(self) -> str:
+        """What it is; the history adds the stream's name, which the budget may have to invent."""
+        return "stream"
+
+    def check(self, schema: Schema) -> None:
+        """It is stored with what was declared about this very table."""
+        refuse_other_schema(self, self.schema, schema)
+
+    @property
+    def binding(self) -> dict[str, str]:
+        """What it is stored with, and can be resumed with."""
+        return binding_of(self.schema, self.mechanism, self.kind, self.expected)
+
+    def start(self, coins: Coins) -> bytes:
+        """The state that it begins with, which depends on no data.  Secret."""
+        return as_secret(self.mechanism.start(coins))
+
+
+def _check_recipe(
+    recipe: Recipe, promise: Privacy, at_most: int, kind: Kind, numeric: bool
+) -> None:
+    """Refuse a recipe that does not give what was asked, or promises less."""
+    if numeric and recipe.value_scale is None:
+        raise BadParameter(
+            "recipe",
+            recipe.name,
+            "it releases no values: call sparse, or take a recipe of tacit.plan.numeric_sparse",
+        )
+    if not numeric and recipe.value_scale is not None:
+        raise BadParameter(
+            "recipe",
+            recipe.name,
+            "it pays for values: call numeric_sparse, or take a recipe of tacit.plan.sparse",
+        )
+    if recipe.monotone and kind == "any":
+        raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
+    if recipe.at_most != at_most:
+        raise BadParameter("at_most", at_most, f"the recipe is for {recipe.at_most} ⊤")
+    within = recipe.privacy.epsilon <= promise.epsilon and recipe.privacy.delta <= promise.delta
+    if not within:
+        raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")

@@ -1,0 +1,136 @@
+"""Pay, then look: the one place where a table's data are paid for and drawn from.
+
+Whatever is released about a table is a value that says what it costs and how it is drawn.
+`pay_then_look` refuses what can be refused, pays, and only then lets anything look at the data;
+counts, histograms, small databases and the opening of a stream all go through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from tacit.arguments import instance, kind_of
+from tacit.errors import BadParameter, EngineFailed
+from tacit.privacy import Cost
+from tacit.tables.engine import withheld
+
+if TYPE_CHECKING:
+    from tacit.analyst.table import Table
+    from tacit.book.coins import Coins
+    from tacit.budget import Budget
+    from tacit.tables.engine import Engine
+    from tacit.tables.schema import Schema
+
+Drawn_co = TypeVar("Drawn_co", covariant=True)
+Paid = TypeVar("Paid")
+Seen = TypeVar("Seen")
+
+
+class Payable(Protocol):
+    """What can be paid for: a cost, a text for the history, and a last check.
+
+    It is a frozen value, and valid once built: whatever is wrong with its parameters is refused by
+    its constructor, and whatever is wrong with the table by `check`.
+    """
+
+    @property
+    def cost(self) -> Cost:
+        """What is paid, before anybody looks: the promise, and the pure parts it is made of."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """What the budget's history says was paid for.  Public: it follows from no data."""
+        ...
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a table with this schema, if nothing can be drawn from it, at no cost."""
+        ...
+
+
+class ReleaseMechanism(Payable, Protocol[Drawn_co]):
+    """What `Table.release` takes: something to pay for that is drawn in one go.
+
+    Privacy: on two tables that differ in one person's rows, the laws of what `draw` returns are
+    within ``cost.privacy`` of each other.  Once it is paid, a draw always finishes.
+    """
+
+    def draw(self, engine: Engine, coins: Coins) -> Drawn_co:
+        """Look at the data and draw what is released; all randomness comes from the coins."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What is to be paid, and where it is to be written: all that a payment needs to know."""
+
+    cost: Cost
+    what: str
+    about: dict[str, Any]  # the table, its people and the analyst, as the budget calls them
+
+
+def pay_then_look(
+    table: Table,
+    mechanism: Payable,
+    analyst: str | None,
+    *,
+    pay: Callable[[Owed], Paid],
+    look: Callable[[Paid], Seen],
+) -> Seen:
+    """Refuse what can be refused; then ``pay``, durably; then ``look``, with what paying gave.
+
+    Privacy: nothing looks at the data before ``pay`` has returned.  A failure of ``look`` may
+    depend on the data and may quote them: it refunds nothing, and its own words are withheld.
+    """
+    paid = pay(_accepted(table, mechanism, analyst))
+    return withheld("drawing the release")(look)(paid)
+
+
+def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:
+    """What is owed for a mechanism that can be drawn from this table."""
+    if table.closed:
+        raise table_closed()
+    check_mechanism(mechanism, "check")
+    mechanism.check(table.schema)
+    about = {"table": table.name, "identity": table.identity, "analyst": analyst}
+    return Owed(mechanism.cost, mechanism.what, about)
+
+
+def check_mechanism(mechanism: object, method: str) -> None:
+    """Refuse what is no mechanism, or has no such method."""
+    cost, what = getattr(mechanism, "cost", None), getattr(mechanism, "what", None)
+    good = isinstance(cost, Cost) and isinstance(what, str)
+    if not good or not callable(getattr(mechanism, method, None)):
+        raise BadParameter(
+            "mechanism",
+            kind_of(mechanism),
+            "give a value with a cost, a text for the history (what), check(schema) and "
+            "draw(engine, coins)",
+        )
+
+
+def table_closed() -> EngineFailed:
+    """Said before anything is paid, or looked up in a budget."""
+    return EngineFailed("the table has been closed; open it again")
+
+
+def paying(budget: Budget) -> Budget:
+    """The budget that was given to pay: a budget, and nothing that only looks like one."""
+    from tacit.budget import Budget
+
+    return instance(
+        budget, "budget", Budget, "give a Budget, such as tacit.Budget.open('clinic.budget')"
+    )
+
+
+def refuse_other_schema(mechanism: Payable, built_for: Schema, here: Schema) -> None:
+    """Refuse a table about which a mechanism would promise something else."""
+    if here != built_for:
+        raise BadParameter(
+            "mechanism",
+            type(mechanism).__name__,
+            f"it was built for {built_for.name!r} under another schema than this table's: build "
+            "it anew from this table's schema",
+        )
