@@ -63,12 +63,13 @@ HELD = {  # what the functions above return, and people go on with
     "Release": Release,
     "ReleasePlan": ReleasePlan,
 }
+KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
 MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, as are protocols
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
-    *("tacit.book.composition.Between", "tacit.Budget"),
+    *("tacit.book.composition.Between", "tacit.Budget", "tacit.Cost"),  # which a budget checks
     *("tacit.audit.real_runs.suspicion", "tacit.audit.bulk_runs.suspicion"),  # sample asks for it
     *("tacit.tables.Statement", "tacit.tables.Engine", "tacit.book.accuracy.Guarantee"),
     *("tacit.book.accuracy.Verdict", "tacit.book.experiment.View", "tacit.book.experiment.Step"),
@@ -92,7 +93,8 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
             if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
         ]
         for name in names:
-            yield from _callables(f"{path}.{name}", getattr(module, name))
+            if f"{path}.{name}" not in KNOWN_BY_ANOTHER_NAME:
+                yield from _callables(f"{path}.{name}", getattr(module, name))
     for name, kind in HELD.items():
         yield from _callables(name, kind)
 
@@ -322,6 +324,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.count": on_table("count", question="age > 3", **pays),
         "Table.sum": on_table("sum", column="age", where=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
+        "tacit.Cost.pure": Call(Cost.pure, {"epsilon": 1}),
         "Table.release": on_table(
             "release",
             mechanism=NoisyHistogram(schema, ["age"], epsilon=1),

@@ -11,8 +11,16 @@ __version__ = "0.1.0"
 # Every public name and where it lives.  Loaded on first use, so that `import tacit` is quick.
 _HOME = {
     "EACH_ROW": "tacit.tables.schema",
+    "Answer": "tacit.book.answer",
     "Budget": "tacit.budget",
+    "Cost": "tacit.privacy",
+    "Estimate": "tacit.book.laplace",
+    "Histogram": "tacit.analyst.histogram",
     "Privacy": "tacit.privacy",
+    "Release": "tacit.analyst.release",
+    "Schema": "tacit.tables.schema",
+    "Stream": "tacit.analyst.stream",
+    "Table": "tacit.analyst.table",
     "TacitError": "tacit.errors",
     "audit": "tacit.audit",
     "book": "tacit.book",
@@ -30,24 +38,37 @@ _HOME = {
 if TYPE_CHECKING:
     from tacit import audit, book, errors
     from tacit.analyst import plan
+    from tacit.analyst.histogram import Histogram
     from tacit.analyst.question_class import (
         fat_shattering_dimension,
         intervals,
         prefixes,
         vc_dimension,
     )
-    from tacit.analyst.release import load_release
+    from tacit.analyst.release import Release, load_release
+    from tacit.analyst.stream import Stream
+    from tacit.analyst.table import Table
     from tacit.analyst.table import open_table as open  # noqa: A004
+    from tacit.book.answer import Answer
+    from tacit.book.laplace import Estimate
     from tacit.book.shattering import shatters
     from tacit.budget import Budget
     from tacit.errors import TacitError
-    from tacit.privacy import Privacy
-    from tacit.tables.schema import EACH_ROW
+    from tacit.privacy import Cost, Privacy
+    from tacit.tables.schema import EACH_ROW, Schema
 
 __all__ = [
     "EACH_ROW",
+    "Answer",
     "Budget",
+    "Cost",
+    "Estimate",
+    "Histogram",
     "Privacy",
+    "Release",
+    "Schema",
+    "Stream",
+    "Table",
     "TacitError",
     "audit",
     "book",

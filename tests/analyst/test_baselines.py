@@ -8,7 +8,8 @@ import mpmath
 import pytest
 
 from tacit.analyst import plan
-from tacit.analyst.tuning import Task, _scales
+from tacit.analyst.task import Task
+from tacit.analyst.tuning import _scales
 from tacit.book.half_gap import success_probability
 from tacit.cli.exits import run
 from tacit.errors import BadParameter

@@ -10,7 +10,7 @@ from tests.analyst.conftest import SCHEMA
 
 import tacit
 from tacit.analyst.binding import binding_of
-from tacit.analyst.plan_text import planned_for
+from tacit.analyst.task import planned_for
 from tacit.book.half_gap import half_gap
 from tacit.book.recipes import spend
 from tacit.budget import Budget

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -164,3 +165,53 @@ def test_nothing_is_paid_on_a_table_that_was_closed(visits, budget):
         with pytest.raises(EngineFailed, match="closed"):
             pay()
     assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("kind", [Table, Stream, tacit.Histogram, tacit.Release, tacit.Estimate])
+def test_every_public_signature_is_complete_and_typed(kind):
+    """A question's own parameters have any name; everything else is written out."""
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        signature = inspect.signature(method)
+        assert signature.return_annotation is not signature.empty, name
+        for parameter in list(signature.parameters.values())[1:]:
+            assert parameter.annotation not in (parameter.empty, "Any"), (name, parameter)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                assert (parameter.name, parameter.annotation) == ("parameters", "object"), name
+
+
+def test_the_three_streams_take_the_same(visits):
+    sparse = inspect.signature(visits.sparse).parameters
+    above = inspect.signature(visits.above_threshold).parameters
+    numeric = inspect.signature(visits.numeric_sparse).parameters
+    assert [above[name] for name in above] == [sparse[name] for name in sparse if name != "at_most"]
+    assert [*numeric.values()] == [sparse[name] for name in sparse if name != "numeric"]
+
+
+def test_the_other_two_streams_pass_on_what_they_are_given(visits, budget):
+    given = {
+        "threshold": 50,
+        "epsilon": 2,
+        "budget": budget,
+        "analyst": None,
+        "kind": "any",
+        "sensitivity": 2,
+        "grid": "1/2",
+        "questions": 70,
+        "beta": "1/8",
+        "recipe": "book",
+    }
+    for open_stream, name, numeric in (
+        (visits.above_threshold, "first", {"numeric": True}),
+        (visits.numeric_sparse, "second", {"at_most": 1}),
+    ):
+        open_stream(**given, name=name, **numeric).suspend()
+        stored = budget.stream(name).binding
+        assert stored["kind"] == "any"
+        assert (stored["threshold"], stored["sensitivity"], stored["grid"]) == ("50", "2", "1/2")
+        assert (stored["planned.questions"], stored["planned.beta"]) == ("70", "1/8")
+        assert (stored["recipe.name"], stored["recipe.at_most"]) == ("book", "1")
+        assert stored["recipe.value_epsilon"] != "0"
+    with pytest.raises(tacit.errors.NotCovered, match="Eve"):
+        visits.above_threshold(**{**given, "analyst": "Eve"})

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from tacit.analyst import plan, tuning
-from tacit.analyst.tuning import Task
+from tacit.analyst.task import Task
 from tacit.book import recipes
 from tacit.numerics.searching import Bracket
 from tacit.privacy import Privacy

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tacit.analyst.plan_text import Planned
+from tacit.analyst.task import Planned
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import StreamMismatch, TacitError

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from tacit.analyst import plan
 from tacit.analyst.binding import binding_of
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.plan import Kind
-from tacit.analyst.plan_text import Planned, planned_for
 from tacit.analyst.stream import as_secret
-from tacit.arguments import flag, one_of, text
+from tacit.analyst.task import Kind, Planned, Task, planned_for
+from tacit.arguments import text
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.privacy import Cost, Number, Privacy
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -39,38 +38,20 @@ class StreamOpening:
     def planned(
         cls,
         schema: Schema,
-        *,
+        task: Task,
         promise: Privacy,
         recipe: Literal["best", "book"] | Recipe,
+        *,
         threshold: Number,
-        at_most: int,
-        kind: Kind,
         sensitivity: Number,
         grid: Number,
-        questions: int,
-        beta: Number,
-        numeric: bool,
     ) -> StreamOpening:
-        """With the recipe that was asked for, or the best one for so many questions."""
-        one_of(kind, "kind", get_args(Kind))
-        numeric, at_most = flag(numeric, "numeric"), whole(at_most, "at_most")
-        if isinstance(recipe, Recipe):
-            chosen = recipe
-        else:
-            make = plan.numeric_sparse if numeric else plan.sparse
-            found = make(
-                questions=questions,
-                at_most=at_most,
-                epsilon=promise.epsilon,
-                delta=promise.delta,
-                beta=beta,
-                kind=kind,
-            )
-            text(recipe, "recipe", "it is 'best', 'book' or a recipe of a plan")
-            chosen = found.best if recipe == "best" else found.recipe(recipe)
-        _check_recipe(chosen, promise, at_most, kind, numeric)
+        """With the recipe that was asked for, or the best one for the task."""
+        chosen = _chosen(recipe, task, promise)
+        _check_recipe(chosen, task, promise)
         mechanism = prepare(chosen, threshold=threshold, sensitivity=sensitivity, grid=grid)
-        return cls(schema, mechanism, kind, planned_for(mechanism, questions, beta))
+        expected = planned_for(mechanism, task.questions, task.beta)
+        return cls(schema, mechanism, task.kind, expected)
 
     @property
     def recipe(self) -> Recipe:
@@ -101,26 +82,41 @@ class StreamOpening:
         return as_secret(self.mechanism.start(coins))
 
 
-def _check_recipe(
-    recipe: Recipe, promise: Privacy, at_most: int, kind: Kind, numeric: bool
-) -> None:
+def _chosen(recipe: Literal["best", "book"] | Recipe, task: Task, promise: Privacy) -> Recipe:
+    """The recipe itself, or the one that a plan for this task has under that name."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    text(recipe, "recipe", "it is 'best', 'book' or a recipe of a plan")
+    make = plan.numeric_sparse if task.numeric else plan.sparse
+    found = make(
+        questions=task.questions,
+        at_most=task.at_most,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        beta=task.beta,
+        kind=task.kind,
+    )
+    return found.best if recipe == "best" else found.recipe(recipe)
+
+
+def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
     """Refuse a recipe that does not give what was asked, or promises less."""
-    if numeric and recipe.value_scale is None:
+    if task.numeric and recipe.value_scale is None:
         raise BadParameter(
             "recipe",
             recipe.name,
             "it releases no values: call sparse, or take a recipe of tacit.plan.numeric_sparse",
         )
-    if not numeric and recipe.value_scale is not None:
+    if not task.numeric and recipe.value_scale is not None:
         raise BadParameter(
             "recipe",
             recipe.name,
             "it pays for values: call numeric_sparse, or take a recipe of tacit.plan.sparse",
         )
-    if recipe.monotone and kind == "any":
+    if recipe.monotone and task.kind == "any":
         raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
-    if recipe.at_most != at_most:
-        raise BadParameter("at_most", at_most, f"the recipe is for {recipe.at_most} ⊤")
+    if recipe.at_most != task.at_most:
+        raise BadParameter("at_most", task.at_most, f"the recipe is for {recipe.at_most} ⊤")
     within = recipe.privacy.epsilon <= promise.epsilon and recipe.privacy.delta <= promise.delta
     if not within:
         raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")

@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from math import log
-from typing import Literal, get_args
+from typing import Literal
 
-from tacit.analyst.plan_text import as_html, as_text, planned_questions, title
+from tacit.analyst.plan_text import as_html, as_text, title, why
+from tacit.analyst.task import Kind, Task
 from tacit.analyst.tuning import (
+    Aim,
     Baseline,
     Family,
-    Task,
     Tuned,
     as_it_is,
     grouped,
@@ -32,10 +33,9 @@ from tacit.analyst.tuning import (
     shifted,
     tuned,
 )
-from tacit.arguments import one_of, text
+from tacit.arguments import text
 from tacit.book import accuracy as theorems
 from tacit.book import recipes
-from tacit.book.half_gap import read_beta
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numerics import certified
@@ -47,10 +47,8 @@ from tacit.privacy import (
     positive,
     show,
     small_probability,
-    whole,
 )
 
-Kind = Literal["counts", "any"]
 Algorithm = Literal["above_threshold", "sparse", "numeric_sparse"]
 
 _BETA = "1/20"
@@ -121,9 +119,15 @@ class Plan:
         raise BadParameter("recipe", as_given(name), f"this plan has {names}")
 
     @property
+    def task(self) -> Task:
+        """What it is for, in one value."""
+        numeric = self.algorithm == "numeric_sparse"
+        return Task(self.questions, self.at_most, self.beta, numeric, self.kind)
+
+    @property
     def why(self) -> str:
         """What makes the best recipe the best, in a sentence or two."""
-        return _why(self)
+        return why(self)
 
     def __repr__(self) -> str:
         return f"<Plan for {title(self)}: {self.options[0].name}, α = {show(self.alpha)}>"
@@ -148,7 +152,8 @@ def above_threshold(
     Give ``epsilon`` to learn α, or ``alpha`` to learn the ε it takes.  ``kind="counts"`` allows
     recipes for questions that never fall when a person is added; ``kind="any"`` does not.
     """
-    return _plan("above_threshold", questions, 1, epsilon, alpha, 0, beta, kind)
+    task = Task.read(questions=questions, at_most=1, beta=beta, numeric=False, kind=kind)
+    return _plan("above_threshold", task, epsilon=epsilon, alpha=alpha)
 
 
 def sparse(
@@ -162,7 +167,8 @@ def sparse(
     kind: Kind = "counts",
 ) -> Plan:
     """A plan for Sparse: k questions, at most c of them above (see `above_threshold`)."""
-    return _plan("sparse", questions, at_most, epsilon, alpha, delta, beta, kind)
+    task = Task.read(questions=questions, at_most=at_most, beta=beta, numeric=False, kind=kind)
+    return _plan("sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
 
 def numeric_sparse(
@@ -176,35 +182,29 @@ def numeric_sparse(
     kind: Kind = "counts",
 ) -> Plan:
     """A plan for NumericSparse: as `sparse`, and each ⊤ with a value that is within α."""
-    return _plan("numeric_sparse", questions, at_most, epsilon, alpha, delta, beta, kind)
+    task = Task.read(questions=questions, at_most=at_most, beta=beta, numeric=True, kind=kind)
+    return _plan("numeric_sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
 
 def _plan(
     algorithm: Algorithm,
-    questions: int,
-    at_most: int,
+    task: Task,
+    *,
     epsilon: Number | None,
     alpha: Number | None,
-    delta: Number,
-    beta: Number,
-    kind: Kind,
+    delta: Number = 0,
 ) -> Plan:
-    """Read and check what was asked; the rest is remembered."""
+    """Check what was asked; the rest is remembered."""
     if (epsilon is None) == (alpha is None):
         what = "alpha" if alpha is not None else "epsilon"
         raise BadParameter(what, alpha, "give epsilon or alpha, one of them, to learn the other")
-    one_of(kind, "kind", get_args(Kind))
-    read_beta(beta)  # checked here, before anything is remembered
-    return _planned(
-        algorithm,
-        int(_within(whole(questions, "questions"), "questions", "1", "1e12")),
-        int(_within(whole(at_most, "at_most"), "at_most", "1", "1e6")),
+    _within(task.at_most, "at_most", "1", "1e6")
+    aim = Aim(
         None if epsilon is None else _within(epsilon, "epsilon", "1e-12", "1e9"),
         None if alpha is None else _within(alpha, "alpha", "1e-9", "1e15"),
         _within(delta, "delta", "1e-300", "0.999") if small_probability(delta, "delta") else _NONE,
-        exact(beta, "beta"),
-        kind,
     )
+    return _planned(algorithm, task, aim)
 
 
 def _within(value: Number, name: str, low: str, high: str) -> Fraction:
@@ -215,42 +215,29 @@ def _within(value: Number, name: str, low: str, high: str) -> Fraction:
 
 
 @lru_cache(maxsize=128)
-def _planned(
-    algorithm: Algorithm,
-    questions: int,
-    at_most: int,
-    epsilon: Fraction | None,
-    alpha: Fraction | None,
-    delta: Fraction,
-    beta: Fraction,
-    kind: Kind,
-) -> Plan:
-    task = Task(
-        planned_questions(questions, at_most), at_most, beta, numeric=algorithm == "numeric_sparse"
-    )
+def _planned(algorithm: Algorithm, task: Task, aim: Aim) -> Plan:
     options, refused = [], []
-    for name, build in _builders(task, delta, kind).items():
+    for name, build in _builders(task, aim.delta).items():
         try:
-            found = build(epsilon) if epsilon is not None else _enough(build, alpha)
+            found = build(aim.epsilon) if aim.epsilon is not None else _enough(build, aim.alpha)
         except ConditionNotMet as error:
             refused.append((name, error.fact))
             continue
         if found is not None:
             recipe = replace(found.recipe, name=name)
-            options.append(
-                Option(name, recipe, found.alpha, _proved(name, recipe, algorithm, task))
-            )
+            proved = _proved(recipe, algorithm, task) if name == "book" else None
+            options.append(Option(name, recipe, found.alpha, proved))
     return Plan(
         algorithm=algorithm,
-        questions=questions,
-        at_most=at_most,
-        beta=beta,
-        delta=delta,
-        kind=kind,
-        epsilon=epsilon,
-        wanted_alpha=alpha,
-        options=tuple(sorted(options, key=lambda o: o.alpha if alpha is None else o.epsilon)),
-        baselines=laplace_baselines(task, questions, epsilon, alpha, delta),
+        questions=task.questions,
+        at_most=task.at_most,
+        beta=task.beta,
+        delta=aim.delta,
+        kind=task.kind,
+        epsilon=aim.epsilon,
+        wanted_alpha=aim.alpha,
+        options=tuple(sorted(options, key=lambda o: o.alpha if aim.alpha is None else o.epsilon)),
+        baselines=laplace_baselines(task, aim),
         refused=tuple(refused),
     )
 
@@ -258,7 +245,7 @@ def _planned(
 Build = Callable[[Fraction], Tuned | None]
 
 
-def _builders(task: Task, delta: Fraction, kind: Kind) -> dict[str, Build]:
+def _builders(task: Task, delta: Fraction) -> dict[str, Build]:
     """Every recipe worth a line, as a function of ε.  Those that do not use δ do not claim it."""
     book = partial(recipes.book, task.at_most, numeric=task.numeric)
     least = partial(recipes.book_least_noise, task.at_most, numeric=task.numeric)
@@ -268,7 +255,7 @@ def _builders(task: Task, delta: Fraction, kind: Kind) -> dict[str, Build]:
     }
     if delta > 0:
         lines["book, least noise"] = lambda epsilon: shifted(least(Privacy(epsilon, delta)), task)
-    for monotone in (False, True) if kind == "counts" else (False,):
+    for monotone in (False, True) if task.kind == "counts" else (False,):
         ending = ", monotone" if monotone else ""
         lyu, ours = Family("two-sided", monotone), Family("one-sided", monotone)
         lines["Lyu Alg 7" + ending] = partial(_one_group, lyu, task)
@@ -310,55 +297,11 @@ def _enough(build: Build, alpha: Fraction | None) -> Tuned | None:
     return fits
 
 
-def _proved(name: str, recipe: Recipe, algorithm: Algorithm, task: Task) -> Fraction | None:
+def _proved(recipe: Recipe, algorithm: Algorithm, task: Task) -> Fraction:
     """What the book's theorem says of the printed recipe; it knows of no shift."""
-    if name != "book":
-        return None
-    beta, epsilon, k = task.beta, recipe.privacy.epsilon, task.questions
+    beta, epsilon, k = task.beta, recipe.privacy.epsilon, task.planned
     if algorithm == "above_threshold":
         return theorems.above_threshold(beta=beta, epsilon=epsilon, questions=k).alpha
     theorem = theorems.sparse if algorithm == "sparse" else theorems.numeric_sparse
     c, delta = task.at_most, recipe.privacy.delta
     return theorem(beta=beta, epsilon=epsilon, questions=k, at_most=c, delta=delta).alpha
-
-
-def _why(plan: Plan) -> str:
-    best = plan.options[0]
-    said = [_against_the_book(plan, best)]
-    on_all = [line for line in plan.baselines if line.on_all]
-    if plan.wanted_alpha is None:
-        better = [line for line in on_all if line.alpha < best.alpha]
-    else:
-        better = [line for line in on_all if line.epsilon < best.epsilon]
-    if better:
-        said.append(
-            f"But so few questions are better answered with plain noise: {better[0].name} has "
-            f"{'less error' if plan.wanted_alpha is None else 'less ε'}."
-        )
-    return " ".join(said)
-
-
-def _against_the_book(plan: Plan, best: Option) -> str:
-    recipe = best.recipe
-    reasons = []
-    if recipe.noise == "one-sided":
-        reasons.append("its noise goes one way only, which the proof allows")
-    if recipe.monotone:
-        reasons.append("counts all move the same way, so half the noise on each will do")
-    if plan.at_most > 1 and recipe.groups == 1:
-        reasons.append("one noisy threshold serves all ⊤")
-    if recipe.groups > 1:
-        reasons.append(f"its {recipe.groups} groups compose optimally at δ")
-    fair = [line for line in plan.options if line.name in ("book, shifted", "book, least noise")]
-    if not reasons or not fair:
-        return f"{best.name} is the best there is for these numbers."
-    book = fair[0]  # the options are sorted
-    if plan.wanted_alpha is None:
-        gain, what = book.alpha / best.alpha, "α"
-    else:
-        gain, what = float(book.epsilon / best.epsilon), "ε"
-    return (
-        f"{best.name}: {gain:.1f} times less {what} than {book.name}, as "
-        + "; ".join(reasons)
-        + "."
-    )

@@ -1,26 +1,21 @@
-"""How a plan looks: a plain table for terminals, the same as HTML for notebooks."""
+"""A plan in words: a plain table for terminals, the same as HTML for notebooks, and why.
+
+What is in a plan is computed by `tacit.analyst.plan`; nothing is computed here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from html import escape
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
-from tacit.book.half_gap import half_gap, read_beta
 from tacit.book.laplace import spaced
-from tacit.book.recipes import Recipe
-from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, show, whole
+from tacit.privacy import show
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Option, Plan
     from tacit.book.recipes import Recipe
-    from tacit.book.sparse_vector import SparseVector
-
 
 _HEADS = ("recipe", "ε", "α", "proved α", "groups", "ε₁ : ε₂ : ε₃", "shift")
 
@@ -57,7 +52,7 @@ def title(plan: Plan) -> str:
 
 
 def _meaning(plan: Plan) -> str:
-    above, planned = plan.at_most, planned_questions(plan.questions, plan.at_most)
+    above, planned = plan.at_most, plan.task.planned
     more = "" if planned == plan.questions else f"Planned for {_questions(planned)}.  "
     values = " and every value is within α" if plan.algorithm == "numeric_sparse" else ""
     return (
@@ -66,6 +61,49 @@ def _meaning(plan: Plan) -> str:
         f"{values} with probability {show(100 * (1 - plan.beta))} %.  Lengths are in units of the "
         "sensitivity.  The shift is added to your threshold: a count at threshold + shift is about "
         "as often ⊥ as ⊤."
+    )
+
+
+def why(plan: Plan) -> str:
+    """What makes the best recipe the best, in a sentence or two."""
+    best = plan.options[0]
+    said = [_against_the_book(plan, best)]
+    on_all = [line for line in plan.baselines if line.on_all]
+    if plan.wanted_alpha is None:
+        better = [line for line in on_all if line.alpha < best.alpha]
+    else:
+        better = [line for line in on_all if line.epsilon < best.epsilon]
+    if better:
+        said.append(
+            f"But so few questions are better answered with plain noise: {better[0].name} has "
+            f"{'less error' if plan.wanted_alpha is None else 'less ε'}."
+        )
+    return " ".join(said)
+
+
+def _against_the_book(plan: Plan, best: Option) -> str:
+    recipe = best.recipe
+    reasons = []
+    if recipe.noise == "one-sided":
+        reasons.append("its noise goes one way only, which the proof allows")
+    if recipe.monotone:
+        reasons.append("counts all move the same way, so half the noise on each will do")
+    if plan.at_most > 1 and recipe.groups == 1:
+        reasons.append("one noisy threshold serves all ⊤")
+    if recipe.groups > 1:
+        reasons.append(f"its {recipe.groups} groups compose optimally at δ")
+    fair = [line for line in plan.options if line.name in ("book, shifted", "book, least noise")]
+    if not reasons or not fair:
+        return f"{best.name} is the best there is for these numbers."
+    book = fair[0]  # the options are sorted
+    if plan.wanted_alpha is None:
+        gain, what = book.alpha / best.alpha, "α"
+    else:
+        gain, what = float(book.epsilon / best.epsilon), "ε"
+    return (
+        f"{best.name}: {gain:.1f} times less {what} than {book.name}, as "
+        + "; ".join(reasons)
+        + "."
     )
 
 
@@ -101,11 +139,6 @@ def _up(number: float | Fraction) -> str:
     return spaced(rounded) if exact > Fraction(1, 1000) else show(rounded)
 
 
-def planned_questions(questions: int, at_most: int) -> int:
-    """How many a plan is made for: with as many ⊤ as questions there would be none below."""
-    return max(questions, at_most + 1)
-
-
 def _questions(number: int) -> str:
     return f"{_count(number)} question{'s' * (number != 1)}"
 
@@ -128,62 +161,3 @@ def _html_row(cells: tuple[str, ...], *, best: bool = False) -> str:
     name, *numbers = (escape(cell) for cell in cells)
     first = f"<th>{name}</th>" if best else f"<td>{name}</td>"
     return "<tr>" + first + "".join(f"<td align='right'>{cell}</td>" for cell in numbers) + "</tr>"
-
-
-# What a stream was planned for: how many questions, and how far its answers can be trusted.
-
-
-_MOST_QUESTIONS = 10**12
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """All answers are right with probability 1 − β, if no value is within α of the threshold.
-
-    That is for so many questions, of which as many are far above as there may be ⊤; more may be
-    asked, and α then grows with the logarithm of their number.
-    """
-
-    questions: int
-    beta: Fraction
-    alpha: Fraction  # in the questions' own units, rounded up to the stream's grid
-
-    def __str__(self) -> str:
-        return (
-            f"with {spaced(Fraction(self.questions))} questions, all answers are right with "
-            f"probability {spaced(1 - self.beta)} if none is within {spaced(self.alpha)} of the "
-            "threshold"
-        )
-
-    def as_json(self) -> dict[str, str]:
-        """All of it as text, exactly; a stream that is stored keeps this."""
-        return {
-            "questions": str(self.questions),
-            "beta": str(self.beta),
-            "alpha": str(self.alpha),
-        }
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, str]) -> Planned:
-        """The inverse of `as_json`."""
-        return cls(
-            whole(fields["questions"], "questions"),
-            exact(fields["beta"], "beta"),
-            exact(fields["alpha"], "alpha"),
-        )
-
-
-def planned_for(mechanism: SparseVector, questions: int, beta: Number) -> Planned:
-    """How far the answers of a mechanism can be trusted; uses public numbers only."""
-    read_beta(beta)
-    number, chance = whole(questions, "questions"), exact(beta, "beta")
-    if number > _MOST_QUESTIONS:
-        raise BadParameter("questions", show(number), "plans are made from 1 to 1e12")
-    asked = planned_questions(number, mechanism.recipe.at_most)
-    alpha = _half_gap(mechanism.recipe, asked, chance) * mechanism.sensitivity
-    return Planned(asked, chance, ceil(alpha / mechanism.grid) * mechanism.grid)
-
-
-@lru_cache(maxsize=128)
-def _half_gap(recipe: Recipe, questions: int, beta: Fraction) -> Fraction:
-    return Fraction(half_gap(recipe, questions, beta))

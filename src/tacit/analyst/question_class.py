@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,19 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 1_000_000
 MOST_ANSWERS = 200_000_000
 _VC_SECONDS = 2
+
+
+class ClassFacts(TypedDict, total=False):
+    """What is known of a class of questions, as the theorems of `tacit.book.small_db_size` take it.
+
+    Either its structure, or of the class without disguises: how many questions, on how many kinds
+    of points, and their VC dimension.
+    """
+
+    structure: Literal["prefixes", "intervals"]
+    questions: int
+    atoms: int
+    vc: VcDimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +144,7 @@ class OrderedClass:
         return Prefixes(self.domain) if self.kind == "prefixes" else Intervals(self.domain)
 
     @property
-    def known(self) -> dict[str, object]:
+    def facts(self) -> ClassFacts:
         """The structure is enough: its matrix is totally unimodular."""
         return {"structure": self.kind}
 
@@ -254,7 +267,7 @@ class FiniteClass:
         return shattering.vc_dimension(self.matrix, seconds=seconds)
 
     @property
-    def known(self) -> dict[str, object]:
+    def facts(self) -> ClassFacts:
         """Of the compressed class: how many questions, on how many atoms, of which dimension."""
         questions = len(self.queries.answers)
         if questions == 0:

@@ -20,7 +20,7 @@ from tacit.analyst.question_class import (
     predicate_of,
     question_class,
 )
-from tacit.analyst.release_plan import ReleasePlan, plan_release
+from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.shapes import Shapes, plain_value, writing
 from tacit.arguments import file_path
 from tacit.book.small_db import small_db
@@ -169,15 +169,14 @@ def _from_json(fields: Any) -> Release:
     asked: Questions = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
     questions, people = question_class(asked, schema, stored=True), fields["people"]
     codes = _checked_codes(fields["codes"], questions.columns)
-    planned = plan_release(
+    task = ReleaseTask(
         questions,
         describe(asked),
-        epsilon=fields["epsilon"],
-        alpha=None,
-        rows=len(codes),
-        people=None if people is None else whole(people, "people"),
-        max_rows=whole(fields["max_rows"], "max_rows"),
+        Privacy(fields["epsilon"]),
+        None if people is None else whole(people, "people"),
+        whole(fields["max_rows"], "max_rows"),
     )
+    planned = plan_release(task, rows=len(codes))
     return Release(planned, schema, asked, codes)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
 from tacit.analyst.histogram import can_be_listed
-from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
+from tacit.analyst.question_class import ClassFacts, FiniteClass, OrderedClass, QuestionClass
 from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
 from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
 from tacit.draws.candidates import reach
@@ -87,79 +87,86 @@ class ReleasePlan:
         return "\n".join([*lines, f"  advice    {self.advice}"] if self.advice else lines)
 
 
+@dataclass(frozen=True)
+class ReleaseTask:
+    """What is to be released, and about how many: all that the choice of m depends on."""
+
+    question_class: QuestionClass
+    described: str
+    privacy: Privacy
+    people: int | None
+    max_rows: int
+
+    def expect(self, rows: int) -> Expectation:
+        """Which sampler draws so many rows, and how long that takes."""
+        return expect(
+            self.question_class.sampler,
+            rows=rows,
+            epsilon=self.privacy.epsilon,
+            people=_ASSUMED_PEOPLE if self.people is None else self.people,
+            rows_per_person=self.max_rows,
+        )
+
+
 def plan_release(
-    questions: QuestionClass,
-    described: str,
-    *,
-    epsilon: Number,
-    alpha: Number | None,
-    rows: int | None,
-    people: int | None,
-    max_rows: int,
+    task: ReleaseTask, *, alpha: Number | None = None, rows: int | None = None
 ) -> ReleasePlan:
     """Choose m and check that the release can be drawn; refuse, at no cost, what cannot."""
-    privacy = Privacy(epsilon)
-    size = _size(questions, privacy, alpha, rows, people, max_rows)
-    expectation = expect(
-        questions.sampler,
-        rows=size.rows,
-        epsilon=privacy.epsilon,
-        people=_ASSUMED_PEOPLE if people is None else people,
-        rows_per_person=max_rows,
+    size = _size(task, alpha, rows)
+    expectation = task.expect(size.rows)
+    _refuse_if_too_long(task.question_class, size.rows, expectation)
+    planned = ReleasePlan(
+        task.described,
+        task.privacy,
+        size,
+        expectation,
+        task.people,
+        task.max_rows,
+        question_class=task.question_class,
     )
-    _refuse_if_too_long(questions, size.rows, expectation)
-    planned = ReleasePlan(described, privacy, size, expectation, people, max_rows, questions)
     return replace(planned, advice=_advice(planned))
 
 
-def _size(
-    questions: QuestionClass,
-    privacy: Privacy,
-    alpha: Number | None,
-    rows: int | None,
-    people: int | None,
-    max_rows: int,
-) -> ProvedSize:
+def _size(task: ReleaseTask, alpha: Number | None, rows: int | None) -> ProvedSize:
     if alpha is not None and rows is not None:
         raise BadParameter("rows", rows, "give alpha or rows, not both")
-    known: dict[str, object] = questions.known
+    facts = task.question_class.facts
     if alpha is not None:  # what so many rows are proved to reach is often less than was asked
-        rows = rows_needed(alpha, **known).rows  # type: ignore[arg-type]
-    if rows is not None:
-        return alpha_of_rows(whole(rows, "rows"), **known)  # type: ignore[arg-type]
-    if people is None:
+        rows = rows_needed(alpha, **facts).rows
+    if rows is None:
+        rows = _best_rows(task, facts)
+    return alpha_of_rows(whole(rows, "rows"), **facts)
+
+
+def _best_rows(task: ReleaseTask, facts: ClassFacts) -> int:
+    """The m with the least promised error, or fewer if that would take too long."""
+    if task.people is None:
         raise BadParameter(
             "alpha", None, "give alpha or rows; with people, a public number, Tacit can choose"
         )
-    best = best_rows(
-        people,
-        epsilon=privacy.epsilon / max_rows,
+    questions = task.question_class
+    rows = best_rows(
+        task.people,
+        epsilon=task.privacy.epsilon / task.max_rows,
         beta="1/20",
-        **{**known, "atoms": questions.atoms},  # type: ignore[arg-type]
-    )
-    rows = best.rows
+        atoms=questions.atoms,
+        questions=facts.get("questions"),
+        vc=facts.get("vc"),
+        structure=facts.get("structure"),
+    ).rows
     if isinstance(questions, FiniteClass):  # a whole range is better than a part of a larger one
         rows = min(rows, most_rows(questions.sampler) or rows)
-    while rows > 1 and _longest(questions, privacy, rows, people, max_rows) > _PATIENT_SECONDS:
+    while rows > 1 and _longest(task.expect(rows)) > _PATIENT_SECONDS:
         rows = rows * 4 // 5  # the bound is flat around its best m, the time is not
-    return alpha_of_rows(rows, **known)  # type: ignore[arg-type]
+    return rows
 
 
-def _longest(
-    questions: QuestionClass, privacy: Privacy, rows: int, people: int, max_rows: int
-) -> float:
-    found = expect(
-        questions.sampler,
-        rows=rows,
-        epsilon=privacy.epsilon,
-        people=people,
-        rows_per_person=max_rows,
-    )
-    return max(found.seconds, found.longest)
+def _longest(expectation: Expectation) -> float:
+    return max(expectation.seconds, expectation.longest)
 
 
 def _refuse_if_too_long(questions: QuestionClass, rows: int, expectation: Expectation) -> None:
-    longest = max(expectation.seconds, expectation.longest)
+    longest = _longest(expectation)
     if longest <= MOST_SECONDS:
         return
     hint = "fewer rows, or a larger alpha"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.history import History
-from tacit.analyst.plan_text import Planned, planned_for
+from tacit.analyst.task import Planned, planned_for
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import clamped
 from tacit.book.sparse_vector import SparseVector, State

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tacit.analyst.binding import mechanism_of, planned_of, refuse_other, whose_row
 from tacit.analyst.count import NoisyCount
@@ -17,7 +17,6 @@ from tacit.analyst.paying import (
     paying,
     table_closed,
 )
-from tacit.analyst.plan import Kind
 from tacit.analyst.question_class import (
     QuestionClass,
     Questions,
@@ -25,8 +24,9 @@ from tacit.analyst.question_class import (
     question_class,
 )
 from tacit.analyst.release import Release, SmallDb, describe
-from tacit.analyst.release_plan import ReleasePlan, plan_release
+from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
+from tacit.analyst.task import Kind, Task
 from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
@@ -248,16 +248,74 @@ class Table(Closing):
 
     # Streams ------------------------------------------------------------------------------
 
-    def above_threshold(self, *, threshold: Number, epsilon: Number, **options: Any) -> Stream:
-        """A stream that halts at its first ⊤ (AboveThreshold).  Options as for `sparse`."""
-        return self.sparse(threshold=threshold, at_most=1, epsilon=epsilon, **options)
+    def above_threshold(
+        self,
+        *,
+        threshold: Number,
+        epsilon: Number,
+        delta: Number = 0,
+        budget: Budget,
+        name: str | None = None,
+        analyst: str | None = None,
+        kind: Kind = "counts",
+        sensitivity: Number = 1,
+        grid: Number = 1,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        recipe: Literal["best", "book"] | Recipe = "best",
+        numeric: bool = False,
+    ) -> Stream:
+        """A stream that halts at its first ⊤ (AboveThreshold); all else is as for `sparse`."""
+        return self.sparse(
+            threshold=threshold,
+            at_most=1,
+            epsilon=epsilon,
+            delta=delta,
+            budget=budget,
+            name=name,
+            analyst=analyst,
+            kind=kind,
+            sensitivity=sensitivity,
+            grid=grid,
+            questions=questions,
+            beta=beta,
+            recipe=recipe,
+            numeric=numeric,
+        )
 
     def numeric_sparse(
-        self, *, threshold: Number, at_most: int, epsilon: Number, **options: Any
+        self,
+        *,
+        threshold: Number,
+        at_most: int,
+        epsilon: Number,
+        delta: Number = 0,
+        budget: Budget,
+        name: str | None = None,
+        analyst: str | None = None,
+        kind: Kind = "counts",
+        sensitivity: Number = 1,
+        grid: Number = 1,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        recipe: Literal["best", "book"] | Recipe = "best",
     ) -> Stream:
-        """A stream whose ⊤ bring a noisy value (NumericSparse).  Options as for `sparse`."""
+        """A stream whose ⊤ bring a noisy value (NumericSparse); all else is as for `sparse`."""
         return self.sparse(
-            threshold=threshold, at_most=at_most, epsilon=epsilon, numeric=True, **options
+            threshold=threshold,
+            at_most=at_most,
+            epsilon=epsilon,
+            delta=delta,
+            budget=budget,
+            name=name,
+            analyst=analyst,
+            kind=kind,
+            sensitivity=sensitivity,
+            grid=grid,
+            questions=questions,
+            beta=beta,
+            recipe=recipe,
+            numeric=True,
         )
 
     def sparse(
@@ -287,18 +345,17 @@ class Table(Closing):
 
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
+        task = Task.read(
+            questions=questions, at_most=at_most, beta=beta, numeric=numeric, kind=kind
+        )
         opening = StreamOpening.planned(
             self.schema,
-            promise=Privacy(epsilon, delta),
-            recipe=recipe,
+            task,
+            Privacy(epsilon, delta),
+            recipe,
             threshold=threshold,
-            at_most=at_most,
-            kind=kind,
             sensitivity=sensitivity,
             grid=grid,
-            questions=questions,
-            beta=beta,
-            numeric=numeric,
         )
 
         def pay(owed: Owed) -> Lease:
@@ -354,15 +411,14 @@ class Table(Closing):
         max_rows: int = 1,
     ) -> ReleasePlan:
         """What `small_db` would do, and how well; costs nothing and uses public values only."""
-        return plan_release(
+        task = ReleaseTask(
             self.questions(questions),
             describe(questions),
-            epsilon=epsilon,
-            alpha=alpha,
-            rows=rows,
-            people=self.people,
-            max_rows=whole(max_rows, "max_rows"),
+            Privacy(epsilon),
+            self.people,
+            whole(max_rows, "max_rows"),
         )
+        return plan_release(task, alpha=alpha, rows=rows)
 
     def small_db(
         self,

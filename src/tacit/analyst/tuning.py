@@ -17,6 +17,7 @@ from math import exp, inf, log, log1p, log10
 
 import numpy as np
 
+from tacit.analyst.task import Task
 from tacit.book import recipes
 from tacit.book.composition import optimal_each, optimal_epsilon
 from tacit.book.half_gap import Law, at_best_shift, best_shift, half_gap
@@ -31,13 +32,12 @@ _MOST_BUMPY = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What a stream is planned for; nothing in it comes from the data."""
+class Aim:
+    """What was asked of a plan: the α at this ε, or the ε that this α takes; with δ at most."""
 
-    questions: int
-    at_most: int
-    beta: Fraction
-    numeric: bool = False
+    epsilon: Fraction | None
+    alpha: Fraction | None
+    delta: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class Tuned:
 
 def shifted(recipe: Recipe, task: Task) -> Tuned:
     """The same recipe with the best public shift."""
-    moved = recipe.shifted(_rounded(best_shift(recipe, task.questions, task.beta)))
+    moved = recipe.shifted(_rounded(best_shift(recipe, task.planned, task.beta)))
     return as_it_is(moved, task)
 
 
 def as_it_is(recipe: Recipe, task: Task) -> Tuned:
     """The recipe and its half-gap, at the shift that it has."""
-    return Tuned(recipe, half_gap(recipe, task.questions, task.beta))
+    return Tuned(recipe, half_gap(recipe, task.planned, task.beta))
 
 
 def tuned(family: Family, task: Task, privacy: Privacy, groups: int = 1) -> Tuned:
@@ -206,7 +206,7 @@ def _unit_law(family: Family, task: Task, groups: int, split: Split) -> Law:
     tops = -(-task.at_most // groups)
     return Law.build(
         family.noise,
-        questions=task.questions,
+        questions=task.planned,
         at_most=task.at_most,
         tops_per_group=tops,
         threshold_scale=1 / split.threshold,
@@ -240,29 +240,24 @@ class Baseline:
     on_all: bool  # of all k questions, and so a real alternative
 
 
-def laplace_baselines(
-    task: Task,
-    questions: int,
-    epsilon: Fraction | None,
-    alpha: Fraction | None,
-    delta: Fraction,
-) -> tuple[Baseline, ...]:
+def laplace_baselines(task: Task, aim: Aim) -> tuple[Baseline, ...]:
     """Laplace on c questions known in advance, and on all k: at this ε, or for this α."""
-    known, lines = min(task.at_most, questions), []
+    asked, delta = task.questions, aim.delta
+    known, lines = min(task.at_most, asked), []
     for answered, which, on_all in (
         (known, f"{spaced(Fraction(known))} known in advance", False),
-        (questions, f"all {spaced(Fraction(questions))}", True),
+        (asked, f"all {spaced(Fraction(asked))}", True),
     ):
         reach = _scales(task, answered)  # α in scales of the noise
         for allowed in (Fraction(0), delta) if delta > 0 and answered > 1 else (Fraction(0),):
             name = f"Laplace on {which}" + (", composed optimally" if allowed else "")
-            if epsilon is not None:
-                each = optimal_each(answered, epsilon, allowed)
-                lines.append(Baseline(name, reach / each, float(epsilon), on_all))
-            elif alpha is not None:
-                each = reach / float(alpha)
+            if aim.epsilon is not None:
+                each = optimal_each(answered, aim.epsilon, allowed)
+                lines.append(Baseline(name, reach / each, float(aim.epsilon), on_all))
+            elif aim.alpha is not None:
+                each = reach / float(aim.alpha)
                 total = optimal_epsilon(answered, each, allowed) if each else 0.0
-                lines.append(Baseline(name, float(alpha), total, on_all))
+                lines.append(Baseline(name, float(aim.alpha), total, on_all))
     return tuple(lines)
 
 

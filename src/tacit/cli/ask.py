@@ -26,9 +26,9 @@ from tacit.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tacit.analyst.plan_text import Planned
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
+    from tacit.analyst.task import Planned
     from tacit.budget import Budget
     from tacit.privacy import Privacy
 

@@ -1,0 +1,120 @@
+"""What a stream is planned for, and how far its answers can then be trusted.
+
+A task uses public numbers only.  It helps to choose the noise and limits nothing: more questions
+may be asked than were planned for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING, Literal, get_args
+
+from tacit.arguments import flag, one_of
+from tacit.book.half_gap import half_gap, read_beta
+from tacit.book.laplace import spaced
+from tacit.book.recipes import Recipe
+from tacit.errors import BadParameter
+from tacit.privacy import Number, exact, show, whole
+
+if TYPE_CHECKING:
+    from tacit.book.sparse_vector import SparseVector
+
+Kind = Literal["counts", "any"]
+"""Which questions a stream takes: those that adding a person cannot lower, or all."""
+
+_MOST_QUESTIONS = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """So many questions, of which so many may be above, all right with probability 1 − β."""
+
+    questions: int  # k, as it was asked
+    at_most: int  # c
+    beta: Fraction
+    numeric: bool = False  # whether a ⊤ brings a value
+    kind: Kind = "counts"
+
+    @classmethod
+    def read(cls, *, questions: int, at_most: int, beta: Number, numeric: bool, kind: Kind) -> Task:
+        """Read and check what a caller gave."""
+        one_of(kind, "kind", get_args(Kind))
+        read_beta(beta)
+        return cls(
+            _questions(questions),
+            whole(at_most, "at_most"),
+            exact(beta, "beta"),
+            flag(numeric, "numeric"),
+            kind,
+        )
+
+    @property
+    def planned(self) -> int:
+        """How many it is planned for: with as many ⊤ as questions, none would be below."""
+        return _enough(self.questions, self.at_most)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """All answers are right with probability 1 − β, if no value is within α of the threshold.
+
+    That is for so many questions, of which as many are far above as there may be ⊤; more may be
+    asked, and α then grows with the logarithm of their number.
+    """
+
+    questions: int
+    beta: Fraction
+    alpha: Fraction  # in the questions' own units, rounded up to the stream's grid
+
+    def __str__(self) -> str:
+        return (
+            f"with {spaced(Fraction(self.questions))} questions, all answers are right with "
+            f"probability {spaced(1 - self.beta)} if none is within {spaced(self.alpha)} of the "
+            "threshold"
+        )
+
+    def as_json(self) -> dict[str, str]:
+        """All of it as text, exactly; a stream that is stored keeps this."""
+        return {
+            "questions": str(self.questions),
+            "beta": str(self.beta),
+            "alpha": str(self.alpha),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> Planned:
+        """The inverse of `as_json`."""
+        return cls(
+            whole(fields["questions"], "questions"),
+            exact(fields["beta"], "beta"),
+            exact(fields["alpha"], "alpha"),
+        )
+
+
+def planned_for(mechanism: SparseVector, questions: int, beta: Number) -> Planned:
+    """How far the answers of a mechanism can be trusted; uses public numbers only."""
+    read_beta(beta)
+    asked = _enough(_questions(questions), mechanism.recipe.at_most)
+    chance = exact(beta, "beta")
+    alpha = _half_gap(mechanism.recipe, asked, chance) * mechanism.sensitivity
+    return Planned(asked, chance, ceil(alpha / mechanism.grid) * mechanism.grid)
+
+
+@lru_cache(maxsize=128)
+def _half_gap(recipe: Recipe, questions: int, beta: Fraction) -> Fraction:
+    return Fraction(half_gap(recipe, questions, beta))
+
+
+def _questions(number: int) -> int:
+    asked = whole(number, "questions")
+    if asked > _MOST_QUESTIONS:
+        raise BadParameter("questions", show(asked), "plans are made from 1 to 1e12")
+    return asked
+
+
+def _enough(questions: int, at_most: int) -> int:
+    return max(questions, at_most + 1)
