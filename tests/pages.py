@@ -56,7 +56,7 @@ def run_page(path: Path, folder: Path) -> Iterator[Printed]:
     for block in FENCE.finditer(text):
         line = text[: block.start()].count("\n") + 1
         if block["kind"] == "python":
-            code = compile("\n" * line + block["body"], str(path), "exec")
+            code = compile("\n" * line + block["body"], str(path), "exec", dont_inherit=True)
             printed = captured(code, names, place)
         elif mark := MARK.search(text, 0, block.start()):
             yield Printed(line, block["body"], printed, bool(mark["noisy"]), *block.span("body"))
@@ -116,14 +116,14 @@ def run_notebook(path: Path, folder: Path) -> Iterator[tuple[dict[str, Any], lis
 def _outputs(source: str, names: dict[str, Any], place: Place) -> Iterator[dict[str, Any]]:
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed, shown = captured(compile(tree, "cell", "exec"), names, place), None
+    printed, shown = captured(compile(tree, "cell", "exec", dont_inherit=True), names, place), None
     if isinstance(last, ast.Expr):
         names["_shown"] = None
         asked = ast.parse("_shown = None").body[0]
         assert isinstance(asked, ast.Assign)
         asked.value = last.value
         module = ast.fix_missing_locations(ast.Module([asked], []))
-        printed += captured(compile(module, "cell", "exec"), names, place)
+        printed += captured(compile(module, "cell", "exec", dont_inherit=True), names, place)
         shown = names.pop("_shown")
     if printed:
         yield {"name": "stdout", "output_type": "stream", "text": printed.splitlines(True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tacit.analyst.paying import refuse_other_schema
 from tacit.book.laplace import Estimate, LaplaceMechanism
@@ -22,6 +22,8 @@ class NoisyCount:
 
     Privacy: (ε, 0), with noise of the question's own sensitivity (Theorem 3.6, on its grid).
     """
+
+    needs: ClassVar[tuple[str, ...]] = ()
 
     read: Read
     noise: LaplaceMechanism = field(init=False)

@@ -13,7 +13,7 @@ from functools import cached_property
 from html import escape
 from itertools import product
 from math import ceil, expm1, log, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +205,8 @@ class NoisyHistogram:
     that much in all (the ℓ1 sensitivity), so noise of scale max_rows/ε on each is enough
     (Theorem 3.6, on whole numbers).  The cells are public: empty ones are there too.
     """
+
+    needs: ClassVar[tuple[str, ...]] = ("points",)
 
     schema: Schema
     columns: tuple[Column, ...]

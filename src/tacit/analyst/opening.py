@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tacit.analyst import plan
 from tacit.analyst.binding import binding_of
@@ -28,6 +28,8 @@ class StreamOpening:
 
     Privacy: ``recipe.privacy`` for all answers together.
     """
+
+    needs: ClassVar[tuple[str, ...]] = ()
 
     schema: Schema
     mechanism: SparseVector

@@ -7,12 +7,12 @@ counts, histograms, small databases and the opening of a stream all go through i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tacit.arguments import instance, kind_of
-from tacit.errors import BadParameter, EngineFailed
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.privacy import Cost
 from tacit.tables.engine import withheld
 
@@ -43,6 +43,11 @@ class Payable(Protocol):
     @property
     def what(self) -> str:
         """What the budget's history says was paid for.  Public: it follows from no data."""
+        ...
+
+    @property
+    def needs(self) -> Collection[str]:
+        """What the engine must be able to do, such as "points"; every engine answers questions."""
         ...
 
     def check(self, schema: Schema) -> None:
@@ -93,20 +98,31 @@ def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:
     if table.closed:
         raise table_closed()
     check_mechanism(mechanism, "check")
+    _refuse_unable(table.engine, mechanism.needs)
     mechanism.check(table.schema)
     about = {"table": table.name, "identity": table.identity, "analyst": analyst}
     return Owed(mechanism.cost, mechanism.what, about)
 
 
+def _refuse_unable(engine: Engine, needs: Collection[str]) -> None:
+    """Refuse an engine that says in ``cannot`` that it cannot do something that is needed."""
+    for ability in needs:
+        if ability in getattr(engine, "cannot", ()):
+            raise QuestionRefused(
+                f"the engine of {engine.schema.name} cannot give {ability}, which this release "
+                "needs. Nothing was spent."
+            )
+
+
 def check_mechanism(mechanism: object, method: str) -> None:
     """Refuse what is no mechanism, or has no such method."""
-    cost, what = getattr(mechanism, "cost", None), getattr(mechanism, "what", None)
-    good = isinstance(cost, Cost) and isinstance(what, str)
+    cost, what, needs = (getattr(mechanism, name, None) for name in ("cost", "what", "needs"))
+    good = isinstance(cost, Cost) and isinstance(what, str) and isinstance(needs, Collection)
     if not good or not callable(getattr(mechanism, method, None)):
         raise BadParameter(
             "mechanism",
             kind_of(mechanism),
-            "give a value with a cost, a text for the history (what), check(schema) and "
+            "give a value with a cost, a text for the history (what), needs, check(schema) and "
             "draw(engine, coins)",
         )
 

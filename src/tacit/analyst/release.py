@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +205,8 @@ class SmallDb:
 
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
     """
+
+    needs: ClassVar[tuple[str, ...]] = ("points",)
 
     plan: ReleasePlan
     schema: Schema
