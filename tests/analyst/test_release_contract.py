@@ -103,7 +103,11 @@ class TestSmallDb(ReleaseContract):
         return SmallDb(plan_release(task, rows=self.ROWS_DRAWN), schema, asked)
 
     def wrong(self, schema):
-        return [lambda: self.mechanism(schema, "1e-13"), lambda: self.mechanism(schema, -1)]
+        return [
+            lambda: self.mechanism(schema, "1e-13"),
+            lambda: self.mechanism(schema, -1),
+            lambda: replace(self.mechanism(schema), progress="loudly"),
+        ]
 
     def outcome(self, drawn):
         return tuple(sorted(drawn.codes[:, 0].tolist()))

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Schema
 
-Drawn_co = TypeVar("Drawn_co", covariant=True)
+Released_co = TypeVar("Released_co", covariant=True)
 Paid = TypeVar("Paid")
-Seen = TypeVar("Seen")
+Looked = TypeVar("Looked")
 
 
 class Payable(Protocol):
@@ -55,14 +55,14 @@ class Payable(Protocol):
         ...
 
 
-class ReleaseMechanism(Payable, Protocol[Drawn_co]):
+class ReleaseMechanism(Payable, Protocol[Released_co]):
     """What `Table.release` takes: something to pay for that is drawn in one go.
 
     Privacy: on two tables that differ in one person's rows, the laws of what `draw` returns are
     within ``cost.privacy`` of each other.  Once it is paid, a draw always finishes.
     """
 
-    def draw(self, engine: Engine, coins: Coins) -> Drawn_co:
+    def draw(self, engine: Engine, coins: Coins) -> Released_co:
         """Look at the data and draw what is released; all randomness comes from the coins."""
         ...
 
@@ -82,8 +82,8 @@ def pay_then_look(
     analyst: str | None,
     *,
     pay: Callable[[Owed], Paid],
-    look: Callable[[Paid], Seen],
-) -> Seen:
+    look: Callable[[Paid], Looked],
+) -> Looked:
     """Refuse what can be refused; then ``pay``, durably; then ``look``, with what paying gave.
 
     Privacy: nothing looks at the data before ``pay`` has returned.  A failure of ``look`` may

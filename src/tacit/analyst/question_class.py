@@ -38,6 +38,9 @@ MOST_ELEMENTS = 1_000_000
 MOST_ANSWERS = 200_000_000
 _VC_SECONDS = 2
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 
 class ClassFacts(TypedDict, total=False):
     """What is known of a class of questions, as the theorems of `tacit.book.small_db_size` take it.
@@ -350,14 +353,11 @@ def _domain(column: Column) -> Sequence[Code]:
     return range(low, high + 1)
 
 
-# The dimensions of the book, with a sign of life at a terminal: a search may take long.
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+# The dimensions of the book, for callers at a terminal --------------------------------------------
 
 
 def _alive(find: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same search with a sign of life at a terminal: it may take long."""
     search: Callable[..., _R] = find
 
     @wraps(find)

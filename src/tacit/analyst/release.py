@@ -22,7 +22,7 @@ from tacit.analyst.question_class import (
 )
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.shapes import Shapes, plain_value, writing
-from tacit.arguments import file_path
+from tacit.arguments import file_path, function
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
@@ -145,6 +145,58 @@ class Release(Shapes):
         return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}"
 
 
+@dataclass(frozen=True)
+class SmallDb:
+    """A small database that answers a class of questions, for `Table.release`.
+
+    Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ("points",)
+
+    plan: ReleasePlan
+    schema: Schema
+    asked: Questions
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.progress is not None:
+            function(self.progress, "progress", "give a function of the seconds so far")
+
+    @property
+    def cost(self) -> Cost:
+        """(ε, 0), in one part."""
+        return Cost.pure(self.plan.privacy.epsilon)
+
+    @property
+    def what(self) -> str:
+        """Which class of questions."""
+        return f"release of {self.plan.questions}"
+
+    def check(self, schema: Schema) -> None:
+        """The domain of the questions is that of this very table."""
+        refuse_other_schema(self, self.schema, schema)
+
+    def draw(self, engine: Engine, coins: Coins) -> Release:
+        """Draw the rows; the plan has made sure that this ends in reasonable time."""
+        questions = self.plan.question_class
+        with waiting("drawing", self.progress) as tell:
+            points = small_db(
+                questions.data(engine, self.plan.max_rows),
+                questions.sampler,
+                rows=self.plan.rows,
+                epsilon=self.plan.privacy.epsilon,
+                coins=coins,
+                rows_per_person=self.plan.max_rows,
+                progress=tell,
+            )
+        frozen = self.asked if isinstance(self.asked, Ordered) else tuple(self.asked)
+        return Release(self.plan, self.schema, frozen, questions.codes(points))
+
+
+# Reading a saved release -------------------------------------------------------------------------
+
+
 def load_release(path: str | Path) -> Release:
     """Read a saved release; a file that is not one, or not a whole one, is refused."""
     file = file_path(path, "path")
@@ -199,52 +251,7 @@ def describe(asked: Questions) -> str:
     return f"{len(asked)} question" + "s" * (len(asked) != 1)
 
 
-@dataclass(frozen=True)
-class SmallDb:
-    """A small database that answers a class of questions, for `Table.release`.
-
-    Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
-    """
-
-    needs: ClassVar[tuple[str, ...]] = ("points",)
-
-    plan: ReleasePlan
-    schema: Schema
-    asked: Questions
-    progress: Progress | None = field(default=None, compare=False)
-
-    @property
-    def cost(self) -> Cost:
-        """(ε, 0), in one part."""
-        return Cost.pure(self.plan.privacy.epsilon)
-
-    @property
-    def what(self) -> str:
-        """Which class of questions."""
-        return f"release of {self.plan.questions}"
-
-    def check(self, schema: Schema) -> None:
-        """The domain of the questions is that of this very table."""
-        refuse_other_schema(self, self.schema, schema)
-
-    def draw(self, engine: Engine, coins: Coins) -> Release:
-        """Draw the rows; the plan has made sure that this ends in reasonable time."""
-        questions = self.plan.question_class
-        with waiting("drawing", self.progress) as tell:
-            points = small_db(
-                questions.data(engine, self.plan.max_rows),
-                questions.sampler,
-                rows=self.plan.rows,
-                epsilon=self.plan.privacy.epsilon,
-                coins=coins,
-                rows_per_person=self.plan.max_rows,
-                progress=tell,
-            )
-        frozen = self.asked if isinstance(self.asked, Ordered) else tuple(self.asked)
-        return Release(self.plan, self.schema, frozen, questions.codes(points))
-
-
-# Pictures of a release: its prefix curve, or the answers to its questions.
+# Pictures: the prefix curve, or the answers to a list of questions --------------------------------
 
 
 def plot_release(release: Release, path: Path) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tacit.tables.show import Statement
 
 
-Drawn = TypeVar("Drawn")
+Released = TypeVar("Released")
 
 
 def open_table(
@@ -171,11 +171,11 @@ class Table(Closing):
 
     def release(
         self,
-        mechanism: ReleaseMechanism[Drawn],
+        mechanism: ReleaseMechanism[Released],
         *,
         budget: Budget,
         analyst: str | None = None,
-    ) -> Drawn:
+    ) -> Released:
         """Pay for a mechanism, then draw from it: how everything is released about this table.
 
         `count`, `sum`, `histogram` and `small_db` build a mechanism and call this; one of your own
@@ -188,7 +188,7 @@ class Table(Closing):
         def pay(owed: Owed) -> Receipt:
             return paying(budget).charge(owed.cost, what=owed.what, **owed.about)
 
-        def look(_: Receipt) -> Drawn:
+        def look(_: Receipt) -> Released:
             return mechanism.draw(self._engine, self._coins)
 
         check_mechanism(mechanism, "draw")

@@ -74,6 +74,19 @@ class Tuned:
     alpha: float
 
 
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Laplace noise on some questions: its error for this ε, or the ε it takes for this error."""
+
+    name: str
+    alpha: float
+    epsilon: float
+    on_all: bool  # of all k questions, and so a real alternative
+
+
+# Recipes ------------------------------------------------------------------------------------------
+
+
 def shifted(recipe: Recipe, task: Task) -> Tuned:
     """The same recipe with the best public shift."""
     moved = recipe.shifted(_rounded(best_shift(recipe, task.planned, task.beta)))
@@ -120,6 +133,9 @@ def _numbers_of_groups(at_most: int) -> list[int]:
         sizes.append(size)
         size = max(size + 1, size * 3 // 2)
     return sorted({-(-at_most // size) for size in sizes})
+
+
+# How a group's ε is split ------------------------------------------------------------------------
 
 
 def _best_split(family: Family, task: Task, privacy: Privacy, groups: int) -> Split:
@@ -223,21 +239,11 @@ def _rounded(x: float) -> Fraction:
     return Fraction(round(x * 10.0**places)) / Fraction(10) ** places
 
 
-# What a sparse stream is compared with: plain Laplace noise, as the book's own remarks do.
+# What a stream is compared with: plain Laplace noise ----------------------------------------------
 #
 # Were the c questions above the threshold known in advance, one would answer just these (the
 # remark at the end of section 3.6.3); or one may answer all k, adding up by plain or by optimal
 # composition (the remark at the end of section 3.5.2).
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Laplace noise on some questions: its error for this ε, or the ε it takes for this error."""
-
-    name: str
-    alpha: float
-    epsilon: float
-    on_all: bool  # of all k questions, and so a real alternative
 
 
 def laplace_baselines(task: Task, aim: Aim) -> tuple[Baseline, ...]:

@@ -36,8 +36,7 @@ from tacit.tables.engine import Engine
 from tacit.tables.loading import load
 from tacit.tables.schema import Schema
 
-Row = Mapping[str, object]
-Law = Mapping[Hashable, Fraction | float]
+Probabilities = Mapping[Hashable, Fraction | float]
 
 PERSON = "pid"
 SECRET = "patient 4711 lives in Ghent"
@@ -87,7 +86,7 @@ type = "integer"
 bounds = [0, 3]
 total = [0, 4]
 """
-    ROWS: ClassVar[Sequence[Row]] = (
+    ROWS: ClassVar[Sequence[Mapping[str, object]]] = (
         {"pid": 1, "town": "Bruges", "age": 3},
         {"pid": 1, "town": "Ghent", "age": 2},
         {"pid": 2, "town": "Ghent", "age": 1},
@@ -110,13 +109,13 @@ total = [0, 4]
         """What was released, as something that can be compared and counted."""
         return drawn  # type: ignore[no-any-return]
 
-    def law(self, engine: Engine) -> Law | None:
+    def law(self, engine: Engine) -> Probabilities | None:
         """The exact law of ``outcome`` on this data, if the promise is to be checked."""
         return None
 
     # What it gets -----------------------------------------------------------------------------
 
-    def open(self, folder: Path, rows: Sequence[Row]) -> Engine:
+    def open(self, folder: Path, rows: Sequence[Mapping[str, object]]) -> Engine:
         """An engine over some rows."""
         file = folder / f"t{len(list(folder.iterdir()))}.csv"
         names = [column.name for column in self._schema().columns]
@@ -298,7 +297,7 @@ total = [0, 4]
             high = clopper_pearson_high(hits, self.DRAWS, level)
             assert low <= float(p) <= high, f"{outcome}: {hits} of {self.DRAWS} draws, not {p}"
 
-    def _law(self, engine: Engine) -> Law:
+    def _law(self, engine: Engine) -> Probabilities:
         law = self.law(engine)
         if law is None:
             pytest.skip("this mechanism has no law to compare with")
@@ -312,7 +311,7 @@ def assert_untouched(engine: WatchedEngine, budget: Budget) -> None:
     assert budget.spent.epsilon == 0
 
 
-def excess(here: Law, there: Law, privacy: Privacy) -> float:
+def excess(here: Probabilities, there: Probabilities, privacy: Privacy) -> float:
     """By how much the first law exceeds e^ε times the second, beyond δ; at most 0 if private."""
     factor = exp(privacy.epsilon) if privacy.epsilon < 700 else inf
     over = (float(p) - factor * float(q) for p, q in ((here[x], there.get(x, 0)) for x in here))
