@@ -65,7 +65,7 @@ HELD = {  # what the functions above return, and people go on with
 }
 KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
-MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, as are protocols
+MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own, as are protocols
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),

@@ -96,7 +96,7 @@ def test_the_guarantee_needs_a_public_number_of_people(visits_file):
     with tacit.open(visits_file, person="pid") as table:
         plan = table.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=9)
         assert plan.guarantee() is None
-        assert "it needs people" in str(plan)
+        assert "unknown without people" in str(plan)
         with pytest.raises(BadParameter, match="people"):
             table.plan_small_db(tacit.prefixes("age"), epsilon=1)
 

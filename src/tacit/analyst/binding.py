@@ -54,7 +54,7 @@ def binding_of(
 def mechanism_of(binding: Mapping[str, str], stream: str) -> SparseVector:
     """The mechanism that a stored binding describes."""
     try:
-        binding["kind"]  # without which nobody wrote this
+        binding["kind"]  # every binding has one
         return prepare(
             Recipe.from_json(_part(_RECIPE, binding)),
             threshold=Fraction(binding["threshold"]),
@@ -147,19 +147,19 @@ def _differences(binding: Mapping[str, str], schema: Schema) -> Iterator[str]:
         if then["type"] != now["type"]:  # the rest then means something else
             then, now = {"type": then["type"]}, {"type": now["type"]}
         for fact in sorted({*then, *now}):
-            said = _said(then, fact), _said(now, fact)
-            if said[0] != said[1]:
-                yield f"column {name}: {_was(fact, *said)}"
+            before, after = _written(then, fact), _written(now, fact)
+            if before != after:
+                yield f"column {name}: {_was(fact, before, after)}"
 
 
-def _said(facts: Mapping[str, Any], fact: str) -> str | None:
+def _written(facts: Mapping[str, Any], fact: str) -> str | None:
     """A fact as a schema would write it."""
-    told = facts.get(fact)
-    if told is None or fact not in ("bounds", "total"):
-        return None if told is None else str(told)
+    declared = facts.get(fact)
+    if declared is None or fact not in ("bounds", "total"):
+        return None if declared is None else str(declared)
     grid = facts.get("grid")
     step = None if grid is None else Fraction(grid)
-    return "[" + ", ".join(literal(facts["type"], step, code) for code in told) + "]"
+    return "[" + ", ".join(literal(facts["type"], step, code) for code in declared) + "]"
 
 
 def _was(what: str, then: str | None, now: str | None) -> str:
@@ -175,7 +175,7 @@ def _refuse_other_digest(digest: str, schema: Schema, stream: str) -> None:
             f"stream {stream!r} was opened by Tacit 0.1, which kept only a hash of the schema, "
             f"{digest[:12]}…; that of this schema is {schema.digest[:12]}…: resume it with the "
             "schema it was opened with, keys and all",
-            advice="table.schema.digest tells the hash of any other",
+            advice="table.schema.digest is the hash of a table's schema",
         )
 
 

@@ -103,7 +103,8 @@ class Histogram(Shapes):
         names = [column.name for column in self.columns]
         if not set(columns_of(predicate)) <= set(names):
             raise QuestionRefused(
-                f"{question}\nthis histogram is of {', '.join(names)}: it knows nothing else"
+                f"{question}\nthis histogram counts {', '.join(names)}, and says nothing about "
+                "other columns"
             )
         values = dict(zip(names, zip(*self.cells, strict=True), strict=True))
         inside = holds(predicate, values, len(self), self.schema)
@@ -220,7 +221,9 @@ class NoisyHistogram:
         _refuse_too_many(columns, [_domain(column) for column in columns])
         cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
         if rows / cost.privacy.epsilon > _WIDEST_NOISE:
-            raise BadParameter("epsilon", show(cost.privacy.epsilon), "the noise would exceed 2^50")
+            raise BadParameter(
+                "epsilon", show(cost.privacy.epsilon), "the noise would be wider than 2^50"
+            )
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "max_rows", rows)
@@ -250,7 +253,9 @@ class NoisyHistogram:
 def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
     columns = tuple(declared_column(schema, name) for name in names)
     if not columns or len(set(columns)) != len(columns):
-        raise BadParameter("columns", ", ".join(names) or "none", "name one or more, each once")
+        raise BadParameter(
+            "columns", ", ".join(names) or "none", "name at least one column, each only once"
+        )
     return columns
 
 

@@ -39,7 +39,7 @@ _Entry = tuple["str | Read", Answer, Fraction | None]
 class History(Sequence[Asked]):
     """The answers given through one object, oldest first; in a notebook, a table.
 
-    Every ⊤ is kept and the latest ⊥, at least ``KEEPS`` of them: a stream may be asked for ever.
+    Every ⊤ is kept and the latest ⊥, at least ``KEEPS`` of them: a stream may be asked without end.
     """
 
     KEEPS = 10_000
@@ -72,7 +72,7 @@ class History(Sequence[Asked]):
             self._forget()
 
     def _forget(self) -> None:
-        """Drop the older half of the ⊥, so that an answer waits for it seldom."""
+        """Drop the older half of the ⊥ at once, so that few answers have to wait for this."""
         before = len(self._entries)
         older = [entry for entry in self._entries[: -self.KEEPS] if entry[1]]
         self._entries[: -self.KEEPS] = older
@@ -84,8 +84,8 @@ class History(Sequence[Asked]):
         return History([entry for entry in self._entries if entry[1]])
 
     def __str__(self) -> str:
-        told = f"… {self._forgotten} older ⊥ are not kept\n" if self._forgotten else ""
-        return told + "\n".join(map(str, self)) or "nothing asked yet"
+        older = f"… {self._forgotten} older ⊥ are not kept\n" if self._forgotten else ""
+        return older + "\n".join(map(str, self)) or "nothing asked yet"
 
     def __repr__(self) -> str:
         return f"<History: {len(self.tops)} ⊤ among {len(self) + self._forgotten} answers>"

@@ -88,7 +88,7 @@ def _chosen(recipe: Literal["best", "book"] | Recipe, task: Task, promise: Priva
     """The recipe itself, or the one that a plan for this task has under that name."""
     if isinstance(recipe, Recipe):
         return recipe
-    text(recipe, "recipe", "it is 'best', 'book' or a recipe of a plan")
+    text(recipe, "recipe", "give 'best', 'book' or a recipe from a plan")
     make = plan.numeric_sparse if task.numeric else plan.sparse
     found = make(
         questions=task.questions,
@@ -107,18 +107,18 @@ def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
         raise BadParameter(
             "recipe",
             recipe.name,
-            "it releases no values: call sparse, or take a recipe of tacit.plan.numeric_sparse",
+            "it releases no values: call sparse, or take a recipe from tacit.plan.numeric_sparse",
         )
     if not task.numeric and recipe.value_scale is not None:
         raise BadParameter(
             "recipe",
             recipe.name,
-            "it pays for values: call numeric_sparse, or take a recipe of tacit.plan.sparse",
+            "it pays for values: call numeric_sparse, or take a recipe from tacit.plan.sparse",
         )
     if recipe.monotone and task.kind == "any":
         raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
     if recipe.at_most != task.at_most:
-        raise BadParameter("at_most", task.at_most, f"the recipe is for {recipe.at_most} ⊤")
+        raise BadParameter("at_most", task.at_most, f"the recipe pays for {recipe.at_most} ⊤")
     within = recipe.privacy.epsilon <= promise.epsilon and recipe.privacy.delta <= promise.delta
     if not within:
         raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")

@@ -115,7 +115,7 @@ def _refuse_unable(engine: Engine, needs: Collection[str]) -> None:
 
 
 def check_mechanism(mechanism: object, method: str) -> None:
-    """Refuse what is no mechanism, or has no such method."""
+    """Refuse a value that is not a mechanism, or lacks this method."""
     cost, what, needs = (getattr(mechanism, name, None) for name in ("cost", "what", "needs"))
     good = isinstance(cost, Cost) and isinstance(what, str) and isinstance(needs, Collection)
     if not good or not callable(getattr(mechanism, method, None)):

@@ -210,7 +210,7 @@ def _plan(
 def _within(value: Number, name: str, low: str, high: str) -> Fraction:
     number = positive(value, name)
     if not Fraction(low) <= number <= Fraction(high):
-        raise BadParameter(name, show(number), f"plans are made from {low} to {high}")
+        raise BadParameter(name, show(number), f"it must be between {low} and {high}")
     return number
 
 

@@ -103,7 +103,7 @@ def declared_column(schema: Schema, name: str) -> Column:
     found = schema.find(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(column.name for column in schema.columns)
-        raise BadParameter("column", as_given(name), f"it is one of {names}")
+        raise BadParameter("column", as_given(name), f"it must be one of {names}")
     return found
 
 
@@ -118,7 +118,7 @@ class OrderedClass:
     def of(cls, asked: Ordered, schema: Schema) -> OrderedClass:
         """The class over a column's declared domain, whatever its size."""
         if asked.kind not in ("prefixes", "intervals"):
-            raise BadParameter("kind", repr(asked.kind), "it is 'prefixes' or 'intervals'")
+            raise BadParameter("kind", repr(asked.kind), "it must be 'prefixes' or 'intervals'")
         column = declared_column(schema, asked.column)
         if column.type == "text":
             raise QuestionRefused(
@@ -212,12 +212,16 @@ class FiniteClass:
         if not asked:
             raise BadParameter("questions", "an empty list", "name at least one predicate")
         if not all(isinstance(text, str) for text in asked):
-            raise BadParameter("questions", "a list", "of text, such as ['age >= 60', 'smoker']")
+            raise BadParameter(
+                "questions", "a list", "all of it must be text, such as ['age >= 60', 'smoker']"
+            )
         predicates = [predicate_of(text, schema, read) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)
         if not columns:
-            raise QuestionRefused("these predicates name no column: every answer is known")
+            raise QuestionRefused(
+                "these predicates name no column, so their answers are already known"
+            )
         size = prod(_domain_size(column) for column in columns)
         if size > MOST_ELEMENTS:
             raise Infeasible(

@@ -79,10 +79,14 @@ class Release(Shapes):
         return Fraction(int(holds(predicate, values, self.rows, self.schema).sum()), self.rows)
 
     def count(self, question: str, *, people: int | None = None) -> Fraction:
-        """The same as a number of people, out of a public or a paid total."""
+        """The same as a number of people, out of a total that is public or was paid for."""
         total = self.plan.people if people is None else whole(people, "people")
         if total is None:
-            raise BadParameter("people", None, "say how many there are: a public or a paid number")
+            raise BadParameter(
+                "people",
+                None,
+                "say how many people there are: a public number, or one that was paid for",
+            )
         return self.answer(question) * total
 
     @property

@@ -72,7 +72,7 @@ class ReleasePlan:
     def __str__(self) -> str:
         promised = self.guarantee()
         error = (
-            "unknown: it needs people, a public number typed by the steward"
+            "unknown without people, a public number that the steward types"
             if promised is None
             else f"at most {show(promised)} of the people, except with probability 5 %"
         )
@@ -142,7 +142,9 @@ def _best_rows(task: ReleaseTask, facts: ClassFacts) -> int:
     """The m with the least promised error, or fewer if that would take too long."""
     if task.people is None:
         raise BadParameter(
-            "alpha", None, "give alpha or rows; with people, a public number, Tacit can choose"
+            "alpha",
+            None,
+            "give alpha or rows; if the table is opened with people=..., Tacit chooses",
         )
     questions = task.question_class
     rows = best_rows(

@@ -52,7 +52,7 @@ def as_secret(state: State) -> bytes:
 
 
 def from_secret(secret: bytes) -> State:
-    """The inverse of `as_secret`; what is wrong with it is not told, since that would quote it."""
+    """The inverse of `as_secret`; an error does not say what is wrong, which would quote it."""
     with suppress(ValueError, TypeError, RecursionError):
         offset, tops = json.loads(secret)
         if type(offset) is int and type(tops) is int and tops >= 0:
@@ -61,7 +61,7 @@ def from_secret(secret: bytes) -> State:
 
 
 def _check_recorded(records: Iterable[Mapping[str, str]]) -> None:
-    """Recorded answers can be told again, or the record is damaged."""
+    """Check that recorded answers can be shown again; otherwise the record is damaged."""
     try:
         for record in records:
             str(Answer.from_json(record))
@@ -73,7 +73,7 @@ def _check_recorded(records: Iterable[Mapping[str, str]]) -> None:
 
 
 def _suspend_quietly(lease: Lease) -> None:
-    """Nobody is there to be told; what goes wrong costs the reserved ⊤, as a crash would."""
+    """There is no caller to report to: a failure costs the reserved ⊤, as a crash would."""
     with suppress(Exception):
         lease.suspend()
 

@@ -135,7 +135,7 @@ class Table(Closing):
 
     @property
     def identity(self) -> TableIdentity:
-        """Whose rows it holds: what a budget ties its name to at first use."""
+        """Whose rows it holds.  A budget ties the table's name to this at first use."""
         from tacit.budget import TableIdentity
 
         person = self.schema.person
@@ -154,7 +154,7 @@ class Table(Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether it has let go of the data."""
+        """Whether it has been closed."""
         return not self._open
 
     # Reading questions --------------------------------------------------------------------
@@ -203,9 +203,9 @@ class Table(Closing):
         analyst: str | None = None,
         **parameters: object,
     ) -> Estimate:
-        """One noisy number: the Laplace mechanism.
+        """A noisy answer to one question: the Laplace mechanism.
 
-        Privacy: (ε, 0), charged to the budget before the number exists.
+        Privacy: (ε, 0), charged to the budget before the question is answered.
         """
         counted = NoisyCount(self._reader.read(question, parameters), epsilon=epsilon)
         return self.release(counted, budget=budget, analyst=analyst)
@@ -237,9 +237,9 @@ class Table(Closing):
     ) -> Histogram:
         """A noisy count for every cell of some columns with declared keys or bounds, empty or not.
 
-        Each person counts once, by her least row in the order of these columns; with ``max_rows``
-        her least so many rows count.  Rows with NULL in one of the columns, or with a value that
-        is not declared, count nowhere.
+        Each person counts once, by their least row in the order of these columns; with
+        ``max_rows`` as many of their least rows count.  Rows with NULL in one of the columns, or
+        with a value that is not declared, count nowhere.
 
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
@@ -451,7 +451,7 @@ class Table(Closing):
     # Leaving ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the data.  Streams that are open can no longer be asked."""
+        """Close the data.  Streams that are open can no longer be asked."""
         self._open = False
         self._engine.close()
 

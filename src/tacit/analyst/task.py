@@ -112,7 +112,7 @@ def _half_gap(recipe: Recipe, questions: int, beta: Fraction) -> Fraction:
 def _questions(number: int) -> int:
     asked = whole(number, "questions")
     if asked > _MOST_QUESTIONS:
-        raise BadParameter("questions", show(asked), "plans are made from 1 to 1e12")
+        raise BadParameter("questions", show(asked), "it must be between 1 and 1e12")
     return asked
 
 
