@@ -22,7 +22,7 @@ from tacit.budget import Budget
 from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost, Privacy
 from tacit.tables.prepared import Reader
-from tacit.testing.releases import ReleaseContract, laplace_law
+from tacit.testing.releases import ReleaseContract, WatchedEngine, laplace_law
 
 REACH = 12
 HALF = Fraction(1, 2)
@@ -313,3 +313,40 @@ def test_what_a_draw_says_when_it_fails_is_withheld(visits, budget):
     assert "4711" not in str(raised.value)
     assert raised.value.__context__ is None
     assert budget.spent.epsilon == 1
+
+
+class WentThroughTheOnePlace(Exception):
+    """Raised in place of paying."""
+
+
+PAID = {
+    "count": lambda table, **paid: table.count("age > 3", **paid),
+    "sum": lambda table, **paid: table.sum("cost", **paid),
+    "histogram": lambda table, **paid: table.histogram("town", **paid),
+    "small_db": lambda table, **paid: table.small_db(tacit.prefixes("age"), rows=5, **paid),
+    "above_threshold": lambda table, **paid: table.above_threshold(threshold=1, **paid),
+    "sparse": lambda table, **paid: table.sparse(threshold=1, at_most=2, **paid),
+    "numeric_sparse": lambda table, **paid: table.numeric_sparse(threshold=1, at_most=2, **paid),
+}
+
+
+@pytest.mark.parametrize("ask", PAID.values(), ids=PAID)
+def test_everything_that_is_paid_for_goes_through_one_place(visits, budget, monkeypatch, ask):
+    def stopped(*given, **options):
+        raise WentThroughTheOnePlace
+
+    monkeypatch.setattr("tacit.analyst.table.pay_then_look", stopped)
+    with pytest.raises(WentThroughTheOnePlace):
+        ask(visits, epsilon=1, budget=budget)
+    assert budget.spent.epsilon == 0
+
+
+def test_opening_a_stream_looks_at_no_data_and_costs_its_recipe(visits, budget):
+    watched = WatchedEngine(visits.engine, lambda: None)
+    stream = Table(watched).numeric_sparse(
+        threshold=100, at_most=3, epsilon=2, budget=budget, name="flu"
+    )
+    assert watched.looks == 0
+    assert budget.spent.epsilon == stream.recipe.cost.privacy.epsilon == 2
+    assert stream.ask("town = 'Bruges'") is not None
+    assert watched.looks == 1
