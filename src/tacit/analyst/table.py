@@ -179,8 +179,8 @@ class Table(Closing):
         """Pay for a mechanism, then draw from it: how everything is released about this table.
 
         `count`, `sum`, `histogram` and `small_db` build a mechanism and call this; one of your own
-        is a value with a ``cost``, a text for the history (``what``), a ``check(schema)`` and a
-        ``draw(engine, coins)``.
+        is a value with a ``cost``, a text for the history (``what``), what it ``needs`` of the
+        engine, a ``check(schema)`` and a ``draw(engine, coins)``.
 
         Privacy: the mechanism's own promise, charged in full before it sees the data.
         """
