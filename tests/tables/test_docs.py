@@ -13,7 +13,6 @@ from types import ModuleType
 
 import pytest
 import sqlglot
-from tests.tables.brute import TOML
 
 from tacit.errors import QuestionRefused
 from tacit.tables import (
@@ -29,6 +28,7 @@ from tacit.tables import (
     templates,
 )
 from tacit.tables import parsing as refusal
+from tacit.testing.meaning import TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
 MODULES = (parsing, sql, predicates, templates, prepared)

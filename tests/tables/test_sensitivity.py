@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 from sqlglot.tokens import Tokenizer
-from tests.tables import brute
-from tests.tables.brute import TOML, Part, Row
 from tests.tables.engines import quick
-from tests.tables.strategies import PREDICATES, questions, tables
 
 from tacit.errors import QuestionRefused
 from tacit.tables import EACH_ROW, Column, Schema, parse, read_schema
 from tacit.tables.question import People, Rows, Total, weighted
 from tacit.tables.question_key import canonical
 from tacit.tables.show import question as shown
+from tacit.testing import meaning as brute
+from tacit.testing.meaning import TOML, Part, Row
+from tacit.testing.random_questions import PREDICATES, questions, tables
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -163,7 +163,7 @@ def test_the_worst_person_reaches_the_sensitivity() -> None:
     )
     assert question is not None
     assert question.sensitivity == 9  # 3 rows at weight 3; the person alone would add 2
-    rows: list[Row] = [{**dict.fromkeys(brute.ARROW.names), "pid": 1, "cost": 99.0}] * 3
+    rows: list[Row] = [{**dict.fromkeys(brute.COLUMNS), "pid": 1, "cost": 99.0}] * 3
     engine = quick(rows, "pid")
     (steps,) = engine.values([parse("sum(cost)", engine.schema)])
     assert steps == 15000

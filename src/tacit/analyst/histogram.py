@@ -24,6 +24,7 @@ from tacit.book.laplace import Estimate, error_steps, spaced
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.privacy import Cost, Number, Privacy, as_given, probability, show, whole
 from tacit.tables.codes import Code, Unfit
+from tacit.tables.engine import refuse_unable
 from tacit.tables.schema import Column, Schema
 from tacit.tables.universe import columns_of, holds
 
@@ -212,6 +213,7 @@ def draw_histogram(
     that much in all (the ℓ1 sensitivity), so discrete Laplace noise of scale max_rows/ε on each
     is enough (Theorem 3.6, on whole numbers).  The cells are public: empty ones are there too.
     """
+    refuse_unable(table.engine, "points")
     columns = _columns(table.schema, names)
     domains = [_domain(column) for column in columns]
     _refuse_too_many(columns, domains)

@@ -27,6 +27,7 @@ from tacit.errors import BadParameter, QuestionRefused, TacitError
 from tacit.privacy import Cost, Number, Privacy, show, whole
 from tacit.support import check_can_draw, waiting
 from tacit.tables.codes import Code
+from tacit.tables.engine import refuse_unable
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, holds
 
@@ -214,6 +215,7 @@ def draw_release(
 
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
     """
+    refuse_unable(table.engine, "points")
     questions = planned.question_class
     budget.charge(
         Cost.pure(planned.privacy.epsilon),

@@ -57,7 +57,7 @@ Kind = Literal["counts", "any"]
 def open_table(
     source: object,
     *,
-    person: Person,
+    person: Person | None = None,
     name: str | None = None,
     people: int | None = None,
     schema: Schema | str | Path | None = None,
@@ -71,7 +71,8 @@ def open_table(
     ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a
     pandas, polars or Arrow table.  ``person`` says whose row it is: a column, or
     ``tacit.EACH_ROW`` if every row is a person of its own; the promise is about people, so there
-    is no default.  ``name`` is what budgets and FROM call the table, by default the file's stem.
+    is no default.  Or ``source`` is an engine (see ``tacit.tables.Engine``), which says all this
+    itself.  ``name`` is what budgets and FROM call the table, by default the file's stem.
     ``people`` is a public number that the steward types, for planning; it is never read from the
     data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
     ``as_of`` is a public label that the steward types to say which state of the data this is, such
@@ -93,7 +94,7 @@ def open_table(
     return Table(engine, people=public_people, as_of=label)
 
 
-open_table.__qualname__ = "tacit.open"  # as in Python's own words when `person` is missing
+open_table.__qualname__ = "tacit.open"  # as in Python's own words when an argument is wrong
 
 
 class Table(Closing):
@@ -115,7 +116,7 @@ class Table(Closing):
         self._as_of = checked_label(as_of)
         self._coins = Coins() if coins is None else coins
         refuse_insecure(self._coins)
-        self._reader = Reader(engine.schema, self._as_of)
+        self._reader = Reader(engine.schema, self._as_of, engine.cannot)
         self._open = True
 
     @property

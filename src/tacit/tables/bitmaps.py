@@ -17,10 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
-from tacit.support import Closing
 from tacit.tables.cells import count_cells, people_total, rows_total, sum_total
 from tacit.tables.columns import WORD, Held, Intervals, Layout, Words, comparison, pack, unpack
-from tacit.tables.engine import answers, check_points, grouped, least_rows, point_codes, withheld
+from tacit.tables.engine import (
+    CLOSED,
+    Answering,
+    check_points,
+    grouped,
+    least_rows,
+    point_codes,
+    withheld,
+)
 from tacit.tables.question import (
     Among,
     And,
@@ -32,7 +39,6 @@ from tacit.tables.question import (
     Or,
     People,
     Predicate,
-    Question,
     Range,
     Rows,
     SameOrder,
@@ -48,7 +54,6 @@ FEWEST_CELLS = 64
 
 
 _MOST_RANGES = 1 << 16
-_CLOSED = "the table has been closed"
 
 
 @dataclass(slots=True)
@@ -89,7 +94,7 @@ Node = Words | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
 
 
-class BitmapEngine(Closing):
+class BitmapEngine(Answering):
     """Answers from columns held in memory."""
 
     def __init__(
@@ -127,22 +132,21 @@ class BitmapEngine(Closing):
                 self._release()
 
     @withheld("answering")
-    def values(self, questions: Sequence[Question]) -> list[int]:
-        """The true answers, in steps of each question's grid."""
+    def totals(self, terms: Sequence[Term]) -> list[int]:
+        """For each term, the sum of what each person contributes."""
         with self._lock:
             if not self._open:
-                raise EngineFailed(_CLOSED)
-            if len(questions) == 1 and len(questions[0].terms) == 1:  # by far most often
-                (question,) = questions
-                return [question.promise.steps[0] * self._total(question.terms[0])]
-            return answers(questions, self._evaluate)
+                raise EngineFailed(CLOSED)
+            if len(terms) == 1:
+                return [self._total(terms[0])]
+            return self._evaluate(terms)
 
     @withheld("reading the points")
     def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             if not self._open:
-                raise EngineFailed(_CLOSED)
+                raise EngineFailed(CLOSED)
             check_points(self.schema, columns, max_rows)
             found = unpack(self._layout.filled)
             names = [self.schema.column(name).name for name in columns]
@@ -155,7 +159,7 @@ class BitmapEngine(Closing):
 
     # Terms
 
-    def _evaluate(self, terms: list[Term]) -> list[int]:
+    def _evaluate(self, terms: Sequence[Term]) -> list[int]:
         groups, single = grouped(terms, FEWEST_CELLS)
         totals = [0] * len(terms)
         for group in groups:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from tacit.errors import EngineFailed
-from tacit.support import Closing
 from tacit.tables.codes import Code, double_of_rank
 from tacit.tables.columns import ranks_of_doubles
 from tacit.tables.engine import (
+    CLOSED,
+    Answering,
     CellGroup,
-    answers,
     check_points,
     grouped,
     key_places,
@@ -40,7 +40,6 @@ from tacit.tables.question import (
     Or,
     People,
     Predicate,
-    Question,
     Range,
     Rows,
     SameOrder,
@@ -161,7 +160,7 @@ NORMAL = "tacit_rows"
 ROWS = exp.to_table(NORMAL)
 
 
-class DuckDBEngine(Closing):
+class DuckDBEngine(Answering):
     """Answers by scanning the normal form of a source (see ``normal.py``)."""
 
     def __init__(self, schema: Schema, source: Source) -> None:
@@ -183,10 +182,10 @@ class DuckDBEngine(Closing):
             self._source.close()
 
     @withheld("answering")
-    def values(self, questions: Sequence[Question]) -> list[int]:
-        """The true answers, in steps of each question's grid."""
+    def totals(self, terms: Sequence[Term]) -> list[int]:
+        """For each term, the sum of what each person contributes."""
         with self._lock:
-            return answers(questions, self._evaluate)
+            return self._evaluate(terms)
 
     @withheld("reading the points")
     def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
@@ -224,7 +223,7 @@ class DuckDBEngine(Closing):
 
     def _check_open(self) -> None:
         if not self._open:
-            raise EngineFailed("the table has been closed")
+            raise EngineFailed(CLOSED)
         unchanged(self._source, self._stamp)
 
     def _run(self, query: exp.Expr) -> list[tuple[object, ...]]:
@@ -242,7 +241,7 @@ class DuckDBEngine(Closing):
         form = normal_form(self._source, self.schema, set(known))
         return f"WITH {NORMAL} AS NOT MATERIALIZED ({form}) {query}"
 
-    def _evaluate(self, terms: list[Term]) -> list[int]:
+    def _evaluate(self, terms: Sequence[Term]) -> list[int]:
         groups, single = grouped(terms, FEWEST_CELLS)
         totals = [0] * len(terms)
         for group in groups:

@@ -25,7 +25,7 @@ from tacit.tables.columns import (
 )
 from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
-from tacit.tables.engine import Engine, withheld
+from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
@@ -54,7 +54,7 @@ def load(
     memory_limit: int | str | None = None,
     spill_folder: str | Path | None = None,
 ) -> Engine:
-    """Open a table.
+    """Open a table, or check an engine that somebody else wrote.
 
     ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a pandas,
     polars or Arrow table.  ``person``: the column that says whose row it is, or ``EACH_ROW``; it
@@ -65,9 +65,14 @@ def load(
     that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER says, or among the system's
     temporary files.
 
+    An engine brings its own schema, and with it ``person`` and ``name``: nothing else is given.
+
     Privacy: names and types are checked, values never are.
     """
-    for parameter, given, kinds, allowed in (
+    if is_engine(source):
+        given = person, name, schema, table, memory_limit, spill_folder
+        return _own_engine(source, given)
+    for parameter, value, kinds, allowed in (
         ("person", person, str | EachRow, PERSON_HELP),
         ("schema", schema, Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
         ("name", name, str | None, "give the table's name as text"),
@@ -75,8 +80,8 @@ def load(
         ("memory_limit", memory_limit, int | float | str | None, LIMIT_HELP),
         ("spill_folder", spill_folder, str | Path | None, FOLDER_HELP),
     ):
-        if not isinstance(given, kinds):
-            raise BadParameter(parameter, kind_of(given), allowed)
+        if not isinstance(value, kinds):
+            raise BadParameter(parameter, kind_of(value), allowed)
     assert person is not None
     limit = byte_limit(memory_limit)
     opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
@@ -86,6 +91,18 @@ def load(
     except BaseException:
         opened.close()
         raise
+
+
+def _own_engine(engine: object, given: Sequence[object]) -> Engine:
+    """An engine that answers as ours do, whoever wrote it; it says itself who its people are."""
+    if any(value is not None for value in given):
+        raise BadParameter(
+            "source",
+            kind_of(engine),
+            "an engine has its own schema: give it alone, without "
+            "person, name, schema, table, memory_limit and spill_folder",
+        )
+    return engine if isinstance(engine, BitmapEngine | DuckDBEngine) else Guarded(engine)
 
 
 def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -15,6 +15,7 @@ from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import as_given
 from tacit.tables.codes import Type, Unfit, place
+from tacit.tables.engine import refuse_beyond
 from tacit.tables.parsing import Place, refused
 from tacit.tables.question import (
     Batch,
@@ -277,11 +278,15 @@ class Read:
 class Reader:
     """Reads the questions of one table; a text that comes again is not parsed again.
 
-    ``:as_of`` in a question stands for the date that the table's label is.
+    ``:as_of`` in a question stands for the date that the table's label is.  What the table's
+    engine says it ``cannot`` do is refused here, before a question is accepted.
     """
 
-    def __init__(self, schema: Schema, as_of: str | None = None) -> None:
+    def __init__(
+        self, schema: Schema, as_of: str | None = None, cannot: Collection[str] = ()
+    ) -> None:
         self._schema = schema
+        self._cannot = cannot
         self._as_of = as_of
         self._moment = moment(as_of)
         self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(lambda text: prepare(text, schema))
@@ -315,7 +320,10 @@ class Reader:
         if self._as_of is not None or AS_OF in prepared.parameters:
             parameters = self._with_label(prepared, parameters)
         words = None if parameters else prepared.text
-        return Read(prepared.bind(parameters), prepared.schema, words)
+        asked = prepared.bind(parameters)
+        if self._cannot:
+            refuse_beyond(self._cannot, asked, self._schema)
+        return Read(asked, prepared.schema, words)
 
     def read_all(
         self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
@@ -331,6 +339,8 @@ class Reader:
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
                 cells = prepared.bind_batch(self._with_label(prepared, values)).questions
+                if self._cannot:
+                    refuse_beyond(self._cannot, cells[0], self._schema)  # they differ in keys only
                 reads += [Read(cell, self._schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, values))
@@ -341,9 +351,12 @@ class Reader:
         try:
             prepared = self.prepare(question)
             filled = self._with_label(prepared, parameters)
+            left_out = not parameters and filled.keys() != prepared.parameters
+            if self._cannot:
+                asked = prepared.shape if left_out else replace(prepared, keys=()).bind(filled)
+                refuse_beyond(self._cannot, asked, self._schema)
         except QuestionRefused as why:
             return refusal(question, why)
-        left_out = not parameters and filled.keys() != prepared.parameters
         return check(question, self._schema, parameters if left_out else filled)
 
     def _with_label(

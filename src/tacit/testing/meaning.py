@@ -7,14 +7,15 @@ read by ``read_row``) to True, False or None.  A term also knows what each perso
 from __future__ import annotations
 
 import math
+import operator as operators
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from typing import Any
 
-import pyarrow as pa
-
-from tacit.tables import EACH_ROW
+from tacit.tables.codes import rank_of_double
+from tacit.tables.schema import EACH_ROW, Column
 
 TOML = """
 max_rows = 3
@@ -71,23 +72,22 @@ type = "date"
 type = "timestamp"
 """
 
-ARROW = pa.schema(
-    [
-        ("pid", pa.int64()),
-        ("age", pa.int64()),
-        ("week", pa.int32()),
-        ("big", pa.int64()),
-        ("huge", pa.int64()),
-        ("cost", pa.float64()),
-        ("fee", pa.float64()),
-        ("raw", pa.float64()),
-        ("town", pa.string()),
-        ("note", pa.string()),
-        ("smoker", pa.bool_()),
-        ("day", pa.date32()),
-        ("at", pa.timestamp("us")),
-    ]
+COLUMNS = (
+    "pid",
+    "age",
+    "week",
+    "big",
+    "huge",
+    "cost",
+    "fee",
+    "raw",
+    "town",
+    "note",
+    "smoker",
+    "day",
+    "at",
 )
+"""The columns of ``TOML``, in order."""
 
 Row = dict[str, object]
 GRIDS = {"cost": (Fraction(1, 100), -50, 100), "fee": (Fraction(1, 4), 0, 10)}
@@ -99,9 +99,24 @@ TOTALS: dict[str, tuple[Fraction, Fraction]] = {
 }
 
 
-def arrow(rows: Sequence[Row]) -> pa.Table:
-    """Raw rows as an Arrow table."""
-    return pa.Table.from_pylist(list(rows), schema=ARROW)
+def code_of(column: Column, value: object) -> int | str | None:
+    """The code of a raw value of the column's type, by the documented rules; NULL is None."""
+    if value is None:
+        return None
+    if column.type == "real":
+        assert isinstance(value, float)
+        if math.isnan(value) or (math.isinf(value) and column.bounds is None):
+            return None
+        if column.grid is None:
+            return rank_of_double(value)
+        low, high = column.range
+        steps = on_grid(value, column.grid, low * column.grid, high * column.grid)
+        return None if steps is None else int(steps / column.grid)
+    found = column.place(value)
+    if isinstance(found, str):
+        return found
+    low, high = column.range
+    return min(max(int(found), low), high)
 
 
 def read_row(raw: Row) -> Row:
@@ -116,7 +131,9 @@ def read_row(raw: Row) -> Row:
     return row
 
 
-def on_grid(value: object, grid: Fraction, low: int, high: int) -> Fraction | None:
+def on_grid(
+    value: object, grid: Fraction, low: Fraction | int, high: Fraction | int
+) -> Fraction | None:
     """Rounded to the grid by two operations on doubles, ties to even, then clamped."""
     if not isinstance(value, float) or math.isnan(value):
         return None
@@ -127,6 +144,15 @@ def on_grid(value: object, grid: Fraction, low: int, high: int) -> Fraction | No
 
 
 Truth = bool | None
+
+_COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
+    "=": operators.eq,
+    "<>": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
 
 
 @dataclass(frozen=True)
@@ -157,32 +183,28 @@ def comparable(column: str, mine: object, value: object) -> tuple[object, object
     if column == "raw":
         return float(mine), float(value)  # type: ignore[arg-type]
     if isinstance(mine, int | float | Fraction) and not isinstance(mine, bool):
-        return Fraction(mine), Fraction(value)  # type: ignore[arg-type]
+        return Fraction(mine), Fraction(value)  # type: ignore[call-overload]
     return mine, value
 
 
 def order(left: object, right: object, operator: str) -> bool:
     """One of the six comparisons."""
-    return {
-        "=": lambda: left == right,
-        "<>": lambda: left != right,
-        "<": lambda: left < right,  # type: ignore[operator]
-        "<=": lambda: left <= right,  # type: ignore[operator]
-        ">": lambda: left > right,  # type: ignore[operator]
-        ">=": lambda: left >= right,  # type: ignore[operator]
-    }[operator]()
+    return bool(_COMPARISONS[operator](left, right))
 
 
 def negation(truth: Truth) -> Truth:
+    """SQL's NOT."""
     return None if truth is None else not truth
 
 
 def conjunction(truths: Iterable[Truth]) -> Truth:
+    """SQL's AND."""
     found = list(truths)
     return False if False in found else None if None in found else True
 
 
 def disjunction(truths: Iterable[Truth]) -> Truth:
+    """SQL's OR."""
     found = list(truths)
     return True if True in found else None if None in found else False
 
@@ -224,6 +246,8 @@ class Part:
 
 
 def people(weight: Fraction, where: Pred) -> Part:
+    """How many people have such a row."""
+
     def contribution(rows: list[Row]) -> Fraction:
         return Fraction(any(where.test(row) is True for row in rows))
 
@@ -231,6 +255,8 @@ def people(weight: Fraction, where: Pred) -> Part:
 
 
 def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Part:
+    """How many such rows there are, at most ``most`` of a person."""
+
     def contribution(rows: list[Row]) -> Fraction:
         return Fraction(min(sum(where.test(row) is True for row in rows), most))
 
@@ -238,11 +264,12 @@ def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Part:
 
 
 def total(weight: Fraction, column: str, where: Pred) -> Part:
+    """The sum of a column over such rows, each person's part of it within its bounds."""
     low, high = TOTALS[column]
 
     def contribution(rows: list[Row]) -> Fraction:
         values = [row[column] for row in rows if where.test(row) is True]
-        known = [Fraction(value) for value in values if value is not None]  # type: ignore[arg-type]
+        known = [Fraction(value) for value in values if value is not None]  # type: ignore[call-overload]
         return min(max(sum(known, Fraction(0)), low), high) if known else Fraction(0)
 
     return Part(weight, f"sum({column}) filter (where {where.sql})", contribution)

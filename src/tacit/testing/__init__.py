@@ -1,0 +1,1 @@
+"""Contract suites that other packages can subclass: engines, ledgers and releases."""
