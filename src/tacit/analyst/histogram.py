@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predicate_of
+from tacit.analyst.question_class import (
+    MOST_ELEMENTS,
+    declared_column,
+    declared_domain,
+    declared_size,
+    predicate_of,
+)
 from tacit.analyst.shapes import Shapes, plain_value
 from tacit.book.laplace import Estimate, error_steps, spaced
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
@@ -26,12 +32,11 @@ from tacit.privacy import Cost, Number, Privacy, as_given, probability, show, wh
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.engine import refuse_unable
 from tacit.tables.schema import Column, Schema
-from tacit.tables.universe import columns_of, holds
+from tacit.tables.universe import columns_of, count_elements, holds
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.budget import Budget
-    from tacit.tables.engine import Engine
 
 _MOST_SHOWN = 40
 _WIDEST_NOISE = 2**50  # what coins draw in bulk
@@ -215,8 +220,7 @@ def draw_histogram(
     """
     refuse_unable(table.engine, "points")
     columns = _columns(table.schema, names)
-    domains = [_domain(column) for column in columns]
-    _refuse_too_many(columns, domains)
+    _refuse_too_many(columns)
     cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
     scale = rows / cost.privacy.epsilon
     if scale > _WIDEST_NOISE:
@@ -230,10 +234,11 @@ def draw_histogram(
         analyst=analyst,
         identity=table.identity,
     )
-    true = _count_rows(table.engine, columns, domains, rows)
+    points = table.engine.points([column.name for column in columns], max_rows=rows)
+    true = count_elements(points, columns)
     counts = true + noise.draws(len(true))
     counts.flags.writeable = False
-    cells = tuple(product(*domains))
+    cells = tuple(product(*(declared_domain(column) for column in columns)))
     return Histogram(table.schema, columns, cells, counts, cost.privacy, rows)
 
 
@@ -244,31 +249,17 @@ def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
     return columns
 
 
-def _domain(column: Column) -> Sequence[Code]:
-    """The declared keys, as for GROUP BY, or else all values within the bounds."""
-    if column.cells is not None:
-        return column.cells
-    if column.type != "text" and column.bounds is not None:
-        low, high = column.bounds
-        return range(low, high + 1)
-    entry = "keys = [...]" if column.type == "text" else "bounds = [...], or keys"
-    raise QuestionRefused(f"{column.name} needs a declared domain: [columns.{column.name}] {entry}")
-
-
 def can_be_listed(column: Column) -> bool:
     """Whether the column by itself can have a histogram."""
     try:
-        _refuse_too_many([column], [_domain(column)])
+        _refuse_too_many([column])
     except (QuestionRefused, Infeasible):
         return False
     return True
 
 
-def _refuse_too_many(columns: Sequence[Column], domains: Sequence[Sequence[Code]]) -> None:
-    size = prod(
-        domain.stop - domain.start if isinstance(domain, range) else len(domain)
-        for domain in domains
-    )
+def _refuse_too_many(columns: Sequence[Column]) -> None:
+    size = prod(declared_size(column) for column in columns)
     if size > MOST_ELEMENTS:
         names = ", ".join(column.name for column in columns)
         raise Infeasible(
@@ -276,22 +267,3 @@ def _refuse_too_many(columns: Sequence[Column], domains: Sequence[Sequence[Code]
             f"most {MOST_ELEMENTS}; take fewer columns, or small_db for a domain of any size. "
             "Nothing was spent."
         )
-
-
-def _count_rows(
-    engine: Engine, columns: Sequence[Column], domains: Sequence[Sequence[Code]], max_rows: int
-) -> NDArray[np.int64]:
-    """How many rows there are in each cell.  Secret."""
-    points = engine.points([column.name for column in columns], max_rows=max_rows)
-    index = np.zeros(len(points), np.int64)
-    inside = np.ones(len(points), np.bool_)
-    for place, (column, domain) in enumerate(zip(columns, domains, strict=True)):
-        at = points[:, place]
-        if column.type != "text":  # which stands as its place among the keys already
-            listed = np.array(domain, np.int64)
-            order = np.argsort(listed)
-            found = np.minimum(np.searchsorted(listed[order], at), len(listed) - 1)
-            inside &= listed[order][found] == at
-            at = order[found]
-        index = index * len(domain) + at
-    return np.bincount(index[inside], minlength=prod(map(len, domains))).astype(np.int64)

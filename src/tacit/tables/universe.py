@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,6 +123,28 @@ def _all(parts: list[Truth]) -> Truth:
     for part in parts[1:]:
         together &= part
     return together
+
+
+def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDArray[np.int64]:
+    """How many points each element of the columns' domains has, in the order of their product.
+
+    Points are rows as an engine gives them; those that lie outside count nowhere.  Secret.
+    """
+    index = np.zeros(len(points), np.int64)
+    inside = np.ones(len(points), np.bool_)
+    for place, column in enumerate(columns):
+        domain = column.domain
+        assert domain is not None
+        at = points[:, place]
+        if column.type != "text":  # which stands as its place among the keys already
+            listed = np.array(domain, np.int64)
+            order = np.argsort(listed)
+            found = np.minimum(np.searchsorted(listed[order], at), len(listed) - 1)
+            inside &= listed[order][found] == at
+            at = order[found]
+        index = index * len(domain) + at
+    size = prod(len(column.domain or ()) for column in columns)
+    return np.bincount(index[inside], minlength=size).astype(np.int64)
 
 
 # How the codes of an ordered column become the points 1..N of SmallDB, at most 2^62 of them.
