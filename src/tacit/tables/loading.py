@@ -26,6 +26,7 @@ from tacit.tables.columns import (
 from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
+from tacit.tables.frames import is_frame
 from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
@@ -56,20 +57,21 @@ def load(
 ) -> Engine:
     """Open a table, or check an engine that somebody else wrote.
 
-    ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a pandas,
-    polars or Arrow table.  ``person``: the column that says whose row it is, or ``EACH_ROW``; it
-    must be said.  ``name``: what FROM calls the table; by default the file's stem.  ``schema``: a
-    Schema, TOML text or the path of a TOML file; by default the file ``<stem>.toml`` beside the
-    data, or else, if the source has types of its own, those types alone.  ``memory_limit``: bytes,
-    or text such as "2GB"; by default half of the machine's memory.  ``spill_folder``: where rows
-    that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER says, or among the system's
-    temporary files.
+    ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
+    polars or Arrow table, or anything else that gives its rows as an Arrow stream
+    (``__arrow_c_stream__``), which is read once.  ``person``: the column that says whose row it
+    is, or ``EACH_ROW``; it must be said.  ``name``: what FROM calls the table; by default the
+    file's stem.  ``schema``: a Schema, TOML text or the path of a TOML file; by default the file
+    ``<stem>.toml`` beside the data, or else, if the source has types of its own, those types alone.
+    ``memory_limit``: bytes, or text such as "2GB"; by default half of the machine's memory.
+    ``spill_folder``: where rows that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER
+    says, or among the system's temporary files.
 
     An engine brings its own schema, and with it ``person`` and ``name``: nothing else is given.
 
     Privacy: names and types are checked, values never are.
     """
-    if is_engine(source):
+    if not is_frame(source) and is_engine(source):
         given = person, name, schema, table, memory_limit, spill_folder
         return _own_engine(source, given)
     for parameter, value, kinds, allowed in (
@@ -186,6 +188,7 @@ def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) ->
         columns |= _fetched(source, "read", others, rows)
         run("DROP TABLE read")
     run("DROP TABLE IF EXISTS raw")
+    source.forget()
     return _placed(source, schema, columns, limit)
 
 
