@@ -13,7 +13,7 @@ from tests.tables.engines import ENGINES, arrow, quick
 from tacit.errors import QuestionRefused
 from tacit.tables import EACH_ROW, Engine, Schema, parse, write_schema
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.engine import grouped
+from tacit.tables.cells import grouped
 from tacit.tables.schema import Person
 from tacit.testing import meaning as brute
 from tacit.testing.engines import ASKED, PEOPLE, EngineContract, row

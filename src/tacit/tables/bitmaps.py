@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
-from tacit.tables.cells import count_cells, people_total, rows_total, sum_total
+from tacit.tables.cells import count_cells, grouped, people_total, rows_total, sum_total
 from tacit.tables.columns import WORD, Held, Intervals, Layout, Words, comparison, pack, unpack
 from tacit.tables.engine import (
     CLOSED,
     Answering,
     check_points,
-    grouped,
     least_rows,
     point_codes,
     withheld,

@@ -1,4 +1,12 @@
-"""Columns held in memory as narrow codes, one for every slot of the layout.
+"""Where rows stand, and columns held in memory as narrow codes, one for every slot.
+
+Each row has a slot, a bit position in every bitmap.  The rows of one person are neighbours and, up
+to 64 of them, lie within one word; people are sorted by how many rows they have.  Then the number
+of people with at least one bit set in M is found by one addition per word: with N the bits that are
+not the last row of a person, adding N to M & N carries into a person's last bit exactly if one of
+the earlier bits was set, and the last bit of a person, which is 0 in both numbers, stops the carry.
+So the last bits of ((M & N) + N) | M say who has a match.  A person with more than 64 rows gets
+whole words, which are combined at the end.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
 intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
@@ -19,17 +27,6 @@ from numpy.typing import NDArray
 from tacit.tables.codes import Code
 from tacit.tables.question import Among, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
-
-# Where rows stand: people packed into 64-bit words, so that people are counted by the word.
-#
-# Each row has a slot, a bit position in every bitmap.  The rows of one person are neighbours and,
-# up to 64 of them, lie within one word; people are sorted by how many rows they have.  Then the
-# number of people with at least one bit set in M is found by one addition per word: with N the
-# bits that are not the last row of a person, adding N to M & N carries into a person's last bit
-# exactly if one of the earlier bits was set, and the last bit of a person, which is 0 in both
-# numbers, stops the carry.  So the last bits of ((M & N) + N) | M say who has a match.
-# A person with more than 64 rows gets whole words, which are combined at the end.
-
 
 Words = NDArray[np.uint64]
 

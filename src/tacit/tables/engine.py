@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
 from operator import index
 from threading import RLock
@@ -29,23 +28,18 @@ from tacit.support import Closing
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
 from tacit.tables.question import (
-    TRUE,
     And,
     IsTrue,
     Like,
     Not,
     Or,
-    People,
     Predicate,
     Question,
-    Range,
     Rows,
     SameOrder,
     Term,
     Total,
-    all_of,
     limits,
-    with_where,
 )
 from tacit.tables.schema import Schema
 
@@ -320,83 +314,6 @@ def _needed_by(predicate: Predicate) -> Iterator[str]:
         case And(parts) | Or(parts):
             for part in parts:
                 yield from _needed_by(part)
-
-
-# Terms that are answered together.
-
-
-@dataclass(slots=True)
-class CellGroup:
-    """Terms that differ only in the values that some columns must equal: one scan answers all."""
-
-    like: Term  # the term without the equalities
-    columns: tuple[str, ...]
-    cells: list[tuple[Code, ...]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # where in the list of terms
-
-
-def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[int]]:
-    """Terms that can be answered together, at least ``fewest`` a group, and where the rest are."""
-    if len(terms) < fewest:
-        return [], list(range(len(terms)))
-    groups: dict[object, CellGroup] = {}
-    single: list[int] = []
-    for place, term in enumerate(terms):
-        columns, cell, rest = _equalities(term.where)
-        if not columns:
-            single.append(place)
-            continue
-        kind = None if type(term) is People else with_where(term, TRUE)
-        key = (kind, columns, rest)
-        group = groups.get(key)
-        if group is None:
-            group = groups[key] = CellGroup(with_where(term, all_of(rest)), columns)
-        group.cells.append(cell)
-        group.places.append(place)
-    large = [_varying(group) for group in groups.values() if len(group.cells) >= fewest]
-    small = [group for group in groups.values() if len(group.cells) < fewest]
-    return large, single + [place for group in small for place in group.places]
-
-
-def _varying(group: CellGroup) -> CellGroup:
-    """The group with equalities that all its terms share as a condition: fewer rows to scan."""
-    values = [set(column) for column in zip(*group.cells, strict=True)]
-    vary = [place for place, found in enumerate(values) if len(found) > 1] or [0]
-    shared = [
-        Range(name, value, value)
-        for place, name in enumerate(group.columns)
-        if place not in vary
-        for value in values[place]
-    ]
-    if not shared:
-        return group
-    return CellGroup(
-        like=with_where(group.like, all_of((group.like.where, *shared))),
-        columns=tuple(group.columns[place] for place in vary),
-        cells=[tuple(cell[place] for place in vary) for cell in group.cells],
-        places=group.places,
-    )
-
-
-def _equalities(
-    where: Predicate,
-) -> tuple[tuple[str, ...], tuple[Code, ...], tuple[Predicate, ...]]:
-    """The columns that must equal a value, those values, and what else must hold."""
-    columns: tuple[str, ...] = ()
-    cell: tuple[Code, ...] = ()
-    rest: tuple[Predicate, ...] = ()
-    for part in where.parts if type(where) is And else (where,):
-        if (
-            isinstance(part, Range)
-            and (value := part.low) is not None
-            and value == part.high
-            and part.column not in columns
-        ):
-            columns += (part.column,)
-            cell += (value,)
-        else:
-            rest += (part,)
-    return columns, cell, rest
 
 
 # The rows themselves, as codes, for mechanisms that need the data rather than counts of it.

@@ -6,18 +6,28 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from logging import getLogger
 
-from sqlglot import Dialect, exp
-from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
+from sqlglot import Dialect, ParseError, Token, Tokenizer, TokenType, exp
 
 from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused
 
-# How a question is refused: what is wrong, the place underlined, and what to do instead.
+UNREADABLE = "this is not SQL that can be read"
 
-
+_QUOTE_HINT = "a name that is an SQL word needs double quotes"
 _WIDTH = 76
+
+_DIALECT = Dialect.get_or_raise("")
+# Not documented by sqlglot, and looked up because nothing else says with which words a statement
+# other than SELECT begins; tests/tables/test_sqlglot.py notices when they go.
+_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
+
+# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
+# else uses sqlglot in this process still gets its log.
+_SILENT = ContextVar("silent", default=False)
+getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
+
+
+# Refusals: what is wrong, the place underlined, and what to do instead.
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +88,7 @@ def readable(text: object, longest: int = LONGEST_QUESTION) -> str:
     raise QuestionRefused("this question is not valid Unicode text: remove what cannot be typed")
 
 
-UNREADABLE = "this is not SQL that can be read"
-_QUOTE_HINT = "a name that is an SQL word needs double quotes"
-_DIALECT = Dialect.get_or_raise("")
-_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
-
-# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
-# else uses sqlglot in this process still gets its log.
-_SILENT = ContextVar("silent", default=False)
-getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
+# Parsing
 
 
 def parsed(text: str) -> exp.Expr:

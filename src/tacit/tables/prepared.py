@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.arguments import instance, iterated
 from tacit.arguments import text as is_text
@@ -32,12 +32,16 @@ from tacit.tables.show import question as show_question
 from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
 
-if TYPE_CHECKING:
-    from tacit.tables.question import Question
-    from tacit.tables.schema import Schema
+AS_OF = "as_of"
+"""What the label of a table is called as a parameter: ``:as_of``."""
 
-
+_LONGEST_LABEL = 200
+_LABEL_HELP = (
+    f"a text of 1 to {_LONGEST_LABEL} printable characters, without spaces at its ends, such as "
+    "'2026-11-01'; typed by the steward, never read from the data"
+)
 _LONGEST_STORED = 1_000_000
+_PREPARED_TEXTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ class Prepared:
             Place(self.text, 0, len(self.text)),
             hint,
         )
+
+
+Askable = str | Prepared
+AskableWithValues = Askable | tuple[Askable, Mapping[str, object]]
+"""A question, or a pair of one and its own parameters."""
 
 
 def named(parameters: Mapping[str, object]) -> Mapping[str, object]:
@@ -210,24 +219,14 @@ def check(
 # The public label of a table: which state of the data it holds, as the steward says.
 
 
-AS_OF = "as_of"
-"""What the label is called as a parameter: ``:as_of``."""
-
-_LONGEST = 200
-_ALLOWED = (
-    f"a text of 1 to {_LONGEST} printable characters, without spaces at its ends, such as "
-    "'2026-11-01'; typed by the steward, never read from the data"
-)
-
-
 def checked_label(label: object) -> str | None:
     """A label that can stand on one line, or None for a table that has none."""
     if label is None:
         return None
     if not isinstance(label, str):
-        raise BadParameter(AS_OF, type(label).__name__, _ALLOWED)
-    if not 0 < len(label) <= _LONGEST or label.strip() != label or not label.isprintable():
-        raise BadParameter(AS_OF, as_given(label), _ALLOWED)
+        raise BadParameter(AS_OF, type(label).__name__, _LABEL_HELP)
+    if not 0 < len(label) <= _LONGEST_LABEL or label.strip() != label or not label.isprintable():
+        raise BadParameter(AS_OF, as_given(label), _LABEL_HELP)
     return label
 
 
@@ -250,13 +249,6 @@ def _fits(type_: Type, label: str) -> bool:
 
 
 # Questions as an analyst brings them: texts, prepared ones, and lists of either.
-
-
-Askable = str | Prepared
-AskableWithValues = Askable | tuple[Askable, Mapping[str, object]]
-"""A question, or a pair of one and its own parameters."""
-
-_PREPARED_TEXTS = 10_000
 
 
 @dataclass(slots=True)  # freezing would take longer than all else that makes one

@@ -1,4 +1,7 @@
-"""Predicates that wait for parameters, and how they are filled in.
+"""Comparisons of a column with values, and how those that wait for parameters are filled in.
+
+A number that falls between two codes is rounded the way the comparison needs, so the meaning is
+exact: for an integer column ``age >= 60.5`` is ``age >= 61``, and ``age = 60.5`` is never true.
 
 A prepared question is read once; asking it again only replaces its parameters, which takes a few
 microseconds.  What is promised about a question does not depend on the parameters.
@@ -31,19 +34,19 @@ from tacit.tables.question import (
 )
 from tacit.tables.schema import Column
 
-# Comparisons of a column with values become atoms of the tree, in whole codes.
-#
-# A number that falls between two codes is rounded the way the comparison needs, so the meaning is
-# exact: for an integer column ``age >= 60.5`` is ``age >= 61``, and ``age = 60.5`` is never true.
-
-
 NULL = Constant(None)
+
+_MOST_MADE = 4096
+"""Atoms that a place in a prepared question remembers."""
 
 Standing = Fraction | int | str | None
 """Where a value stands on a column's line of codes; None is nowhere."""
 
 Operator = Callable[[Column, Sequence[object]], Predicate]
 """Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
+
+
+# Atoms: a column, an operator and values
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
@@ -182,8 +185,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-_MOST_MADE = 4096
-"""Atoms that a place in a prepared question remembers."""
+# Atoms that wait for their values
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
-"""The elements of a declared universe: which satisfy a predicate, and in which order."""
+"""The elements of a declared universe: which satisfy a predicate, and in which order.
+
+A universe has no NULL, so two truth values are enough; the tree and its meaning are those of
+``tacit.tables.question``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +29,15 @@ from tacit.tables.question import (
     Range,
     SameOrder,
 )
-from tacit.tables.schema import Schema
-
-if TYPE_CHECKING:
-    from tacit.tables.schema import Column
-
-
-# Which elements of a declared universe satisfy a predicate.
-#
-# A universe has no NULL, so two truth values are enough; the tree and its meaning are those of
-# ``tacit.tables.question``.
-
+from tacit.tables.schema import Column, Schema
 
 Truth = NDArray[np.bool_]
 Values = Mapping[str, Sequence[Code]]
+
+MOST_POINTS = 1 << 62
+
+_LARGE = rank_of_double(2.0**256)
+_SMALL = rank_of_double(2.0**-255)  # 511 · 2^52 doubles in between, and as many below 0
 
 
 def columns_of(predicate: Predicate) -> Iterator[str]:
@@ -154,12 +153,6 @@ def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDAr
 # point each and only what lies far out shares one: integers beyond 2^61 in size, and reals beyond
 # 2^256 or below 2^-255 in size, but never 0 and never values on different sides of it.  A question
 # that would have to tell apart what shares a point is not of the class.
-
-
-MOST_POINTS = 1 << 62
-
-_LARGE = rank_of_double(2.0**256)
-_SMALL = rank_of_double(2.0**-255)  # 511 · 2^52 doubles in between, and as many below 0
 
 
 @dataclass(frozen=True, slots=True)
