@@ -16,7 +16,7 @@ from tacit.tables.normal import check_columns
 from tacit.tables.schema import Person
 from tacit.tables.sources import Source, open_source
 from tacit.testing import meaning as brute
-from tacit.testing.meaning import Row
+from tacit.testing.meaning import RawRow
 
 ARROW = {
     "integer": pa.int64(),
@@ -30,7 +30,7 @@ ARROW = {
 Opener = Callable[[object, str, Person], Engine]
 
 
-def arrow(rows: Sequence[Row], schema: Schema) -> pa.Table:
+def arrow(rows: Sequence[RawRow], schema: Schema) -> pa.Table:
     """Raw rows as an Arrow table."""
     types = pa.schema([(column.name, ARROW[column.type]) for column in schema.columns])
     return pa.Table.from_pylist(list(rows), schema=types)
@@ -64,7 +64,7 @@ def scans(source: object, toml: str, person: Person) -> Engine:
 ENGINES: dict[str, Opener] = {"bitmaps": bitmaps, "cramped": cramped, "scans": scans}
 
 
-def quick(rows: Sequence[Row], person: Person, limit: int = 2**20) -> Engine:
+def quick(rows: Sequence[RawRow], person: Person, limit: int = 2**20) -> Engine:
     """Bitmaps over rows read by plain Python, without any database: a thousand a second."""
     schema = read_schema(brute.TOML, name="visits", person=person)
     read = [row for home in brute.households(rows, person) for row in home]

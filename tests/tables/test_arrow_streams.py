@@ -20,7 +20,7 @@ from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema
 from tacit.tables import sources as module
 from tacit.tables.duckdb import DuckDBEngine
-from tacit.tables.sources import Kind, Source, register
+from tacit.tables.sources import Source, SourceKind, register
 
 POISON = "patient 4711"
 TABLE = pa.table(
@@ -152,7 +152,7 @@ def test_a_kind_of_source_is_registered(tmp_path: Path) -> None:
         opened.name = table or address.partition("://")[2]
 
     register(
-        Kind(
+        SourceKind(
             "the address of a toy database",
             lambda source: isinstance(source, str) and source.startswith("toy://"),
             show,

@@ -154,7 +154,7 @@ def _sites(module: ModuleType) -> set[tuple[str, int]]:
     }
 
 
-NOT_BY_EXAMPLE = ("TOO_DEEP", "MOST_CELLS", "problem, Place(text")
+NOT_BY_EXAMPLE = ("TOO_DEEP", "MOST_CELLS", "problem, Span(text")
 
 
 def test_every_refusal_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tacit.tables.cells import grouped
 from tacit.tables.schema import Person
 from tacit.testing import meaning as brute
 from tacit.testing.engines import ASKED, PEOPLE, EngineContract, row
-from tacit.testing.meaning import Part, Pred, Row
+from tacit.testing.meaning import Pred, RawRow, Summand
 from tacit.testing.random_questions import tables
 
 SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -28,7 +28,7 @@ LIMITS = st.sampled_from([0, 2**20])
 class TestBitmaps(EngineContract):
     name = "bitmaps"
 
-    def open(self, rows: list[Row], schema: Schema) -> Engine:
+    def open(self, rows: list[RawRow], schema: Schema) -> Engine:
         return ENGINES[self.name](arrow(rows, schema), write_schema(schema), schema.person)
 
 
@@ -40,7 +40,7 @@ class TestScans(TestBitmaps):
     name = "scans"
 
 
-def agree(engine: Engine, rows: list[Row], asked: list[list[Part]], person: Person) -> None:
+def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person: Person) -> None:
     """The engine's answers are those of plain Python."""
     homes, read, expected = brute.households(rows, person), [], []
     for parts in asked:
@@ -58,7 +58,7 @@ def agree(engine: Engine, rows: list[Row], asked: list[list[Part]], person: Pers
 @SOME
 @given(rows=tables(), asked=ASKED, person=PEOPLE, limit=LIMITS)
 def test_bitmaps_answer_as_plain_python(
-    rows: list[Row], asked: list[list[Part]], person: Person, limit: int
+    rows: list[RawRow], asked: list[list[Summand]], person: Person, limit: int
 ) -> None:
     agree(quick(rows, person, limit), rows, asked, person)
 
@@ -67,7 +67,7 @@ def test_bitmaps_answer_as_plain_python(
 @MANY
 @given(rows=tables(), asked=ASKED, person=PEOPLE, limit=LIMITS)
 def test_bitmaps_answer_as_plain_python_at_length(
-    rows: list[Row], asked: list[list[Part]], person: Person, limit: int
+    rows: list[RawRow], asked: list[list[Summand]], person: Person, limit: int
 ) -> None:
     agree(quick(rows, person, limit), rows, asked, person)
 
@@ -96,7 +96,7 @@ def test_every_row_of_people_of_every_size_is_seen() -> None:
 def test_a_crowd_of_all_sizes_against_plain_python() -> None:
     """People, rows and sums over random rows; the last matching row of a person is often alone."""
     random = np.random.default_rng(7)
-    rows: list[Row] = []
+    rows: list[RawRow] = []
     for pid, size in enumerate([*range(1, 70), 64, 64, 65, 100, 128, 129, 200]):
         for week, age, cost in random.integers((0, -5, -60), (40, 130, 110), (size, 3)).tolist():
             rows.append(row(pid, week=week, age=age, cost=float(cost) if cost % 9 else None))

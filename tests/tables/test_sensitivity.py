@@ -17,14 +17,14 @@ from tacit.tables.question import People, Rows, Total, weighted
 from tacit.tables.question_key import canonical
 from tacit.tables.show import question as shown
 from tacit.testing import meaning as brute
-from tacit.testing.meaning import TOML, Part, Row
+from tacit.testing.meaning import TOML, RawRow, Summand
 from tacit.testing.random_questions import PREDICATES, questions, tables
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def _holds(rows: list[Row], parts: list[Part], person: object) -> None:
+def _holds(rows: list[RawRow], parts: list[Summand], person: object) -> None:
     schema = read_schema(TOML, name="visits", person=person)  # type: ignore[arg-type]
     try:
         question = parse(brute.text_of(parts), schema)
@@ -45,7 +45,7 @@ def _holds(rows: list[Row], parts: list[Part], person: object) -> None:
 @SETTINGS
 @given(rows=tables(), parts=questions(), person=PEOPLE)
 def test_no_person_moves_an_answer_further_than_promised(
-    rows: list[Row], parts: list[Part], person: object
+    rows: list[RawRow], parts: list[Summand], person: object
 ) -> None:
     _holds(rows, parts, person)
 
@@ -54,7 +54,7 @@ def test_no_person_moves_an_answer_further_than_promised(
 @settings(SETTINGS, max_examples=3000)
 @given(rows=tables(), parts=questions(), person=PEOPLE)
 def test_no_person_moves_an_answer_further_than_promised_at_length(
-    rows: list[Row], parts: list[Part], person: object
+    rows: list[RawRow], parts: list[Summand], person: object
 ) -> None:
     _holds(rows, parts, person)
 
@@ -62,7 +62,7 @@ def test_no_person_moves_an_answer_further_than_promised_at_length(
 @settings(SETTINGS, max_examples=20)
 @given(rows=tables(), parts=questions())
 def test_the_engine_keeps_the_promise_when_a_person_leaves(
-    rows: list[Row], parts: list[Part]
+    rows: list[RawRow], parts: list[Summand]
 ) -> None:
     schema = read_schema(TOML, name="visits", person="pid")
     try:
@@ -163,7 +163,7 @@ def test_the_worst_person_reaches_the_sensitivity() -> None:
     )
     assert question is not None
     assert question.sensitivity == 9  # 3 rows at weight 3; the person alone would add 2
-    rows: list[Row] = [{**dict.fromkeys(brute.COLUMNS), "pid": 1, "cost": 99.0}] * 3
+    rows: list[RawRow] = [{**dict.fromkeys(brute.COLUMNS), "pid": 1, "cost": 99.0}] * 3
     engine = quick(rows, "pid")
     (steps,) = engine.values([parse("sum(cost)", engine.schema)])
     assert steps == 15000

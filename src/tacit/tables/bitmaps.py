@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
 from tacit.tables.cells import count_cells, grouped, people_total, rows_total, sum_total
-from tacit.tables.columns import WORD, Held, Intervals, Layout, Words, comparison, pack, unpack
+from tacit.tables.columns import (
+    WORD,
+    BitWords,
+    CodeIntervals,
+    Held,
+    Layout,
+    comparison,
+    pack,
+    unpack,
+)
 from tacit.tables.engine import (
     CLOSED,
     Answering,
@@ -89,7 +98,7 @@ class Unbuilt:
 
 Atom = Range | Among | Like | IsNull
 
-Node = Words | All | Some | Except | Unbuilt
+Node = BitWords | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
 
 
@@ -109,8 +118,8 @@ class BitmapEngine(Answering):
         self._layout = layout
         self._columns = columns
         self._most = max(limit // max(layout.words * 8, 1), 1)
-        self._kept: OrderedDict[object, Words] = OrderedDict()
-        self._ranges: dict[int, tuple[Range, tuple[str, Intervals]]] = {}
+        self._kept: OrderedDict[object, BitWords] = OrderedDict()
+        self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
         self._used = 0
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
@@ -226,7 +235,7 @@ class BitmapEngine(Answering):
             return self._nothing
         return self._build(key, self._in(self._columns[column], intervals))
 
-    def _range(self, tree: Range) -> tuple[str, Intervals]:
+    def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
         """The key of a range's bitmap; ranges with the same codes share it.
 
         It is remembered by the range's identity, which is quicker than its hash: prepared
@@ -247,7 +256,7 @@ class BitmapEngine(Answering):
         column = self._columns[tree.column]
         return self._build((tree, wanted), self._in(column, column.outcome(tree, wanted)))
 
-    def _in(self, column: Held, intervals: Intervals) -> Maker:
+    def _in(self, column: Held, intervals: CodeIntervals) -> Maker:
         def make(start: int, stop: int) -> NDArray[np.bool_]:
             bits = column.test(intervals, start * 64, stop * 64)
             if intervals and intervals[-1][1] == column.null:  # so have slots without a row
@@ -271,7 +280,7 @@ class BitmapEngine(Answering):
 
         return self._build((tree, wanted), make)
 
-    def _kept_as(self, key: object) -> Words | None:
+    def _kept_as(self, key: object) -> BitWords | None:
         """The bitmap kept under this key, if there is one."""
         bitmap = self._kept.get(key)
         if bitmap is not None:
@@ -294,7 +303,7 @@ class BitmapEngine(Answering):
         return bitmap
 
 
-def words_of(node: Node, filled: Words, start: int, stop: int) -> Words:
+def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
     """The words of a node from start to stop.  They may be a bitmap's own: not to be written to."""
     if type(node) is All or type(node) is Some:
         operation = np.bitwise_and if type(node) is All else np.bitwise_or

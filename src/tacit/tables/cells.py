@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
-from tacit.tables.columns import BLOCK, WORD, Codes, Held, Layout, Words, unpack
+from tacit.tables.columns import BLOCK, WORD, BitWords, Codes, Held, Layout, unpack
 from tacit.tables.question import (
     TRUE,
     And,
@@ -37,7 +37,7 @@ SCAN = 1 << 12
 
 Integers = NDArray[np.int64]
 
-Matching = Callable[[int, int], Words]
+Matching = Callable[[int, int], BitWords]
 """The matching bits of words start..stop; they may be kept somewhere, so nobody writes to them."""
 
 SAFE = 2**62

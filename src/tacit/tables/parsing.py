@@ -31,7 +31,7 @@ getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Span:
     """A stretch of a question's text, from ``start`` up to but not including ``end``."""
 
     text: str
@@ -41,7 +41,7 @@ class Place:
     def underlined(self) -> str:
         """The line with the place in it, and marks beneath.
 
-        >>> print(Place("age / 2 >= 30", 0, 7).underlined())
+        >>> print(Span("age / 2 >= 30", 0, 7).underlined())
           age / 2 >= 30
           ^^^^^^^
         """
@@ -60,7 +60,7 @@ class Place:
         return f"  {shown}\n  {' ' * first}{'^' * length}"
 
 
-def refused(problem: str, place: Place, hint: str = "") -> QuestionRefused:
+def refused(problem: str, place: Span, hint: str = "") -> QuestionRefused:
     """The error to raise for a question that cannot be answered."""
     return QuestionRefused(
         f"{problem}\n{place.underlined()}" + (f"\n  hint: {hint}" if hint else "")
@@ -101,11 +101,11 @@ def parsed(text: str) -> exp.Expr:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise refused("there is no question here", Place(text, 0, len(text)), "write age >= 60")
+        raise refused("there is no question here", Span(text, 0, len(text)), "write age >= 60")
     if tokens[0].token_type in _STATEMENTS:
         raise refused(
             "only a predicate or a SELECT can be asked",
-            Place(text, tokens[0].start, tokens[0].end + 1),
+            Span(text, tokens[0].start, tokens[0].end + 1),
             _QUOTE_HINT,
         )
     for token in tokens:
@@ -119,11 +119,11 @@ def _tokens(text: str) -> list[Token]:
         return list(_DIALECT.tokenize(text))
     except Exception:  # a TokenError, or whatever sqlglot stumbles over
         pass
-    raise refused("this text is not SQL: perhaps a quote is not closed", Place(text, 0, len(text)))
+    raise refused("this text is not SQL: perhaps a quote is not closed", Span(text, 0, len(text)))
 
 
 def _tree(text: str, tokens: list[Token]) -> exp.Expr:
-    place = Place(text, 0, len(text))
+    place = Span(text, 0, len(text))
     silence = _SILENT.set(True)
     try:
         trees = _DIALECT.parser().parse(tokens, text)
@@ -140,16 +140,16 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
     raise refused(UNREADABLE, place, _QUOTE_HINT)
 
 
-def _from(text: str, start: int) -> Place:
-    return Place(text, start, len(text))
+def _from(text: str, start: int) -> Span:
+    return Span(text, start, len(text))
 
 
-def _error_place(text: str, error: ParseError) -> Place:
+def _error_place(text: str, error: ParseError) -> Span:
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
     if not line or not column:
-        return Place(text, 0, len(text))
+        return Span(text, 0, len(text))
     length = len(details.get("highlight") or " ")
     lines = text.split("\n")
     end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-    return Place(text, max(end - length, 0), end)
+    return Span(text, max(end - length, 0), end)

@@ -16,7 +16,7 @@ from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import as_given
 from tacit.tables.codes import Type, Unfit, place
 from tacit.tables.engine import refuse_beyond
-from tacit.tables.parsing import Place, refused
+from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Batch,
     People,
@@ -67,7 +67,7 @@ class Prepared:
         if self.keys:
             raise refused(
                 "GROUP BY asks one question for each cell",
-                Place(self.text, 0, len(self.text)),
+                Span(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
         if named(parameters).keys() != self.parameters:
@@ -105,7 +105,7 @@ class Prepared:
         missing = sorted(self.parameters - parameters.keys())
         if missing:
             start = max(self.text.find(f":{missing[0]}"), 0)
-            place = Place(self.text, start, start + len(missing[0]) + 1)
+            place = Span(self.text, start, start + len(missing[0]) + 1)
             other = given.get(missing[0].casefold())
             hint = "give it by name" if other is None else f"it is spelt so, and not :{other}"
             return refused(f"the parameter :{missing[0]} has no value", place, hint)
@@ -114,7 +114,7 @@ class Prepared:
         hint = "" if own is None else f":{own} is, and two that differ by case alone are refused"
         return refused(
             f"there is no parameter :{extra} in this question",
-            Place(self.text, 0, len(self.text)),
+            Span(self.text, 0, len(self.text)),
             hint,
         )
 

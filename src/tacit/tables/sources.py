@@ -4,7 +4,7 @@ Nothing about a source is guessed from its values, and no value in it decides wh
 read: see ``arrow``, ``frames``, ``lines`` and ``parquet``.
 
 Whatever gives its rows as an Arrow stream (``__arrow_c_stream__``) can be opened as it is.  What is
-named rather than held, such as by an address, is a `Kind` of its own: one file that calls
+named rather than held, such as by an address, is a `SourceKind` of its own: one file that calls
 `register` and hands its stream to `Source.keep`.
 """
 
@@ -121,7 +121,7 @@ def text(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SourceKind:
     """A kind of source: what it is called, whether something is one, and how its rows are shown.
 
     ``accepts`` may refuse, with an error of its own, what is meant to be such a source but cannot
@@ -135,7 +135,7 @@ class Kind:
     has_tables: bool = False
 
 
-def register(kind: Kind) -> None:
+def register(kind: SourceKind) -> None:
     """Let ``tacit.open`` take another kind of source; it is asked before those that are known."""
     _KINDS.insert(0, kind)
 
@@ -205,7 +205,7 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
     elif known in _PARQUET:
         _parquet(opened, path)
     else:
-        _delimited(opened, path, lines.Layout(_CSV[known], known.endswith(".gz")))
+        _delimited(opened, path, lines.LineFormat(_CSV[known], known.endswith(".gz")))
     opened.sidecar = path.with_name(f"{opened.name}.toml")
 
 
@@ -227,11 +227,11 @@ def _parquet(opened: Source, path: Path) -> None:
     opened.columns = _described(opened.connection) | dict.fromkeys(unreadable, UNREADABLE)
 
 
-def _delimited(opened: Source, path: Path, layout: lines.Layout) -> None:
+def _delimited(opened: Source, path: Path, layout: lines.LineFormat) -> None:
     names = lines.header(path, layout)
     declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
 
-    def rows(shown: str, layout: lines.Layout, more: str) -> str:
+    def rows(shown: str, layout: lines.LineFormat, more: str) -> str:
         return (
             f"read_csv({_exact(shown)}, columns = {{{declared}}}, "
             f"delim = {text(layout.delimiter)}, quote = '\"', escape = '\"', "
@@ -244,7 +244,7 @@ def _delimited(opened: Source, path: Path, layout: lines.Layout) -> None:
         made = lines.write_mended(path, layout, mended)
         source.lost = made.lost
         line = max(2 * made.longest, 2**21)
-        shown, plain = source.spill.hidden(mended), lines.Layout(layout.delimiter, False)
+        shown, plain = source.spill.hidden(mended), lines.LineFormat(layout.delimiter, False)
         source.show(rows(shown, plain, f"header = false, new_line = '\\n', max_line_size = {line}"))
 
     opened.columns = dict.fromkeys(names, "VARCHAR")
@@ -311,13 +311,13 @@ def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
 
 
 _KINDS = [
-    Kind("a Parquet, CSV, TSV or DuckDB file", _is_file, _file, has_tables=True),
-    Kind(
+    SourceKind("a Parquet, CSV, TSV or DuckDB file", _is_file, _file, has_tables=True),
+    SourceKind(
         "a pandas, polars or Arrow table",
         frames.is_frame,
         lambda opened, frame, _: opened.hold(frames.ready(frame)),
     ),
-    Kind(
+    SourceKind(
         "anything that has __arrow_c_stream__",
         arrow.is_stream,
         lambda opened, stream, _: opened.keep(stream),

@@ -17,7 +17,7 @@ from typing import cast
 
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import Code, Unfit
-from tacit.tables.parsing import Place, refused
+from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Among,
     And,
@@ -203,7 +203,7 @@ class Pending:
     column: Column
     make: Operator
     values: tuple[object, ...]
-    place: Place
+    place: Span
     made: dict[object, Predicate] = field(default_factory=dict, repr=False, compare=False)
     """Atoms for values that were asked before: whoever drills down asks the same ones often."""
     only: str | None = field(init=False, repr=False, compare=False)
@@ -219,7 +219,7 @@ Template = Predicate | Pending
 
 
 def ready_or_pending(
-    column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Place]
+    column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Span]
 ) -> Predicate:
     """The atom now if all its values are known, else one that waits."""
     make = OPERATORS[operator]
@@ -233,7 +233,7 @@ def ready_or_pending(
         raise _unfit(column, place(), problem) from None
 
 
-def _unfit(column: Column, place: Place, problem: Unfit) -> QuestionRefused:
+def _unfit(column: Column, place: Span, problem: Unfit) -> QuestionRefused:
     return refused(f"{column.name} cannot be compared with this value", place, str(problem))
 
 
@@ -272,7 +272,7 @@ def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[obje
     return values
 
 
-def _several(name: str, value: object, place: Place) -> list[object]:
+def _several(name: str, value: object, place: Span) -> list[object]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     raise refused(f":{name} stands for a list", place, "give a list, tuple or set of values")

@@ -31,7 +31,7 @@ from tacit.tables.question import (
 )
 from tacit.tables.schema import Column, Schema
 
-Truth = NDArray[np.bool_]
+Truths = NDArray[np.bool_]
 Values = Mapping[str, Sequence[Code]]
 
 MOST_POINTS = 1 << 62
@@ -54,7 +54,7 @@ def columns_of(predicate: Predicate) -> Iterator[str]:
                 yield from columns_of(part)
 
 
-def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Truth:
+def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Truths:
     """For each of `size` elements, given as codes by column, whether the predicate is TRUE."""
     match predicate:
         case Constant(value=value):
@@ -85,7 +85,7 @@ def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Tr
             return ~_all([~holds(part, values, size, schema) for part in parts])
 
 
-def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truth:
+def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truths:
     """NOT TRUE is FALSE and NOT NULL is NULL: only a constant can be NULL here."""
     match part:
         case Constant(value=value):
@@ -99,7 +99,7 @@ def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truth:
     return ~holds(part, values, size, schema)
 
 
-def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truth:
+def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truths:
     """Test each distinct value once: a universe repeats them."""
     known = {value: bool(test(value)) for value in set(column)}
     return _truth([known[value] for value in column])
@@ -113,11 +113,11 @@ def _on_one_line(name: str, values: Values, schema: Schema) -> Sequence[Any]:
     return [code * step for code in values[name]]  # type: ignore[operator]
 
 
-def _truth(values: list[bool]) -> Truth:
+def _truth(values: list[bool]) -> Truths:
     return np.array(values, np.bool_)
 
 
-def _all(parts: list[Truth]) -> Truth:
+def _all(parts: list[Truths]) -> Truths:
     together = parts[0].copy()
     for part in parts[1:]:
         together &= part

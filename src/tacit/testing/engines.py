@@ -34,7 +34,7 @@ from tacit.tables.prepared import parse, parse_batch, prepare
 from tacit.tables.question import Question, Term
 from tacit.tables.schema import EACH_ROW, Column, Person, Schema, read_schema, write_schema
 from tacit.testing import meaning
-from tacit.testing.meaning import TOML, Part, Pred, Row, code_of
+from tacit.testing.meaning import TOML, Pred, RawRow, Summand, code_of
 from tacit.testing.random_questions import NOTES, questions, tables
 
 CodedRow = dict[str, int | str | None]
@@ -73,12 +73,12 @@ AWKWARD = ["t", "t0", "t1", "c0", "c1", "person", "people", "read", "held", "sou
 AWKWARD += ["code", "tacit_rows", "words0", "rows", "select", "_", '"', "a b", "é"]
 
 
-def row(pid: object, **values: object) -> Row:
+def row(pid: object, **values: object) -> RawRow:
     """A row of the contract's table with everything else NULL."""
     return {**dict.fromkeys(meaning.COLUMNS), "pid": pid, **values}
 
 
-def coded(rows: Sequence[Row], schema: Schema) -> list[list[CodedRow]]:
+def coded(rows: Sequence[RawRow], schema: Schema) -> list[list[CodedRow]]:
     """The rows of each person as codes, read by the documented rules."""
     found: dict[object, list[CodedRow]] = {}
     for place, raw in enumerate(rows):
@@ -115,17 +115,17 @@ def answers(engine: Engine, *pairs: tuple[str, object]) -> None:
 class EngineContract:
     """What holds for every engine.  A subclass defines `open`."""
 
-    def open(self, rows: list[Row], schema: Schema) -> object:
+    def open(self, rows: list[RawRow], schema: Schema) -> object:
         """An engine over these rows."""
         raise NotImplementedError("an engine's tests define open(rows, schema)")
 
-    def engine(self, rows: list[Row], person: Person, toml: str = TOML) -> Engine:
+    def engine(self, rows: list[RawRow], person: Person, toml: str = TOML) -> Engine:
         """The engine as ``tacit.open`` takes it."""
         return load(self.open(rows, visits(person, toml)))
 
     # Answers -------------------------------------------------------------------------------
 
-    def agree(self, rows: list[Row], parts: list[list[Part]], person: Person) -> None:
+    def agree(self, rows: list[RawRow], parts: list[list[Summand]], person: Person) -> None:
         """The engine's answers, together and one by one, are those of plain Python."""
         homes = meaning.households(rows, person)
         with self.engine(rows, person) as engine:
@@ -148,7 +148,7 @@ class EngineContract:
     @FEW
     @given(rows=tables(), parts=ASKED, person=PEOPLE)
     def test_answers_are_those_of_plain_python(
-        self, rows: list[Row], parts: list[list[Part]], person: Person
+        self, rows: list[RawRow], parts: list[list[Summand]], person: Person
     ) -> None:
         """Random questions about random tables."""
         self.agree(rows, parts, person)
@@ -157,7 +157,7 @@ class EngineContract:
     @settings(FEW, max_examples=150)
     @given(rows=tables(), parts=ASKED, person=PEOPLE)
     def test_answers_are_those_of_plain_python_at_length(
-        self, rows: list[Row], parts: list[list[Part]], person: Person
+        self, rows: list[RawRow], parts: list[list[Summand]], person: Person
     ) -> None:
         """Many of them."""
         self.agree(rows, parts, person)
@@ -165,7 +165,7 @@ class EngineContract:
     @FEW
     @given(rows=tables(), parts=ASKED)
     def test_totals_of_different_people_add_up(
-        self, rows: list[Row], parts: list[list[Part]]
+        self, rows: list[RawRow], parts: list[list[Summand]]
     ) -> None:
         """Everybody's totals are the sum of some people's and the others'."""
         some = [each for each in rows if each["pid"] in (1, 2)]
@@ -281,7 +281,7 @@ class EngineContract:
         """Also those in which there is nobody."""
         if "distinct" in text and person is EACH_ROW:
             text = text.replace("distinct pid", "*")
-        rows: list[Row] = []
+        rows: list[RawRow] = []
         towns = ["Ghent", "Bruges", "Łódź", "elsewhere", None]
         for n in range(70):
             sums = {"cost": n * 1.5 - 99, "huge": (-1) ** n * 2**62}
@@ -360,7 +360,7 @@ class EngineContract:
 
     # Points --------------------------------------------------------------------------------
 
-    def pointing(self, rows: list[Row], person: Person) -> Engine:
+    def pointing(self, rows: list[RawRow], person: Person) -> Engine:
         """The engine, if it can give points."""
         engine = self.engine(rows, person)
         if "points" in engine.cannot:
@@ -423,7 +423,7 @@ class EngineContract:
 
     def test_no_name_is_mistaken_for_another(self) -> None:
         """Whatever a column is called."""
-        rows: list[Row] = [
+        rows: list[RawRow] = [
             {name: number + n for number, name in enumerate(AWKWARD)} for n in range(2)
         ]
         declared = [Column(name, "integer", keys=tuple(range(99))) for name in AWKWARD]
@@ -463,7 +463,7 @@ class EngineContract:
                 engine.points(["age"])
 
 
-def _cell_part(text: str, columns: tuple[str, ...], cell: tuple[object, ...]) -> Part:
+def _cell_part(text: str, columns: tuple[str, ...], cell: tuple[object, ...]) -> Summand:
     tests = [meaning.compare("age", ">", 3)]
     tests += [meaning.compare(name, "=", value) for name, value in zip(columns, cell, strict=True)]
     where = Pred("", lambda each: meaning.conjunction(test(each) for test in tests))

@@ -89,7 +89,7 @@ COLUMNS = (
 )
 """The columns of ``TOML``, in order."""
 
-Row = dict[str, object]
+RawRow = dict[str, object]
 GRIDS = {"cost": (Fraction(1, 100), -50, 100), "fee": (Fraction(1, 4), 0, 10)}
 TOTALS: dict[str, tuple[Fraction, Fraction]] = {
     "age": (Fraction(0), Fraction(200)),
@@ -119,7 +119,7 @@ def code_of(column: Column, value: object) -> int | str | None:
     return min(max(int(found), low), high)
 
 
-def read_row(raw: Row) -> Row:
+def read_row(raw: RawRow) -> RawRow:
     """A raw row as the documented rules read it."""
     row = dict(raw)
     if isinstance(row["age"], int):
@@ -160,16 +160,16 @@ class Pred:
     """A predicate: its text and its meaning."""
 
     sql: str
-    test: Callable[[Row], Truth]
+    test: Callable[[RawRow], Truth]
 
     def __repr__(self) -> str:
         return f"Pred({self.sql!r})"
 
 
-def compare(column: str, operator: str, value: object) -> Callable[[Row], Truth]:
+def compare(column: str, operator: str, value: object) -> Callable[[RawRow], Truth]:
     """Comparison of a column with a literal."""
 
-    def test(row: Row) -> Truth:
+    def test(row: RawRow) -> Truth:
         mine = row[column]
         if mine is None or value is None:
             return None
@@ -234,48 +234,48 @@ def literal(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class Summand:
     """A term of a question with its weight, and what one person's rows contribute to it."""
 
     weight: Fraction
     sql: str
-    contribution: Callable[[list[Row]], Fraction]
+    contribution: Callable[[list[RawRow]], Fraction]
 
     def __repr__(self) -> str:
-        return f"Part({self.weight} * {self.sql!r})"
+        return f"Summand({self.weight} * {self.sql!r})"
 
 
-def people(weight: Fraction, where: Pred) -> Part:
+def people(weight: Fraction, where: Pred) -> Summand:
     """How many people have such a row."""
 
-    def contribution(rows: list[Row]) -> Fraction:
+    def contribution(rows: list[RawRow]) -> Fraction:
         return Fraction(any(where.test(row) is True for row in rows))
 
-    return Part(weight, f"count({where.sql})", contribution)
+    return Summand(weight, f"count({where.sql})", contribution)
 
 
-def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Part:
+def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Summand:
     """How many such rows there are, at most ``most`` of a person."""
 
-    def contribution(rows: list[Row]) -> Fraction:
+    def contribution(rows: list[RawRow]) -> Fraction:
         return Fraction(min(sum(where.test(row) is True for row in rows), most))
 
-    return Part(weight, f"count(*) filter (where {where.sql})", contribution)
+    return Summand(weight, f"count(*) filter (where {where.sql})", contribution)
 
 
-def total(weight: Fraction, column: str, where: Pred) -> Part:
+def total(weight: Fraction, column: str, where: Pred) -> Summand:
     """The sum of a column over such rows, each person's part of it within its bounds."""
     low, high = TOTALS[column]
 
-    def contribution(rows: list[Row]) -> Fraction:
+    def contribution(rows: list[RawRow]) -> Fraction:
         values = [row[column] for row in rows if where.test(row) is True]
         known = [Fraction(value) for value in values if value is not None]  # type: ignore[call-overload]
         return min(max(sum(known, Fraction(0)), low), high) if known else Fraction(0)
 
-    return Part(weight, f"sum({column}) filter (where {where.sql})", contribution)
+    return Summand(weight, f"sum({column}) filter (where {where.sql})", contribution)
 
 
-def text_of(parts: Sequence[Part]) -> str:
+def text_of(parts: Sequence[Summand]) -> str:
     """The question as SQL."""
     written = []
     for part in parts:
@@ -286,19 +286,19 @@ def text_of(parts: Sequence[Part]) -> str:
     return " ".join(written).removeprefix("+ ")
 
 
-def households(rows: Sequence[Row], person: object) -> list[list[Row]]:
+def households(rows: Sequence[RawRow], person: object) -> list[list[RawRow]]:
     """The rows of each person, read; rows without a person are nobody's."""
     read = [read_row(row) for row in rows]
     if person is EACH_ROW:
         return [[row] for row in read]
-    found: dict[object, list[Row]] = {}
+    found: dict[object, list[RawRow]] = {}
     for row in read:
         if row["pid"] is not None:
             found.setdefault(row["pid"], []).append(row)
     return list(found.values())
 
 
-def answer(parts: Sequence[Part], homes: Sequence[list[Row]]) -> Fraction:
+def answer(parts: Sequence[Summand], homes: Sequence[list[RawRow]]) -> Fraction:
     """The true answer."""
     return sum(
         (part.weight * part.contribution(rows) for part in parts for rows in homes), Fraction(0)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import strategies as st
 
 from tacit.testing import meaning
-from tacit.testing.meaning import Part, Pred, Row
+from tacit.testing.meaning import Pred, RawRow, Summand
 
 TOWNS = ["Ghent", "Bruges", "Łódź", "ghent", "", "O'Hara", "Z", "a", "é", "😀", "\uffee"]
 NOTES = ["", "a", "ab", "aab", "a%b", "a_b", "100%", "x\ny", "back\\slash", "é", "😀b", "!"]
@@ -28,7 +28,7 @@ def _or_null(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     return st.one_of(values, values, values, st.none())
 
 
-ROWS: st.SearchStrategy[Row] = st.fixed_dictionaries(
+ROWS: st.SearchStrategy[RawRow] = st.fixed_dictionaries(
     {
         "pid": _or_null(st.integers(1, 4)),
         "age": _or_null(st.sampled_from([-5, 0, 1, 59, 60, 61, 120, 121, 10**12])),
@@ -48,9 +48,9 @@ ROWS: st.SearchStrategy[Row] = st.fixed_dictionaries(
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[Row]:
+def tables(draw: st.DrawFn) -> list[RawRow]:
     """A few people with a few rows each; sometimes one with hundreds, sometimes nobody."""
-    rows: list[Row] = draw(st.lists(ROWS, max_size=10))
+    rows: list[RawRow] = draw(st.lists(ROWS, max_size=10))
     crowd: bool = draw(st.booleans())
     if rows and crowd:
         crowded = draw(st.sampled_from(rows))
@@ -151,7 +151,7 @@ def _column_pairs(draw: st.DrawFn) -> Pred:
     left, right = draw(st.sampled_from(_PAIRS))
     operator = draw(_OPERATORS)
 
-    def test(row: Row) -> meaning.Truth:
+    def test(row: RawRow) -> meaning.Truth:
         if row[left] is None or row[right] is None:
             return None
         return meaning.order(row[left], row[right], operator)
@@ -190,7 +190,7 @@ _WEIGHTS = st.sampled_from([Fraction(w) for w in ("1", "-1", "2", "0.5", "-0.25"
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> list[Part]:
+def questions(draw: st.DrawFn) -> list[Summand]:
     """One to three terms."""
     parts = []
     for _ in range(draw(st.integers(1, 3))):
