@@ -1,7 +1,7 @@
 """Arrow data, made ready for DuckDB: the one place where any Arrow table or stream is read.
 
 What a column becomes depends on its type, which is public.  In every column only what DuckDB reads
-without fail is left: instants become the whole numbers they are stored as, texts that are no
+without fail is left: instants become the whole numbers they are stored as, texts that are not
 Unicode become NULL, and what cannot be declared stays away.
 
 A table is in memory and looked through first, so that a column without such values is read as it
@@ -181,7 +181,7 @@ def _as(column: Any, target: Any) -> Any:
 
 
 def _without_bad_text(column: Any) -> Any:
-    """Texts that are no Unicode become NULL."""
+    """Texts that are not Unicode become NULL."""
     import pyarrow
 
     return pyarrow.array(map(_decoded, column.cast(pyarrow.large_binary())), column.type)

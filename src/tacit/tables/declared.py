@@ -61,9 +61,9 @@ def refuse_twins(names: Iterable[str]) -> None:
 
 
 def check_name(where: str, name: object) -> None:
-    """Refuse a name that is no text, or empty."""
+    """Refuse a name that is empty, or not a text."""
     if not isinstance(name, str):
-        raise BadParameter(where, kind_of(name), "a name is a text")
+        raise BadParameter(where, kind_of(name), "a name must be a text")
     if not name:
         raise BadParameter(where, "''", "a name may not be empty")
 

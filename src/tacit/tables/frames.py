@@ -1,7 +1,7 @@
 """pandas and polars frames, made ready for DuckDB: in every column only what it reads without fail.
 
 What a column becomes depends on its dtype, which is public, and never on a value in it.  Instants
-become the whole numbers they are stored as; objects become texts, by ``str``; texts that are no
+become the whole numbers they are stored as; objects become texts, by ``str``; texts that are not
 Unicode become NULL; what cannot be declared stays away.  A lazy frame is computed here, once: what
 it computes is its owner's own program, and must not fail at somebody's question.
 """

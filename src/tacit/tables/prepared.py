@@ -289,8 +289,8 @@ class Reader:
             return self._prepared(question)
         if not isinstance(question, Prepared):
             raise QuestionRefused(
-                f"a {type(question).__name__} is no question: give a text, what "
-                "table.prepare(...) returned, or in ask_all a pair of one of these and its "
+                f"a question is a text, or what table.prepare(...) returned, and not a "
+                f"{type(question).__name__}; ask_all also takes pairs of a question and its "
                 "parameters"
             )
         if question.schema != self._schema:
@@ -376,7 +376,7 @@ def _called_as_of(names: Iterable[object]) -> list[str]:
 
 
 def _parts(item: Any) -> tuple[Any, Mapping[str, object]]:
-    """A question and its own parameters; what is no question is refused later."""
+    """A question and its own parameters; what is not a question is refused later."""
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
         return item
     return item, {}
