@@ -128,9 +128,11 @@ class Answering(Closing):
 
     def values(self, questions: Sequence[Question]) -> list[int]:
         """The true answers, in steps of each question's grid."""
-        if len(questions) == 1 and len(questions[0].terms) == 1:  # by far most often
-            (question,) = questions
-            return [question.promise.steps[0] * self.totals(question.terms)[0]]
+        if len(questions) == 1:  # by far most often
+            question = questions[0]
+            terms = question.terms
+            if len(terms) == 1:
+                return [question.promise.steps[0] * self.totals(terms)[0]]
         totals = self.totals([term for question in questions for term in question.terms])
         found, start = [], 0
         for question in questions:
