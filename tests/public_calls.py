@@ -78,6 +78,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
     *(f"tacit.book.{family}" for family in ("one_sided.OneSided", "sparse_vector.TwoSided")),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
+    "tacit.tables.Engine.totals",
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
     *("tacit.tables.Column.literal", "tacit.book.experiment.Adversary.choose"),
     *("Answer.from_json", "Answer.on_record", "tacit.audit.Law.halts", "tacit.audit.Law.restarts"),

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 import tacit
-from tacit.analyst.stream import _key
 from tacit.errors import BadParameter, QuestionRefused
+from tacit.tables.question_key import question_key, question_key_0_1
 
 SCHEMA = """
 [columns.pid]
@@ -109,20 +109,25 @@ def test_without_a_label_the_key_is_what_version_0_1_stored(visits):
         "50f325293b99b8183a9e4e0483ba34e90cbe2c2e35eaff6db7771208c6eca541",
         "842351d4956fe4c9112987a74873a86a3a78e1155fafac722714b481e244aecc",
     )
-    assert (_key(asked[0], None, None), _key(asked[1], Fraction(250), None)) == stored
+    found = (
+        question_key_0_1(asked[0], None, None),
+        question_key_0_1(asked[1], Fraction(250), None),
+    )
+    assert found == stored
 
 
 def test_keys_do_not_run_together(visits):
     asked = visits.prepare("age >= 0").question()
     limits = [None, Fraction(1), Fraction(1, 2), Fraction(12)]
     labels = [None, "None", '"None"', "1", "1/2", "2", "1 2", ' "1"', "\\", "é", "e\u0301"]
-    keys = {_key(asked, limit, label) for limit in limits for label in labels}
-    assert len(keys) == len(limits) * len(labels)
+    for form in (question_key, question_key_0_1):
+        keys = {form(asked, limit, label) for limit in limits for label in labels}
+        assert len(keys) == len(limits) * len(labels)
 
 
 def test_a_label_s_key_stays(visits):
     asked = visits.prepare("age >= 0").question()
-    assert _key(asked, None, "2026-11-01") == (
+    assert question_key_0_1(asked, None, "2026-11-01") == (
         "a9153a948c3ce0167feb3dbd9301b597401ca7f3fa22993860f95dd1683d2c62"
     )
 

@@ -19,6 +19,8 @@ FAILURES = [EngineFailed, MemoryError]
 class Failing:
     """An engine that fails on demand, and counts how often it was asked."""
 
+    cannot = frozenset()
+
     def __init__(self, engine) -> None:
         self._engine = engine
         self.schema = engine.schema

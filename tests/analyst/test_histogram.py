@@ -11,9 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fit import ACCEPT, chi_square_p
-from tests.tables import brute
 from tests.tables.engines import quick
-from tests.tables.strategies import tables
 
 import tacit
 from tacit.analyst import histogram as module
@@ -21,6 +19,9 @@ from tacit.analyst.histogram import sum_error
 from tacit.budget import Budget
 from tacit.errors import BadParameter, BudgetExhausted, Infeasible, QuestionRefused
 from tacit.tables import EACH_ROW, parse_batch
+from tacit.tables.universe import count_elements
+from tacit.testing import meaning as brute
+from tacit.testing.random_questions import tables
 
 LOTS = 10**6
 CALM = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
@@ -83,8 +84,7 @@ NAMES = st.lists(
 
 def true_counts(engine, names, max_rows):
     columns = [engine.schema.column(name) for name in names]
-    domains = [module._domain(column) for column in columns]
-    return module._count_rows(engine, columns, domains, max_rows)
+    return count_elements(engine.points(names, max_rows=max_rows), columns)
 
 
 @CALM

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.tables import brute
 from tests.tables.engines import quick
-from tests.tables.strategies import PREDICATES, ROWS
 
 import tacit
 from tacit.tables import EACH_ROW, parse
 from tacit.tables.universe import columns_of, holds
+from tacit.testing import meaning as brute
+from tacit.testing.random_questions import PREDICATES, ROWS
 
 PRESENT = {"cost": 1.5, "fee": 2.5, "raw": 0.125, "town": "Z", "note": "a", "smoker": True}
 
@@ -32,7 +32,7 @@ def whole(row):
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(ROWS.map(whole), min_size=1, max_size=6), predicate=PREDICATES)
 @example(
-    rows=[whole(dict.fromkeys(brute.ARROW.names) | {"age": 2, "cost": 1.0, "fee": 1.0})],
+    rows=[whole(dict.fromkeys(brute.COLUMNS) | {"age": 2, "cost": 1.0, "fee": 1.0})],
     predicate=brute.Pred("age <= cost", lambda row: row["age"] <= row["cost"]),
 )
 def test_a_predicate_holds_for_as_many_elements_as_the_engine_counts(rows, predicate):

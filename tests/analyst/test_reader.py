@@ -132,7 +132,7 @@ def test_a_sum_is_the_same_question_as_its_sql(visits):
         asked = visits._reader.sum("cost", where)
         text = 'SELECT SUM("cost") FROM "visits"' + (f" WHERE {where}" if where else "")
         assert asked.text == text
-        assert asked.bind(values).fingerprint == visits.prepare(text).bind(values).fingerprint
+        assert asked.bind(values) == visits.prepare(text).bind(values)
 
 
 # Parameters ------------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
-"""The engines that the contract suite runs against; a new engine adds itself here."""
+"""The engines of this package, as tests open them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from tests.tables import brute
-from tests.tables.brute import Row
+import pyarrow as pa
 
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
 from tacit.tables.bitmaps import BitmapEngine
@@ -16,8 +15,25 @@ from tacit.tables.loading import hold
 from tacit.tables.normal import check_columns
 from tacit.tables.schema import Person
 from tacit.tables.sources import Source, open_source
+from tacit.testing import meaning as brute
+from tacit.testing.meaning import RawRow
+
+ARROW = {
+    "integer": pa.int64(),
+    "real": pa.float64(),
+    "text": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
 
 Opener = Callable[[object, str, Person], Engine]
+
+
+def arrow(rows: Sequence[RawRow], schema: Schema) -> pa.Table:
+    """Raw rows as an Arrow table."""
+    types = pa.schema([(column.name, ARROW[column.type]) for column in schema.columns])
+    return pa.Table.from_pylist(list(rows), schema=types)
 
 
 def opened(source: object, toml: str, person: Person) -> tuple[Source, Schema]:
@@ -48,7 +64,7 @@ def scans(source: object, toml: str, person: Person) -> Engine:
 ENGINES: dict[str, Opener] = {"bitmaps": bitmaps, "cramped": cramped, "scans": scans}
 
 
-def quick(rows: Sequence[Row], person: Person, limit: int = 2**20) -> Engine:
+def quick(rows: Sequence[RawRow], person: Person, limit: int = 2**20) -> Engine:
     """Bitmaps over rows read by plain Python, without any database: a thousand a second."""
     schema = read_schema(brute.TOML, name="visits", person=person)
     read = [row for home in brute.households(rows, person) for row in home]

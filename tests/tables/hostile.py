@@ -6,7 +6,7 @@ of some people, and of one more person whose value is ordinary, hostile, or not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -366,6 +366,29 @@ def as_arrow(made: Columns, folder: Path) -> object:
     return _table(made)
 
 
+class Stream:
+    """Rows that come in batches, each when it is asked for, by Arrow's interface alone."""
+
+    def __init__(self, table: pa.Table, rows: int = 2) -> None:
+        self._table = table
+        self._rows = rows
+        self.read = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._table.to_batches(max_chunksize=self._rows):
+            self.read += 1
+            yield batch
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self._table.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+def as_stream(made: Columns, folder: Path) -> object:
+    """An object of unknown type that gives an Arrow stream."""
+    return Stream(_table(made))
+
+
 def as_parquet(made: Columns, folder: Path) -> object:
     """A Parquet file of two row groups, as far as Parquet can hold this."""
     path = folder / "t.parquet"
@@ -432,6 +455,7 @@ def as_pandas(made: Columns, folder: Path) -> object:
 
 SOURCES: dict[str, tuple[list[Kind], Callable[[Columns, Path], object]]] = {
     "arrow": (ARROW, as_arrow),
+    "stream": (ARROW, as_stream),
     "parquet": (ARROW, as_parquet),
     "pandas-arrow": (ARROW, as_pandas_arrow),
     "polars": (ARROW, as_polars),

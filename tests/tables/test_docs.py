@@ -13,7 +13,6 @@ from types import ModuleType
 
 import pytest
 import sqlglot
-from tests.tables.brute import TOML
 
 from tacit.errors import QuestionRefused
 from tacit.tables import (
@@ -29,6 +28,7 @@ from tacit.tables import (
     templates,
 )
 from tacit.tables import parsing as refusal
+from tacit.testing.meaning import TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
 MODULES = (parsing, sql, predicates, templates, prepared)
@@ -154,7 +154,7 @@ def _sites(module: ModuleType) -> set[tuple[str, int]]:
     }
 
 
-NOT_BY_EXAMPLE = ("TOO_DEEP", "MOST_CELLS", "problem, Place(text")
+NOT_BY_EXAMPLE = ("TOO_DEEP", "MOST_CELLS", "problem, Span(text")
 
 
 def test_every_refusal_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from tests.tables.test_sources import _everything_said
 
 from tacit.errors import TacitError
 from tacit.tables import EACH_ROW, lines, load, parse, propose_schema
-from tacit.tables.lines import LONGEST, Layout, _records, is_plain, write_mended
+from tacit.tables.lines import LONGEST, LineFormat, _records, is_plain, write_mended
 
 ENGINES = (1, "1GB")
 SCHEMA = '[columns.pid]\ntype = "integer"\n[columns.x]\ntype = "text"\n[columns.z]\ntype = "text"\n'
@@ -205,7 +205,7 @@ def _agree(folder: Path, seed: int, files: int) -> None:
     for _ in range(files):
         content, width, delimiter = _random_file(rng)
         path.write_bytes(content)
-        layout = Layout(delimiter.decode(), False)
+        layout = LineFormat(delimiter.decode(), False)
         rows = _by_rules(content, width, delimiter)
         expected = [tuple(_value(field) for field in row) for row in rows if row is not None]
         made = write_mended(path, layout, mended)
@@ -246,4 +246,4 @@ def test_a_file_of_two_kinds_of_line_ends_is_not_plain(
         (b"x,yz\r\n" + b"1,bcd\r\n" * 8 + b"\n", False),
     ):
         path.write_bytes(content)
-        assert is_plain(path, Layout(",", False)) == plain
+        assert is_plain(path, LineFormat(",", False)) == plain

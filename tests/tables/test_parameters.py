@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tables import brute
-from tests.tables.brute import TOML
 
 from tacit.errors import QuestionRefused
 from tacit.tables import check, parse, parse_batch, prepare, read_schema
 from tacit.tables.columns import like
 from tacit.tables.question import People, Range
+from tacit.testing import meaning as brute
+from tacit.testing.meaning import TOML
 
 SCHEMA = read_schema(TOML, name="visits", person="pid")
 

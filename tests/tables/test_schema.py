@@ -8,12 +8,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tables.brute import TOML
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.codes import decimal, double_of_rank, rank_of_double
 from tacit.tables.question import TRUE, Rows, Total
+from tacit.testing.meaning import TOML
 
 
 def declared(**entries: str) -> str:

@@ -19,14 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.question_class import MOST_ELEMENTS, declared_column, predicate_of
+from tacit.analyst.question_class import (
+    MOST_ELEMENTS,
+    declared_column,
+    declared_domain,
+    declared_size,
+    predicate_of,
+)
 from tacit.analyst.shapes import Shapes, plain_value
 from tacit.book.laplace import Estimate, error_steps, spaced
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.privacy import Cost, Number, Privacy, as_given, probability, show, whole
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.schema import Column, Schema
-from tacit.tables.universe import columns_of, holds
+from tacit.tables.universe import columns_of, count_elements, holds
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -218,7 +224,7 @@ class NoisyHistogram:
         self, schema: Schema, names: Sequence[str], *, epsilon: Number, max_rows: int = 1
     ) -> None:
         columns = _columns(schema, names)
-        _refuse_too_many(columns, [_domain(column) for column in columns])
+        _refuse_too_many(columns)
         cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
         if rows / cost.privacy.epsilon > _WIDEST_NOISE:
             raise BadParameter(
@@ -240,13 +246,13 @@ class NoisyHistogram:
 
     def draw(self, engine: Engine, coins: Coins) -> Histogram:
         """Count the rows of each cell, and add noise to each."""
-        domains = [_domain(column) for column in self.columns]
-        true = _count_rows(engine, self.columns, domains, self.max_rows)
+        points = engine.points([column.name for column in self.columns], max_rows=self.max_rows)
+        true = count_elements(points, self.columns)
         privacy = self.cost.privacy
         noise = coins.laplace_sampler(self.max_rows / privacy.epsilon)
         counts = true + noise.draws(len(true))
         counts.flags.writeable = False
-        cells = tuple(product(*domains))
+        cells = tuple(product(*(declared_domain(column) for column in self.columns)))
         return Histogram(self.schema, self.columns, cells, counts, privacy, self.max_rows)
 
 
@@ -259,31 +265,17 @@ def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
     return columns
 
 
-def _domain(column: Column) -> Sequence[Code]:
-    """The declared keys, as for GROUP BY, or else all values within the bounds."""
-    if column.cells is not None:
-        return column.cells
-    if column.type != "text" and column.bounds is not None:
-        low, high = column.bounds
-        return range(low, high + 1)
-    entry = "keys = [...]" if column.type == "text" else "bounds = [...], or keys"
-    raise QuestionRefused(f"{column.name} needs a declared domain: [columns.{column.name}] {entry}")
-
-
 def can_be_listed(column: Column) -> bool:
     """Whether the column by itself can have a histogram."""
     try:
-        _refuse_too_many([column], [_domain(column)])
+        _refuse_too_many([column])
     except (QuestionRefused, Infeasible):
         return False
     return True
 
 
-def _refuse_too_many(columns: Sequence[Column], domains: Sequence[Sequence[Code]]) -> None:
-    size = prod(
-        domain.stop - domain.start if isinstance(domain, range) else len(domain)
-        for domain in domains
-    )
+def _refuse_too_many(columns: Sequence[Column]) -> None:
+    size = prod(declared_size(column) for column in columns)
     if size > MOST_ELEMENTS:
         names = ", ".join(column.name for column in columns)
         raise Infeasible(
@@ -291,22 +283,3 @@ def _refuse_too_many(columns: Sequence[Column], domains: Sequence[Sequence[Code]
             f"most {MOST_ELEMENTS}; take fewer columns, or small_db for a domain of any size. "
             "Nothing was spent."
         )
-
-
-def _count_rows(
-    engine: Engine, columns: Sequence[Column], domains: Sequence[Sequence[Code]], max_rows: int
-) -> NDArray[np.int64]:
-    """How many rows there are in each cell.  Secret."""
-    points = engine.points([column.name for column in columns], max_rows=max_rows)
-    index = np.zeros(len(points), np.int64)
-    inside = np.ones(len(points), np.bool_)
-    for place, (column, domain) in enumerate(zip(columns, domains, strict=True)):
-        at = points[:, place]
-        if column.type != "text":  # which stands as its place among the keys already
-            listed = np.array(domain, np.int64)
-            order = np.argsort(listed)
-            found = np.minimum(np.searchsorted(listed[order], at), len(listed) - 1)
-            inside &= listed[order][found] == at
-            at = order[found]
-        index = index * len(domain) + at
-    return np.bincount(index[inside], minlength=prod(map(len, domains))).astype(np.int64)

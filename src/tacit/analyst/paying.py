@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tacit.arguments import instance, kind_of
-from tacit.errors import BadParameter, EngineFailed, QuestionRefused
+from tacit.errors import BadParameter, EngineFailed
 from tacit.privacy import Cost
-from tacit.tables.engine import withheld
+from tacit.tables.engine import refuse_unable, withheld
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
@@ -98,20 +98,11 @@ def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:
     if table.closed:
         raise table_closed()
     check_mechanism(mechanism, "check")
-    _refuse_unable(table.engine, mechanism.needs)
+    for ability in mechanism.needs:
+        refuse_unable(table.engine, ability)
     mechanism.check(table.schema)
     about = {"table": table.name, "identity": table.identity, "analyst": analyst}
     return Owed(mechanism.cost, mechanism.what, about)
-
-
-def _refuse_unable(engine: Engine, needs: Collection[str]) -> None:
-    """Refuse an engine that says in ``cannot`` that it cannot do something that is needed."""
-    for ability in needs:
-        if ability in getattr(engine, "cannot", ()):
-            raise QuestionRefused(
-                f"the engine of {engine.schema.name} cannot give {ability}, which this release "
-                "needs. Nothing was spent."
-            )
 
 
 def check_mechanism(mechanism: object, method: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import product
 from math import prod
@@ -27,7 +27,7 @@ from tacit.support import waiting
 from tacit.tables.codes import Code
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
-from tacit.tables.universe import Points, columns_of, holds
+from tacit.tables.universe import Points, columns_of, count_elements, holds
 
 if TYPE_CHECKING:
     from tacit.tables.engine import Engine
@@ -87,15 +87,20 @@ Questions = Ordered | Sequence[str]
 """How a class of questions is written."""
 
 
-def question_class(asked: Questions, schema: Schema, *, stored: bool = False) -> QuestionClass:
-    """Read a class of questions; what cannot be one is refused.  ``stored``: from a file."""
+def question_class(
+    asked: Questions, schema: Schema, *, stored: bool = False, by_keys: bool = True
+) -> QuestionClass:
+    """Read a class of questions; what cannot be one is refused.  ``stored``: from a file.
+
+    Without ``by_keys`` the keys of numbers and dates are no domain, as in version 0.1.
+    """
     if isinstance(asked, Ordered):
         return OrderedClass.of(asked, schema)
     if isinstance(asked, str) or not isinstance(asked, Sequence):
         raise BadParameter(
             "questions", type(asked).__name__, "give prefixes(...), intervals(...) or a list"
         )
-    return FiniteClass.of(list(asked), schema, prepare_stored if stored else prepare)
+    return FiniteClass.of(list(asked), schema, prepare_stored if stored else prepare, by_keys)
 
 
 def declared_column(schema: Schema, name: str) -> Column:
@@ -150,6 +155,8 @@ class OrderedClass:
     def facts(self) -> ClassFacts:
         """The structure is enough: its matrix is totally unimodular."""
         return {"structure": self.kind}
+
+    by_keys = False
 
     @property
     def atoms(self) -> int:
@@ -207,6 +214,7 @@ class FiniteClass:
         asked: Sequence[str],
         schema: Schema,
         read: Callable[[str, Schema], Prepared] = prepare,
+        by_keys: bool = True,
     ) -> FiniteClass:
         """Read the predicates; every column they name needs a finite declared domain."""
         if not asked:
@@ -218,11 +226,16 @@ class FiniteClass:
         predicates = [predicate_of(text, schema, read) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
         columns = tuple(schema.column(name) for name in names)
+        if not by_keys:
+            columns = tuple(
+                column if column.type == "text" else replace(column, keys=None)
+                for column in columns
+            )
         if not columns:
             raise QuestionRefused(
                 "these predicates name no column, so their answers are already known"
             )
-        size = prod(_domain_size(column) for column in columns)
+        size = prod(declared_size(column) for column in columns)
         if size > MOST_ELEMENTS:
             raise Infeasible(
                 f"the declared domains of {', '.join(names)} have {size} combinations together, "
@@ -239,7 +252,7 @@ class FiniteClass:
     @cached_property
     def universe(self) -> list[tuple[Code, ...]]:
         """Every combination of values, as codes."""
-        return list(product(*(_domain(column) for column in self.columns)))
+        return list(product(*(declared_domain(column) for column in self.columns)))
 
     @cached_property
     def matrix(self) -> NDArray[np.bool_]:
@@ -287,24 +300,24 @@ class FiniteClass:
         return self.queries.atoms
 
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
-        """How many rows each element has; rows with a NULL or an undeclared text are left out."""
+        """How many rows each element has; rows with NULL, or outside the domain, are left out."""
         points = engine.points([column.name for column in self.columns], max_rows=max_rows)
-        index = np.zeros(len(points), np.int64)
-        for place, column in enumerate(self.columns):
-            if column.type == "text":
-                at = points[:, place]
-            else:
-                low, high = column.range
-                at = np.clip(points[:, place], low, high) - low
-            index = index * _domain_size(column) + at
-        return np.bincount(index, minlength=len(self.universe)).astype(np.int64)
+        return count_elements(points, self.columns)
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Codes, or for text the place among the declared keys."""
-        sizes = [_domain_size(column) for column in self.columns]
-        places = np.stack(np.unravel_index(points, sizes), axis=1)
-        lows = [0 if column.type == "text" else column.range[0] for column in self.columns]
-        return places.astype(np.int64) + np.array(lows, np.int64)
+        domains = [declared_domain(column) for column in self.columns]
+        places = np.unravel_index(points, [len(domain) for domain in domains])
+        codes = [
+            at if column.type == "text" else np.array(domain, np.int64)[at]
+            for column, domain, at in zip(self.columns, domains, places, strict=True)
+        ]
+        return np.stack(codes, axis=1).astype(np.int64)
+
+    @property
+    def by_keys(self) -> bool:
+        """Whether the keys of a number or a date are its domain, which they were not in 0.1."""
+        return any(column.type != "text" and column.keys is not None for column in self.columns)
 
     ends = ""
 
@@ -335,26 +348,20 @@ def predicate_of(
     return question.terms[0].where
 
 
-def _domain_size(column: Column) -> int:
-    if column.type == "text":
-        if not column.keys:
-            raise QuestionRefused(
-                f"{column.name} needs a declared domain: [columns.{column.name}] keys = [...]"
-            )
-        return len(column.keys)
-    if column.type != "boolean" and column.bounds is None:
+def declared_domain(column: Column) -> Sequence[Code]:
+    """The declared values of a column; a column without any is refused."""
+    if column.domain is None:
+        entry = "keys = [...]" if column.type == "text" else "bounds = [...], or keys"
         raise QuestionRefused(
-            f"{column.name} needs a declared domain: [columns.{column.name}] bounds = [...]"
+            f"{column.name} needs a declared domain: [columns.{column.name}] {entry}"
         )
-    low, high = column.range
-    return high - low + 1
+    return column.domain
 
 
-def _domain(column: Column) -> Sequence[Code]:
-    if column.type == "text":
-        return column.keys or ()
-    low, high = column.range
-    return range(low, high + 1)
+def declared_size(column: Column) -> int:
+    """How many declared values a column has; a column without any is refused."""
+    declared_domain(column)
+    return column.domain_size or 0
 
 
 # The dimensions of the book, for callers at a terminal --------------------------------------------

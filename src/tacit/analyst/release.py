@@ -137,6 +137,8 @@ class Release(Shapes):
             "max_rows": self.plan.max_rows,
             "codes": self.codes.tolist(),
         }
+        if self._class.by_keys:
+            fields["domains"] = "keys"
         with writing(path):
             Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
 
@@ -223,7 +225,8 @@ def _from_json(fields: Any) -> Release:
     schema = read_schema(fields["schema"], name=table, person=person)
     listed = fields["questions"]
     asked: Questions = Ordered(**listed) if isinstance(listed, dict) else tuple(listed)
-    questions, people = question_class(asked, schema, stored=True), fields["people"]
+    by_keys, people = fields.get("domains") == "keys", fields["people"]
+    questions = question_class(asked, schema, stored=True, by_keys=by_keys)
     codes = _checked_codes(fields["codes"], questions.columns)
     task = ReleaseTask(
         questions,

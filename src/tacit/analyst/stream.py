@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from hashlib import sha256
 from typing import TYPE_CHECKING, Self
 from weakref import finalize
 
@@ -34,6 +33,7 @@ from tacit.errors import (
 )
 from tacit.privacy import Number, exact, show
 from tacit.support import Uncopyable
+from tacit.tables.question_key import forms_of, question_key
 from tacit.tables.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
@@ -78,16 +78,6 @@ def _suspend_quietly(lease: Lease) -> None:
         lease.suspend()
 
 
-def _key(question: Question, limit: Fraction | None, as_of: str | None) -> str:
-    """The same for the same question at the same threshold and label, in every process.
-
-    A label is written as JSON after a second space, so that no two of the three run together, and
-    without one the key is what it was before there were labels.
-    """
-    label = "" if as_of is None else f" {json.dumps(as_of)}"
-    return sha256(f"{question.fingerprint} {limit}{label}".encode()).hexdigest()
-
-
 class Stream(Uncopyable):
     """An open stream over a table, from ``table.sparse(...)`` or ``table.resume(...)``.
 
@@ -117,6 +107,7 @@ class Stream(Uncopyable):
         _check_recorded(lease.answers.values())
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
         self._earlier = frozenset(lease.answers)  # the keys of earlier sittings
+        self._forms = forms_of(self._earlier)
         self._covered: tuple[Promise | None, int] = None, 0
         self._history = History()
         # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
@@ -300,10 +291,11 @@ class Stream(Uncopyable):
         """The answer to this very question at this very threshold, if it was ⊤ before."""
         if self._tops and (known := self._tops.get((read.question, limit))) is not None:
             return known
-        if not self._earlier:
-            return None
-        key = _key(read.question, limit, self._table.as_of)
-        return self._on_record(key) if key in self._earlier else None
+        for form in self._forms:
+            key = form(read.question, limit, self._table.as_of)
+            if key in self._earlier:
+                return self._on_record(key)
+        return None
 
     def _on_record(self, key: str) -> Answer:
         """A recorded answer, marked as such."""
@@ -325,7 +317,7 @@ class Stream(Uncopyable):
     def _keep(self, read: Read, top: Answer, state: State, limit: Fraction | None) -> None:
         """Inside a turn: a ⊤ is on the disk before anybody sees it."""
         as_of = self._table.as_of
-        key = _key(read.question, limit, as_of)
+        key = question_key(read.question, limit, as_of)
         self._lease.record_top(
             {**top.as_json(), "text": read.text},
             question_key=key,

@@ -52,7 +52,7 @@ Released = TypeVar("Released")
 def open_table(
     source: object,
     *,
-    person: Person,
+    person: Person | None = None,
     name: str | None = None,
     people: int | None = None,
     schema: Schema | str | Path | None = None,
@@ -63,16 +63,17 @@ def open_table(
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
-    ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a
-    pandas, polars or Arrow table.  ``person`` says whose row it is: a column, or
-    ``tacit.EACH_ROW`` if every row is a person of its own; the promise is about people, so there
-    is no default.  ``name`` is what budgets and FROM call the table, by default the file's stem.
-    ``people`` is a public number that the steward types, for planning; it is never read from the
-    data.  ``schema`` is a TOML file (by default the one beside the data), TOML text or a Schema.
-    ``as_of`` is a public label that the steward types to say which state of the data this is, such
-    as "2026-11-01": recorded answers belong to it, and a date stands for ``:as_of`` in questions.
-    Rows that do not fit into ``memory_limit`` go to a folder of their own under ``spill_folder``
-    meanwhile.
+    ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
+    polars or Arrow table, or any other object that gives an Arrow stream.  ``person`` says whose
+    row it is: a column, or ``tacit.EACH_ROW`` if every row is a person of its own; the promise is
+    about people, so there is no default.  Or ``source`` is an engine (see ``tacit.tables.Engine``),
+    which says all this itself.  ``name`` is what budgets and FROM call the table, by default the
+    file's stem.  ``people`` is a public number that the steward types, for planning; it is never
+    read from the data.  ``schema`` is a TOML file (by default the one beside the data), TOML text
+    or a Schema.  ``as_of`` is a public label that the steward types to say which state of the data
+    this is, such as "2026-11-01": recorded answers belong to it, and a date stands for ``:as_of``
+    in questions.  Rows that do not fit into ``memory_limit`` go to a folder of their own under
+    ``spill_folder`` meanwhile.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)
@@ -88,7 +89,7 @@ def open_table(
     return Table(engine, people=public_people, as_of=label)
 
 
-open_table.__qualname__ = "tacit.open"  # as in Python's own words when `person` is missing
+open_table.__qualname__ = "tacit.open"  # as in Python's own words when an argument is wrong
 
 
 class Table(Closing):
@@ -110,7 +111,7 @@ class Table(Closing):
         self._as_of = checked_label(as_of)
         self._coins = Coins() if coins is None else coins
         refuse_insecure(self._coins)
-        self._reader = Reader(engine.schema, self._as_of)
+        self._reader = Reader(engine.schema, self._as_of, engine.cannot)
         self._open = True
 
     @property

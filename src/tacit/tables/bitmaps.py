@@ -17,10 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
-from tacit.support import Closing
-from tacit.tables.cells import count_cells, people_total, rows_total, sum_total
-from tacit.tables.columns import WORD, Held, Intervals, Layout, Words, comparison, pack, unpack
-from tacit.tables.engine import answers, check_points, grouped, least_rows, point_codes, withheld
+from tacit.tables.cells import count_cells, grouped, people_total, rows_total, sum_total
+from tacit.tables.columns import (
+    WORD,
+    BitWords,
+    CodeIntervals,
+    Held,
+    Layout,
+    comparison,
+    pack,
+    unpack,
+)
+from tacit.tables.engine import (
+    CLOSED,
+    Answering,
+    check_points,
+    least_rows,
+    point_codes,
+    withheld,
+)
 from tacit.tables.question import (
     Among,
     And,
@@ -32,7 +47,6 @@ from tacit.tables.question import (
     Or,
     People,
     Predicate,
-    Question,
     Range,
     Rows,
     SameOrder,
@@ -48,7 +62,6 @@ FEWEST_CELLS = 64
 
 
 _MOST_RANGES = 1 << 16
-_CLOSED = "the table has been closed"
 
 
 @dataclass(slots=True)
@@ -85,11 +98,11 @@ class Unbuilt:
 
 Atom = Range | Among | Like | IsNull
 
-Node = Words | All | Some | Except | Unbuilt
+Node = BitWords | All | Some | Except | Unbuilt
 """What remains of a predicate once its atoms are bitmaps."""
 
 
-class BitmapEngine(Closing):
+class BitmapEngine(Answering):
     """Answers from columns held in memory."""
 
     def __init__(
@@ -105,8 +118,8 @@ class BitmapEngine(Closing):
         self._layout = layout
         self._columns = columns
         self._most = max(limit // max(layout.words * 8, 1), 1)
-        self._kept: OrderedDict[object, Words] = OrderedDict()
-        self._ranges: dict[int, tuple[Range, tuple[str, Intervals]]] = {}
+        self._kept: OrderedDict[object, BitWords] = OrderedDict()
+        self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
         self._used = 0
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
@@ -127,22 +140,21 @@ class BitmapEngine(Closing):
                 self._release()
 
     @withheld("answering")
-    def values(self, questions: Sequence[Question]) -> list[int]:
-        """The true answers, in steps of each question's grid."""
+    def totals(self, terms: Sequence[Term]) -> list[int]:
+        """For each term, the sum of what each person contributes."""
         with self._lock:
             if not self._open:
-                raise EngineFailed(_CLOSED)
-            if len(questions) == 1 and len(questions[0].terms) == 1:  # by far most often
-                (question,) = questions
-                return [question.promise.steps[0] * self._total(question.terms[0])]
-            return answers(questions, self._evaluate)
+                raise EngineFailed(CLOSED)
+            if len(terms) == 1:
+                return [self._total(terms[0])]
+            return self._evaluate(terms)
 
     @withheld("reading the points")
     def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` of a person."""
         with self._lock:
             if not self._open:
-                raise EngineFailed(_CLOSED)
+                raise EngineFailed(CLOSED)
             check_points(self.schema, columns, max_rows)
             found = unpack(self._layout.filled)
             names = [self.schema.column(name).name for name in columns]
@@ -155,7 +167,7 @@ class BitmapEngine(Closing):
 
     # Terms
 
-    def _evaluate(self, terms: list[Term]) -> list[int]:
+    def _evaluate(self, terms: Sequence[Term]) -> list[int]:
         groups, single = grouped(terms, FEWEST_CELLS)
         totals = [0] * len(terms)
         for group in groups:
@@ -223,7 +235,7 @@ class BitmapEngine(Closing):
             return self._nothing
         return self._build(key, self._in(self._columns[column], intervals))
 
-    def _range(self, tree: Range) -> tuple[str, Intervals]:
+    def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
         """The key of a range's bitmap; ranges with the same codes share it.
 
         It is remembered by the range's identity, which is quicker than its hash: prepared
@@ -244,7 +256,7 @@ class BitmapEngine(Closing):
         column = self._columns[tree.column]
         return self._build((tree, wanted), self._in(column, column.outcome(tree, wanted)))
 
-    def _in(self, column: Held, intervals: Intervals) -> Maker:
+    def _in(self, column: Held, intervals: CodeIntervals) -> Maker:
         def make(start: int, stop: int) -> NDArray[np.bool_]:
             bits = column.test(intervals, start * 64, stop * 64)
             if intervals and intervals[-1][1] == column.null:  # so have slots without a row
@@ -268,7 +280,7 @@ class BitmapEngine(Closing):
 
         return self._build((tree, wanted), make)
 
-    def _kept_as(self, key: object) -> Words | None:
+    def _kept_as(self, key: object) -> BitWords | None:
         """The bitmap kept under this key, if there is one."""
         bitmap = self._kept.get(key)
         if bitmap is not None:
@@ -291,7 +303,7 @@ class BitmapEngine(Closing):
         return bitmap
 
 
-def words_of(node: Node, filled: Words, start: int, stop: int) -> Words:
+def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
     """The words of a node from start to stop.  They may be a bitmap's own: not to be written to."""
     if type(node) is All or type(node) is Some:
         operation = np.bitwise_and if type(node) is All else np.bitwise_or

@@ -1,5 +1,6 @@
-"""Many cells in one scan: terms that differ only in the values some columns must equal.
+"""Adding up what each person contributes, from the bits of matching slots; many cells in one scan.
 
+Terms that differ only in the values some columns must equal are cells, and are answered together.
 Each row's cell is computed from the codes of the key columns; then all cells are counted together.
 For people, a person's rows in one cell are brought together by sorting (person, cell) pairs.
 """
@@ -7,6 +8,7 @@ For people, a person's rows in one cell are brought together by sorting (person,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -14,20 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
-from tacit.tables.columns import BLOCK, WORD, Codes, Held, Layout, Words, unpack
-from tacit.tables.engine import CellGroup
-from tacit.tables.question import People, Rows, Term
+from tacit.tables.columns import BLOCK, WORD, BitWords, Codes, Held, Layout, unpack
+from tacit.tables.question import (
+    TRUE,
+    And,
+    People,
+    Predicate,
+    Range,
+    Rows,
+    Term,
+    all_of,
+    with_where,
+)
 
-# Adding up what each person contributes, from the bits of matching slots.
-#
-# All sums are exact: 64-bit where they cannot overflow, Python's integers otherwise.
+MOST_COMBINATIONS = 2**22
+"""Beyond so many combinations of key values, a list of the asked ones is searched instead."""
 
+SCAN = 1 << 12
+"""Words scanned at once: a quarter of a million slots."""
 
-Matching = Callable[[int, int], Words]
+Integers = NDArray[np.int64]
+
+Matching = Callable[[int, int], BitWords]
 """The matching bits of words start..stop; they may be kept somewhere, so nobody writes to them."""
 
 SAFE = 2**62
 """Sums below this cannot overflow 64 bits."""
+
+
+# Sums over everybody: 64-bit where they cannot overflow, Python's integers otherwise.
 
 
 def bits_of(matching: Matching, start: int, stop: int) -> NDArray[np.bool_]:
@@ -114,13 +131,84 @@ def exact_sum(values: NDArray[Any], largest: int) -> int:
     return sum(int(value) for value in values)
 
 
-MOST_COMBINATIONS = 2**22
-"""Beyond so many combinations of key values, a list of the asked ones is searched instead."""
+# Terms that differ in their cell only.
 
-SCAN = 1 << 12
-"""Words scanned at once: a quarter of a million slots."""
 
-Integers = NDArray[np.int64]
+@dataclass(slots=True)
+class CellGroup:
+    """Terms that differ only in the values that some columns must equal: one scan answers all."""
+
+    like: Term  # the term without the equalities
+    columns: tuple[str, ...]
+    cells: list[tuple[Code, ...]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # where in the list of terms
+
+
+def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[int]]:
+    """Terms that can be answered together, at least ``fewest`` a group, and where the rest are."""
+    if len(terms) < fewest:
+        return [], list(range(len(terms)))
+    groups: dict[object, CellGroup] = {}
+    single: list[int] = []
+    for place, term in enumerate(terms):
+        columns, cell, rest = _equalities(term.where)
+        if not columns:
+            single.append(place)
+            continue
+        kind = None if type(term) is People else with_where(term, TRUE)
+        key = (kind, columns, rest)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = CellGroup(with_where(term, all_of(rest)), columns)
+        group.cells.append(cell)
+        group.places.append(place)
+    large = [_varying(group) for group in groups.values() if len(group.cells) >= fewest]
+    small = [group for group in groups.values() if len(group.cells) < fewest]
+    return large, single + [place for group in small for place in group.places]
+
+
+def _varying(group: CellGroup) -> CellGroup:
+    """The group with equalities that all its terms share as a condition: fewer rows to scan."""
+    values = [set(column) for column in zip(*group.cells, strict=True)]
+    vary = [place for place, found in enumerate(values) if len(found) > 1] or [0]
+    shared = [
+        Range(name, value, value)
+        for place, name in enumerate(group.columns)
+        if place not in vary
+        for value in values[place]
+    ]
+    if not shared:
+        return group
+    return CellGroup(
+        like=with_where(group.like, all_of((group.like.where, *shared))),
+        columns=tuple(group.columns[place] for place in vary),
+        cells=[tuple(cell[place] for place in vary) for cell in group.cells],
+        places=group.places,
+    )
+
+
+def _equalities(
+    where: Predicate,
+) -> tuple[tuple[str, ...], tuple[Code, ...], tuple[Predicate, ...]]:
+    """The columns that must equal a value, those values, and what else must hold."""
+    columns: tuple[str, ...] = ()
+    cell: tuple[Code, ...] = ()
+    rest: tuple[Predicate, ...] = ()
+    for part in where.parts if type(where) is And else (where,):
+        if (
+            isinstance(part, Range)
+            and (value := part.low) is not None
+            and value == part.high
+            and part.column not in columns
+        ):
+            columns += (part.column,)
+            cell += (value,)
+        else:
+            rest += (part,)
+    return columns, cell, rest
+
+
+# Cells: each row's is found, then all are counted together.
 
 
 def count_cells(

@@ -45,6 +45,46 @@ WIDEST: dict[Type, tuple[int, int]] = {
     "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
 
+# A source names its columns' types as DuckDB does, or by one of these four names of our own: for
+# columns that DuckDB could not read value by value if it knew what they hold.
+INSTANTS = "INSTANTS"
+"""``INSTANTS(ms)``: whole numbers that count s, ms, us or ns since 1970-01-01 in UTC."""
+
+DAY_INSTANTS = "DAY_INSTANTS"
+"""The same, where the source calls them dates."""
+
+TEXT_BYTES = "TEXT_BYTES"
+"""Bytes that are text if they are UTF-8."""
+
+UNREADABLE = "UNREADABLE"
+"""A column that is there, but cannot be declared."""
+
+_FAMILIES = {
+    **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
+    **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"], "integer"),
+    **dict.fromkeys(["FLOAT", "DOUBLE"], "real"),
+    "DECIMAL": "decimal",
+    **dict.fromkeys(["VARCHAR", "ENUM", "UUID", TEXT_BYTES], "text"),
+    "UHUGEINT": "wide integer",
+    "BOOLEAN": "boolean",
+    **dict.fromkeys(["DATE", DAY_INSTANTS], "date"),
+    **dict.fromkeys(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"], "timestamp"),
+    **dict.fromkeys(["TIMESTAMP WITH TIME ZONE", INSTANTS], "timestamp"),
+    '"NULL"': "nothing but NULL",
+}
+
+_OWN_TYPES: dict[str, Type] = {
+    "integer": "integer",
+    "real": "real",
+    "decimal": "real",
+    "text": "text",
+    "wide integer": "text",
+    "boolean": "boolean",
+    "date": "date",
+    "timestamp": "timestamp",
+    "nothing but NULL": "text",
+}
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIMESTAMP = re.compile(
@@ -214,48 +254,7 @@ def is_decimal(number: Fraction) -> bool:
     return rest == 1
 
 
-# The types that a source says its columns have: DuckDB's, and three of our own.
-#
-# Our own are for columns that DuckDB could not read value by value if it knew what they hold.
-
-
-INSTANTS = "INSTANTS"
-"""``INSTANTS(ms)``: whole numbers that count s, ms, us or ns since 1970-01-01 in UTC."""
-
-DAY_INSTANTS = "DAY_INSTANTS"
-"""The same, where the source calls them dates."""
-
-TEXT_BYTES = "TEXT_BYTES"
-"""Bytes that are text if they are UTF-8."""
-
-UNREADABLE = "UNREADABLE"
-"""A column that is there, but cannot be declared."""
-
-_FAMILIES = {
-    **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
-    **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"], "integer"),
-    **dict.fromkeys(["FLOAT", "DOUBLE"], "real"),
-    "DECIMAL": "decimal",
-    **dict.fromkeys(["VARCHAR", "ENUM", "UUID", TEXT_BYTES], "text"),
-    "UHUGEINT": "wide integer",
-    "BOOLEAN": "boolean",
-    **dict.fromkeys(["DATE", DAY_INSTANTS], "date"),
-    **dict.fromkeys(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"], "timestamp"),
-    **dict.fromkeys(["TIMESTAMP WITH TIME ZONE", INSTANTS], "timestamp"),
-    '"NULL"': "nothing but NULL",
-}
-
-_OWN_TYPES: dict[str, Type] = {
-    "integer": "integer",
-    "real": "real",
-    "decimal": "real",
-    "text": "text",
-    "wide integer": "text",
-    "boolean": "boolean",
-    "date": "date",
-    "timestamp": "timestamp",
-    "nothing but NULL": "text",
-}
+# The types of a source's columns, and what to declare for them.
 
 
 def family(source_type: str) -> str:

@@ -1,4 +1,12 @@
-"""Columns held in memory as narrow codes, one for every slot of the layout.
+"""Where rows stand, and columns held in memory as narrow codes, one for every slot.
+
+Each row has a slot, a bit position in every bitmap.  The rows of one person are neighbours and, up
+to 64 of them, lie within one word; people are sorted by how many rows they have.  Then the number
+of people with at least one bit set in M is found by one addition per word: with N the bits that are
+not the last row of a person, adding N to M & N carries into a person's last bit exactly if one of
+the earlier bits was set, and the last bit of a person, which is 0 in both numbers, stops the carry.
+So the last bits of ((M & N) + N) | M say who has a match.  A person with more than 64 rows gets
+whole words, which are combined at the end.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
 intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
@@ -20,18 +28,7 @@ from tacit.tables.codes import Code
 from tacit.tables.question import Among, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
 
-# Where rows stand: people packed into 64-bit words, so that people are counted by the word.
-#
-# Each row has a slot, a bit position in every bitmap.  The rows of one person are neighbours and,
-# up to 64 of them, lie within one word; people are sorted by how many rows they have.  Then the
-# number of people with at least one bit set in M is found by one addition per word: with N the
-# bits that are not the last row of a person, adding N to M & N carries into a person's last bit
-# exactly if one of the earlier bits was set, and the last bit of a person, which is 0 in both
-# numbers, stops the carry.  So the last bits of ((M & N) + N) | M say who has a match.
-# A person with more than 64 rows gets whole words, which are combined at the end.
-
-
-Words = NDArray[np.uint64]
+BitWords = NDArray[np.uint64]
 
 BLOCK = 1 << 15
 """Words handled at once: 256 KB, small enough to stay in the cache."""
@@ -46,8 +43,8 @@ class Layout:
     words: int
     one_row: int  # words before this one hold people with one row each
     many_words: int  # words from this one on belong to people with more than 64 rows
-    filled: Words  # slots that hold a row
-    inner: Words  # N above, for the words from one_row to many_words
+    filled: BitWords  # slots that hold a row
+    inner: BitWords  # N above, for the words from one_row to many_words
     inner_bits: int
     starts: NDArray[np.int64]  # first slots of people with several rows, in order
     sizes: NDArray[np.int64]  # the sizes of people that occur ...
@@ -153,17 +150,17 @@ def _rank(people: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.in
     return rank
 
 
-def pack(bits: NDArray[np.bool_]) -> Words:
+def pack(bits: NDArray[np.bool_]) -> BitWords:
     """Bits as words; their number must be a multiple of 64."""
     return np.packbits(bits, bitorder="little").view(WORD)
 
 
-def unpack(words: Words) -> NDArray[np.bool_]:
+def unpack(words: BitWords) -> NDArray[np.bool_]:
     """Words as bits."""
     return np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_)
 
 
-Intervals = tuple[tuple[int, int], ...]
+CodeIntervals = tuple[tuple[int, int], ...]
 """Disjoint, sorted stretches of codes, both ends included."""
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -201,7 +198,7 @@ class Held:
             return max(abs(self.base), abs(self.base + self.top))
         return max(abs(int(self.words[0])), abs(int(self.words[-1])))
 
-    def interval(self, low: Code | None, high: Code | None) -> Intervals:
+    def interval(self, low: Code | None, high: Code | None) -> CodeIntervals:
         """The codes of values from low to high."""
         first, last = 0, self.top
         if self.base is not None:
@@ -216,11 +213,11 @@ class Held:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
 
-    def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> Intervals:
+    def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> CodeIntervals:
         """The codes for which an atom is TRUE (wanted) or FALSE."""
         return self.true(atom) if wanted else self.false(atom)
 
-    def true(self, atom: Range | Among | Like | IsNull) -> Intervals:
+    def true(self, atom: Range | Among | Like | IsNull) -> CodeIntervals:
         """The codes for which an atom is TRUE."""
         if isinstance(atom, Range):
             return self.interval(atom.low, atom.high)
@@ -231,7 +228,7 @@ class Held:
         matches = like(atom.pattern)
         return merged((code, code) for code, word in enumerate(self.words) if matches(word))
 
-    def false(self, atom: Range | Among | Like | IsNull) -> Intervals:
+    def false(self, atom: Range | Among | Like | IsNull) -> CodeIntervals:
         """The codes for which an atom is FALSE: neither TRUE nor NULL."""
         if isinstance(atom, IsNull):
             return ((0, self.top),) if self.top >= 0 else ()
@@ -252,7 +249,7 @@ class Held:
         listed = np.append(np.array(self.words, dtype=np.int64), 0)
         return listed[codes]
 
-    def test(self, intervals: Intervals, start: int, stop: int) -> NDArray[np.bool_]:
+    def test(self, intervals: CodeIntervals, start: int, stop: int) -> NDArray[np.bool_]:
         """Which slots from start to stop have a code in these intervals."""
         codes = self.codes[start:stop]
         if len(intervals) == 1:
@@ -279,7 +276,7 @@ def _between(codes: Codes, low: int, high: int) -> NDArray[np.bool_]:
     return (codes - codes.dtype.type(low)) <= codes.dtype.type(high - low)
 
 
-def merged(pieces: Iterator[tuple[int, int]]) -> Intervals:
+def merged(pieces: Iterator[tuple[int, int]]) -> CodeIntervals:
     """Sorted pieces, neighbours joined."""
     joined: list[tuple[int, int]] = []
     for low, high in pieces:

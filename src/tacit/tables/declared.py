@@ -1,4 +1,4 @@
-"""What may be declared about a column, in codes.
+"""What may be declared about a column, in codes; and when two names are one.
 
 Sensitivity follows from bounds and totals.  A column checks them here when it is built, so they
 hold whether it was read from TOML or made in Python.
@@ -14,10 +14,13 @@ from tacit.errors import BadParameter, SchemaMismatch
 from tacit.privacy import as_given, positive
 from tacit.tables.codes import NUMBERS, Type, Unfit, is_decimal, literal, place, widest
 
-# When two names are one: as SQL compares them, without regard to case.
-#
-# DuckDB folds the letters A to Z, a schema folds by Unicode (``str.casefold``).  Names that are
-# equal in the first way are equal in the second, so the second decides for both.
+MOST_KEYS = 1_000_000
+MOST_TOTAL = 2**62
+
+
+# Names, as SQL compares them: without regard to case.  DuckDB folds the letters A to Z, a schema
+# folds by Unicode (``str.casefold``).  Names that are equal in the first way are equal in the
+# second, so the second decides for both.
 
 
 def folded(name: str) -> str:
@@ -54,14 +57,13 @@ def refuse_twins(names: Iterable[str]) -> None:
         )
 
 
-MOST_KEYS = 1_000_000
-MOST_TOTAL = 2**62
+# Entries of a column
 
 
 def check_name(where: str, name: object) -> None:
-    """Refuse a name that is no text, or empty."""
+    """Refuse a name that is empty, or not a text."""
     if not isinstance(name, str):
-        raise BadParameter(where, kind_of(name), "a name is a text")
+        raise BadParameter(where, kind_of(name), "a name must be a text")
     if not name:
         raise BadParameter(where, "''", "a name may not be empty")
 

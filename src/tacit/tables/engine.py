@@ -2,35 +2,63 @@
 
 An engine answers questions about one table in whole grid steps, exactly.  It shows nothing that
 depends on the data: no row count, no statistic, and of a failure only that it happened.
+
+To write one, write ``schema``, ``totals``, ``points`` and ``close``, and say in ``cannot`` what it
+cannot do: ``tacit.open(engine)`` checks that they are there and adds the rest.  The contract suite
+in ``tacit.testing.engines`` says whether it answers as it must.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
+from operator import index
+from threading import RLock
 from types import TracebackType
-from typing import ParamSpec, Protocol, Self, TypeVar
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadParameter, EngineFailed, TacitError
-from tacit.privacy import whole
+from tacit.arguments import kind_of
+from tacit.errors import BadParameter, EngineFailed, QuestionRefused, TacitError
+from tacit.privacy import as_given, whole
+from tacit.support import Closing
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
 from tacit.tables.question import (
-    TRUE,
     And,
-    People,
+    IsTrue,
+    Like,
+    Not,
+    Or,
     Predicate,
     Question,
-    Range,
+    Rows,
+    SameOrder,
     Term,
-    all_of,
-    with_where,
+    Total,
+    limits,
 )
 from tacit.tables.schema import Schema
+
+ABILITIES: Mapping[str, str] = {
+    "points": "give the rows themselves, which histograms and small databases are made of",
+    "rows": "count rows, several of a person",
+    "sums": "add up a column",
+    "wide sums": "add up a column whose bounds or totals do not fit into 32 bits",
+    "patterns": "look for text patterns (LIKE)",
+    "column pairs": "compare two columns with each other",
+}
+"""What an engine may say that it cannot do.  Everything else every engine can."""
+
+WIDE = 2**31
+"""Sums of values smaller than this are exact in 64 bits, for up to 2^32 rows."""
+
+CLOSED = "the table has been closed"
+
+_WRITTEN = ("schema", "totals", "points", "close")
 
 
 class Engine(Protocol):
@@ -41,8 +69,23 @@ class Engine(Protocol):
         """The table's name, people and columns."""
         ...
 
+    @property
+    def cannot(self) -> Collection[str]:
+        """Which of `ABILITIES` it does not have; what needs one is refused before it is paid."""
+        ...
+
+    def totals(self, terms: Sequence[Term]) -> list[int]:
+        """For each term, the sum of what each person contributes, in whole steps of the term.
+
+        Sums over different people can be added up: if each person has all their rows in one of
+        several engines, the totals of all rows together are the sums of the engines' totals.
+
+        Privacy: these are secret.  Only a mechanism may see them.
+        """
+        ...
+
     def values(self, questions: Sequence[Question]) -> list[int]:
-        """The true answers, in steps of each question's grid.
+        """The true answers, in steps of each question's grid; `Answering` derives them.
 
         Privacy: these are secret.  Only a mechanism may see them.
         """
@@ -74,15 +117,43 @@ class Engine(Protocol):
     ) -> None: ...
 
 
+class Answering(Closing):
+    """The one place where totals become answers; every engine has its ``values`` from here."""
+
+    cannot: Collection[str] = frozenset()
+
+    @abstractmethod
+    def totals(self, terms: Sequence[Term]) -> list[int]:
+        """See `Engine`."""
+
+    def values(self, questions: Sequence[Question]) -> list[int]:
+        """The true answers, in steps of each question's grid."""
+        if len(questions) == 1:  # by far most often
+            question = questions[0]
+            terms = question.terms
+            if len(terms) == 1:
+                return [question.promise.steps[0] * self.totals(terms)[0]]
+        totals = self.totals([term for question in questions for term in question.terms])
+        found, start = [], 0
+        for question in questions:
+            stop = start + len(question.terms)
+            found.append(question.answer(totals[start:stop]))
+            start = stop
+        return found
+
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def withheld(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def withheld(
+    doing: str, *, but: type[Exception] | tuple[()] = TacitError
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Replace whatever goes wrong inside by an error that carries nothing of the data.
 
     The engine's own words may quote a row, its memory errors a row count.  The new error is
-    raised after the old one is gone, so not even ``__context__`` holds it.
+    raised after the old one is gone, so not even ``__context__`` holds it.  Errors of the kind
+    ``but`` go through: our own carry nothing of the data.
     """
 
     def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -90,7 +161,7 @@ def withheld(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             try:
                 return work(*args, **kwargs)
-            except TacitError:
+            except but:
                 raise
             except Exception:
                 pass
@@ -103,91 +174,148 @@ def withheld(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return decorate
 
 
-@dataclass(slots=True)
-class CellGroup:
-    """Terms that differ only in the values that some columns must equal: one scan answers all."""
-
-    like: Term  # the term without the equalities
-    columns: tuple[str, ...]
-    cells: list[tuple[Code, ...]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # where in the list of terms
+# Engines from elsewhere.
 
 
-def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[int]]:
-    """Terms that can be answered together, at least ``fewest`` a group, and where the rest are."""
-    if len(terms) < fewest:
-        return [], list(range(len(terms)))
-    groups: dict[object, CellGroup] = {}
-    single: list[int] = []
-    for place, term in enumerate(terms):
-        columns, cell, rest = _equalities(term.where)
-        if not columns:
-            single.append(place)
-            continue
-        kind = None if type(term) is People else with_where(term, TRUE)
-        key = (kind, columns, rest)
-        group = groups.get(key)
-        if group is None:
-            group = groups[key] = CellGroup(with_where(term, all_of(rest)), columns)
-        group.cells.append(cell)
-        group.places.append(place)
-    large = [_varying(group) for group in groups.values() if len(group.cells) >= fewest]
-    small = [group for group in groups.values() if len(group.cells) < fewest]
-    return large, single + [place for group in small for place in group.places]
+def is_engine(thing: object) -> bool:
+    """Whether this is meant to be an engine, complete or not."""
+    if isinstance(getattr(thing, "schema", None), Schema):
+        return True
+    return callable(getattr(thing, "totals", None))
 
 
-def _varying(group: CellGroup) -> CellGroup:
-    """The group with equalities that all its terms share as a condition: fewer rows to scan."""
-    values = [set(column) for column in zip(*group.cells, strict=True)]
-    vary = [place for place, found in enumerate(values) if len(found) > 1] or [0]
-    shared = [
-        Range(name, value, value)
-        for place, name in enumerate(group.columns)
-        if place not in vary
-        for value in values[place]
-    ]
-    if not shared:
-        return group
-    return CellGroup(
-        like=with_where(group.like, all_of((group.like.where, *shared))),
-        columns=tuple(group.columns[place] for place in vary),
-        cells=[tuple(cell[place] for place in vary) for cell in group.cells],
-        places=group.places,
+class Guarded(Answering):
+    """An engine from elsewhere, asked by one thread at a time.
+
+    Whatever it says when it fails is withheld; what it answers must be whole numbers.
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self.cannot = _checked_cannot(engine)
+        written = [name for name in _WRITTEN if name != "points" or "points" not in self.cannot]
+        missing = [name for name in written if not hasattr(engine, name)]
+        if missing:
+            raise _incomplete(engine, f"it has no {' and no '.join(missing)}")
+        for name in written[1:]:
+            if not callable(getattr(engine, name)):
+                raise _incomplete(engine, f"its {name} cannot be called")
+        if not isinstance(engine.schema, Schema):
+            raise _incomplete(engine, f"its schema is a {kind_of(engine.schema)}, not a Schema")
+        self.schema: Schema = engine.schema
+        self._engine = engine
+        self._lock = RLock()
+        self._open = True
+
+    def __repr__(self) -> str:
+        return f"<{type(self._engine).__name__} of {self.schema.name}>"
+
+    def totals(self, terms: Sequence[Term]) -> list[int]:
+        """See `Engine`."""
+        with self._lock:
+            self._refuse_if_closed()
+            return self._totals(tuple(terms))
+
+    @withheld("answering", but=())
+    def _totals(self, terms: tuple[Term, ...]) -> list[int]:
+        found = [index(total) for total in self._engine.totals(terms)]
+        if len(found) != len(terms):
+            raise ValueError
+        return found
+
+    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+        """See `Engine`."""
+        refuse_unable(self, "points")
+        with self._lock:
+            self._refuse_if_closed()
+            check_points(self.schema, columns, max_rows)
+            return self._points(list(columns), max_rows)
+
+    @withheld("reading the points", but=())
+    def _points(self, columns: list[str], max_rows: int) -> NDArray[np.int64]:
+        found = np.asarray(self._engine.points(columns, max_rows=max_rows))
+        if found.dtype.kind != "i" or found.ndim != 2 or found.shape[1] != len(columns):
+            raise ValueError
+        return found.astype(np.int64)
+
+    def close(self) -> None:
+        """Release the data; once more does no harm."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                self._close()
+
+    @withheld("closing the table", but=())
+    def _close(self) -> None:
+        self._engine.close()
+
+    def _refuse_if_closed(self) -> None:
+        if not self._open:
+            raise EngineFailed(CLOSED)
+
+
+def _checked_cannot(engine: object) -> frozenset[str]:
+    said = getattr(engine, "cannot", ())
+    listed = isinstance(said, Collection) and not isinstance(said, str)
+    known = tuple(ABILITIES)  # in which anything at all can be looked for
+    unknown = [word for word in said if word not in known] if listed else [said]
+    if unknown:
+        words = ", ".join(map(repr, ABILITIES))
+        raise _incomplete(engine, f"its cannot says {as_given(unknown[0])}, and may say {words}")
+    return frozenset(said)
+
+
+def _incomplete(engine: object, problem: str) -> BadParameter:
+    return BadParameter(
+        "source",
+        kind_of(engine),
+        f"as an engine it is not complete: {problem}; it needs {', '.join(_WRITTEN)}",
     )
 
 
-def _equalities(
-    where: Predicate,
-) -> tuple[tuple[str, ...], tuple[Code, ...], tuple[Predicate, ...]]:
-    """The columns that must equal a value, those values, and what else must hold."""
-    columns: tuple[str, ...] = ()
-    cell: tuple[Code, ...] = ()
-    rest: tuple[Predicate, ...] = ()
-    for part in where.parts if type(where) is And else (where,):
-        if (
-            isinstance(part, Range)
-            and (value := part.low) is not None
-            and value == part.high
-            and part.column not in columns
-        ):
-            columns += (part.column,)
-            cell += (value,)
-        else:
-            rest += (part,)
-    return columns, cell, rest
+# What an engine cannot do is refused before anything is paid.
 
 
-def answers(
-    questions: Sequence[Question], evaluate: Callable[[list[Term]], list[int]]
-) -> list[int]:
-    """The answers to questions from one evaluation of all their terms."""
-    totals = evaluate([term for question in questions for term in question.terms])
-    found, start = [], 0
-    for question in questions:
-        stop = start + len(question.terms)
-        found.append(question.answer(totals[start:stop]))
-        start = stop
-    return found
+def refuse_unable(engine: Engine | Guarded, ability: str) -> None:
+    """Refuse what needs an ability that the engine does not have."""
+    if ability in engine.cannot:
+        raise QuestionRefused(
+            f"the engine of {engine.schema.name} cannot {ABILITIES[ability]}. Nothing was spent."
+        )
+
+
+def refuse_beyond(cannot: Collection[str], question: Question, schema: Schema) -> None:
+    """Refuse a question that needs an ability which is missing."""
+    for term in question.terms:
+        for ability in _needed(term, schema):
+            if ability in cannot:
+                raise QuestionRefused(
+                    f"this question needs an engine that can {ABILITIES[ability]}, and that of "
+                    f"{schema.name} cannot. Nothing was spent."
+                )
+
+
+def _needed(term: Term, schema: Schema) -> Iterator[str]:
+    if isinstance(term, Rows):
+        yield "rows"
+    if isinstance(term, Total):
+        yield "sums"
+        ends = (*limits(term), *schema.column(term.column).range)
+        if max(map(abs, ends)) >= WIDE:
+            yield "wide sums"
+    yield from _needed_by(term.where)
+
+
+def _needed_by(predicate: Predicate) -> Iterator[str]:
+    match predicate:
+        case Like():
+            yield "patterns"
+        case SameOrder():
+            yield "column pairs"
+        case Not(part) | IsTrue(part):
+            yield from _needed_by(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _needed_by(part)
 
 
 # The rows themselves, as codes, for mechanisms that need the data rather than counts of it.

@@ -1,33 +1,24 @@
-"""Frames in memory, made ready for DuckDB: in every column only what it reads without fail.
+"""pandas and polars frames, made ready for DuckDB: in every column only what it reads without fail.
 
 What a column becomes depends on its dtype, which is public, and never on a value in it.  Instants
-become the whole numbers they are stored as; objects become texts, by ``str``; texts that are no
+become the whole numbers they are stored as; objects become texts, by ``str``; texts that are not
 Unicode become NULL; what cannot be declared stays away.  A lazy frame is computed here, once: what
 it computes is its owner's own program, and must not fail at somebody's question.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE
+from tacit.tables import arrow
+from tacit.tables.arrow import Ready
+from tacit.tables.codes import INSTANTS, TEXT_BYTES, UNREADABLE
 from tacit.tables.declared import refuse_twins
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
-
-
-@dataclass(slots=True)
-class Ready:
-    """A frame that DuckDB can read whatever is in it, and what it does not know about it."""
-
-    frame: Any
-    names: list[str]
-    types: dict[str, str]  # of our own; the others are DuckDB's
-    untyped: frozenset[str] = frozenset()  # any Python value may have stood there
 
 
 def is_frame(source: object) -> bool:
@@ -39,86 +30,8 @@ def is_frame(source: object) -> bool:
 def ready(frame: Any) -> Ready:
     """Make a frame ready for DuckDB."""
     family = type(frame).__module__.partition(".")[0]
-    made: Ready = {"pandas": _pandas, "polars": _polars, "pyarrow": _arrow}[family](frame)
-    return made
-
-
-# Arrow
-
-
-def _arrow(table: Any) -> Ready:
-    import pyarrow
-
-    refuse_twins(table.column_names)
-    columns, types = {}, {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        columns[name], kind = _arrow_column(column)
-        if kind is not None:
-            types[name] = kind
-    kept = {name: column for name, column in columns.items() if column is not None}
-    return Ready(pyarrow.table(kept), table.column_names, types)
-
-
-def _arrow_column(column: Any) -> tuple[Any, str | None]:
-    """A column that DuckDB reads without fail, and what it holds if DuckDB cannot know."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_dictionary(kind) and not _is_text(kind.value_type):
-        column = column.cast(kind.value_type)
-        kind = column.type
-    if types.is_float16(kind):
-        return column.cast(pyarrow.float32()), None
-    if types.is_timestamp(kind):
-        return column.cast(pyarrow.int64()), f"{INSTANTS}({kind.unit})"
-    if types.is_date64(kind):
-        return column.cast(pyarrow.int64()), f"{DAY_INSTANTS}(ms)"
-    if _is_text(kind) or types.is_dictionary(kind):
-        return _arrow_text(column)
-    if types.is_decimal(kind) and kind.bit_width <= 128:
-        return _arrow_decimal(column), None
-    number = types.is_integer(kind) or types.is_floating(kind)
-    uuid = str(kind) in ("uuid", "extension<arrow.uuid>")
-    if number or uuid or types.is_boolean(kind) or types.is_date32(kind):
-        return column, None
-    return (column, None) if types.is_null(kind) else (None, UNREADABLE)
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _arrow_decimal(column: Any) -> Any:
-    """A decimal as it is if no value has more digits than the type; else with room for them.
-
-    DuckDB would take what happens to stand in its memory for such a value.
-    """
-    import pyarrow
-    from pyarrow import compute
-
-    kind = column.type
-    ends = compute.min_max(column).values()
-    known = [end.as_py() for end in ends if end.is_valid]
-    if any(abs(end.scaleb(kind.scale)) >= 10**kind.precision for end in known):
-        return column.cast(pyarrow.decimal128(38, kind.scale), safe=False)
-    return column
-
-
-def _arrow_text(column: Any) -> tuple[Any, str | None]:
-    """Text as it is if all of it is Unicode: nobody else looks.  Else its bytes."""
-    import pyarrow
-
-    try:
-        column.validate(full=True)
-    except pyarrow.ArrowInvalid:
-        if pyarrow.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        bare = [chunk.cast(pyarrow.large_binary()) for chunk in column.chunks]
-        return pyarrow.chunked_array(bare, pyarrow.large_binary()), TEXT_BYTES
-    return column, None
+    make = {"pandas": _pandas, "polars": _polars, "pyarrow": arrow.ready_table}[family]
+    return make(frame)
 
 
 # polars
@@ -134,7 +47,8 @@ def _polars(frame: Any) -> Ready:
             raise SchemaMismatch(
                 f"column {name!r} holds Python objects: cast it to a type, or drop it"
             )
-    return _arrow((frame.collect() if isinstance(frame, polars.LazyFrame) else frame).to_arrow())
+    computed = frame.collect() if isinstance(frame, polars.LazyFrame) else frame
+    return arrow.ready_table(computed.to_arrow())
 
 
 # pandas
@@ -167,7 +81,7 @@ def _pandas_column(series: Any) -> tuple[Any, str | None]:
     if isinstance(dtype, pandas.CategoricalDtype):
         return _categories(series.array)
     if isinstance(dtype, pandas.ArrowDtype):
-        column, kind = _arrow_column(_as_arrow(series.array))
+        column, kind = arrow.ready_column(_as_arrow(series.array))
         return (None if column is None else pandas.arrays.ArrowExtensionArray(column)), kind
     if isinstance(dtype, pandas.DatetimeTZDtype):
         series = series.dt.tz_convert(None)
@@ -195,7 +109,7 @@ def _strings(array: Any) -> tuple[Any, str | None]:
 
     if array.dtype.storage != "pyarrow":
         return texts(np.asarray(array, dtype=object)), None
-    column, kind = _arrow_text(_as_arrow(array))
+    column, kind = arrow.ready_text(_as_arrow(array))
     return (array if kind is None else pandas.arrays.ArrowExtensionArray(column)), kind
 
 

@@ -42,7 +42,7 @@ Data = mmap.mmap | bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LineFormat:
     """How a file is written: what stands between fields, and whether it is compressed."""
 
     delimiter: str
@@ -57,7 +57,7 @@ class Mended:
     lost: int  # lines
 
 
-def header(path: Path, layout: Layout) -> list[str]:
+def header(path: Path, layout: LineFormat) -> list[str]:
     """The names in the first line; names are public."""
     with _opened(path, layout) as file:
         start = file.read(2**24)
@@ -79,7 +79,7 @@ def header(path: Path, layout: Layout) -> list[str]:
     return names
 
 
-def is_plain(path: Path, layout: Layout) -> bool:
+def is_plain(path: Path, layout: LineFormat) -> bool:
     """Whether nothing in the file is read by DuckDB in another way than here, if it reads it.
 
     That may be where lines end in different ways, or where spaces stand before a quote.
@@ -101,7 +101,7 @@ def is_plain(path: Path, layout: Layout) -> bool:
     return len(set(counted)) == 1
 
 
-def write_mended(path: Path, layout: Layout, target: Path) -> Mended:
+def write_mended(path: Path, layout: LineFormat, target: Path) -> Mended:
     """Write the records of a file anew, so that DuckDB reads all of them.
 
     A field that is not UTF-8, or too long, is left empty, which is NULL.
@@ -178,12 +178,12 @@ def _line_end(data: Data, start: int) -> tuple[int, int]:
     return (found.start(), found.end()) if found else (len(data), len(data))
 
 
-def _opened(path: Path, layout: Layout) -> gzip.GzipFile | BufferedReader:
+def _opened(path: Path, layout: LineFormat) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path, "rb") if layout.compressed else path.open("rb")
 
 
 @contextmanager
-def _whole(path: Path, layout: Layout, beside: Path) -> Iterator[Data]:
+def _whole(path: Path, layout: LineFormat, beside: Path) -> Iterator[Data]:
     """The file as it would stand in memory; if it is compressed, from a copy that has no name."""
     if not layout.compressed:
         with path.open("rb") as file, _mapped(file) as data:

@@ -25,7 +25,8 @@ from tacit.tables.columns import (
 )
 from tacit.tables.declared import kind_of
 from tacit.tables.duckdb import DuckDBEngine
-from tacit.tables.engine import Engine, withheld
+from tacit.tables.engine import Engine, Guarded, is_engine, withheld
+from tacit.tables.frames import is_frame
 from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source, quoted
@@ -54,20 +55,26 @@ def load(
     memory_limit: int | str | None = None,
     spill_folder: str | Path | None = None,
 ) -> Engine:
-    """Open a table.
+    """Open a table, or check an engine that somebody else wrote.
 
-    ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), or a pandas,
-    polars or Arrow table.  ``person``: the column that says whose row it is, or ``EACH_ROW``; it
-    must be said.  ``name``: what FROM calls the table; by default the file's stem.  ``schema``: a
-    Schema, TOML text or the path of a TOML file; by default the file ``<stem>.toml`` beside the
-    data, or else, if the source has types of its own, those types alone.  ``memory_limit``: bytes,
-    or text such as "2GB"; by default half of the machine's memory.  ``spill_folder``: where rows
-    that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER says, or among the system's
-    temporary files.
+    ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
+    polars or Arrow table, or anything else that gives its rows as an Arrow stream
+    (``__arrow_c_stream__``), which is read once.  ``person``: the column that says whose row it
+    is, or ``EACH_ROW``; it must be said.  ``name``: what FROM calls the table; by default the
+    file's stem.  ``schema``: a Schema, TOML text or the path of a TOML file; by default the file
+    ``<stem>.toml`` beside the data, or else, if the source has types of its own, those types alone.
+    ``memory_limit``: bytes, or text such as "2GB"; by default half of the machine's memory.
+    ``spill_folder``: where rows that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER
+    says, or among the system's temporary files.
+
+    An engine brings its own schema, and with it ``person`` and ``name``: nothing else is given.
 
     Privacy: names and types are checked, values never are.
     """
-    for parameter, given, kinds, allowed in (
+    if not is_frame(source) and is_engine(source):
+        given = person, name, schema, table, memory_limit, spill_folder
+        return _own_engine(source, given)
+    for parameter, value, kinds, allowed in (
         ("person", person, str | EachRow, PERSON_HELP),
         ("schema", schema, Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
         ("name", name, str | None, "give the table's name as text"),
@@ -75,8 +82,8 @@ def load(
         ("memory_limit", memory_limit, int | float | str | None, LIMIT_HELP),
         ("spill_folder", spill_folder, str | Path | None, FOLDER_HELP),
     ):
-        if not isinstance(given, kinds):
-            raise BadParameter(parameter, kind_of(given), allowed)
+        if not isinstance(value, kinds):
+            raise BadParameter(parameter, kind_of(value), allowed)
     assert person is not None
     limit = byte_limit(memory_limit)
     opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
@@ -86,6 +93,18 @@ def load(
     except BaseException:
         opened.close()
         raise
+
+
+def _own_engine(engine: object, given: Sequence[object]) -> Engine:
+    """An engine that answers as ours do, whoever wrote it; it says itself who its people are."""
+    if any(value is not None for value in given):
+        raise BadParameter(
+            "source",
+            kind_of(engine),
+            "an engine has its own schema: give it alone, without "
+            "person, name, schema, table, memory_limit and spill_folder",
+        )
+    return engine if isinstance(engine, BitmapEngine | DuckDBEngine) else Guarded(engine)
 
 
 def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
@@ -169,6 +188,7 @@ def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) ->
         columns |= _fetched(source, "read", others, rows)
         run("DROP TABLE read")
     run("DROP TABLE IF EXISTS raw")
+    source.forget()
     return _placed(source, schema, columns, limit)
 
 

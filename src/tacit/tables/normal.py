@@ -130,7 +130,7 @@ def _decimal(value: str, kind: str) -> str:
 
 
 def _read_words(value: str, kind: str, stored: bool) -> str:
-    """Text; what is no UTF-8, or too long, is NULL."""
+    """Text; what is not UTF-8, or is too long, is NULL."""
     if kind == TEXT_BYTES:
         return f"CASE WHEN octet_length({value}) <= {LONGEST} THEN TRY(decode({value})) END"
     if kind != "VARCHAR" and not kind.startswith("ENUM"):

@@ -6,22 +6,32 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from logging import getLogger
 
-from sqlglot import Dialect, exp
-from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer
+from sqlglot import Dialect, ParseError, Token, Tokenizer, TokenType, exp
 
 from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused
 
-# How a question is refused: what is wrong, the place underlined, and what to do instead.
+UNREADABLE = "this is not SQL that can be read"
 
-
+_QUOTE_HINT = "a name that is an SQL word needs double quotes"
 _WIDTH = 76
+
+_DIALECT = Dialect.get_or_raise("")
+# Not documented by sqlglot, and looked up because nothing else says with which words a statement
+# other than SELECT begins; tests/tables/test_sqlglot.py notices when they go.
+_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
+
+# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
+# else uses sqlglot in this process still gets its log.
+_SILENT = ContextVar("silent", default=False)
+getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
+
+
+# Refusals: what is wrong, the place underlined, and what to do instead.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Span:
     """A stretch of a question's text, from ``start`` up to but not including ``end``."""
 
     text: str
@@ -31,7 +41,7 @@ class Place:
     def underlined(self) -> str:
         """The line with the place in it, and marks beneath.
 
-        >>> print(Place("age / 2 >= 30", 0, 7).underlined())
+        >>> print(Span("age / 2 >= 30", 0, 7).underlined())
           age / 2 >= 30
           ^^^^^^^
         """
@@ -50,7 +60,7 @@ class Place:
         return f"  {shown}\n  {' ' * first}{'^' * length}"
 
 
-def refused(problem: str, place: Place, hint: str = "") -> QuestionRefused:
+def refused(problem: str, place: Span, hint: str = "") -> QuestionRefused:
     """The error to raise for a question that cannot be answered."""
     return QuestionRefused(
         f"{problem}\n{place.underlined()}" + (f"\n  hint: {hint}" if hint else "")
@@ -78,15 +88,7 @@ def readable(text: object, longest: int = LONGEST_QUESTION) -> str:
     raise QuestionRefused("this question is not valid Unicode text: remove what cannot be typed")
 
 
-UNREADABLE = "this is not SQL that can be read"
-_QUOTE_HINT = "a name that is an SQL word needs double quotes"
-_DIALECT = Dialect.get_or_raise("")
-_STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
-
-# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
-# else uses sqlglot in this process still gets its log.
-_SILENT = ContextVar("silent", default=False)
-getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
+# Parsing
 
 
 def parsed(text: str) -> exp.Expr:
@@ -99,11 +101,11 @@ def parsed(text: str) -> exp.Expr:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise refused("there is no question here", Place(text, 0, len(text)), "write age >= 60")
+        raise refused("there is no question here", Span(text, 0, len(text)), "write age >= 60")
     if tokens[0].token_type in _STATEMENTS:
         raise refused(
             "only a predicate or a SELECT can be asked",
-            Place(text, tokens[0].start, tokens[0].end + 1),
+            Span(text, tokens[0].start, tokens[0].end + 1),
             _QUOTE_HINT,
         )
     for token in tokens:
@@ -117,11 +119,11 @@ def _tokens(text: str) -> list[Token]:
         return list(_DIALECT.tokenize(text))
     except Exception:  # a TokenError, or whatever sqlglot stumbles over
         pass
-    raise refused("this text is not SQL: perhaps a quote is not closed", Place(text, 0, len(text)))
+    raise refused("this text is not SQL: perhaps a quote is not closed", Span(text, 0, len(text)))
 
 
 def _tree(text: str, tokens: list[Token]) -> exp.Expr:
-    place = Place(text, 0, len(text))
+    place = Span(text, 0, len(text))
     silence = _SILENT.set(True)
     try:
         trees = _DIALECT.parser().parse(tokens, text)
@@ -138,16 +140,16 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
     raise refused(UNREADABLE, place, _QUOTE_HINT)
 
 
-def _from(text: str, start: int) -> Place:
-    return Place(text, start, len(text))
+def _from(text: str, start: int) -> Span:
+    return Span(text, start, len(text))
 
 
-def _error_place(text: str, error: ParseError) -> Place:
+def _error_place(text: str, error: ParseError) -> Span:
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line"), details.get("col")
     if not line or not column:
-        return Place(text, 0, len(text))
+        return Span(text, 0, len(text))
     length = len(details.get("highlight") or " ")
     lines = text.split("\n")
     end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-    return Place(text, max(end - length, 0), end)
+    return Span(text, max(end - length, 0), end)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import exact
 from tacit.tables.codes import NUMBERS
-from tacit.tables.parsing import Place, refused
+from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Among,
     And,
@@ -107,14 +107,14 @@ class PredicateReader:
             raise self.refusal(node, "a predicate is needed here, such as age >= 60")
         self._depth += 1
         if self._depth > _DEEPEST or self._null_depth > _DEEPEST_NULL:
-            raise refused(TOO_DEEP, Place(self.text, 0, len(self.text)))
+            raise refused(TOO_DEEP, Span(self.text, 0, len(self.text)))
         found = reader(self, node)
         self._depth -= 1
         return found
 
     # Refusals
 
-    def place(self, node: exp.Expr) -> Place:
+    def place(self, node: exp.Expr) -> Span:
         """Where a node stands in the text, as well as sqlglot knows."""
         starts, ends = [], []
         for part in node.walk():
@@ -128,7 +128,7 @@ class PredicateReader:
                     starts.append(found)
                     ends.append(found + len(part.this) + 1)
         if not starts:
-            return Place(self.text, 0, len(self.text))
+            return Span(self.text, 0, len(self.text))
         start, end = min(starts), max(ends)
         for kind, word in _OPENINGS.items():  # sqlglot does not say where these words stand
             if isinstance(node, kind):
@@ -137,9 +137,9 @@ class PredicateReader:
         opened = self.text.count("(", start, end) - self.text.count(")", start, end)
         while opened > 0 and (close := self.text.find(")", end)) >= 0:
             end, opened = close + 1, opened - 1
-        return Place(self.text, start, end)
+        return Span(self.text, start, end)
 
-    def _here(self, node: exp.Expr) -> Callable[[], Place]:
+    def _here(self, node: exp.Expr) -> Callable[[], Span]:
         return lambda: self.place(node)  # looked for only if it must be shown
 
     def refusal(self, node: exp.Expr, problem: str, hint: str = "") -> QuestionRefused:

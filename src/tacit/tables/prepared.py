@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.arguments import instance, iterated
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.privacy import as_given
 from tacit.tables.codes import Type, Unfit, place
-from tacit.tables.parsing import Place, refused
+from tacit.tables.engine import refuse_beyond
+from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Batch,
     People,
@@ -31,12 +32,16 @@ from tacit.tables.show import question as show_question
 from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
 
-if TYPE_CHECKING:
-    from tacit.tables.question import Question
-    from tacit.tables.schema import Schema
+AS_OF = "as_of"
+"""What the label of a table is called as a parameter: ``:as_of``."""
 
-
+_LONGEST_LABEL = 200
+_LABEL_HELP = (
+    f"a text of 1 to {_LONGEST_LABEL} printable characters, without spaces at its ends, such as "
+    "'2026-11-01'; typed by the steward, never read from the data"
+)
 _LONGEST_STORED = 1_000_000
+_PREPARED_TEXTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Prepared:
         if self.keys:
             raise refused(
                 "GROUP BY asks one question for each cell",
-                Place(self.text, 0, len(self.text)),
+                Span(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
         if named(parameters).keys() != self.parameters:
@@ -100,7 +105,7 @@ class Prepared:
         missing = sorted(self.parameters - parameters.keys())
         if missing:
             start = max(self.text.find(f":{missing[0]}"), 0)
-            place = Place(self.text, start, start + len(missing[0]) + 1)
+            place = Span(self.text, start, start + len(missing[0]) + 1)
             other = given.get(missing[0].casefold())
             hint = "give it by name" if other is None else f"it is spelt so, and not :{other}"
             return refused(f"the parameter :{missing[0]} has no value", place, hint)
@@ -109,9 +114,14 @@ class Prepared:
         hint = "" if own is None else f":{own} is, and two that differ by case alone are refused"
         return refused(
             f"there is no parameter :{extra} in this question",
-            Place(self.text, 0, len(self.text)),
+            Span(self.text, 0, len(self.text)),
             hint,
         )
+
+
+Askable = str | Prepared
+AskableWithValues = Askable | tuple[Askable, Mapping[str, object]]
+"""A question, or a pair of one and its own parameters."""
 
 
 def named(parameters: Mapping[str, object]) -> Mapping[str, object]:
@@ -209,24 +219,14 @@ def check(
 # The public label of a table: which state of the data it holds, as the steward says.
 
 
-AS_OF = "as_of"
-"""What the label is called as a parameter: ``:as_of``."""
-
-_LONGEST = 200
-_ALLOWED = (
-    f"a text of 1 to {_LONGEST} printable characters, without spaces at its ends, such as "
-    "'2026-11-01'; typed by the steward, never read from the data"
-)
-
-
 def checked_label(label: object) -> str | None:
     """A label that can stand on one line, or None for a table that has none."""
     if label is None:
         return None
     if not isinstance(label, str):
-        raise BadParameter(AS_OF, type(label).__name__, _ALLOWED)
-    if not 0 < len(label) <= _LONGEST or label.strip() != label or not label.isprintable():
-        raise BadParameter(AS_OF, as_given(label), _ALLOWED)
+        raise BadParameter(AS_OF, type(label).__name__, _LABEL_HELP)
+    if not 0 < len(label) <= _LONGEST_LABEL or label.strip() != label or not label.isprintable():
+        raise BadParameter(AS_OF, as_given(label), _LABEL_HELP)
     return label
 
 
@@ -251,13 +251,6 @@ def _fits(type_: Type, label: str) -> bool:
 # Questions as an analyst brings them: texts, prepared ones, and lists of either.
 
 
-Askable = str | Prepared
-AskableWithValues = Askable | tuple[Askable, Mapping[str, object]]
-"""A question, or a pair of one and its own parameters."""
-
-_PREPARED_TEXTS = 10_000
-
-
 @dataclass(slots=True)  # freezing would take longer than all else that makes one
 class Read:
     """A question that was read.  Its words are put together only when somebody looks."""
@@ -277,11 +270,15 @@ class Read:
 class Reader:
     """Reads the questions of one table; a text that comes again is not parsed again.
 
-    ``:as_of`` in a question stands for the date that the table's label is.
+    ``:as_of`` in a question stands for the date that the table's label is.  What the table's
+    engine says it ``cannot`` do is refused here, before a question is accepted.
     """
 
-    def __init__(self, schema: Schema, as_of: str | None = None) -> None:
+    def __init__(
+        self, schema: Schema, as_of: str | None = None, cannot: Collection[str] = ()
+    ) -> None:
         self._schema = schema
+        self._cannot = cannot
         self._as_of = as_of
         self._moment = moment(as_of)
         self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(lambda text: prepare(text, schema))
@@ -292,8 +289,8 @@ class Reader:
             return self._prepared(question)
         if not isinstance(question, Prepared):
             raise QuestionRefused(
-                f"a {type(question).__name__} is no question: give a text, what "
-                "table.prepare(...) returned, or in ask_all a pair of one of these and its "
+                f"a question is a text, or what table.prepare(...) returned, and not a "
+                f"{type(question).__name__}; ask_all also takes pairs of a question and its "
                 "parameters"
             )
         if question.schema != self._schema:
@@ -315,7 +312,10 @@ class Reader:
         if self._as_of is not None or AS_OF in prepared.parameters:
             parameters = self._with_label(prepared, parameters)
         words = None if parameters else prepared.text
-        return Read(prepared.bind(parameters), prepared.schema, words)
+        asked = prepared.bind(parameters)
+        if self._cannot:
+            refuse_beyond(self._cannot, asked, self._schema)
+        return Read(asked, prepared.schema, words)
 
     def read_all(
         self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
@@ -331,6 +331,8 @@ class Reader:
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
                 cells = prepared.bind_batch(self._with_label(prepared, values)).questions
+                if self._cannot:
+                    refuse_beyond(self._cannot, cells[0], self._schema)  # they differ in keys only
                 reads += [Read(cell, self._schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, values))
@@ -341,9 +343,12 @@ class Reader:
         try:
             prepared = self.prepare(question)
             filled = self._with_label(prepared, parameters)
+            left_out = not parameters and filled.keys() != prepared.parameters
+            if self._cannot:
+                asked = prepared.shape if left_out else replace(prepared, keys=()).bind(filled)
+                refuse_beyond(self._cannot, asked, self._schema)
         except QuestionRefused as why:
             return refusal(question, why)
-        left_out = not parameters and filled.keys() != prepared.parameters
         return check(question, self._schema, parameters if left_out else filled)
 
     def _with_label(
@@ -371,7 +376,7 @@ def _called_as_of(names: Iterable[object]) -> list[str]:
 
 
 def _parts(item: Any) -> tuple[Any, Mapping[str, object]]:
-    """A question and its own parameters; what is no question is refused later."""
+    """A question and its own parameters; what is not a question is refused later."""
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
         return item
     return item, {}

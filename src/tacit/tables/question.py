@@ -13,9 +13,8 @@ holds codes (see ``codes.py``), never text that an engine would have to read.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 from operator import mul
@@ -244,23 +243,6 @@ class Question:
     def answer(self, totals: Sequence[int]) -> int:
         """The answer in grid steps from the values of the terms."""
         return sum(map(mul, self.promise.steps, totals))
-
-    @property
-    def fingerprint(self) -> str:
-        """The same for equal questions, in every process: to recognise one asked before."""
-        return hashlib.sha256(_canonical(self).encode()).hexdigest()
-
-
-def _canonical(tree: object) -> str:
-    """The same text for equal trees."""
-    if isinstance(tree, _Joined):
-        return f"{type(tree).__name__}({', '.join(sorted(set(map(_canonical, tree.parts))))})"
-    if isinstance(tree, tuple):
-        return f"({', '.join(map(_canonical, tree))})"
-    if not is_dataclass(tree):
-        return repr(tree)
-    parts = [_canonical(getattr(tree, part.name)) for part in fields(tree)]
-    return f"{type(tree).__name__}({', '.join(parts)})"
 
 
 _COUNT = Promise((1,), grid=Fraction(1), sensitivity=Fraction(1), direction=1)

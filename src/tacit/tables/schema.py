@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
@@ -141,6 +141,25 @@ class Column:
     def cells(self) -> tuple[Code, ...] | None:
         """The values of GROUP BY, in order; a boolean has its two without being told."""
         return (0, 1) if self.keys is None and self.type == "boolean" else self.keys
+
+    @property
+    def domain(self) -> Sequence[Code] | None:
+        """The declared values, in order: the keys, or else all within the bounds; None if neither.
+
+        Mind `domain_size`: the domain of a wide column is a range longer than ``len`` can say.
+        """
+        if self.cells is not None or self.bounds is None:
+            return self.cells
+        low, high = self.bounds
+        return range(low, high + 1)
+
+    @property
+    def domain_size(self) -> int | None:
+        """How many values the domain has."""
+        domain = self.domain
+        if isinstance(domain, range):
+            return domain.stop - domain.start
+        return None if domain is None else len(domain)
 
 
 @dataclass(frozen=True, slots=True)

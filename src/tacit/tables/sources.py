@@ -1,7 +1,11 @@
-"""Opening a source with DuckDB: files, DuckDB tables, and frames in memory.
+"""Opening a source with DuckDB: files, DuckDB tables, frames in memory, and Arrow streams.
 
 Nothing about a source is guessed from its values, and no value in it decides whether it can be
-read: see ``frames``, ``lines`` and ``parquet``.
+read: see ``arrow``, ``frames``, ``lines`` and ``parquet``.
+
+Whatever gives its rows as an Arrow stream (``__arrow_c_stream__``) can be opened as it is.  What is
+named rather than held, such as by an address, is a `SourceKind` of its own: one file that calls
+`register` and hands its stream to `Source.keep`.
 """
 
 from __future__ import annotations
@@ -11,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from os.path import isfile
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from tacit.errors import BadParameter, EngineFailed
-from tacit.tables import frames, lines, parquet
+from tacit.tables import arrow, frames, lines, parquet
 from tacit.tables.codes import UNREADABLE
 from tacit.tables.declared import refuse_twins
 from tacit.tables.engine import withheld
@@ -25,10 +30,8 @@ _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
 _AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 says nothing about a column p
-_KNOWN = (
-    "a Parquet, CSV, TSV or DuckDB file, or a pandas, polars or Arrow table",
-    "give the path of an existing file with its usual ending",
-)
+_PATH_HELP = "give the path of an existing file with its usual ending"
+_KEPT = "kept"
 
 
 @dataclass(slots=True)
@@ -47,6 +50,7 @@ class Source:
     sidecar: Path | None = None
     mending: Callable[[Source], None] | None = None
     lost: int = 0  # lines of a file that had to be mended
+    kept: bool = False  # rows that came once and are in a table here
 
     def is_typed(self, column: str) -> bool:
         """Whether the source itself says what type a column has."""
@@ -57,6 +61,34 @@ class Source:
         return tuple(
             (status.st_mtime_ns, status.st_size) for status in (path.stat() for path in self.files)
         )
+
+    def hold(self, ready: arrow.Ready) -> None:
+        """Let the view show rows that were made ready; those of a stream are read now, once."""
+        described: dict[str, str] = {}
+        if not ready.is_empty:
+            if ready.once:
+                self.connection.register("stream", ready.frame)
+                self.connection.execute(f"CREATE TABLE {_KEPT} AS SELECT * FROM stream")
+                self.connection.unregister("stream")
+                self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {_KEPT}")
+                self.kept = True
+            else:
+                self.connection.register("source", ready.frame)
+            described = _described(self.connection)
+        self.columns = {
+            name: ready.types.get(name) or described.get(name, UNREADABLE) for name in ready.names
+        }
+        self.untyped = ready.untyped
+
+    def keep(self, stream: object) -> None:
+        """Let the view show the rows of anything that has ``__arrow_c_stream__``, read once."""
+        self.hold(arrow.ready_stream(stream))
+
+    def forget(self) -> None:
+        """Drop rows that were kept here, once an engine holds them."""
+        if self.kept:
+            self.connection.execute(f"DROP VIEW source; DROP TABLE {_KEPT}")
+            self.kept = False
 
     def show(self, rows: str) -> None:
         """Let the view show these rows, on a connection of which nobody has had an error."""
@@ -88,6 +120,31 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """A kind of source: what it is called, whether something is one, and how its rows are shown.
+
+    ``accepts`` may refuse, with an error of its own, what is meant to be such a source but cannot
+    be opened.  ``show`` is given the `Source` to fill, what was accepted, and which table of it
+    was named.  Whatever it raises is withheld, unless it is one of our errors.
+    """
+
+    called: str
+    accepts: Callable[[object], bool]
+    show: Callable[[Source, Any, str | None], None]
+    has_tables: bool = False
+
+
+def register(kind: SourceKind) -> None:
+    """Let ``tacit.open`` take another kind of source; it is asked before those that are known."""
+    _KINDS.insert(0, kind)
+
+
+def kinds() -> str:
+    """What can be opened, in words."""
+    return ", ".join(kind.called for kind in _KINDS)
+
+
 def open_source(
     source: object,
     *,
@@ -95,56 +152,50 @@ def open_source(
     memory_limit: int,
     folder: str | Path | None = None,
 ) -> Source:
-    """Open a source for reading; ``table`` names the table inside a DuckDB file.
+    """Open a source for reading; ``table`` names the table inside one that has several.
 
     What does not fit into memory goes to a folder of its own under ``folder``.
     """
-    known = "" if frames.is_frame(source) else _ending(source, table)
+    kind = next((kind for kind in _KINDS if kind.accepts(source)), None)
+    if kind is None:
+        raise BadParameter("source", type(source).__name__, f"{kinds()} can be opened")
+    if table is not None and not kind.has_tables:
+        raise BadParameter("table", table, f"{kind.called} holds one table only")
     spill = spill_folder(folder)
     opened = Source(_connection(memory_limit, spill), spill, memory_limit)
     try:
-        if not known:
-            _frame(opened, source)
-        else:
-            assert isinstance(source, str | Path)
-            _file(opened, Path(source), known, table)
+        withheld("opening the table")(kind.show)(opened, source, table)
     except BaseException:
         opened.close()
         raise
     return opened
 
 
-@withheld("opening the table")
-def _frame(opened: Source, frame: object) -> None:
-    made = frames.ready(frame)
-    described = {}
-    if set(made.types.values()) != {UNREADABLE} or len(made.types) < len(made.names):
-        opened.connection.register("source", made.frame)
-        described = _described(opened.connection)
-    opened.columns = {
-        name: made.types.get(name) or described.get(name, UNREADABLE) for name in made.names
-    }
-    opened.untyped = made.untyped
+# Files
 
 
-def _ending(source: object, table: str | None) -> str:
-    """The ending of a file that can be opened."""
+def _is_file(source: object) -> bool:
+    """Whether this is the path of a file; one that cannot be opened is refused."""
     if not isinstance(source, str | Path):
-        raise BadParameter("source", type(source).__name__, f"{_KNOWN[0]} can be opened")
+        return False
     path = Path(source)
-    ending = "".join(path.suffixes[-2:]).lower()
-    known = ending if ending in _CSV else path.suffix.lower()
     if not isfile(path):  # unlike Path.is_file, total: a path may be far too long
-        raise BadParameter("source", str(path), f"there is no such file; {_KNOWN[1]}")
-    if known not in (*_CSV, *_PARQUET, *_DUCKDB):
-        raise BadParameter("source", str(path), f"{_KNOWN[0]} can be opened; {_KNOWN[1]}")
+        raise BadParameter("source", str(path), f"there is no such file; {_PATH_HELP}")
+    if _ending(path) not in (*_CSV, *_PARQUET, *_DUCKDB):
+        raise BadParameter("source", str(path), f"{kinds()} can be opened; {_PATH_HELP}")
+    return True
+
+
+def _ending(path: Path) -> str:
+    ending = "".join(path.suffixes[-2:]).lower()
+    return ending if ending in _CSV else path.suffix.lower()
+
+
+def _file(opened: Source, source: str | Path, table: str | None) -> None:
+    path = Path(source)
+    known = _ending(path)
     if table is not None and known not in _DUCKDB:
         raise BadParameter("table", table, "only a DuckDB file holds several tables")
-    return known
-
-
-@withheld("opening the file")
-def _file(opened: Source, path: Path, known: str, table: str | None) -> None:
     opened.files = (path,)
     opened.name = path.name[: -len(known)]
     if known in _DUCKDB:
@@ -154,7 +205,7 @@ def _file(opened: Source, path: Path, known: str, table: str | None) -> None:
     elif known in _PARQUET:
         _parquet(opened, path)
     else:
-        _delimited(opened, path, lines.Layout(_CSV[known], known.endswith(".gz")))
+        _delimited(opened, path, lines.LineFormat(_CSV[known], known.endswith(".gz")))
     opened.sidecar = path.with_name(f"{opened.name}.toml")
 
 
@@ -176,11 +227,11 @@ def _parquet(opened: Source, path: Path) -> None:
     opened.columns = _described(opened.connection) | dict.fromkeys(unreadable, UNREADABLE)
 
 
-def _delimited(opened: Source, path: Path, layout: lines.Layout) -> None:
+def _delimited(opened: Source, path: Path, layout: lines.LineFormat) -> None:
     names = lines.header(path, layout)
     declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
 
-    def rows(shown: str, layout: lines.Layout, more: str) -> str:
+    def rows(shown: str, layout: lines.LineFormat, more: str) -> str:
         return (
             f"read_csv({_exact(shown)}, columns = {{{declared}}}, "
             f"delim = {text(layout.delimiter)}, quote = '\"', escape = '\"', "
@@ -193,7 +244,7 @@ def _delimited(opened: Source, path: Path, layout: lines.Layout) -> None:
         made = lines.write_mended(path, layout, mended)
         source.lost = made.lost
         line = max(2 * made.longest, 2**21)
-        shown, plain = source.spill.hidden(mended), lines.Layout(layout.delimiter, False)
+        shown, plain = source.spill.hidden(mended), lines.LineFormat(layout.delimiter, False)
         source.show(rows(shown, plain, f"header = false, new_line = '\\n', max_line_size = {line}"))
 
     opened.columns = dict.fromkeys(names, "VARCHAR")
@@ -257,3 +308,18 @@ def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
     """A promise about a table is a promise about one table: it must not change under us."""
     if source.stamp() != stamp:
         raise EngineFailed("the file has changed since it was opened; open it again")
+
+
+_KINDS = [
+    SourceKind("a Parquet, CSV, TSV or DuckDB file", _is_file, _file, has_tables=True),
+    SourceKind(
+        "a pandas, polars or Arrow table",
+        frames.is_frame,
+        lambda opened, frame, _: opened.hold(frames.ready(frame)),
+    ),
+    SourceKind(
+        "anything that has __arrow_c_stream__",
+        arrow.is_stream,
+        lambda opened, stream, _: opened.keep(stream),
+    ),
+]

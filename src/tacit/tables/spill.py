@@ -1,4 +1,11 @@
-"""How much memory a table may take, and where rows go that do not fit into it."""
+"""How much memory a table may take, and where rows go that do not fit into it.
+
+Spilled rows are plain text, so their folder can be read by its owner only, and it is removed when
+the table is closed or the process ends.  A process that is killed cannot do that.  So each folder
+holds a lock that its process keeps while it lives (the kernel drops it with the process), and
+whoever opens a table removes the folders beside its own whose lock is free.  The lock goes last
+when a folder is removed: a folder without one is empty.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +21,13 @@ from weakref import finalize
 from tacit.errors import BadParameter
 from tacit.privacy import as_given, exact
 
-# How much memory a table may take.
-
-
 LIMIT_HELP = "give bytes, or a text such as '512MB' or '2GB'"
+FOLDER_HELP = "name a folder that exists and that you may write to"
+FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
 
 _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_PREFIX = "tacit-spill-"
+_LOCK = "lock"
 
 
 def byte_limit(limit: int | str | None) -> int:
@@ -35,23 +43,6 @@ def byte_limit(limit: int | str | None) -> int:
     if not match or not unit:
         raise BadParameter("memory_limit", limit, LIMIT_HELP)
     return int(exact(match[1], "memory_limit") * unit)
-
-
-# Where rows go that do not fit into memory: a folder that is gone when its table is.
-#
-# Spilled rows are plain text, so their folder can be read by its owner only, and it is removed when
-# the table is closed or the process ends.  A process that is killed cannot do that.  So each folder
-# holds a lock that its process keeps while it lives (the kernel drops it with the process), and
-# whoever opens a table removes the folders beside its own whose lock is free.
-#
-# ``lock`` goes last when a folder is removed: a folder without one is empty.
-
-
-FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
-FOLDER_HELP = "name a folder that exists and that you may write to"
-
-_PREFIX = "tacit-spill-"
-_LOCK = "lock"
 
 
 class SpillFolder:

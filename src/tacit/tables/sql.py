@@ -17,7 +17,7 @@ from sqlglot import exp
 from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import QuestionRefused, TacitError
 from tacit.tables.codes import NUMBERS
-from tacit.tables.parsing import UNREADABLE, Place, parsed, readable, refused
+from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
 from tacit.tables.predicates import TOO_DEEP, PredicateReader
 from tacit.tables.question import (
     TRUE,
@@ -52,7 +52,7 @@ _AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class Parsed:
     """What a text was read as: a question whose parameters are still open, and its cells."""
 
     shape: Question
@@ -66,7 +66,7 @@ def read(
     max_rows: int | None = None,
     total: Sequence[object] | None = None,
     longest: int = LONGEST_QUESTION,
-) -> Read:
+) -> Parsed:
     """Read a text, or refuse it."""
     instance(schema, "schema", Schema, "give a Schema, such as tacit.tables.read_schema makes")
     reader = _Reader(readable(text, longest), schema, max_rows, total)
@@ -88,7 +88,7 @@ def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
         problem = TOO_DEEP  # refused below, without a thousand frames behind it
     except Exception:  # a text that sqlglot, or a reader that trusted it, did not foresee
         problem = UNREADABLE
-    raise refused(problem, Place(text, 0, len(text)))
+    raise refused(problem, Span(text, 0, len(text)))
 
 
 class _Reader:
@@ -104,7 +104,7 @@ class _Reader:
         self.predicates = PredicateReader(text, schema)
         self.inside_select = False
 
-    def read(self) -> Read:
+    def read(self) -> Parsed:
         root = parsed(self.text)
         keys: tuple[Column, ...] = ()
         parts: list[tuple[Fraction, Term, Fraction]] = []
@@ -117,7 +117,7 @@ class _Reader:
         shape = weighted(parts)
         if shape is None:
             raise refused("the terms cancel: the answer is always 0", self._everything())
-        return Read(shape, self._parameters(), keys)
+        return Parsed(shape, self._parameters(), keys)
 
     def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
         return self.predicates.read(parsed(self.text)), self._parameters()
@@ -125,8 +125,8 @@ class _Reader:
     def _parameters(self) -> frozenset[str]:
         return frozenset(self.predicates.parameters.values())
 
-    def _everything(self) -> Place:
-        return Place(self.text, 0, len(self.text))
+    def _everything(self) -> Span:
+        return Span(self.text, 0, len(self.text))
 
     # SELECT
 

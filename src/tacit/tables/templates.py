@@ -1,4 +1,7 @@
-"""Predicates that wait for parameters, and how they are filled in.
+"""Comparisons of a column with values, and how those that wait for parameters are filled in.
+
+A number that falls between two codes is rounded the way the comparison needs, so the meaning is
+exact: for an integer column ``age >= 60.5`` is ``age >= 61``, and ``age = 60.5`` is never true.
 
 A prepared question is read once; asking it again only replaces its parameters, which takes a few
 microseconds.  What is promised about a question does not depend on the parameters.
@@ -14,7 +17,7 @@ from typing import cast
 
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import Code, Unfit
-from tacit.tables.parsing import Place, refused
+from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Among,
     And,
@@ -31,19 +34,19 @@ from tacit.tables.question import (
 )
 from tacit.tables.schema import Column
 
-# Comparisons of a column with values become atoms of the tree, in whole codes.
-#
-# A number that falls between two codes is rounded the way the comparison needs, so the meaning is
-# exact: for an integer column ``age >= 60.5`` is ``age >= 61``, and ``age = 60.5`` is never true.
-
-
 NULL = Constant(None)
+
+_MOST_MADE = 4096
+"""Atoms that a place in a prepared question remembers."""
 
 Standing = Fraction | int | str | None
 """Where a value stands on a column's line of codes; None is nowhere."""
 
 Operator = Callable[[Column, Sequence[object]], Predicate]
 """Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
+
+
+# Atoms: a column, an operator and values
 
 
 def _equal(column: Column, values: Sequence[object]) -> Predicate:
@@ -182,8 +185,7 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-_MOST_MADE = 4096
-"""Atoms that a place in a prepared question remembers."""
+# Atoms that wait for their values
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class Pending:
     column: Column
     make: Operator
     values: tuple[object, ...]
-    place: Place
+    place: Span
     made: dict[object, Predicate] = field(default_factory=dict, repr=False, compare=False)
     """Atoms for values that were asked before: whoever drills down asks the same ones often."""
     only: str | None = field(init=False, repr=False, compare=False)
@@ -217,7 +219,7 @@ Template = Predicate | Pending
 
 
 def ready_or_pending(
-    column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Place]
+    column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Span]
 ) -> Predicate:
     """The atom now if all its values are known, else one that waits."""
     make = OPERATORS[operator]
@@ -231,7 +233,7 @@ def ready_or_pending(
         raise _unfit(column, place(), problem) from None
 
 
-def _unfit(column: Column, place: Place, problem: Unfit) -> QuestionRefused:
+def _unfit(column: Column, place: Span, problem: Unfit) -> QuestionRefused:
     return refused(f"{column.name} cannot be compared with this value", place, str(problem))
 
 
@@ -270,7 +272,7 @@ def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[obje
     return values
 
 
-def _several(name: str, value: object, place: Place) -> list[object]:
+def _several(name: str, value: object, place: Span) -> list[object]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
     raise refused(f":{name} stands for a list", place, "give a list, tuple or set of values")

@@ -6,8 +6,9 @@ from datetime import date, datetime
 from fractions import Fraction
 
 from hypothesis import strategies as st
-from tests.tables import brute
-from tests.tables.brute import Part, Pred, Row
+
+from tacit.testing import meaning
+from tacit.testing.meaning import Pred, RawRow, Summand
 
 TOWNS = ["Ghent", "Bruges", "Łódź", "ghent", "", "O'Hara", "Z", "a", "é", "😀", "\uffee"]
 NOTES = ["", "a", "ab", "aab", "a%b", "a_b", "100%", "x\ny", "back\\slash", "é", "😀b", "!"]
@@ -27,7 +28,7 @@ def _or_null(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     return st.one_of(values, values, values, st.none())
 
 
-ROWS: st.SearchStrategy[Row] = st.fixed_dictionaries(
+ROWS: st.SearchStrategy[RawRow] = st.fixed_dictionaries(
     {
         "pid": _or_null(st.integers(1, 4)),
         "age": _or_null(st.sampled_from([-5, 0, 1, 59, 60, 61, 120, 121, 10**12])),
@@ -47,10 +48,11 @@ ROWS: st.SearchStrategy[Row] = st.fixed_dictionaries(
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[Row]:
+def tables(draw: st.DrawFn) -> list[RawRow]:
     """A few people with a few rows each; sometimes one with hundreds, sometimes nobody."""
-    rows = draw(st.lists(ROWS, max_size=10))
-    if rows and draw(st.booleans()):
+    rows: list[RawRow] = draw(st.lists(ROWS, max_size=10))
+    crowd: bool = draw(st.booleans())
+    if rows and crowd:
         crowded = draw(st.sampled_from(rows))
         rows += [
             {**crowded, "week": week % 6} for week in range(draw(st.sampled_from([3, 64, 150])))
@@ -83,12 +85,17 @@ def _exact(value: object) -> object:
     return Fraction(repr(value)) if isinstance(value, float) else value
 
 
+def _written(value: object) -> str:
+    return repr(value) if isinstance(value, float) else meaning.literal(value)
+
+
 @st.composite
 def comparisons(draw: st.DrawFn) -> Pred:
+    """A column against a value."""
     column, operator = draw(_COLUMNS), draw(_OPERATORS)
     value = draw(_or_null(_LITERALS[column]))
-    written = repr(value) if isinstance(value, float) else brute.literal(value)
-    test = brute.compare(column, operator, _exact(value))
+    written = _written(value)
+    test = meaning.compare(column, operator, _exact(value))
     if draw(st.booleans()):
         flipped = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)
         return Pred(f"{written} {flipped} {column}", test)
@@ -101,19 +108,21 @@ def others(draw: st.DrawFn) -> Pred:
     kind = draw(st.sampled_from(["between", "in", "like", "null", "bool", "columns", "constant"]))
     column = draw(_COLUMNS)
     values = [draw(_or_null(_LITERALS[column])) for _ in range(draw(st.integers(2, 4)))]
-    texts = [repr(value) if isinstance(value, float) else brute.literal(value) for value in values]
+    texts = [
+        repr(value) if isinstance(value, float) else meaning.literal(value) for value in values
+    ]
     exact = [_exact(value) for value in values]
     if kind == "between":
-        low, high = brute.compare(column, ">=", exact[0]), brute.compare(column, "<=", exact[1])
+        low, high = meaning.compare(column, ">=", exact[0]), meaning.compare(column, "<=", exact[1])
         return Pred(
             f"{column} between {texts[0]} and {texts[1]}",
-            lambda row: brute.conjunction([low(row), high(row)]),
+            lambda row: meaning.conjunction([low(row), high(row)]),
         )
     if kind == "in":
-        tests = [brute.compare(column, "=", value) for value in exact]
+        tests = [meaning.compare(column, "=", value) for value in exact]
         return Pred(
             f"{column} in ({', '.join(texts)})",
-            lambda row: brute.disjunction(test(row) for test in tests),
+            lambda row: meaning.disjunction(test(row) for test in tests),
         )
     if kind == "like":
         pattern = draw(
@@ -121,7 +130,7 @@ def others(draw: st.DrawFn) -> Pred:
         )
         return Pred(
             f"note like '{pattern}'",
-            lambda row: None if row["note"] is None else brute.matches(str(row["note"]), pattern),
+            lambda row: None if row["note"] is None else meaning.matches(str(row["note"]), pattern),
         )
     if kind == "null":
         return Pred(f"{column} is null", lambda row: row[column] is None)
@@ -130,7 +139,7 @@ def others(draw: st.DrawFn) -> Pred:
     if kind == "columns":
         return draw(_column_pairs())
     value = draw(st.sampled_from([True, False, None]))
-    return Pred(brute.literal(value), lambda row: value)
+    return Pred(meaning.literal(value), lambda row: value)
 
 
 _PAIRS = [("age", "week"), ("age", "cost"), ("cost", "fee"), ("big", "huge"), ("town", "note")]
@@ -142,10 +151,10 @@ def _column_pairs(draw: st.DrawFn) -> Pred:
     left, right = draw(st.sampled_from(_PAIRS))
     operator = draw(_OPERATORS)
 
-    def test(row: Row) -> brute.Truth:
+    def test(row: RawRow) -> meaning.Truth:
         if row[left] is None or row[right] is None:
             return None
-        return brute.order(row[left], row[right], operator)
+        return meaning.order(row[left], row[right], operator)
 
     return Pred(f"{left} {operator} {right}", test)
 
@@ -158,15 +167,15 @@ def _combined(inner: st.SearchStrategy[Pred]) -> st.SearchStrategy[Pred]:
         if kind == "and":
             return Pred(
                 f"({first.sql}) and ({second.sql})",
-                lambda row: brute.conjunction([first.test(row), second.test(row)]),
+                lambda row: meaning.conjunction([first.test(row), second.test(row)]),
             )
         if kind == "or":
             return Pred(
                 f"(({first.sql}) or ({second.sql}))",
-                lambda row: brute.disjunction([first.test(row), second.test(row)]),
+                lambda row: meaning.disjunction([first.test(row), second.test(row)]),
             )
         if kind == "not":
-            return Pred(f"not ({first.sql})", lambda row: brute.negation(first.test(row)))
+            return Pred(f"not ({first.sql})", lambda row: meaning.negation(first.test(row)))
         if kind == "unknown":
             return Pred(f"({first.sql} and true) is null", lambda row: first.test(row) is None)
         wanted = kind == "true"
@@ -181,17 +190,17 @@ _WEIGHTS = st.sampled_from([Fraction(w) for w in ("1", "-1", "2", "0.5", "-0.25"
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> list[Part]:
+def questions(draw: st.DrawFn) -> list[Summand]:
     """One to three terms."""
     parts = []
     for _ in range(draw(st.integers(1, 3))):
         kind = draw(st.sampled_from(["people", "people", "rows", "sum"]))
         weight, where = draw(_WEIGHTS), draw(PREDICATES)
         if kind == "people":
-            parts.append(brute.people(weight, where))
+            parts.append(meaning.people(weight, where))
         elif kind == "rows":
-            parts.append(brute.some_rows(weight, where))
+            parts.append(meaning.some_rows(weight, where))
         else:
-            column = draw(st.sampled_from(sorted(brute.TOTALS)))
-            parts.append(brute.total(weight, column, where))
+            column = draw(st.sampled_from(sorted(meaning.TOTALS)))
+            parts.append(meaning.total(weight, column, where))
     return parts

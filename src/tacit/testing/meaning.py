@@ -7,14 +7,15 @@ read by ``read_row``) to True, False or None.  A term also knows what each perso
 from __future__ import annotations
 
 import math
+import operator as operators
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from typing import Any
 
-import pyarrow as pa
-
-from tacit.tables import EACH_ROW
+from tacit.tables.codes import rank_of_double
+from tacit.tables.schema import EACH_ROW, Column
 
 TOML = """
 max_rows = 3
@@ -71,25 +72,24 @@ type = "date"
 type = "timestamp"
 """
 
-ARROW = pa.schema(
-    [
-        ("pid", pa.int64()),
-        ("age", pa.int64()),
-        ("week", pa.int32()),
-        ("big", pa.int64()),
-        ("huge", pa.int64()),
-        ("cost", pa.float64()),
-        ("fee", pa.float64()),
-        ("raw", pa.float64()),
-        ("town", pa.string()),
-        ("note", pa.string()),
-        ("smoker", pa.bool_()),
-        ("day", pa.date32()),
-        ("at", pa.timestamp("us")),
-    ]
+COLUMNS = (
+    "pid",
+    "age",
+    "week",
+    "big",
+    "huge",
+    "cost",
+    "fee",
+    "raw",
+    "town",
+    "note",
+    "smoker",
+    "day",
+    "at",
 )
+"""The columns of ``TOML``, in order."""
 
-Row = dict[str, object]
+RawRow = dict[str, object]
 GRIDS = {"cost": (Fraction(1, 100), -50, 100), "fee": (Fraction(1, 4), 0, 10)}
 TOTALS: dict[str, tuple[Fraction, Fraction]] = {
     "age": (Fraction(0), Fraction(200)),
@@ -99,12 +99,27 @@ TOTALS: dict[str, tuple[Fraction, Fraction]] = {
 }
 
 
-def arrow(rows: Sequence[Row]) -> pa.Table:
-    """Raw rows as an Arrow table."""
-    return pa.Table.from_pylist(list(rows), schema=ARROW)
+def code_of(column: Column, value: object) -> int | str | None:
+    """The code of a raw value of the column's type, by the documented rules; NULL is None."""
+    if value is None:
+        return None
+    if column.type == "real":
+        assert isinstance(value, float)
+        if math.isnan(value) or (math.isinf(value) and column.bounds is None):
+            return None
+        if column.grid is None:
+            return rank_of_double(value)
+        low, high = column.range
+        steps = on_grid(value, column.grid, low * column.grid, high * column.grid)
+        return None if steps is None else int(steps / column.grid)
+    found = column.place(value)
+    if isinstance(found, str):
+        return found
+    low, high = column.range
+    return min(max(int(found), low), high)
 
 
-def read_row(raw: Row) -> Row:
+def read_row(raw: RawRow) -> RawRow:
     """A raw row as the documented rules read it."""
     row = dict(raw)
     if isinstance(row["age"], int):
@@ -116,7 +131,9 @@ def read_row(raw: Row) -> Row:
     return row
 
 
-def on_grid(value: object, grid: Fraction, low: int, high: int) -> Fraction | None:
+def on_grid(
+    value: object, grid: Fraction, low: Fraction | int, high: Fraction | int
+) -> Fraction | None:
     """Rounded to the grid by two operations on doubles, ties to even, then clamped."""
     if not isinstance(value, float) or math.isnan(value):
         return None
@@ -128,22 +145,31 @@ def on_grid(value: object, grid: Fraction, low: int, high: int) -> Fraction | No
 
 Truth = bool | None
 
+_COMPARISONS: dict[str, Callable[[Any, Any], object]] = {
+    "=": operators.eq,
+    "<>": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+
 
 @dataclass(frozen=True)
 class Pred:
     """A predicate: its text and its meaning."""
 
     sql: str
-    test: Callable[[Row], Truth]
+    test: Callable[[RawRow], Truth]
 
     def __repr__(self) -> str:
         return f"Pred({self.sql!r})"
 
 
-def compare(column: str, operator: str, value: object) -> Callable[[Row], Truth]:
+def compare(column: str, operator: str, value: object) -> Callable[[RawRow], Truth]:
     """Comparison of a column with a literal."""
 
-    def test(row: Row) -> Truth:
+    def test(row: RawRow) -> Truth:
         mine = row[column]
         if mine is None or value is None:
             return None
@@ -157,32 +183,28 @@ def comparable(column: str, mine: object, value: object) -> tuple[object, object
     if column == "raw":
         return float(mine), float(value)  # type: ignore[arg-type]
     if isinstance(mine, int | float | Fraction) and not isinstance(mine, bool):
-        return Fraction(mine), Fraction(value)  # type: ignore[arg-type]
+        return Fraction(mine), Fraction(value)  # type: ignore[call-overload]
     return mine, value
 
 
 def order(left: object, right: object, operator: str) -> bool:
     """One of the six comparisons."""
-    return {
-        "=": lambda: left == right,
-        "<>": lambda: left != right,
-        "<": lambda: left < right,  # type: ignore[operator]
-        "<=": lambda: left <= right,  # type: ignore[operator]
-        ">": lambda: left > right,  # type: ignore[operator]
-        ">=": lambda: left >= right,  # type: ignore[operator]
-    }[operator]()
+    return bool(_COMPARISONS[operator](left, right))
 
 
 def negation(truth: Truth) -> Truth:
+    """SQL's NOT."""
     return None if truth is None else not truth
 
 
 def conjunction(truths: Iterable[Truth]) -> Truth:
+    """SQL's AND."""
     found = list(truths)
     return False if False in found else None if None in found else True
 
 
 def disjunction(truths: Iterable[Truth]) -> Truth:
+    """SQL's OR."""
     found = list(truths)
     return True if True in found else None if None in found else False
 
@@ -212,43 +234,48 @@ def literal(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class Summand:
     """A term of a question with its weight, and what one person's rows contribute to it."""
 
     weight: Fraction
     sql: str
-    contribution: Callable[[list[Row]], Fraction]
+    contribution: Callable[[list[RawRow]], Fraction]
 
     def __repr__(self) -> str:
-        return f"Part({self.weight} * {self.sql!r})"
+        return f"Summand({self.weight} * {self.sql!r})"
 
 
-def people(weight: Fraction, where: Pred) -> Part:
-    def contribution(rows: list[Row]) -> Fraction:
+def people(weight: Fraction, where: Pred) -> Summand:
+    """How many people have such a row."""
+
+    def contribution(rows: list[RawRow]) -> Fraction:
         return Fraction(any(where.test(row) is True for row in rows))
 
-    return Part(weight, f"count({where.sql})", contribution)
+    return Summand(weight, f"count({where.sql})", contribution)
 
 
-def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Part:
-    def contribution(rows: list[Row]) -> Fraction:
+def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Summand:
+    """How many such rows there are, at most ``most`` of a person."""
+
+    def contribution(rows: list[RawRow]) -> Fraction:
         return Fraction(min(sum(where.test(row) is True for row in rows), most))
 
-    return Part(weight, f"count(*) filter (where {where.sql})", contribution)
+    return Summand(weight, f"count(*) filter (where {where.sql})", contribution)
 
 
-def total(weight: Fraction, column: str, where: Pred) -> Part:
+def total(weight: Fraction, column: str, where: Pred) -> Summand:
+    """The sum of a column over such rows, each person's part of it within its bounds."""
     low, high = TOTALS[column]
 
-    def contribution(rows: list[Row]) -> Fraction:
+    def contribution(rows: list[RawRow]) -> Fraction:
         values = [row[column] for row in rows if where.test(row) is True]
-        known = [Fraction(value) for value in values if value is not None]  # type: ignore[arg-type]
+        known = [Fraction(value) for value in values if value is not None]  # type: ignore[call-overload]
         return min(max(sum(known, Fraction(0)), low), high) if known else Fraction(0)
 
-    return Part(weight, f"sum({column}) filter (where {where.sql})", contribution)
+    return Summand(weight, f"sum({column}) filter (where {where.sql})", contribution)
 
 
-def text_of(parts: Sequence[Part]) -> str:
+def text_of(parts: Sequence[Summand]) -> str:
     """The question as SQL."""
     written = []
     for part in parts:
@@ -259,19 +286,19 @@ def text_of(parts: Sequence[Part]) -> str:
     return " ".join(written).removeprefix("+ ")
 
 
-def households(rows: Sequence[Row], person: object) -> list[list[Row]]:
+def households(rows: Sequence[RawRow], person: object) -> list[list[RawRow]]:
     """The rows of each person, read; rows without a person are nobody's."""
     read = [read_row(row) for row in rows]
     if person is EACH_ROW:
         return [[row] for row in read]
-    found: dict[object, list[Row]] = {}
+    found: dict[object, list[RawRow]] = {}
     for row in read:
         if row["pid"] is not None:
             found.setdefault(row["pid"], []).append(row)
     return list(found.values())
 
 
-def answer(parts: Sequence[Part], homes: Sequence[list[Row]]) -> Fraction:
+def answer(parts: Sequence[Summand], homes: Sequence[list[RawRow]]) -> Fraction:
     """The true answer."""
     return sum(
         (part.weight * part.contribution(rows) for part in parts for rows in homes), Fraction(0)

@@ -1,0 +1,194 @@
+"""The key under which a recorded answer is found again: a stored form, good for ever.
+
+A key is a hash of the question, its own threshold and the table's label.  What is hashed is written
+out here with tags of its own, so that no class, field or other name in this package has a part in
+it: renaming one must not make a stream draw an answer again that is already on record.
+
+There are two forms.  Answers are recorded under the newer one, which begins with `MARK`; answers
+that version 0.1 recorded are still found under the older one.  Neither may ever change: a third
+form would get a mark of its own, and both of these would still be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from hashlib import sha256
+
+from tacit.tables.codes import Code
+from tacit.tables.question import (
+    Among,
+    And,
+    Constant,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    People,
+    Predicate,
+    Question,
+    Range,
+    Rows,
+    SameOrder,
+    Term,
+)
+
+MARK = "2:"
+"""What the keys of the second form begin with; those of the first are a hash alone."""
+
+
+KeyForm = Callable[[Question, Fraction | None, str | None], str]
+"""Makes a key from a question, its own threshold and the table's label."""
+
+_quoted = json.JSONEncoder().encode
+"""A text as JSON in ASCII, so that no table of Unicode, which grows with Python's versions, has a
+part in it (as it had in the first form, by ``repr``)."""
+
+
+def question_key(question: Question, threshold: Fraction | None, as_of: str | None) -> str:
+    """The same for equal questions at one threshold and label, in every process and version."""
+    own = "null" if threshold is None else _quoted(str(threshold))
+    label = "null" if as_of is None else _quoted(as_of)
+    text = f"[{canonical(question)},{own},{label}]"
+    return MARK + sha256(text.encode()).hexdigest()
+
+
+def forms_of(keys: Iterable[str]) -> tuple[KeyForm, ...]:
+    """The forms that some keys have: whoever looks a question up among them tries no other."""
+    newer = {key.startswith(MARK) for key in keys}
+    return tuple(form for mark, form in _FORMS if mark in newer)
+
+
+def canonical(question: Question) -> str:
+    """A question as JSON, the same for equal questions.
+
+    Its grid, then each term with its weight in steps of that grid.  What is promised about it
+    follows from these, and is left out.
+
+    >>> from tacit.tables.question import Range, weighted
+    >>> one = Fraction(1)
+    >>> print(canonical(weighted([(one, People(Range("age", 60, None)), one)])))
+    ["1",[1,["people",["range","age",60,null]]]]
+    """
+    weighted = zip(question.promise.steps, question.terms, strict=True)
+    terms = ",".join(f"[{step},{_term(term)}]" for step, term in weighted)
+    return f'["{question.promise.grid}",{terms}]'
+
+
+def _term(term: Term) -> str:
+    if isinstance(term, People):
+        return f'["people",{_predicate(term.where)}]'
+    if isinstance(term, Rows):
+        return f'["rows",{_predicate(term.where)},{term.most}]'
+    limits = f"{term.low},{term.high}"
+    return f'["total",{_quoted(term.column)},{_predicate(term.where)},{limits}]'
+
+
+def _predicate(tree: Predicate) -> str:
+    match tree:
+        case Range(column, low, high):
+            return f'["range",{_quoted(column)},{_code(low)},{_code(high)}]'
+        case And(parts):
+            return _joined("and", parts)
+        case Or(parts):
+            return _joined("or", parts)
+        case Not(part):
+            return f'["not",{_predicate(part)}]'
+        case Among(column, values):
+            return f'["among",{_quoted(column)},[{",".join(map(_code, values))}]]'
+        case Like(column, pattern):
+            return f'["like",{_quoted(column)},{_quoted(pattern)}]'
+        case IsNull(column):
+            return f'["is null",{_quoted(column)}]'
+        case IsTrue(part):
+            return f'["is true",{_predicate(part)}]'
+        case SameOrder(left, right, equal):
+            tag = "equal" if equal else "at most"
+            return f'["{tag}",{_quoted(left)},{_quoted(right)}]'
+        case Constant(value):
+            return f'["constant",{json.dumps(value)}]'
+
+
+def _joined(tag: str, parts: tuple[Predicate, ...]) -> str:
+    """Parts whose order and repetition mean nothing."""
+    return f'["{tag}",{",".join(sorted(set(map(_predicate, parts))))}]'
+
+
+def _code(code: Code | None) -> str:
+    if code is None:
+        return "null"
+    return _quoted(code) if isinstance(code, str) else str(code)
+
+
+# The first form, of version 0.1.  The words in it were once the names of classes; they are kept
+# here as they were.
+
+
+def question_key_0_1(question: Question, threshold: Fraction | None, as_of: str | None) -> str:
+    """The key under which version 0.1 recorded an answer.
+
+    A label is written as JSON after a second space, so that no two of the three run together, and
+    without one the key is what it was before there were labels.
+    """
+    label = "" if as_of is None else f" {json.dumps(as_of)}"
+    text = f"{fingerprint_0_1(question)} {threshold}{label}"
+    return sha256(text.encode()).hexdigest()
+
+
+def fingerprint_0_1(question: Question) -> str:
+    """A hash of the question by itself, as version 0.1 made it."""
+    terms, promise = tuple(map(_term_0_1, question.terms)), question.promise
+    written = (
+        _tuple_0_1(tuple(map(str, promise.steps))),
+        _fraction_0_1(promise.grid),
+        _fraction_0_1(promise.sensitivity),
+        str(promise.direction),
+    )
+    text = f"Question({_tuple_0_1(terms)}, Promise{_tuple_0_1(written)})"
+    return sha256(text.encode()).hexdigest()
+
+
+def _term_0_1(term: Term) -> str:
+    where = _predicate_0_1(term.where)
+    if isinstance(term, People):
+        return f"People({where})"
+    if isinstance(term, Rows):
+        return f"Rows({where}, {term.most})"
+    return f"Total({term.column!r}, {where}, {term.low}, {term.high})"
+
+
+def _predicate_0_1(tree: Predicate) -> str:
+    match tree:
+        case Range(column, low, high):
+            return f"Range({column!r}, {low!r}, {high!r})"
+        case And(parts):
+            return f"And{_tuple_0_1(sorted(set(map(_predicate_0_1, parts))))}"
+        case Or(parts):
+            return f"Or{_tuple_0_1(sorted(set(map(_predicate_0_1, parts))))}"
+        case Not(part):
+            return f"Not({_predicate_0_1(part)})"
+        case Among(column, values):
+            return f"Among({column!r}, {_tuple_0_1(list(map(repr, values)))})"
+        case Like(column, pattern):
+            return f"Like({column!r}, {pattern!r})"
+        case IsNull(column):
+            return f"IsNull({column!r})"
+        case IsTrue(part):
+            return f"IsTrue({_predicate_0_1(part)})"
+        case SameOrder(left, right, equal):
+            return f"SameOrder({left!r}, {right!r}, {equal})"
+        case Constant(value):
+            return f"Constant({value})"
+
+
+def _tuple_0_1(parts: list[str] | tuple[str, ...]) -> str:
+    return f"({', '.join(parts)})"
+
+
+def _fraction_0_1(number: Fraction) -> str:
+    return f"Fraction({number.numerator}, {number.denominator})"
+
+
+_FORMS: tuple[tuple[bool, KeyForm], ...] = ((True, question_key), (False, question_key_0_1))
