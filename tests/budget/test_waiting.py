@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, start
+from tests.budget.watched import watch, watched
 
 from tacit.budget import Budget
 from tacit.budget import turns as lines
@@ -40,9 +41,9 @@ class Blocking:
     """A budget in the middle of a charge until it is let go on."""
 
     def __init__(self, path: Path) -> None:
-        self.budget = Budget.open(path, wait=JOIN_SECONDS)
+        self.budget = watched(Budget.open(path, wait=JOIN_SECONDS))
         self.begun, self.go_on = threading.Event(), threading.Event()
-        self.budget._ledger.reached = self._reached
+        watch(self.budget, self._reached)
         self.thread = threading.Thread(target=charge, args=(self.budget, "first"))
         self.thread.start()
         assert self.begun.wait(JOIN_SECONDS)
@@ -139,7 +140,7 @@ def test_threads_wait_in_turn_as_well(path):
     for number in range(WAITERS):
         thread = threading.Thread(target=charge, args=(blocking.budget, f"thread {number}"))
         thread.start()
-        _until(lambda number=number: len(blocking.budget._ledger.line._places) == number + 2)
+        _until(lambda number=number: len(blocking.budget._ledger.ledger.line._places) == number + 2)
         threads.append(thread)
     blocking.release()
     for thread in threads:

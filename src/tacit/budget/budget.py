@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from weakref import WeakSet
 
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
+from tacit.budget.addresses import MEMORY, ledger_at
 from tacit.budget.chain import cost_as_json, damaged, digest, insist, readable
 from tacit.budget.checks import (
     check_cost,
@@ -22,7 +23,6 @@ from tacit.budget.checks import (
     checked_secret,
     checked_text,
     checked_wait,
-    real_path,
     recorded_text,
     refuse_ended,
     shortened,
@@ -30,6 +30,8 @@ from tacit.budget.checks import (
 from tacit.budget.history import History, Hypothetical, Verified, export, hypothetical, verify
 from tacit.budget.lease import Lease, free_name, recorded_tops, taken_over
 from tacit.budget.ledger import (
+    WAIT_SECONDS,
+    Fill,
     Hold,
     Ledger,
     Pot,
@@ -43,8 +45,6 @@ from tacit.budget.ledger import (
     tie,
     together,
 )
-from tacit.budget.memory import MemoryLedger
-from tacit.budget.sqlite import WAIT_SECONDS, SqliteLedger
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
@@ -57,9 +57,7 @@ from tacit.support import Closing
 # How a budget begins: the first entry and the first pot.
 
 
-def charter(
-    promise: Privacy, covers: Iterable[str], accountant: Accountant
-) -> Callable[[Writer], None]:
+def charter(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> Fill:
     """What a new ledger begins with; checked before anything is made."""
     if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
         allowed = "a list of table names, as in covers=['visits']"
@@ -157,14 +155,13 @@ class Budget(Closing):
     ) -> Budget:
         """Promise (ε, δ) to the people of some tables, in a new file.  It never overwrites.
 
-        ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait`` is how many seconds
-        to wait for a locked file before ``LedgerBusy``.
+        ``path`` is a path or a URL: ``sqlite:///clinic.budget``, or one of a scheme for which a
+        ledger is installed.  ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait``
+        is how many seconds to wait for a locked file before ``LedgerBusy``.
         """
         fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
-        where = real_path(path)
-        checked_wait(wait)  # before there is a file
-        SqliteLedger.create(where, fill)
-        return cls.open(where, wait=wait)
+        ledger, address = ledger_at(path)
+        return cls(ledger.create(address, fill, wait=checked_wait(wait)))
 
     @classmethod
     def open(
@@ -174,15 +171,14 @@ class Budget(Closing):
         wait: float = WAIT_SECONDS,
         head: str | None = None,
     ) -> Budget:
-        """Open a budget file.  The history is not replayed; ``verify`` does that.
+        """Open a budget by its path or URL.  The history is not replayed; ``verify`` does that.
 
         ``head`` is one that was noted elsewhere: the history must contain it, and then a head
         file that was lost is written anew.
         """
         noted = checked_head(head)
-        ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
-        ledger.open(noted)
-        return cls(ledger)
+        ledger, address = ledger_at(path)
+        return cls(ledger.open(address, wait=checked_wait(wait), head=noted))
 
     @classmethod
     def in_memory(
@@ -194,11 +190,9 @@ class Budget(Closing):
         accountant: str = "sum",
     ) -> Budget:
         """A budget for trying things.  It is forgotten with the process: promise nobody this."""
-        ledger = MemoryLedger()
-        fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
-        with ledger.writing("create") as writer:
-            fill(writer)
-        return cls(ledger)
+        return cls.create(
+            MEMORY, epsilon=epsilon, delta=delta, covers=covers, accountant=accountant
+        )
 
     def close(self) -> None:
         """Suspend the streams opened or resumed through this object, and close the file."""

@@ -157,11 +157,6 @@ def refuse_ended(state: StreamState) -> None:
         )
 
 
-def real_path(path: str | os.PathLike[str]) -> Path:
-    """One name for one file: links are followed, so that its log lies beside the file itself."""
-    return Path(os.path.realpath(checked_path(path, "path", "the path of a budget file")))
-
-
 def checked_path(path: Any, name: str, what: str) -> Path:
     """A path that a file can have."""
     text = path.__fspath__() if isinstance(path, os.PathLike) else path

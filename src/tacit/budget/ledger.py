@@ -2,7 +2,7 @@
 
 A ledger stores; it does not decide.  Whether a charge fits and what a stream may still do is
 decided by ``Budget`` and ``Lease`` inside one write transaction, so that every ledger keeps the
-same promise once it passes the contract suite in ``tests/budget/test_ledger_contract.py``.
+same promise once it passes the contract suite in ``tacit.testing.ledgers``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry, damaged, insist, readable
@@ -18,6 +18,7 @@ from tacit.errors import BadParameter, TableMismatch
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
 LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
+WAIT_SECONDS = 10.0  # for a ledger that others write to, unless the caller says otherwise
 
 
 class Tail(NamedTuple):
@@ -277,25 +278,38 @@ class Hold(Protocol):
         ...
 
 
-Reached = Callable[[str], None]
-
-
-def nobody_watches(point: str) -> None:
-    """What is called at the named points of a write, unless a test puts something in its place."""
+Fill = Callable[[Writer], None]
+"""Writes what a new ledger begins with."""
 
 
 class Ledger(Protocol):
     """Where a budget is kept.
 
-    ``reached`` is called at three points of every write, so that tests can fail or kill it
-    there: "charge: begun", "charge: written" (all but durable) and "charge: committed".
+    ``Budget.create`` and ``Budget.open`` find the class by the scheme of a URL: see
+    ``tacit.budget.addresses``.
     """
 
-    reached: Reached
+    @classmethod
+    def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> Self:
+        """Make a new ledger with what ``fill`` writes, durably: it appears complete or not at all.
+
+        ``address`` is the URL as the caller wrote it.  Raises ``LedgerExists`` if there is
+        something already, and never overwrites it.  ``wait`` is as for ``open``.
+        """
+        ...
+
+    @classmethod
+    def open(cls, address: str, *, wait: float = WAIT_SECONDS, head: str | None = None) -> Self:
+        """Open a ledger that exists; ``LedgerMissing`` if there is none.
+
+        ``wait`` is how many seconds to wait for others before ``LedgerBusy``.  ``head`` is the
+        hash of an entry that was noted elsewhere: ``LedgerDamaged`` if the history lacks it.
+        """
+        ...
 
     @property
     def place(self) -> str:
-        """The name of the place, for messages."""
+        """The name of the place, for messages: no password that a URL may hold is in it."""
         ...
 
     @property
@@ -310,9 +324,8 @@ class Ledger(Protocol):
     def writing(self, what: str) -> AbstractContextManager[Writer]:
         """An exclusive transaction: all of it is durable when the block ends, or none of it.
 
-        ``what`` names it for messages and for tests that interrupt it.  Raises ``LedgerBusy``
-        after a bounded wait, or at once inside a transaction of the same thread, and
-        ``LedgerUnwritable`` if the write failed.
+        ``what`` names it for messages.  Raises ``LedgerBusy`` after a bounded wait, or at once
+        inside a transaction of the same thread, and ``LedgerUnwritable`` if the write failed.
         """
         ...
 

@@ -9,20 +9,18 @@ from typing import Any
 
 from tacit.budget.chain import Entry, link
 from tacit.budget.ledger import (
+    WAIT_SECONDS,
     WHAT_IS_STORED,
     Contents,
+    Fill,
     Pot,
-    Reached,
     StreamState,
     TableIdentity,
     Tail,
-    nobody_watches,
 )
 from tacit.budget.turns import Alone, Line
-from tacit.errors import BudgetError, LedgerUnwritable
+from tacit.errors import BudgetError, LedgerMissing, LedgerUnwritable
 from tacit.support import Uncopyable
-
-_WAIT_SECONDS = 10.0
 
 
 @dataclass
@@ -175,14 +173,32 @@ class MemoryLedger(Uncopyable):
     place = "the budget in memory"
     engine = "memory"
 
-    def __init__(self) -> None:
-        self.reached: Reached = nobody_watches
+    def __init__(self, wait: float = WAIT_SECONDS) -> None:
+        self.wait = wait
         self.contents = _Contents()
         self.committed: _MemoryWriter | None = None  # and perhaps not yet laid over the contents
         self.line = Line()
         self._held: dict[int, object] = {}
         self._pid = os.getpid()
         self._closed = False
+
+    @classmethod
+    def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> MemoryLedger:
+        """A new one each time; the address tells nothing."""
+        ledger = cls(wait)
+        with ledger.writing("create") as writer:
+            fill(writer)
+        return ledger
+
+    @classmethod
+    def open(
+        cls, address: str, *, wait: float = WAIT_SECONDS, head: str | None = None
+    ) -> MemoryLedger:
+        """There is never one to open."""
+        raise LedgerMissing(
+            "a budget in memory belongs to the object that made it and cannot be opened again",
+            advice="Budget.in_memory makes a new one, and Budget.create one that lasts",
+        )
 
     def reading(self) -> Alone[_MemoryWriter]:
         """A consistent view: nobody writes meanwhile."""
@@ -220,7 +236,7 @@ class _Use(Alone[_MemoryWriter]):
 
     def __init__(self, ledger: MemoryLedger, what: str | None) -> None:
         ledger.refuse_if_unusable()
-        super().__init__(ledger.line, _WAIT_SECONDS)
+        super().__init__(ledger.line, ledger.wait)
         self._ledger = ledger
         self._what = what
 
@@ -229,17 +245,13 @@ class _Use(Alone[_MemoryWriter]):
 
     def begin(self) -> _MemoryWriter:
         self._complete()
-        if self._what is not None:
-            self._ledger.reached(f"{self._what}: begun")
         self._writer = _MemoryWriter(self._ledger.contents)
         return self._writer
 
     def finish(self) -> None:
         if self._what is not None:
-            self._ledger.reached(f"{self._what}: written")
             self._ledger.committed = self._writer  # from this step on it has happened
             self._complete()
-            self._ledger.reached(f"{self._what}: committed")
 
     def _complete(self) -> None:
         """Lay over what was committed, also if the one who committed it was interrupted."""

@@ -115,7 +115,6 @@ class Writing(Use[SqliteWriter]):
         opened.connection.execute("BEGIN IMMEDIATE")
         opened.check_same_files()
         self.noted = self._noted(opened)
-        ledger.reached(f"{self.what}: begun")
         self.writer = SqliteWriter(opened.connection, ledger.seen)
         return self.writer
 
@@ -142,17 +141,20 @@ class Writing(Use[SqliteWriter]):
 
     def end(self) -> None:
         """Durable first, then noted, then told; now and then the log is folded."""
-        ledger, opened, what = self.ledger, self.opened, self.what
+        ledger, opened = self.ledger, self.opened
         assert isinstance(opened, Opened)
-        ledger.reached(f"{what}: written")
-        opened.connection.execute("COMMIT")
-        before, ledger.seen = ledger.seen, self.writer.seen
-        opened.kept = True
-        ledger.reached(f"{what}: committed")
+        before = ledger.seen
+        self.commit(opened)
         if ledger.seen != before:
             opened.head.write(ledger.seen)
             if ledger.seen.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
                 opened.fold()
+
+    def commit(self, opened: Opened) -> None:
+        """From here on it is on the disk, whatever comes."""
+        opened.connection.execute("COMMIT")
+        self.ledger.seen = self.writer.seen
+        opened.kept = True
 
 
 class Checking(Use[Tail]):
