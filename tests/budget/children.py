@@ -25,7 +25,7 @@ from tests.budget.watched import nothing_happens, watch, watched
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import Tail
-from tacit.budget.turns import WritersLine
+from tacit.budget.locks import WritersLine
 from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 

@@ -15,8 +15,8 @@ from tests.budget.common import ask, lost_by_resuming, open_stream, resume
 from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget
+from tacit.budget.locks import FileHold
 from tacit.budget.sqlite import SqliteLedger
-from tacit.budget.turns import FileHold
 from tacit.errors import (
     BadParameter,
     BudgetError,

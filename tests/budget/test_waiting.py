@@ -13,9 +13,8 @@ from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, start
 from tests.budget.watched import watch, watched
 
-from tacit.budget import Budget
-from tacit.budget import turns as lines
-from tacit.budget.turns import WritersLine
+from tacit.budget import Budget, locks
+from tacit.budget.locks import WritersLine
 from tacit.errors import LedgerBusy
 from tacit.privacy import Cost
 
@@ -159,7 +158,7 @@ def test_the_wait_is_bounded_and_a_place_that_is_given_up_is_free(path):
 
 
 def test_without_such_locks_one_waits_all_the_same(path, monkeypatch):
-    monkeypatch.setattr(lines, "IN_TURN", False)
+    monkeypatch.setattr(locks, "IN_TURN", False)
     one = WritersLine(path.with_name("lock"))
     other = WritersLine(path.with_name("lock"))
     assert one.take(1)

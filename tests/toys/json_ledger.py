@@ -25,7 +25,7 @@ from tacit.budget.ledger import (
     TableIdentity,
     Tail,
 )
-from tacit.budget.turns import FileHold, open_private
+from tacit.budget.locks import FileHold, open_private
 from tacit.errors import (
     LedgerBusy,
     LedgerDamaged,

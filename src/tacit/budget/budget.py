@@ -4,91 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TextIO
 from weakref import WeakSet
 
-from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
+from tacit.arguments import function
+from tacit.budget.accountants import Accountant, Amount, accountant_named
 from tacit.budget.addresses import MEMORY, ledger_at
-from tacit.budget.chain import cost_as_json, damaged, digest, insist, readable
+from tacit.budget.chain import cost_as_json
 from tacit.budget.checks import (
-    check_cost,
-    check_function,
-    check_same_binding,
-    check_short,
-    checked_analyst,
-    checked_binding,
     checked_head,
     checked_identity,
-    checked_secret,
     checked_text,
     checked_wait,
     recorded_text,
-    refuse_ended,
-    shortened,
 )
 from tacit.budget.history import History, Hypothetical, Verified, export, hypothetical, verify
-from tacit.budget.lease import Lease, free_name, recorded_tops, taken_over
-from tacit.budget.ledger import (
-    WAIT_SECONDS,
-    Fill,
-    Hold,
-    Ledger,
-    Pot,
-    StreamState,
-    TableIdentity,
-    Writer,
-    all_pots,
-    as_json,
-    keep_tied,
-    pot_of,
-    tie,
-    together,
+from tacit.budget.lease import Lease
+from tacit.budget.ledger import WAIT_SECONDS, Hold, Ledger, Pot, StreamState, TableIdentity
+from tacit.budget.spending import Charge, Terms, charter, keep_tied, tie, together
+from tacit.budget.streams import (
+    check_same_binding,
+    checked_binding,
+    checked_secret,
+    free_name,
+    recorded_tops,
+    refuse_ended,
+    taken_over,
 )
-from tacit.errors import (
-    BadParameter,
-    BudgetExhausted,
-    NotCovered,
-    StreamHeld,
-)
-from tacit.privacy import Cost, Number, Privacy, as_given, whole
+from tacit.errors import BadParameter, StreamHeld
+from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.support import Closing
 
-# How a budget begins: the first entry and the first pot.
-
-
-def charter(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> Fill:
-    """What a new ledger begins with; checked before anything is made."""
-    if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
-        allowed = "a list of table names, as in covers=['visits']"
-        raise BadParameter("covers", as_given(covers), allowed)
-    tables = [checked_text(table, "covers") for table in covers]
-    if not tables or len(set(tables)) < len(tables):
-        raise BadParameter("covers", tables, "name at least one table, and each one once")
-    check_short("epsilon", promise.epsilon)
-    check_short("delta", promise.delta)
-    limit = accountant.limit(promise)
-
-    def fill(writer: Writer) -> None:
-        for table in tables:
-            writer.add_table(table)
-        writer.put_pot(Pot(None, limit, limit.zero()))
-        writer.append(
-            "created",
-            {
-                "epsilon": str(promise.epsilon),
-                "delta": str(promise.delta),
-                "accountant": accountant.name,
-                "limit": limit.as_json(),
-                "covers": tables,
-            },
-        )
-
-    return fill
-
-
 _MOST_TOPS = 10**12
-_MOST_SAID = 500  # characters of what was asked, in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +76,7 @@ class Budget(Closing):
             raise BadParameter("ledger", type(ledger).__name__, allowed)
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
-        with ledger.reading() as reader:
-            first, tail = reader.entries(most=1), reader.tail()
-            last = reader.entries(after=tail.number - 1)
-        if not first or any(digest(entry.text) != entry.hash for entry in (*first, *last)):
-            raise damaged(f"{ledger.place}: the ends of its history do not match their hash")
-        body = first[0].body
-        with readable(f"{ledger.place}: its history does not begin as one"):
-            insist(body["kind"] == "created")
-            self._promise = Privacy(body["epsilon"], body["delta"])
-            self._accountant = accountant_named(body["accountant"])
-            self._limit = Amount.from_json(body["limit"])
+        self._terms = Terms.of(ledger)
 
     # Where a budget comes from
 
@@ -217,10 +155,10 @@ class Budget(Closing):
         ``identity`` says whose rows the table holds: tables pass it, and a budget refuses one
         whose people are told otherwise than at its first use (see ``tie``).
         """
-        self._check_paid(cost, table, analyst, identity)
+        asked = Charge(cost, table, analyst, identity)
         what = recorded_text(what, "what")
         with self._ledger.writing("charge") as writer:
-            charged, left = self._pay(writer, cost, table, analyst, what, identity)
+            charged, left = self._terms.pay(writer, asked, what)
             entry = writer.append(
                 "charge",
                 {
@@ -250,7 +188,7 @@ class Budget(Closing):
         ``binding`` is what it can be resumed with, and nothing else; ``secret`` is its state.
         A stream without a name gets one.  ``identity`` as for ``charge``.
         """
-        self._check_paid(cost, table, analyst, identity)
+        asked = Charge(cost, table, analyst, identity)
         if name is not None:
             checked_text(name, "name")
         at_most = whole(at_most, "at_most")
@@ -262,13 +200,12 @@ class Budget(Closing):
             with self._ledger.writing("open") as writer:
                 number = writer.next_stream()
                 called = free_name(writer, name, number)
-                what = f"stream {called!r}"
-                charged, _ = self._pay(writer, cost, table, analyst, what, identity)
+                charged, _ = self._terms.pay(writer, asked, f"stream {called!r}")
                 state = StreamState(number, called, table, analyst, at_most, binding)
                 writer.put_stream(state)
                 writer.put_secret(number, secret)
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
-                writer.append("open", {**as_json(state), **paid}, number)
+                writer.append("open", {**state.as_json(), **paid}, number)
                 hold = self._ledger.hold(number)
                 if hold is None:
                     raise StreamHeld(f"stream {called!r} is held by somebody else already")
@@ -294,8 +231,9 @@ class Budget(Closing):
         threshold, where each one gets a new threshold).  One answer is reserved anew; if none
         is left, the stream has halted.  ``identity`` as for ``charge``.
         """
-        check_function(after_loss, "after_loss", "one from the secret state to the next")
-        _check_identity(identity)
+        function(after_loss, "after_loss", "give a function from the secret state to the next")
+        if identity is not None:
+            checked_identity(identity)
         state = self.stream(name)
         check_same_binding(state, checked_binding(binding))
         refuse_ended(state)
@@ -323,50 +261,6 @@ class Budget(Closing):
         self._leases.add(lease)
         return lease
 
-    @staticmethod
-    def _check_paid(cost: object, table: object, analyst: object, identity: object) -> None:
-        """Before the ledger is touched."""
-        check_cost(cost)
-        checked_text(table, "table")
-        checked_analyst(analyst)
-        _check_identity(identity)
-
-    def _pay(
-        self,
-        writer: Writer,
-        cost: Cost,
-        table: str,
-        analyst: str | None,
-        what: str,
-        identity: TableIdentity | None,
-    ) -> tuple[Amount, Amount]:
-        """Charge a pot, or refuse; what was charged and what is left."""
-        if not writer.covers(table):
-            raise NotCovered(
-                f"{self._ledger.place} covers {_listed(writer.tables())}, not {table!r}",
-                advice="charge the budget of that table's people, or budget.cover it if they are "
-                "the same",
-            )
-        keep_tied(writer, table, identity)
-        pot = pot_of(writer, analyst, self._limit)
-        if pot is None:
-            raise NotCovered(
-                f"{analyst!r} has no share of {self._ledger.place}",
-                advice="budget.share gives one",
-            )
-        charged, left = bounded(self._accountant.charge(cost), pot.spent), pot.left
-        if not charged.fits_in(left):
-            raise BudgetExhausted(self._refusal(what, table, charged, pot))
-        writer.put_pot(replace(pot, spent=pot.spent + charged))
-        return charged, left - charged
-
-    def _refusal(self, what: str, table: str, asked: Amount, pot: Pot) -> str:
-        whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"
-        return (
-            f"{shortened(what, _MOST_SAID)} on {table} asks for {asked}; {whose} is {pot.left} "
-            f"(of {pot.limit}). {what_fits(self._accountant, pot.left)} Nothing was spent."
-        )
-
     # Sharing and covering
 
     def share(
@@ -384,29 +278,10 @@ class Budget(Closing):
         shared stays for charges that name no analyst.
         """
         checked_text(analyst, "analyst")
-        wanted = self._accountant.share(self._promise, epsilon=epsilon, delta=delta, rho=rho)
+        terms = self._terms
+        wanted = terms.accountant.share(terms.promise, epsilon=epsilon, delta=delta, rho=rho)
         with self._ledger.writing("share") as writer:
-            rest = pot_of(writer, None, self._limit)
-            assert rest is not None
-            mine = pot_of(writer, analyst, self._limit) or Pot(
-                analyst, wanted.zero(), wanted.zero()
-            )
-            wanted = bounded(wanted, rest.limit)
-            change = wanted - mine.limit
-            if not mine.spent.fits_in(wanted):
-                raise BudgetExhausted(
-                    f"{analyst} has spent {mine.spent}: her share cannot become {wanted}"
-                )
-            if not change.fits_in(rest.left):
-                raise BudgetExhausted(
-                    f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
-                    f"spent nor shared, and she has {mine.limit}. Nothing was changed."
-                )
-            writer.put_pot(replace(rest, limit=rest.limit - change))
-            mine = replace(mine, limit=wanted)
-            writer.put_pot(mine)
-            writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
-        return mine
+            return terms.set_share(writer, analyst, wanted)
 
     def cover(self, table: str) -> None:
         """Cover one more table of the same people; what it costs comes out of the same promise."""
@@ -428,7 +303,7 @@ class Budget(Closing):
         checked_identity(identity)
         with self._ledger.writing("tie") as writer:
             if not writer.covers(table):
-                allowed = f"this budget covers {_listed(writer.tables())}"
+                allowed = f"this budget covers {', '.join(writer.tables())}"
                 raise BadParameter("table", repr(table), allowed)
             if writer.tie(table) != identity:
                 tie(writer, table, identity, "the steward said so")
@@ -438,12 +313,12 @@ class Budget(Closing):
     @property
     def promise(self) -> Privacy:
         """What was promised in all."""
-        return self._promise
+        return self._terms.promise
 
     @property
     def accountant(self) -> Accountant:
         """How costs add up, and why that is sound (``.because``)."""
-        return self._accountant
+        return self._terms.accountant
 
     @property
     def engine(self) -> str:
@@ -466,7 +341,7 @@ class Budget(Closing):
     def pots(self) -> tuple[Pot, ...]:
         """What may be drawn from: the part that is not shared (analyst None), then each share."""
         with self._ledger.reading() as reader:
-            return all_pots(reader, self._limit)
+            return self._terms.pots(reader)
 
     @property
     def whole(self) -> Pot:
@@ -486,12 +361,12 @@ class Budget(Closing):
     @property
     def spent_privacy(self) -> Privacy | None:
         """The (ε, δ) that the spending comes to so far; None if nothing was spent."""
-        return self._accountant.spent_privacy(self.spent, self._promise)
+        return self._terms.accountant.spent_privacy(self.spent, self._terms.promise)
 
     @property
     def left_privacy(self) -> Privacy | None:
         """The largest single cost that still fits into the whole; None if nothing does."""
-        return self._accountant.largest_cost(self.left)
+        return self._terms.accountant.largest_cost(self.left)
 
     def streams(self) -> list[StreamState]:
         """Every stream that was opened, in order.
@@ -537,23 +412,16 @@ class Budget(Closing):
 
     def hypothetical(self) -> Hypothetical | None:
         """What basic, advanced and optimal composition would say of these amounts."""
-        return hypothetical(self.history, self._promise.delta)
+        return hypothetical(self.history, self._terms.promise.delta)
 
     def __repr__(self) -> str:
-        return f"<Budget {self._ledger.place}: {self._promise} by {self._accountant.name}>"
+        return (
+            f"<Budget {self._ledger.place}: {self._terms.promise} by {self._terms.accountant.name}>"
+        )
 
     def __str__(self) -> str:
         whole = self.whole
         return (
             f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; "
-            f"left {whole.left}; covers {_listed(self.covers)}"
+            f"left {whole.left}; covers {', '.join(self.covers)}"
         )
-
-
-def _check_identity(identity: object) -> None:
-    if identity is not None:
-        checked_identity(identity)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 
 from tacit.budget.ledger import Tail
-from tacit.budget.turns import is_still, open_private
+from tacit.budget.locks import is_still, open_private
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 

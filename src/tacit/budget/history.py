@@ -1,4 +1,4 @@
-"""Reading the history: as a sequence, and to verify everything that is stored beside it."""
+"""Reading the history: as a sequence, verified, under other theorems, and as JSON lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ from tacit.budget.ledger import LIVE, Contents, Ledger, Pot, Reader, StreamState
 from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
 from tacit.privacy import show
 
-_AT_ONCE = 1000
+_AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
+_KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
+_MOST_PARTS = 10**12  # beyond, nobody composes
+_MOST_KINDS = 2000  # a caption is worth a second or two
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
+
+
+# As a sequence ------------------------------------------------------------------------------------
 
 
 class History(Sequence[Entry]):
@@ -90,6 +97,9 @@ def _in_order(entries: list[Entry], after: int) -> list[Entry]:
     return entries
 
 
+# Verified against everything that is stored beside it ---------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """All entries are linked, and all totals follow from them.  Note the head elsewhere."""
@@ -107,7 +117,7 @@ def verify(ledger: Ledger, head: str | None) -> Verified:
     replay = _Replay()
     previous, count, found = NOTHING_BEFORE, 0, head is None
     more = True
-    while more:  # piece by piece, so that nobody who must record an answer waits for long
+    while more:
         with ledger.reading() as reader:
             some = reader.entries(after=count, most=_AT_ONCE)
             for entry in some:
@@ -139,9 +149,6 @@ def _checked_body(entry: Entry, number: int, previous: str) -> dict[str, Any]:
             "removed, reordered or replaced"
         )
     return body
-
-
-_KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
 
 
 class _Replay:
@@ -253,11 +260,7 @@ class _Replay:
         return state
 
 
-# What the same spending would have cost under other theorems: a caption, never a decision.
-
-
-_MOST_PARTS = 10**12  # beyond, nobody composes
-_MOST_KINDS = 2000  # a caption is worth a second or two
+# Under other theorems: a caption, never a decision ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,13 +344,10 @@ def _in_advance(parts: Mapping[Fraction, int], delta: Fraction) -> tuple[float, 
     )
 
 
-# The history as JSON lines, in a file that appears complete or not at all.
+# As JSON lines, in a file that appears complete or not at all -------------------------------------
 #
 # Half a history would pass for one whose end was cut off.  So it is written to a draft beside its
 # place and put there in one step that overwrites nothing.
-
-
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
 
 
 def export(history: Iterable[Entry], file: str | os.PathLike[str] | TextIO) -> int:

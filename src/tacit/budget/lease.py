@@ -13,15 +13,15 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
-from tacit.budget.chain import damaged, digest, insist, readable
-from tacit.budget.checks import checked_secret, checked_text, refuse_ended
-from tacit.budget.ledger import HALTED, Hold, Ledger, Reader, StreamState, Writer, as_json
+from tacit.budget.checks import checked_text
+from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
+from tacit.budget.streams import checked_secret
 from tacit.budget.turns import Alone, Line
 from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
 from tacit.support import Uncopyable
@@ -263,54 +263,6 @@ def _as_recorded(answer: Any) -> Any:
     raise BadParameter("answer", type(answer).__name__, "give what JSON can hold")
 
 
-def taken_over(
-    writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
-) -> tuple[StreamState, bytes]:
-    """The stream under a new holder, with the secret state to go on from."""
-    before = writer.stream(name)
-    if before is None:
-        raise damaged(f"stream {name!r} has vanished from the budget")
-    refuse_ended(before)
-    secret = writer.secret(before.id)
-    if secret is None:
-        raise damaged(f"the state of stream {name!r} has vanished from the budget")
-    state = before.after_resume()
-    if state.ended:
-        writer.put_secret(state.id, None)
-    elif before.reserved:
-        secret = checked_secret(after_loss(secret))
-        writer.put_secret(state.id, secret)
-    writer.put_stream(state)
-    writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
-    return state, secret
-
-
-def recorded_tops(reader: Reader, state: StreamState) -> list[dict[str, Any]]:
-    """What a stream has answered: its ⊤ as the history has them.
-
-    Its entries also say what it was opened with and what it has used: nobody may have changed
-    that beside them, or it could give more answers than were paid for.
-    """
-    tops: list[dict[str, Any]] = []
-    opened, lost = False, 0
-    for entry in reader.entries(stream=state.id):
-        with readable(f"entry {entry.number} of the history was edited"):
-            insist(digest(entry.text) == entry.hash)
-            match body := entry.body:
-                case {"kind": "open"}:
-                    opened = as_json(state).items() <= body.items()
-                case {"kind": "top", "question": str(), "answer": _, "at": str()}:
-                    insist(isinstance(body.get("as_of", ""), str))
-                    tops.append(body)
-                case {"kind": "resume", "lost": int(one)}:
-                    lost += one
-                case {"kind": kind}:
-                    insist(kind in ("suspend", "close"))
-    if not opened or (len(tops), lost) != (state.tops, state.lost):
-        raise damaged(f"the record of stream {state.name!r} does not follow from its history")
-    return tops
-
-
 class Turn(Alone["Turn"]):
     """What ``with lease.turn():`` enters and leaves; below, that is all that is done."""
 
@@ -381,19 +333,6 @@ class _Leaving(Alone[None]):
 
     def begin(self) -> None:
         pass
-
-
-def free_name(writer: Writer, name: str | None, number: int) -> str:
-    """The name, if no stream has it; one of its own for a stream that was not named."""
-    if name is None:
-        name = f"stream-{number}"
-        while writer.stream(name) is not None:
-            name += "'"
-    elif writer.stream(name) is not None:
-        raise BadParameter(
-            "name", repr(name), "a stream of this name exists; resume it or take another name"
-        )
-    return name
 
 
 _LEASES: WeakSet[Lease] = WeakSet()

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
 
 from tacit.budget.accountants import Amount
-from tacit.budget.chain import NOTHING_BEFORE, Entry, damaged, insist, readable
-from tacit.errors import BadParameter, TableMismatch
+from tacit.budget.chain import NOTHING_BEFORE, Entry, insist
+from tacit.errors import BadParameter
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
 LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
@@ -132,6 +132,16 @@ class StreamState:
     def ended(self) -> bool:
         """Halted or closed: it stays so."""
         return self.status in (HALTED, CLOSED)
+
+    def as_json(self) -> dict[str, Any]:
+        """Its public facts, as they enter the history when it is opened."""
+        return {
+            "stream": self.name,
+            "table": self.table,
+            "analyst": self.analyst,
+            "at_most": self.at_most,
+            "binding": dict(self.binding),
+        }
 
     def after_top(self) -> StreamState:
         """The reserved ⊤ was given; the next one is reserved, or it was the last."""
@@ -340,80 +350,3 @@ class Ledger(Protocol):
     def close(self) -> None:
         """Let go of files and connections.  Nothing is lost by not calling it."""
         ...
-
-
-def as_json(state: StreamState) -> dict[str, Any]:
-    """A stream's public facts, as they enter the history when it is opened."""
-    return {
-        "stream": state.name,
-        "table": state.table,
-        "analyst": state.analyst,
-        "at_most": state.at_most,
-        "binding": dict(state.binding),
-    }
-
-
-# Pots that may be drawn from: each is a part of the limit, and so are all of them together.
-
-
-_UNFIT = "what was spent and shared does not fit the promise"
-
-
-def pot_of(reader: Reader, analyst: str | None, limit: Amount) -> Pot | None:
-    """The share of an analyst if there is one, or what is not shared."""
-    pot = reader.pot(analyst)
-    if pot is None and analyst is None:
-        raise damaged("what is not shared has vanished from the budget")
-    with readable(_UNFIT):
-        insist(pot is None or pot.limit.fits_in(limit))
-    return pot
-
-
-def all_pots(reader: Reader, limit: Amount) -> tuple[Pot, ...]:
-    """What is not shared, then each share."""
-    pots = tuple(reader.pots())
-    with readable(_UNFIT):
-        insist(bool(pots) and pots[0].analyst is None)
-        insist(together(pots).limit.fits_in(limit))
-    return pots
-
-
-def together(pots: Sequence[Pot]) -> Pot:
-    """All pots as one."""
-    limit, spent = pots[0].limit, pots[0].spent
-    for pot in pots[1:]:
-        limit, spent = limit + pot.limit, spent + pot.spent
-    return Pot(None, limit, spent)
-
-
-# One name, one kind of people: a budget ties a table to its person column at first use.
-#
-# A promise is about people, and a table says who they are.  If one name stood for two readings of
-# that, one person's rows could count as many people, and what was charged would not cover them.
-
-
-def tie(writer: Writer, table: str, identity: TableIdentity, because: str) -> None:
-    """Note it, and that it was noted."""
-    writer.put_tie(table, identity)
-    writer.append("tie", {"table": table, **identity.as_json(), "because": because})
-
-
-def keep_tied(writer: Writer, table: str, identity: TableIdentity | None) -> None:
-    """Tie a table that is used for the first time, and refuse one that has other people.
-
-    Whoever charges by hand says nothing of the table, and ties nothing.
-    """
-    if identity is None:
-        return
-    tied = writer.tie(table)
-    if tied is None:
-        tie(writer, table, identity, "first use")
-    elif not identity.fits(tied):
-        raise TableMismatch(
-            f"this budget knows the people of {table!r} by {tied}, and this table tells them by "
-            f"{identity}: one name, two kinds of people. Nothing was spent",
-            advice=f"open it as before, or, if the same people are meant, budget.tie({table!r}, "
-            "table.identity)",
-        )
-    elif tied.type is None and identity.type is not None:
-        tie(writer, table, replace(tied, type=identity.type), "first use of the type")

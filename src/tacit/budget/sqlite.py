@@ -20,6 +20,7 @@ from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import sync_folder
 from tacit.budget.ledger import WAIT_SECONDS, Fill, Tail
+from tacit.budget.locks import FileHold, WritersLine
 from tacit.budget.sqlite_files import (
     ABANDONED,
     Identity,
@@ -36,7 +37,7 @@ from tacit.budget.sqlite_files import (
 )
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
 from tacit.budget.sqlite_uses import Checking, Closing, Quiet, Reading, Writing
-from tacit.budget.turns import FileHold, LetGoIfDropped, Line, WritersLine, busy
+from tacit.budget.turns import LetGoIfDropped, Line, busy
 from tacit.errors import (
     BadParameter,
     BudgetError,

@@ -13,13 +13,21 @@ from weakref import finalize
 
 from tacit.budget.chain import damaged
 from tacit.budget.head_file import HeadFile, is_kept
-from tacit.budget.turns import WritersLine, busy
+from tacit.budget.locks import WritersLine
+from tacit.budget.turns import busy
 from tacit.errors import BudgetError, LedgerBusy, LedgerDamaged, LedgerUnwritable
 from tacit.support import Uncopyable
 
-# What SQLite and the system say, in words of ours.
+Identity = tuple[int, int] | None
 
+ABANDONED: set[Identity] = set()
+"""Budgets whose log was taken away while this process had them open."""
 
+SAFE_SINCE = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+"""SQLite before these, from 3.7.0 on, may damage a log that two connections fold at once."""
+
+_CLOSE_WAIT_SECONDS = 1.0
+_TRIES = 5
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _UNWRITABLE = {
     sqlite3.SQLITE_READONLY,
@@ -30,6 +38,9 @@ _UNWRITABLE = {
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_NOMEM,
 }
+
+
+# What SQLite and the system say, in words of ours -------------------------------------------------
 
 
 def translated(error: sqlite3.Error, path: Path, what: str, wait: float) -> BudgetError:
@@ -50,18 +61,6 @@ def unwritable(path: Path, what: str, why: object) -> LedgerUnwritable:
     )
 
 
-_CLOSE_WAIT_SECONDS = 1.0
-_TRIES = 5
-
-Identity = tuple[int, int] | None
-
-ABANDONED: set[Identity] = set()
-"""Budgets whose log was taken away while this process had them open."""
-
-SAFE_SINCE = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
-"""SQLite before these, from 3.7.0 on, may damage a log that two connections fold at once."""
-
-
 def folds_safely(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
     """Whether this SQLite is free of the "WAL-reset bug" (https://sqlite.org/wal.html)."""
     return version >= SAFE_SINCE[-1] or any(
@@ -80,6 +79,9 @@ def engine() -> str:
         "lets one at a time; let no other program write to a budget, nor Tacit 0.1 beside this "
         f"one. {', '.join(some)}, {newest} and later have no such fault"
     )
+
+
+# Files, and a connection that stands on them ------------------------------------------------------
 
 
 def beside(path: Path, end: str) -> Path:
@@ -230,7 +232,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
     return connection
 
 
-# Reading where nothing may be written
+# Reading where nothing may be written -------------------------------------------------------------
 
 
 class Snapshot(Uncopyable):

@@ -28,16 +28,6 @@ from tacit.budget.ledger import (
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 
-# The versions of a budget file, and how an older one is brought up to date.
-#
-# A file begins as version 1, as 0.1 wrote it, and every later version is a step from the one
-# before; a new file takes all steps at once.  An older file is opened and read as it is.  The
-# first write to it takes the steps that it lacks, in the same transaction: both or neither.
-#
-# To change the format, add a step; never change one that was released.  A step is written in SQL,
-# since what a writer writes is of the newest version.
-
-
 APPLICATION = 0x54616369  # "Taci": what the file says it is
 
 SCHEMA = f"""
@@ -62,6 +52,24 @@ CREATE TABLE streams (
 );
 CREATE TABLE secrets (stream INTEGER PRIMARY KEY, secret BLOB NOT NULL);
 """
+
+
+_TIES = "SELECT name, person, type, schema FROM ties"
+_POTS = "SELECT analyst, most, spent FROM pots"
+_STREAMS = (
+    "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
+    "FROM streams"
+)
+
+
+# The versions of a budget file, and how an older one is brought up to date ------------------------
+#
+# A file begins as version 1, as 0.1 wrote it, and every later version is a step from the one
+# before; a new file takes all steps at once.  An older file is opened and read as it is.  The
+# first write to it takes the steps that it lacks, in the same transaction: both or neither.
+#
+# To change the format, add a step; never change one that was released.  A step is written in SQL,
+# since what a writer writes is of the newest version.
 
 
 def _checksums_and_ties(writer: SqliteWriter) -> None:
@@ -104,6 +112,9 @@ def upgrade(writer: SqliteWriter, to: int) -> None:
         STEPS[version - 1](writer)
         writer.version = version + 1
         writer.execute(f"PRAGMA user_version = {writer.version}")
+
+
+# Reading and writing ------------------------------------------------------------------------------
 
 
 class SqliteReader(Uncopyable):
@@ -215,14 +226,6 @@ class SqliteReader(Uncopyable):
             yield what, self.execute(query).fetchall(), list(rows)
         columns = _columns_of(self.version)
         yield "its format", _columns(self.execute, {name for name, *_ in columns}), columns
-
-
-_TIES = "SELECT name, person, type, schema FROM ties"
-_POTS = "SELECT analyst, most, spent FROM pots"
-_STREAMS = (
-    "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
-    "FROM streams"
-)
 
 
 class SqliteWriter(SqliteReader):

@@ -29,7 +29,6 @@ import pytest
 from tacit.budget import Budget, Lease
 from tacit.budget.accountants import Amount, SumAccountant
 from tacit.budget.addresses import ledger_at
-from tacit.budget.budget import charter
 from tacit.budget.chain import digest
 from tacit.budget.ledger import (
     WAIT_SECONDS,
@@ -44,6 +43,7 @@ from tacit.budget.ledger import (
     Tail,
     Writer,
 )
+from tacit.budget.spending import charter
 from tacit.errors import (
     BudgetExhausted,
     CannotCopy,

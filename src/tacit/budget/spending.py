@@ -1,0 +1,243 @@
+"""What a budget's promise allows: decided inside one write, whatever ledger it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
+from tacit.budget.chain import damaged, digest, insist, readable
+from tacit.budget.checks import checked_analyst, checked_identity, checked_text, shortened
+from tacit.budget.ledger import Fill, Ledger, Pot, Reader, TableIdentity, Writer
+from tacit.errors import BadParameter, BudgetExhausted, NotCovered, TableMismatch
+from tacit.privacy import Cost, Privacy, as_given
+
+_MOST_BITS = 4096
+_MOST_SAID = 500  # characters of what was asked, in a refusal
+_UNFIT = "what was spent and shared does not fit the promise"
+
+
+def check_short(name: str, number: Fraction) -> None:
+    """Longer numbers would be stored and added up for ever."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        raise BadParameter(name, "a number", f"of more than {_MOST_BITS} bits; round it up")
+
+
+# What is promised ---------------------------------------------------------------------------------
+
+
+def charter(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> Fill:
+    """What a new ledger begins with: the first entry and the first pot.
+
+    Everything is checked here, before anything is made.
+    """
+    if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
+        allowed = "a list of table names, as in covers=['visits']"
+        raise BadParameter("covers", as_given(covers), allowed)
+    tables = [checked_text(table, "covers") for table in covers]
+    if not tables or len(set(tables)) < len(tables):
+        raise BadParameter("covers", tables, "name at least one table, and each one once")
+    check_short("epsilon", promise.epsilon)
+    check_short("delta", promise.delta)
+    limit = accountant.limit(promise)
+
+    def fill(writer: Writer) -> None:
+        for table in tables:
+            writer.add_table(table)
+        writer.put_pot(Pot(None, limit, limit.zero()))
+        writer.append(
+            "created",
+            {
+                "epsilon": str(promise.epsilon),
+                "delta": str(promise.delta),
+                "accountant": accountant.name,
+                "limit": limit.as_json(),
+                "covers": tables,
+            },
+        )
+
+    return fill
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What somebody asks to pay for: checked when it is made, before the ledger is touched.
+
+    ``identity`` says whose rows the table holds; whoever charges by hand says nothing of it.
+    """
+
+    cost: Cost
+    table: str
+    analyst: str | None
+    identity: TableIdentity | None
+
+    def __post_init__(self) -> None:
+        _check_cost(self.cost)
+        checked_text(self.table, "table")
+        checked_analyst(self.analyst)
+        if self.identity is not None:
+            checked_identity(self.identity)
+
+
+def _check_cost(cost: Any) -> None:
+    """A cost whose numbers can be stored and added up."""
+    if not isinstance(cost, Cost) or not isinstance(cost.privacy, Privacy):
+        raise BadParameter("cost", type(cost).__name__, "a tacit.privacy.Cost")
+    check_short("epsilon", cost.privacy.epsilon)
+    check_short("delta", cost.privacy.delta)
+    if not isinstance(cost.parts, tuple) or not all(map(_is_part, cost.parts)):
+        allowed = "each part is (how many, ε of each as a Fraction), both positive"
+        raise BadParameter("cost", "parts", allowed)
+    for count, epsilon in cost.parts:
+        check_short("parts", Fraction(count))
+        check_short("parts", epsilon)
+
+
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, tuple) or len(part) != 2:
+        return False
+    count, epsilon = part
+    numbers = type(count) is int and isinstance(epsilon, (int, Fraction))
+    return numbers and count >= 1 and epsilon > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What was promised when a budget was created, and what that allows."""
+
+    place: str
+    promise: Privacy
+    accountant: Accountant
+    limit: Amount
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Terms:
+        """As the first entry has them.  Of the history only its two ends are read."""
+        with ledger.reading() as reader:
+            first, tail = reader.entries(most=1), reader.tail()
+            last = reader.entries(after=tail.number - 1)
+        if not first or any(digest(entry.text) != entry.hash for entry in (*first, *last)):
+            raise damaged(f"{ledger.place}: the ends of its history do not match their hash")
+        body = first[0].body
+        with readable(f"{ledger.place}: its history does not begin as one"):
+            insist(body["kind"] == "created")
+            return cls(
+                ledger.place,
+                Privacy(body["epsilon"], body["delta"]),
+                accountant_named(body["accountant"]),
+                Amount.from_json(body["limit"]),
+            )
+
+    def pay(self, writer: Writer, asked: Charge, what: str) -> tuple[Amount, Amount]:
+        """Charge a pot, or refuse; what was charged and what is left."""
+        if not writer.covers(asked.table):
+            raise NotCovered(
+                f"{self.place} covers {', '.join(writer.tables())}, not {asked.table!r}",
+                advice="charge the budget of that table's people, or budget.cover it if they are "
+                "the same",
+            )
+        keep_tied(writer, asked.table, asked.identity)
+        pot = self.pot_of(writer, asked.analyst)
+        if pot is None:
+            raise NotCovered(
+                f"{asked.analyst!r} has no share of {self.place}",
+                advice="budget.share gives one",
+            )
+        charged, left = bounded(self.accountant.charge(asked.cost), pot.spent), pot.left
+        if not charged.fits_in(left):
+            raise BudgetExhausted(
+                self._refusal(f"{shortened(what, _MOST_SAID)} on {asked.table}", charged, pot)
+            )
+        writer.put_pot(replace(pot, spent=pot.spent + charged))
+        return charged, left - charged
+
+    def _refusal(self, what: str, asked: Amount, pot: Pot) -> str:
+        whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"
+        return (
+            f"{what} asks for {asked}; {whose} is {pot.left} "
+            f"(of {pot.limit}). {what_fits(self.accountant, pot.left)} Nothing was spent."
+        )
+
+    # Pots: each is a part of the limit, and so are all of them together
+
+    def pot_of(self, reader: Reader, analyst: str | None) -> Pot | None:
+        """The share of an analyst if there is one, or what is not shared."""
+        pot = reader.pot(analyst)
+        if pot is None and analyst is None:
+            raise damaged("what is not shared has vanished from the budget")
+        with readable(_UNFIT):
+            insist(pot is None or pot.limit.fits_in(self.limit))
+        return pot
+
+    def pots(self, reader: Reader) -> tuple[Pot, ...]:
+        """What is not shared, then each share."""
+        pots = tuple(reader.pots())
+        with readable(_UNFIT):
+            insist(bool(pots) and pots[0].analyst is None)
+            insist(together(pots).limit.fits_in(self.limit))
+        return pots
+
+    def set_share(self, writer: Writer, analyst: str, wanted: Amount) -> Pot:
+        """Make an analyst's share larger or smaller, at the expense of what is not shared."""
+        rest = self.pot_of(writer, None)
+        assert rest is not None
+        mine = self.pot_of(writer, analyst) or Pot(analyst, wanted.zero(), wanted.zero())
+        wanted = bounded(wanted, rest.limit)
+        change = wanted - mine.limit
+        if not mine.spent.fits_in(wanted):
+            raise BudgetExhausted(
+                f"{analyst} has spent {mine.spent}: her share cannot become {wanted}"
+            )
+        if not change.fits_in(rest.left):
+            raise BudgetExhausted(
+                f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
+                f"spent nor shared, and she has {mine.limit}. Nothing was changed."
+            )
+        writer.put_pot(replace(rest, limit=rest.limit - change))
+        mine = replace(mine, limit=wanted)
+        writer.put_pot(mine)
+        writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
+        return mine
+
+
+def together(pots: Sequence[Pot]) -> Pot:
+    """All pots as one."""
+    limit, spent = pots[0].limit, pots[0].spent
+    for pot in pots[1:]:
+        limit, spent = limit + pot.limit, spent + pot.spent
+    return Pot(None, limit, spent)
+
+
+# One name, one kind of people ---------------------------------------------------------------------
+#
+# A promise is about people, and a table says who they are.  If one name stood for two readings of
+# that, one person's rows could count as many people, and what was charged would not cover them.
+
+
+def tie(writer: Writer, table: str, identity: TableIdentity, because: str) -> None:
+    """Note it, and that it was noted."""
+    writer.put_tie(table, identity)
+    writer.append("tie", {"table": table, **identity.as_json(), "because": because})
+
+
+def keep_tied(writer: Writer, table: str, identity: TableIdentity | None) -> None:
+    """Tie a table that is used for the first time, and refuse one that has other people.
+
+    Whoever charges by hand says nothing of the table, and ties nothing.
+    """
+    if identity is None:
+        return
+    tied = writer.tie(table)
+    if tied is None:
+        tie(writer, table, identity, "first use")
+    elif not identity.fits(tied):
+        raise TableMismatch(
+            f"this budget knows the people of {table!r} by {tied}, and this table tells them by "
+            f"{identity}: one name, two kinds of people. Nothing was spent",
+            advice=f"open it as before, or, if the same people are meant, budget.tie({table!r}, "
+            "table.identity)",
+        )
+    elif tied.type is None and identity.type is not None:
+        tie(writer, table, replace(tied, type=identity.type), "first use of the type")
