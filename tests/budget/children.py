@@ -24,7 +24,7 @@ from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
-from tacit.budget.ledger import Tail
+from tacit.budget.ledger import HistoryEnd
 from tacit.budget.locks import WritersLine
 from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
@@ -257,7 +257,7 @@ def charge_and_die(path: Path, point: str) -> None:
     budget = watched(Budget.open(path))
     write = HeadFile.write
 
-    def write_and_die(self: HeadFile, head: Tail) -> None:
+    def write_and_die(self: HeadFile, head: HistoryEnd) -> None:
         if point == "before the head" and head.number == 2:
             _die(point)
         write(self, head)

@@ -41,7 +41,7 @@ def test_it_outlives_the_object(path):
     again = Budget.open(path)
     assert again.promise == Privacy(1)
     assert again.spent.epsilon == Cost.pure("1/3").privacy.epsilon
-    assert [pot.analyst for pot in again.pots] == [None, "ana"]
+    assert [share.analyst for share in again.shares] == [None, "ana"]
     assert (again.head, again.covers) == (head, ("visits",))
 
 

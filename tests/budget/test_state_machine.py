@@ -236,9 +236,9 @@ class BudgetMachine(RuleBasedStateMachine):
     def what_is_charged_is_within_the_promise_and_charged_once(self) -> None:
         if not hasattr(self, "budget"):
             return
-        pots = {pot.analyst: pot for pot in self.budget.pots}
-        assert {name: pot.spent.epsilon * 24 for name, pot in pots.items()} == self.spent
-        assert {name: pot.limit.epsilon * 24 for name, pot in pots.items()} == self.shares
+        shares = {share.analyst: share for share in self.budget.shares}
+        assert {name: share.spent.epsilon * 24 for name, share in shares.items()} == self.spent
+        assert {name: share.limit.epsilon * 24 for name, share in shares.items()} == self.shares
         assert self.budget.spent.epsilon <= 1
         charges = [entry for entry in self.budget.history if "charged" in entry.body]
         assert len(charges) == self.paid

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from tacit.budget import Budget
-from tacit.budget.ledger import Writer
+from tacit.budget.ledger import LedgerWriter
 from tacit.budget.sqlite import SqliteLedger
 from tacit.budget.sqlite_files import Opened
 from tacit.budget.sqlite_tables import SqliteWriter
@@ -39,7 +39,7 @@ class WatchedFile(WatchedLedger):
     The wrapper that fits every ledger sees the end of a write only when all is done.
     """
 
-    def writing(self, what: str) -> AbstractContextManager[Writer]:
+    def writing(self, what: str) -> AbstractContextManager[LedgerWriter]:
         assert isinstance(self.ledger, SqliteLedger)
         return LetGoIfDropped(_WatchedWriting(self.ledger, what, self))
 

@@ -20,10 +20,10 @@ from tacit.budget.ledger import (
     WHAT_IS_STORED,
     Contents,
     Fill,
-    Pot,
+    HistoryEnd,
+    Share,
     StreamState,
     TableIdentity,
-    Tail,
 )
 from tacit.budget.locks import FileHold, open_private
 from tacit.errors import (
@@ -46,9 +46,9 @@ class JsonWriter(Uncopyable):
 
     # Reading
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         last = self.entries()[-1:]
-        return Tail(last[0].number, last[0].hash) if last else Tail()
+        return HistoryEnd(last[0].number, last[0].hash) if last else HistoryEnd()
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
@@ -68,12 +68,14 @@ class JsonWriter(Uncopyable):
     def ties(self) -> dict[str, TableIdentity]:
         return {table: TableIdentity(**tie) for table, tie in self.content["ties"].items()}
 
-    def pot(self, analyst: str | None) -> Pot | None:
+    def share(self, analyst: str | None) -> Share | None:
         row = self.content["shares"].get(analyst or "")
-        return row and Pot(analyst, *map(Amount.from_json, row))
+        return row and Share(analyst, *map(Amount.from_json, row))
 
-    def pots(self) -> list[Pot]:
-        return [pot for name in sorted(self.content["shares"]) if (pot := self.pot(name or None))]
+    def shares(self) -> list[Share]:
+        return [
+            share for name in sorted(self.content["shares"]) if (share := self.share(name or None))
+        ]
 
     def stream(self, name: str) -> StreamState | None:
         return next((state for state in self.streams() if state.name == name), None)
@@ -90,7 +92,7 @@ class JsonWriter(Uncopyable):
         return sorted(map(int, self.content["secrets"]))
 
     def stored_and_due(self, due: Contents) -> Iterable[tuple[str, object, object]]:
-        stored = (self.tables(), self.ties(), self.pots(), self.streams(), self.secrets())
+        stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
         return zip(WHAT_IS_STORED, stored, due, strict=True)
 
     # Writing
@@ -106,8 +108,8 @@ class JsonWriter(Uncopyable):
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         self.content["ties"][table] = asdict(identity)
 
-    def put_pot(self, pot: Pot) -> None:
-        self.content["shares"][pot.analyst or ""] = [pot.limit.as_json(), pot.spent.as_json()]
+    def put_share(self, share: Share) -> None:
+        self.content["shares"][share.analyst or ""] = [share.limit.as_json(), share.spent.as_json()]
 
     def next_stream(self) -> int:
         return len(self.content["streams"]) + 1

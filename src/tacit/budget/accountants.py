@@ -125,7 +125,7 @@ class Amount:
         return ", ".join(f"{sign} {'' if text[0] == '≈' else '= '}{text}" for sign, text in said)
 
 
-@lru_cache(maxsize=256)  # a pot's limit is the same at every charge, and amounts never change
+@lru_cache(maxsize=256)  # a share's limit is the same at every charge, and amounts never change
 def _read(text: str) -> Amount:
     return Amount.from_json(json.loads(text))
 

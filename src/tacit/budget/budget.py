@@ -19,10 +19,10 @@ from tacit.budget.checks import (
     checked_wait,
     recorded_text,
 )
-from tacit.budget.history import History, Hypothetical, Verified, export, hypothetical, verify
+from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
 from tacit.budget.lease import Lease
-from tacit.budget.ledger import WAIT_SECONDS, Hold, Ledger, Pot, StreamState, TableIdentity
-from tacit.budget.spending import Charge, Terms, charter, keep_tied, tie, together
+from tacit.budget.ledger import WAIT_SECONDS, Ledger, Share, StreamHold, StreamState, TableIdentity
+from tacit.budget.spending import Charge, Terms, beginning, keep_tied, tie, together
 from tacit.budget.streams import (
     check_same_binding,
     checked_binding,
@@ -97,7 +97,7 @@ class Budget(Closing):
         ledger is installed.  ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait``
         is how many seconds to wait for a locked file before ``LedgerBusy``.
         """
-        fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
+        fill = beginning(Privacy(epsilon, delta), covers, accountant_named(accountant))
         ledger, address = ledger_at(path)
         return cls(ledger.create(address, fill, wait=checked_wait(wait)))
 
@@ -255,7 +255,7 @@ class Budget(Closing):
         return self._leased(state, secret, tops, hold)
 
     def _leased(
-        self, state: StreamState, secret: bytes, tops: Iterable[Mapping[str, Any]], hold: Hold
+        self, state: StreamState, secret: bytes, tops: Iterable[Mapping[str, Any]], hold: StreamHold
     ) -> Lease:
         lease = Lease(self._ledger, state, secret, tops, hold)
         self._leases.add(lease)
@@ -270,7 +270,7 @@ class Budget(Closing):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
-    ) -> Pot:
+    ) -> Share:
         """Set aside a part for an analyst; calling it again sets her share to the new size.
 
         In the accountant's currency: ``epsilon`` and ``delta`` (0 unless said) where (ε, δ) are
@@ -338,15 +338,20 @@ class Budget(Closing):
             return reader.ties()
 
     @property
-    def pots(self) -> tuple[Pot, ...]:
+    def shares(self) -> tuple[Share, ...]:
         """What may be drawn from: the part that is not shared (analyst None), then each share."""
         with self._ledger.reading() as reader:
-            return self._terms.pots(reader)
+            return self._terms.shares(reader)
 
     @property
-    def whole(self) -> Pot:
-        """All pots together: the limit, what was spent and what is left."""
-        return together(self.pots)
+    def pots(self) -> tuple[Share, ...]:
+        """The name of ``shares`` in 0.1; it stays."""
+        return self.shares
+
+    @property
+    def whole(self) -> Share:
+        """All shares together: the limit, what was spent and what is left."""
+        return together(self.shares)
 
     @property
     def spent(self) -> Amount:
@@ -388,9 +393,9 @@ class Budget(Closing):
         return state
 
     @property
-    def history(self) -> History:
+    def history(self) -> LedgerHistory:
         """Every entry, oldest first; read as it is used."""
-        return History(self._ledger)
+        return LedgerHistory(self._ledger)
 
     @property
     def head(self) -> str:

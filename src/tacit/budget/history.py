@@ -25,7 +25,15 @@ from tacit.budget.chain import (
 )
 from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, sweep_drafts
-from tacit.budget.ledger import LIVE, Contents, Ledger, Pot, Reader, StreamState, TableIdentity
+from tacit.budget.ledger import (
+    LIVE,
+    Contents,
+    Ledger,
+    LedgerReader,
+    Share,
+    StreamState,
+    TableIdentity,
+)
 from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
 from tacit.privacy import show
 
@@ -39,7 +47,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on
 # As a sequence ------------------------------------------------------------------------------------
 
 
-class History(Sequence[Entry]):
+class LedgerHistory(Sequence[Entry]):
     """Every entry, read when it is asked for.  Append-only: it grows, it never changes."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -157,7 +165,7 @@ class _Replay:
     def __init__(self) -> None:
         self._tables: list[str] = []
         self._ties: dict[str, TableIdentity] = {}
-        self._pots: dict[str | None, Pot] = {}
+        self._shares: dict[str | None, Share] = {}
         self._streams: dict[str, StreamState] = {}
         self._amounts: dict[str, Amount] = {}
 
@@ -171,12 +179,12 @@ class _Replay:
                 f"entry {entry.number} of the history is filed under another stream"
             )
 
-    def compare(self, reader: Reader) -> None:
+    def compare(self, reader: LedgerReader) -> None:
         """Everything stored beside the history must follow from it."""
         due = Contents(
             self._tables,
             self._ties,
-            sorted(self._pots.values(), key=lambda pot: pot.analyst or ""),
+            sorted(self._shares.values(), key=lambda share: share.analyst or ""),
             list(self._streams.values()),
             [state.id for state in self._streams.values() if not state.ended],
         )
@@ -190,12 +198,12 @@ class _Replay:
             reader.secret(stream)  # which checks that it is the one that was stored
 
     def _created(self, body: dict[str, Any]) -> None:
-        insist(not self._pots)
+        insist(not self._shares)
         limit = Amount.from_json(body["limit"])
         self._accountant = accountant_named(body["accountant"])
         self._tables = list(body["covers"])
         insist(all(isinstance(table, str) for table in self._tables))
-        self._pots[None] = Pot(None, limit, limit.zero())
+        self._shares[None] = Share(None, limit, limit.zero())
 
     def _cover(self, body: dict[str, Any]) -> None:
         insist(isinstance(body["table"], str) and body["table"] not in self._tables)
@@ -206,19 +214,19 @@ class _Replay:
         self._ties[body["table"]] = TableIdentity(body["person"], body["type"], body["schema"])
 
     def _share(self, body: dict[str, Any]) -> None:
-        limit, rest = Amount.from_json(body["limit"]), self._pots[None]
-        mine = self._pots.get(body["analyst"], Pot(body["analyst"], limit.zero(), limit.zero()))
+        limit, rest = Amount.from_json(body["limit"]), self._shares[None]
+        mine = self._shares.get(body["analyst"], Share(body["analyst"], limit.zero(), limit.zero()))
         change = limit - mine.limit
         insist(change.fits_in(rest.left) and mine.spent.fits_in(limit))
-        self._pots[None] = replace(rest, limit=rest.limit - change)
-        self._pots[mine.analyst] = replace(mine, limit=limit)
+        self._shares[None] = replace(rest, limit=rest.limit - change)
+        self._shares[mine.analyst] = replace(mine, limit=limit)
 
     def _charge(self, body: dict[str, Any]) -> None:
-        pot = self._pots[body["analyst"]]
-        charged = bounded(self._amount(body["cost"]), pot.spent)
-        insist(body["charged"] == charged.as_json() and charged.fits_in(pot.left))
+        share = self._shares[body["analyst"]]
+        charged = bounded(self._amount(body["cost"]), share.spent)
+        insist(body["charged"] == charged.as_json() and charged.fits_in(share.left))
         insist(body["table"] in self._tables)
-        self._pots[pot.analyst] = replace(pot, spent=pot.spent + charged)
+        self._shares[share.analyst] = replace(share, spent=share.spent + charged)
 
     def _amount(self, cost: dict[str, Any]) -> Amount:
         """What a cost comes to; long histories repeat the same few costs."""

@@ -20,7 +20,7 @@ from typing import Any
 from weakref import WeakSet
 
 from tacit.budget.checks import checked_text
-from tacit.budget.ledger import HALTED, Hold, Ledger, StreamState, Writer
+from tacit.budget.ledger import HALTED, Ledger, LedgerWriter, StreamHold, StreamState
 from tacit.budget.streams import checked_secret
 from tacit.budget.turns import Alone, Line
 from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
@@ -42,7 +42,7 @@ class Lease(Uncopyable):
         state: StreamState,
         secret: bytes,
         tops: Iterable[Mapping[str, Any]],
-        hold: Hold,
+        hold: StreamHold,
     ) -> None:
         self._ledger = ledger
         self._state = state
@@ -51,7 +51,7 @@ class Lease(Uncopyable):
         self._recorded: dict[str, tuple[str, str | None]] = {}
         for top in tops:
             self._remember(top)
-        self._hold: Hold | None = hold
+        self._hold: StreamHold | None = hold
         self._pid = os.getpid()
         self._line = Line()
         self._turn_of: int | None = None
@@ -206,7 +206,7 @@ class Lease(Uncopyable):
         self._state = state
         self._end(why)
 
-    def _compare(self, writer: Writer) -> None:
+    def _compare(self, writer: LedgerWriter) -> None:
         """Compare and swap: the ledger must still say what this lease knows."""
         if writer.stream(self.name) != self._state:
             raise StreamHeld(

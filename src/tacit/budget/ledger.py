@@ -21,7 +21,7 @@ LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a 
 WAIT_SECONDS = 10.0  # for a ledger that others write to, unless the caller says otherwise
 
 
-class Tail(NamedTuple):
+class HistoryEnd(NamedTuple):
     """The end of the history: how many entries there are and the hash of the last."""
 
     number: int = 0
@@ -29,11 +29,11 @@ class Tail(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pot:
-    """Something to draw from: an analyst's share, or (analyst None) what is not shared.
+class Share:
+    """What an analyst may spend; or, with the analyst None, what is not shared with anybody.
 
-    The pots' limits add up to the whole promise, so whoever keeps within a pot keeps within
-    the whole.
+    The limits of all shares, the unshared one too, add up to the whole promise: whoever keeps
+    within a share keeps within the whole.
     """
 
     analyst: str | None
@@ -172,7 +172,7 @@ class Contents(NamedTuple):
 
     tables: Sequence[str]
     ties: Mapping[str, TableIdentity]
-    pots: Sequence[Pot]
+    shares: Sequence[Share]
     streams: Sequence[StreamState]
     with_secret: Sequence[int]
 
@@ -187,10 +187,10 @@ WHAT_IS_STORED = (
 """The same in words."""
 
 
-class Reader(Protocol):
+class LedgerReader(Protocol):
     """One consistent view of a ledger."""
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         """The end of the history, without reading the rest."""
         ...
 
@@ -216,12 +216,12 @@ class Reader(Protocol):
         """All that is known of that, by table."""
         ...
 
-    def pot(self, analyst: str | None) -> Pot | None:
+    def share(self, analyst: str | None) -> Share | None:
         """The share of an analyst, or what is not shared."""
         ...
 
-    def pots(self) -> list[Pot]:
-        """All pots; the unshared one first, the others by name."""
+    def shares(self) -> list[Share]:
+        """All shares; the unshared one first, the others by name."""
         ...
 
     def stream(self, name: str) -> StreamState | None:
@@ -248,7 +248,7 @@ class Reader(Protocol):
         ...
 
 
-class Writer(Reader, Protocol):
+class LedgerWriter(LedgerReader, Protocol):
     """A write transaction: it sees its own writes; nobody else does before it ends well."""
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
@@ -263,8 +263,8 @@ class Writer(Reader, Protocol):
         """Note whose rows a table holds, or note it anew."""
         ...
 
-    def put_pot(self, pot: Pot) -> None:
-        """Add or replace a pot."""
+    def put_share(self, share: Share) -> None:
+        """Add or replace a share."""
         ...
 
     def next_stream(self) -> int:
@@ -280,7 +280,7 @@ class Writer(Reader, Protocol):
         ...
 
 
-class Hold(Protocol):
+class StreamHold(Protocol):
     """Exclusive hold of one stream.  It ends with ``release`` or with the process, however."""
 
     def release(self) -> None:
@@ -288,7 +288,7 @@ class Hold(Protocol):
         ...
 
 
-Fill = Callable[[Writer], None]
+Fill = Callable[[LedgerWriter], None]
 """Writes what a new ledger begins with."""
 
 
@@ -327,11 +327,11 @@ class Ledger(Protocol):
         """What stores it, and what there is to know about that."""
         ...
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    def reading(self) -> AbstractContextManager[LedgerReader]:
         """A consistent view."""
         ...
 
-    def writing(self, what: str) -> AbstractContextManager[Writer]:
+    def writing(self, what: str) -> AbstractContextManager[LedgerWriter]:
         """An exclusive transaction: all of it is durable when the block ends, or none of it.
 
         ``what`` names it for messages.  Raises ``LedgerBusy`` after a bounded wait, or at once
@@ -339,7 +339,7 @@ class Ledger(Protocol):
         """
         ...
 
-    def hold(self, stream: int) -> Hold | None:
+    def hold(self, stream: int) -> StreamHold | None:
         """Take exclusive hold of a stream, or None if somebody has it."""
         ...
 

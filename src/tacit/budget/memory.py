@@ -13,10 +13,10 @@ from tacit.budget.ledger import (
     WHAT_IS_STORED,
     Contents,
     Fill,
-    Pot,
+    HistoryEnd,
+    Share,
     StreamState,
     TableIdentity,
-    Tail,
 )
 from tacit.budget.turns import Alone, Line
 from tacit.errors import BudgetError, LedgerMissing, LedgerUnwritable
@@ -31,7 +31,7 @@ class _Contents(Uncopyable):
     of_stream: dict[int, list[Entry]] = field(default_factory=dict)
     tables: dict[str, None] = field(default_factory=dict)
     ties: dict[str, TableIdentity] = field(default_factory=dict)
-    pots: dict[str, Pot] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     secrets: dict[int, bytes | None] = field(default_factory=dict)
@@ -56,15 +56,15 @@ class _MemoryWriter(Uncopyable):
             mine[self._old_of_stream[stream] :] = entries
         base.tables.update(new.tables)
         base.ties.update(new.ties)
-        base.pots.update(new.pots)
+        base.shares.update(new.shares)
         base.streams.update(new.streams)
         base.ids.update(new.ids)
         base.secrets.update(new.secrets)
         base.last_stream = new.last_stream
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         last = (self._new.entries or self._base.entries)[-1:]
-        return Tail(last[0].number, last[0].hash) if last else Tail()
+        return HistoryEnd(last[0].number, last[0].hash) if last else HistoryEnd()
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
@@ -88,12 +88,12 @@ class _MemoryWriter(Uncopyable):
     def ties(self) -> dict[str, TableIdentity]:
         return self._base.ties | self._new.ties
 
-    def pot(self, analyst: str | None) -> Pot | None:
+    def share(self, analyst: str | None) -> Share | None:
         name = analyst or ""
-        return self._new.pots.get(name) or self._base.pots.get(name)
+        return self._new.shares.get(name) or self._base.shares.get(name)
 
-    def pots(self) -> list[Pot]:
-        every = self._base.pots | self._new.pots
+    def shares(self) -> list[Share]:
+        every = self._base.shares | self._new.shares
         return [every[analyst] for analyst in sorted(every)]
 
     def stream(self, name: str) -> StreamState | None:
@@ -113,7 +113,7 @@ class _MemoryWriter(Uncopyable):
         return sorted(stream for stream, secret in every.items() if secret is not None)
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
-        stored = (self.tables(), self.ties(), self.pots(), self.streams(), self.secrets())
+        stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
         return zip(WHAT_IS_STORED, stored, due, strict=True)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
@@ -130,8 +130,8 @@ class _MemoryWriter(Uncopyable):
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         self._new.ties[table] = identity
 
-    def put_pot(self, pot: Pot) -> None:
-        self._new.pots[pot.analyst or ""] = pot
+    def put_share(self, share: Share) -> None:
+        self._new.shares[share.analyst or ""] = share
 
     def next_stream(self) -> int:
         return self._new.last_stream + 1

@@ -10,7 +10,7 @@ from typing import Any
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
 from tacit.budget.chain import damaged, digest, insist, readable
 from tacit.budget.checks import checked_analyst, checked_identity, checked_text, shortened
-from tacit.budget.ledger import Fill, Ledger, Pot, Reader, TableIdentity, Writer
+from tacit.budget.ledger import Fill, Ledger, LedgerReader, LedgerWriter, Share, TableIdentity
 from tacit.errors import BadParameter, BudgetExhausted, NotCovered, TableMismatch
 from tacit.privacy import Cost, Privacy, as_given
 
@@ -28,8 +28,8 @@ def check_short(name: str, number: Fraction) -> None:
 # What is promised ---------------------------------------------------------------------------------
 
 
-def charter(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> Fill:
-    """What a new ledger begins with: the first entry and the first pot.
+def beginning(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> Fill:
+    """What a new ledger begins with: the first entry and the first share.
 
     Everything is checked here, before anything is made.
     """
@@ -43,10 +43,10 @@ def charter(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> 
     check_short("delta", promise.delta)
     limit = accountant.limit(promise)
 
-    def fill(writer: Writer) -> None:
+    def fill(writer: LedgerWriter) -> None:
         for table in tables:
             writer.add_table(table)
-        writer.put_pot(Pot(None, limit, limit.zero()))
+        writer.put_share(Share(None, limit, limit.zero()))
         writer.append(
             "created",
             {
@@ -130,8 +130,8 @@ class Terms:
                 Amount.from_json(body["limit"]),
             )
 
-    def pay(self, writer: Writer, asked: Charge, what: str) -> tuple[Amount, Amount]:
-        """Charge a pot, or refuse; what was charged and what is left."""
+    def pay(self, writer: LedgerWriter, asked: Charge, what: str) -> tuple[Amount, Amount]:
+        """Charge a share, or refuse; what was charged and what is left."""
         if not writer.covers(asked.table):
             raise NotCovered(
                 f"{self.place} covers {', '.join(writer.tables())}, not {asked.table!r}",
@@ -139,51 +139,53 @@ class Terms:
                 "the same",
             )
         keep_tied(writer, asked.table, asked.identity)
-        pot = self.pot_of(writer, asked.analyst)
-        if pot is None:
+        share = self.share_of(writer, asked.analyst)
+        if share is None:
             raise NotCovered(
                 f"{asked.analyst!r} has no share of {self.place}",
                 advice="budget.share gives one",
             )
-        charged, left = bounded(self.accountant.charge(asked.cost), pot.spent), pot.left
+        charged, left = bounded(self.accountant.charge(asked.cost), share.spent), share.left
         if not charged.fits_in(left):
             raise BudgetExhausted(
-                self._refusal(f"{shortened(what, _MOST_SAID)} on {asked.table}", charged, pot)
+                self._refusal(f"{shortened(what, _MOST_SAID)} on {asked.table}", charged, share)
             )
-        writer.put_pot(replace(pot, spent=pot.spent + charged))
+        writer.put_share(replace(share, spent=share.spent + charged))
         return charged, left - charged
 
-    def _refusal(self, what: str, asked: Amount, pot: Pot) -> str:
-        whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"
+    def _refusal(self, what: str, asked: Amount, share: Share) -> str:
+        whose = (
+            "what is left" if share.analyst is None else f"what is left of {share.analyst}'s share"
+        )
         return (
-            f"{what} asks for {asked}; {whose} is {pot.left} "
-            f"(of {pot.limit}). {what_fits(self.accountant, pot.left)} Nothing was spent."
+            f"{what} asks for {asked}; {whose} is {share.left} "
+            f"(of {share.limit}). {what_fits(self.accountant, share.left)} Nothing was spent."
         )
 
-    # Pots: each is a part of the limit, and so are all of them together
+    # Shares: each is a part of the limit, and so are all of them together
 
-    def pot_of(self, reader: Reader, analyst: str | None) -> Pot | None:
+    def share_of(self, reader: LedgerReader, analyst: str | None) -> Share | None:
         """The share of an analyst if there is one, or what is not shared."""
-        pot = reader.pot(analyst)
-        if pot is None and analyst is None:
+        share = reader.share(analyst)
+        if share is None and analyst is None:
             raise damaged("what is not shared has vanished from the budget")
         with readable(_UNFIT):
-            insist(pot is None or pot.limit.fits_in(self.limit))
-        return pot
+            insist(share is None or share.limit.fits_in(self.limit))
+        return share
 
-    def pots(self, reader: Reader) -> tuple[Pot, ...]:
+    def shares(self, reader: LedgerReader) -> tuple[Share, ...]:
         """What is not shared, then each share."""
-        pots = tuple(reader.pots())
+        shares = tuple(reader.shares())
         with readable(_UNFIT):
-            insist(bool(pots) and pots[0].analyst is None)
-            insist(together(pots).limit.fits_in(self.limit))
-        return pots
+            insist(bool(shares) and shares[0].analyst is None)
+            insist(together(shares).limit.fits_in(self.limit))
+        return shares
 
-    def set_share(self, writer: Writer, analyst: str, wanted: Amount) -> Pot:
+    def set_share(self, writer: LedgerWriter, analyst: str, wanted: Amount) -> Share:
         """Make an analyst's share larger or smaller, at the expense of what is not shared."""
-        rest = self.pot_of(writer, None)
+        rest = self.share_of(writer, None)
         assert rest is not None
-        mine = self.pot_of(writer, analyst) or Pot(analyst, wanted.zero(), wanted.zero())
+        mine = self.share_of(writer, analyst) or Share(analyst, wanted.zero(), wanted.zero())
         wanted = bounded(wanted, rest.limit)
         change = wanted - mine.limit
         if not mine.spent.fits_in(wanted):
@@ -195,19 +197,19 @@ class Terms:
                 f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
                 f"spent nor shared, and she has {mine.limit}. Nothing was changed."
             )
-        writer.put_pot(replace(rest, limit=rest.limit - change))
+        writer.put_share(replace(rest, limit=rest.limit - change))
         mine = replace(mine, limit=wanted)
-        writer.put_pot(mine)
+        writer.put_share(mine)
         writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
         return mine
 
 
-def together(pots: Sequence[Pot]) -> Pot:
-    """All pots as one."""
-    limit, spent = pots[0].limit, pots[0].spent
-    for pot in pots[1:]:
-        limit, spent = limit + pot.limit, spent + pot.spent
-    return Pot(None, limit, spent)
+def together(shares: Sequence[Share]) -> Share:
+    """All shares as one."""
+    limit, spent = shares[0].limit, shares[0].spent
+    for share in shares[1:]:
+        limit, spent = limit + share.limit, spent + share.spent
+    return Share(None, limit, spent)
 
 
 # One name, one kind of people ---------------------------------------------------------------------
@@ -216,13 +218,13 @@ def together(pots: Sequence[Pot]) -> Pot:
 # that, one person's rows could count as many people, and what was charged would not cover them.
 
 
-def tie(writer: Writer, table: str, identity: TableIdentity, because: str) -> None:
+def tie(writer: LedgerWriter, table: str, identity: TableIdentity, because: str) -> None:
     """Note it, and that it was noted."""
     writer.put_tie(table, identity)
     writer.append("tie", {"table": table, **identity.as_json(), "because": because})
 
 
-def keep_tied(writer: Writer, table: str, identity: TableIdentity | None) -> None:
+def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) -> None:
     """Tie a table that is used for the first time, and refuse one that has other people.
 
     Whoever charges by hand says nothing of the table, and ties nothing.

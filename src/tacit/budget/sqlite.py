@@ -19,11 +19,11 @@ from weakref import WeakSet, finalize
 from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import sync_folder
-from tacit.budget.ledger import WAIT_SECONDS, Fill, Tail
+from tacit.budget.ledger import WAIT_SECONDS, Fill, HistoryEnd
 from tacit.budget.locks import FileHold, WritersLine
 from tacit.budget.sqlite_files import (
     ABANDONED,
-    Identity,
+    FileIdentity,
     Opened,
     Snapshot,
     beside,
@@ -36,7 +36,7 @@ from tacit.budget.sqlite_files import (
     translated,
 )
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
-from tacit.budget.sqlite_uses import Checking, Closing, Quiet, Reading, Writing
+from tacit.budget.sqlite_uses import Checking, ClosingFile, Quiet, Reading, Writing
 from tacit.budget.turns import LetGoIfDropped, Line, busy
 from tacit.errors import (
     BadParameter,
@@ -74,10 +74,10 @@ class SqliteLedger(Uncopyable):
     def __init__(self, path: Path, *, wait: float = WAIT_SECONDS) -> None:
         self.path = path
         self.wait = wait
-        self.seen = Tail()
+        self.seen = HistoryEnd()
         self.line = Line()
         self._opened: Opened | Snapshot | None = None
-        self._identity: Identity = None
+        self._identity: FileIdentity = None
         self._pid = os.getpid()
         self._blocked_for_fork: object | None = None
         self.vouched = False  # by somebody who gave a head where no head file can be written
@@ -195,7 +195,7 @@ class SqliteLedger(Uncopyable):
 
     def close(self) -> None:
         """Close the file; the log is folded into it if nobody else has it open."""
-        with LetGoIfDropped(Closing(self, "close")):
+        with LetGoIfDropped(ClosingFile(self, "close")):
             self._closed = True
             if self._pid == os.getpid():
                 self._disconnect()

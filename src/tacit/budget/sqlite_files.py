@@ -18,9 +18,9 @@ from tacit.budget.turns import busy
 from tacit.errors import BudgetError, LedgerBusy, LedgerDamaged, LedgerUnwritable
 from tacit.support import Uncopyable
 
-Identity = tuple[int, int] | None
+FileIdentity = tuple[int, int] | None
 
-ABANDONED: set[Identity] = set()
+ABANDONED: set[FileIdentity] = set()
 """Budgets whose log was taken away while this process had them open."""
 
 SAFE_SINCE = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
@@ -117,7 +117,7 @@ class Opened(Uncopyable):
         if not self.head.is_in_place():
             raise replaced(self._path, "its head file was")
 
-    def _found_beside(self) -> list[Identity]:
+    def _found_beside(self) -> list[FileIdentity]:
         return [identity(path) for path in self._beside]
 
     def _abandon(self) -> None:
@@ -167,7 +167,7 @@ class Opened(Uncopyable):
             self.line.close()  # also if it was interrupted; then the rest can be done again
 
 
-def identity(path: str | Path) -> Identity:
+def identity(path: str | Path) -> FileIdentity:
     """What tells a file from every other, whatever it is called; None if there is none."""
     try:
         found = os.stat(path)

@@ -20,10 +20,10 @@ from tacit.budget.ledger import (
     LARGEST,
     WHAT_IS_STORED,
     Contents,
-    Pot,
+    HistoryEnd,
+    Share,
     StreamState,
     TableIdentity,
-    Tail,
 )
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
@@ -55,7 +55,7 @@ CREATE TABLE secrets (stream INTEGER PRIMARY KEY, secret BLOB NOT NULL);
 
 
 _TIES = "SELECT name, person, type, schema FROM ties"
-_POTS = "SELECT analyst, most, spent FROM pots"
+_SHARES = "SELECT analyst, most, spent FROM pots"
 _STREAMS = (
     "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
     "FROM streams"
@@ -130,15 +130,15 @@ class SqliteReader(Uncopyable):
                 f"versions 1 to {VERSION}: use the newer Tacit that changed it from now on"
             )
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         """The last row, by the primary key: as quick at the millionth entry as at the first."""
         row = self.execute(
             "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         ).fetchone()
         if row is None:
-            return Tail()
+            return HistoryEnd()
         with readable("the last entry of the history cannot be read"):
-            return Tail(_whole(row[0]), _str(row[1]))
+            return HistoryEnd(_whole(row[0]), _str(row[1]))
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
@@ -176,14 +176,14 @@ class SqliteReader(Uncopyable):
         rows = self.execute(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
         return dict(map(_tie, rows))
 
-    def pot(self, analyst: str | None) -> Pot | None:
-        """One row; the unshared pot has an empty name, which no analyst can have."""
-        row = self.execute(f"{_POTS} WHERE analyst = ?", (analyst or "",)).fetchone()
-        return _pot(row) if row else None
+    def share(self, analyst: str | None) -> Share | None:
+        """One row; the unshared share has an empty name, which no analyst can have."""
+        row = self.execute(f"{_SHARES} WHERE analyst = ?", (analyst or "",)).fetchone()
+        return _share(row) if row else None
 
-    def pots(self) -> list[Pot]:
+    def shares(self) -> list[Share]:
         """The empty name sorts first."""
-        return [_pot(row) for row in self.execute(f"{_POTS} ORDER BY analyst")]
+        return [_share(row) for row in self.execute(f"{_SHARES} ORDER BY analyst")]
 
     def stream(self, name: str) -> StreamState | None:
         """By the unique index."""
@@ -218,7 +218,7 @@ class SqliteReader(Uncopyable):
         stored_and_due = (
             ("SELECT number, name FROM tables ORDER BY number", enumerate(due.tables, 1)),
             (ties, (_row_of_tie(*tie) for tie in sorted(due.ties.items()))),
-            (f"{_POTS} ORDER BY analyst", map(_row_of_pot, due.pots)),
+            (f"{_SHARES} ORDER BY analyst", map(_row_of_share, due.shares)),
             (f"{_STREAMS} ORDER BY id", map(_row_of_stream, due.streams)),
             ("SELECT stream FROM secrets ORDER BY stream", ((one,) for one in due.with_secret)),
         )
@@ -235,10 +235,10 @@ class SqliteWriter(SqliteReader):
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, seen: Tail | None = None, version: int = VERSION
+        self, connection: sqlite3.Connection, seen: HistoryEnd | None = None, version: int = VERSION
     ) -> None:
         super().__init__(connection)
-        self.seen = seen or Tail()
+        self.seen = seen or HistoryEnd()
         upgrade(self, version)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
@@ -251,7 +251,7 @@ class SqliteWriter(SqliteReader):
             "INSERT INTO entries (number, text, hash, stream) VALUES (?, ?, ?, ?)",
             (entry.number, entry.text, entry.hash, entry.stream),
         )
-        self.seen = Tail(entry.number, entry.hash)
+        self.seen = HistoryEnd(entry.number, entry.hash)
         return entry
 
     def _check_goes_on(self) -> None:
@@ -273,9 +273,9 @@ class SqliteWriter(SqliteReader):
         row = _row_of_tie(table, identity)
         self.execute("INSERT OR REPLACE INTO ties VALUES (?, ?, ?, ?)", row)
 
-    def put_pot(self, pot: Pot) -> None:
+    def put_share(self, share: Share) -> None:
         """Totals are kept, not summed up again."""
-        row = _row_of_pot(pot)
+        row = _row_of_share(share)
         self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
 
     def next_stream(self) -> int:
@@ -331,10 +331,10 @@ def _tie(row: tuple[Any, ...]) -> tuple[str, TableIdentity]:
         return _str(name), TableIdentity(*identity)
 
 
-def _pot(row: tuple[Any, ...]) -> Pot:
+def _share(row: tuple[Any, ...]) -> Share:
     with readable("a row of the table 'pots' cannot be read"):
         analyst, limit, spent = map(_str, row)
-        return Pot(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
+        return Share(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
 
 
 def _stream(row: tuple[Any, ...]) -> StreamState:
@@ -353,8 +353,8 @@ def _row_of_tie(table: str, identity: TableIdentity) -> tuple[Any, ...]:
     return (table, identity.person, identity.type, identity.schema)
 
 
-def _row_of_pot(pot: Pot) -> tuple[Any, ...]:
-    return (pot.analyst or "", pot.limit.as_text(), pot.spent.as_text())
+def _row_of_share(share: Share) -> tuple[Any, ...]:
+    return (share.analyst or "", share.limit.as_text(), share.spent.as_text())
 
 
 def _row_of_stream(state: StreamState) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.budget.chain import damaged, digest, insist, readable
 from tacit.budget.checks import checked_text
-from tacit.budget.ledger import Reader, StreamState, Writer
+from tacit.budget.ledger import LedgerReader, LedgerWriter, StreamState
 from tacit.errors import BadParameter, StreamEnded, StreamMismatch
 
 # What is given when a stream is opened or resumed
@@ -60,7 +60,7 @@ def refuse_ended(state: StreamState) -> None:
         )
 
 
-def free_name(writer: Writer, name: str | None, number: int) -> str:
+def free_name(writer: LedgerWriter, name: str | None, number: int) -> str:
     """The name, if no stream has it; one of its own for a stream that was not named."""
     if name is None:
         name = f"stream-{number}"
@@ -74,7 +74,7 @@ def free_name(writer: Writer, name: str | None, number: int) -> str:
 
 
 def taken_over(
-    writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
+    writer: LedgerWriter, name: str, after_loss: Callable[[bytes], bytes]
 ) -> tuple[StreamState, bytes]:
     """The stream under a new holder, with the secret state to go on from."""
     before = writer.stream(name)
@@ -95,7 +95,7 @@ def taken_over(
     return state, secret
 
 
-def recorded_tops(reader: Reader, state: StreamState) -> list[dict[str, Any]]:
+def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, Any]]:
     """What a stream has answered: its ⊤ as the history has them.
 
     Its entries also say what it was opened with and what it has used: nobody may have changed

@@ -34,16 +34,16 @@ from tacit.budget.ledger import (
     WAIT_SECONDS,
     Contents,
     Fill,
-    Hold,
+    HistoryEnd,
     Ledger,
-    Pot,
-    Reader,
+    LedgerReader,
+    LedgerWriter,
+    Share,
+    StreamHold,
     StreamState,
     TableIdentity,
-    Tail,
-    Writer,
 )
-from tacit.budget.spending import charter
+from tacit.budget.spending import beginning
 from tacit.errors import (
     BudgetExhausted,
     CannotCopy,
@@ -101,23 +101,23 @@ class WatchedLedger(Uncopyable):
         """What stores the ledger."""
         return self.ledger.engine
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    def reading(self) -> AbstractContextManager[LedgerReader]:
         """Not watched."""
         return self.ledger.reading()
 
-    def writing(self, what: str) -> AbstractContextManager[Writer]:
+    def writing(self, what: str) -> AbstractContextManager[LedgerWriter]:
         """A write that can be stopped at its three points."""
         return self._watched(what)
 
     @contextmanager
-    def _watched(self, what: str) -> Iterator[Writer]:
+    def _watched(self, what: str) -> Iterator[LedgerWriter]:
         with self.ledger.writing(what) as writer:
             self.reached(f"{what}: begun")
             yield writer
             self.reached(f"{what}: written")
         self.reached(f"{what}: committed")
 
-    def hold(self, stream: int) -> Hold | None:
+    def hold(self, stream: int) -> StreamHold | None:
         """Not watched."""
         return self.ledger.hold(stream)
 
@@ -145,7 +145,7 @@ def amount(epsilon: int | str) -> Amount:
     return Amount.of(epsilon=Fraction(epsilon), delta=Fraction(0))
 
 
-def nothing(writer: Writer) -> None:
+def nothing(writer: LedgerWriter) -> None:
     """What an empty ledger begins with."""
 
 
@@ -193,13 +193,13 @@ class LedgerContract(_OnALedger):
 
     def test_a_new_ledger_is_empty(self, ledger: Ledger) -> None:
         with ledger.reading() as reader:
-            assert reader.tail() == Tail(0, "0" * 64)
+            assert reader.tail() == HistoryEnd(0, "0" * 64)
             assert reader.entries() == []
             assert reader.tables() == []
-            assert reader.pots() == []
+            assert reader.shares() == []
             assert reader.streams() == []
             assert reader.secrets() == []
-            assert reader.pot(None) is None
+            assert reader.share(None) is None
             assert reader.stream("flu") is None
             assert reader.secret(1) is None
             assert not reader.covers("visits")
@@ -207,7 +207,7 @@ class LedgerContract(_OnALedger):
             assert reader.tie("visits") is None
 
     def test_a_new_ledger_begins_with_what_it_is_filled_with(self, address: str) -> None:
-        def fill(writer: Writer) -> None:
+        def fill(writer: LedgerWriter) -> None:
             writer.add_table("visits")
             writer.append("created", {"a": 1})
 
@@ -220,7 +220,7 @@ class LedgerContract(_OnALedger):
     def test_it_is_there_when_it_is_opened_again(self, ledger: Ledger, address: str) -> None:
         with ledger.writing("fill") as writer:
             writer.add_table("visits")
-            writer.put_pot(Pot(None, amount(1), amount("1/3")))
+            writer.put_share(Share(None, amount(1), amount("1/3")))
             writer.put_stream(_STATE)
             writer.put_secret(1, b"\0secret\xff")
             written = writer.append("created", {"a": "⊤"})
@@ -229,7 +229,7 @@ class LedgerContract(_OnALedger):
         with again.reading() as reader:
             assert reader.entries() == [written]
             assert reader.tables() == ["visits"]
-            assert reader.pots() == [Pot(None, amount(1), amount("1/3"))]
+            assert reader.shares() == [Share(None, amount(1), amount("1/3"))]
             assert reader.streams() == [_STATE]
             assert reader.secret(1) == b"\0secret\xff"
         again.close()
@@ -245,7 +245,7 @@ class LedgerContract(_OnALedger):
         again.close()
 
     def test_a_creation_that_fails_leaves_nothing(self, address: str) -> None:
-        def fail(writer: Writer) -> None:
+        def fail(writer: LedgerWriter) -> None:
             writer.append("created", {})
             raise RuntimeError("stopped here")
 
@@ -255,7 +255,7 @@ class LedgerContract(_OnALedger):
             self.ledger_class.open(address, wait=self.patience)
         made = self.ledger_class.create(address, nothing, wait=self.patience)
         with made.reading() as reader:
-            assert reader.tail() == Tail()
+            assert reader.tail() == HistoryEnd()
         made.close()
 
     def test_what_is_not_there_is_missing(self, address: str) -> None:
@@ -282,17 +282,17 @@ class LedgerContract(_OnALedger):
     # Writing and reading
 
     def test_what_is_written_is_read_inside_and_after(self, ledger: Ledger) -> None:
-        def check(reader: Reader) -> None:
+        def check(reader: LedgerReader) -> None:
             assert reader.tables() == ["visits", "labs"]
             assert reader.covers("labs")
-            assert reader.pots() == [rest, ana, bob]
-            assert reader.pot("ana") == ana
-            assert reader.pot(None) == rest
+            assert reader.shares() == [rest, ana, bob]
+            assert reader.share("ana") == ana
+            assert reader.share(None) == rest
             assert reader.streams() == [_STATE, other]
             assert reader.stream("measles") == other
             assert reader.secret(1) == b"\0one\xff"
             assert reader.secrets() == [1]
-            assert reader.tail() == Tail(3, entry.hash)
+            assert reader.tail() == HistoryEnd(3, entry.hash)
             assert [e.number for e in reader.entries()] == [1, 2, 3]
             assert [e.number for e in reader.entries(after=1, most=1)] == [2]
             assert [e.kind for e in reader.entries(stream=1)] == ["open"]
@@ -304,8 +304,8 @@ class LedgerContract(_OnALedger):
             assert reader.tie("visits") == people
             assert reader.tie("payroll") is None
 
-        rest = Pot(None, amount(1), amount(0))
-        ana, bob = (Pot(name, amount("1/3"), amount("1/7")) for name in ("ana", "bob"))
+        rest = Share(None, amount(1), amount(0))
+        ana, bob = (Share(name, amount("1/3"), amount("1/7")) for name in ("ana", "bob"))
         people, unknown = TableIdentity("pid", "integer", "0" * 64), TableIdentity("each row")
         other = replace(
             _STATE, id=2, name="measles", analyst="ana", reserved=False, status="closed"
@@ -316,8 +316,8 @@ class LedgerContract(_OnALedger):
             writer.put_tie("visits", unknown)
             writer.put_tie("visits", people)
             writer.put_tie("labs", unknown)
-            for pot in (bob, rest, replace(ana, spent=amount("1/9")), ana):
-                writer.put_pot(pot)
+            for share in (bob, rest, replace(ana, spent=amount("1/9")), ana):
+                writer.put_share(share)
             assert writer.next_stream() == 1
             writer.put_stream(replace(_STATE, tops=2))
             writer.put_stream(_STATE)
@@ -350,7 +350,7 @@ class LedgerContract(_OnALedger):
 
     def test_all_or_nothing(self, ledger: Ledger) -> None:
         with ledger.writing("first") as writer:
-            writer.put_pot(Pot(None, amount(1), amount(0)))
+            writer.put_share(Share(None, amount(1), amount(0)))
             writer.append("created", {})
 
         class Stop(BaseException):
@@ -359,8 +359,8 @@ class LedgerContract(_OnALedger):
         def write_and_stop() -> None:
             with ledger.writing("second") as writer:
                 writer.add_table("visits")
-                writer.put_pot(Pot(None, amount(1), amount(1)))
-                writer.put_pot(Pot("ana", amount(1), amount(1)))
+                writer.put_share(Share(None, amount(1), amount(1)))
+                writer.put_share(Share("ana", amount(1), amount(1)))
                 writer.put_stream(_STATE)
                 writer.put_tie("visits", TableIdentity("pid"))
                 writer.put_secret(1, b"secret")
@@ -371,7 +371,7 @@ class LedgerContract(_OnALedger):
             write_and_stop()
         with ledger.reading() as reader:
             assert reader.tail().number == 1
-            assert reader.pots() == [Pot(None, amount(1), amount(0))]
+            assert reader.shares() == [Share(None, amount(1), amount(0))]
             assert (reader.tables(), reader.streams(), reader.secrets()) == ([], [], [])
             assert (reader.ties(), reader.stream("flu")) == ({}, None)
         with ledger.writing("third") as writer:  # and it is not stuck
@@ -397,7 +397,7 @@ class LedgerContract(_OnALedger):
         due = Contents(
             ["visits", "labs"],
             {"labs": TableIdentity("pid")},
-            [Pot(None, amount(1), amount(0)), Pot("ana", amount("1/3"), amount("1/7"))],
+            [Share(None, amount(1), amount(0)), Share("ana", amount("1/3"), amount("1/7"))],
             [_STATE, replace(_STATE, id=2, name="gout")],
             [1, 2],
         )
@@ -406,8 +406,8 @@ class LedgerContract(_OnALedger):
                 writer.add_table(table)
             for table, identity in due.ties.items():
                 writer.put_tie(table, identity)
-            for pot in due.pots:
-                writer.put_pot(pot)
+            for share in due.shares:
+                writer.put_share(share)
             for state in due.streams:
                 writer.put_stream(state)
                 writer.put_secret(state.id, b"secret")
@@ -420,7 +420,7 @@ class LedgerContract(_OnALedger):
         assert unlike(due) == []
         assert unlike(due._replace(tables=["labs", "visits"])) == ["the tables it covers"]
         assert unlike(due._replace(ties={})) == ["whose rows they hold"]
-        assert unlike(due._replace(pots=due.pots[:1])) == ["what was spent and shared"]
+        assert unlike(due._replace(shares=due.shares[:1])) == ["what was spent and shared"]
         changed = [_STATE, replace(_STATE, id=2, name="gout", binding={"recipe": "book "})]
         assert unlike(due._replace(streams=changed)) == ["its streams"]
         assert unlike(due._replace(with_secret=[1])) == ["which streams have a secret"]
@@ -469,7 +469,7 @@ class LedgerContract(_OnALedger):
 
     def test_a_transaction_inside_another_is_refused_at_once(self, ledger: Ledger) -> None:
         """A stream that is dropped may be suspended in the middle of anything."""
-        inside: list[Callable[[], AbstractContextManager[Reader]]]
+        inside: list[Callable[[], AbstractContextManager[LedgerReader]]]
         inside = [ledger.reading, lambda: ledger.writing("inner")]
         with ledger.writing("outer") as writer:
             writer.append("charge", {})
@@ -529,8 +529,8 @@ def _count_in_threads(ledgers: list[Ledger], patience: float) -> None:
     def write(ledger: Ledger) -> None:
         for _ in range(5):
             with ledger.writing("count") as writer:
-                pot = writer.pot(None) or Pot(None, amount(100), amount(0))
-                writer.put_pot(replace(pot, spent=pot.spent + amount(1)))
+                share = writer.share(None) or Share(None, amount(100), amount(0))
+                writer.put_share(replace(share, spent=share.spent + amount(1)))
                 writer.append("charge", {})
 
     threads = [threading.Thread(target=write, args=(ledger,)) for ledger in ledgers]
@@ -540,10 +540,10 @@ def _count_in_threads(ledgers: list[Ledger], patience: float) -> None:
         thread.join(patience)
 
 
-def _check_counted(reader: Reader) -> None:
-    pot = reader.pot(None)
-    assert pot is not None
-    assert pot.spent == amount(30)
+def _check_counted(reader: LedgerReader) -> None:
+    share = reader.share(None)
+    assert share is not None
+    assert share.spent == amount(30)
     assert reader.tail().number == 30
 
 
@@ -582,7 +582,7 @@ class BudgetContract(_OnALedger):
     @pytest.fixture
     def watched(self, address: str) -> Iterator[WatchedLedger]:
         """A budget's ledger: ε = 1 is promised to the people of visits and labs."""
-        fill = charter(Privacy(1), ["visits", "labs"], SumAccountant())
+        fill = beginning(Privacy(1), ["visits", "labs"], SumAccountant())
         made = WatchedLedger(self.ledger_class.create(address, fill, wait=self.patience))
         yield made
         made.close()
@@ -609,7 +609,7 @@ class BudgetContract(_OnALedger):
         with pytest.raises(BudgetExhausted):
             budget.charge(Cost.pure("1/10"), table="visits", what="more", analyst="ana")
         budget.charge(Cost.pure("1/10"), table="visits", what="of the rest")
-        assert [pot.left for pot in budget.pots] == [amount("2/5"), amount(0)]
+        assert [share.left for share in budget.shares] == [amount("2/5"), amount(0)]
         budget.verify()
 
     def test_one_name_stands_for_one_kind_of_people(self, budget: Budget) -> None:
