@@ -150,7 +150,7 @@ def test_a_share_is_set_not_added(budget):
     budget.share("ana", epsilon="1/2")
     charge(budget, "1/4", analyst="ana")
     assert budget.share("ana", epsilon="3/4").left.epsilon == Fraction(1, 2)
-    with pytest.raises(BudgetExhausted, match=r"has spent ε = 0\.25"):
+    with pytest.raises(BudgetExhausted, match=r"has already spent ε = 0\.25"):
         budget.share("ana", epsilon="1/8")
     budget.share("ana", epsilon="1/4")
     charge(budget, "3/4")

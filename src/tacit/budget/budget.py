@@ -72,7 +72,7 @@ class Budget(Closing):
 
     def __init__(self, ledger: Ledger) -> None:
         if not isinstance(getattr(ledger, "place", None), str):
-            allowed = "a ledger; Budget.create, Budget.open and Budget.in_memory make budgets"
+            allowed = "give a ledger; Budget.create, Budget.open and Budget.in_memory make budgets"
             raise BadParameter("ledger", type(ledger).__name__, allowed)
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
@@ -112,7 +112,7 @@ class Budget(Closing):
         """Open a budget by its path or URL.  The history is not replayed; ``verify`` does that.
 
         ``head`` is one that was noted elsewhere: the history must contain it, and then a head
-        file that was lost is written anew.
+        file that was lost is written again.
         """
         noted = checked_head(head)
         ledger, address = ledger_at(path)
@@ -127,7 +127,7 @@ class Budget(Closing):
         covers: Iterable[str],
         accountant: str = "sum",
     ) -> Budget:
-        """A budget for trying things.  It is forgotten with the process: promise nobody this."""
+        """A budget for trying things out: it ends with the process, so promise nothing on it."""
         return cls.create(
             MEMORY, epsilon=epsilon, delta=delta, covers=covers, accountant=accountant
         )
@@ -152,8 +152,8 @@ class Budget(Closing):
     ) -> Receipt:
         """Pay for one mechanism, in full.  The charge is durable when this returns.
 
-        ``identity`` says whose rows the table holds: tables pass it, and a budget refuses one
-        whose people are told otherwise than at its first use (see ``tie``).
+        ``identity`` says whose rows the table holds.  Tables pass it, and a table that identifies
+        its people otherwise than at its first use is refused (see ``tie``).
         """
         asked = Charge(cost, table, analyst, identity)
         what = recorded_text(what, "what")
@@ -193,7 +193,7 @@ class Budget(Closing):
             checked_text(name, "name")
         at_most = whole(at_most, "at_most")
         if at_most > _MOST_TOPS:
-            raise BadParameter("at_most", at_most, f"at most {_MOST_TOPS}")
+            raise BadParameter("at_most", at_most, f"it must be at most {_MOST_TOPS}")
         binding, secret = checked_binding(binding), checked_secret(secret)
         hold = None
         try:
@@ -208,7 +208,9 @@ class Budget(Closing):
                 writer.append("open", {**state.as_json(), **paid}, number)
                 hold = self._ledger.hold(number)
                 if hold is None:
-                    raise StreamHeld(f"stream {called!r} is held by somebody else already")
+                    raise StreamHeld(
+                        f"stream {called!r} is already held by another process or object"
+                    )
         except BaseException:
             if hold is not None:
                 hold.release()
@@ -271,10 +273,10 @@ class Budget(Closing):
         delta: Number | None = None,
         rho: Number | None = None,
     ) -> Share:
-        """Set aside a part for an analyst; calling it again sets her share to the new size.
+        """Set aside a part for an analyst; calling it again sets the share to the new size.
 
         In the accountant's currency: ``epsilon`` and ``delta`` (0 unless said) where (ε, δ) are
-        added up; ``rho`` for zCDP, or the ε that she may reach at the budget's δ.  What is not
+        added up; ``rho`` for zCDP, or the ε that they may reach at the budget's δ.  What is not
         shared stays for charges that name no analyst.
         """
         checked_text(analyst, "analyst")
@@ -293,11 +295,11 @@ class Budget(Closing):
             writer.append("cover", {"table": table})
 
     def tie(self, table: str, identity: TableIdentity) -> None:
-        """Say whose rows a table holds from now on, although it held another's before.
+        """Say by which column a table identifies its people from now on.
 
-        A table is tied to its person column when it is first used.  Tie it anew if the same
-        people are told by another column now, as ``budget.tie("visits", visits.identity)``.
-        What was charged before stays charged; streams that were opened before cannot go on.
+        A table is tied to its person column when it is first used.  Tie it again if another
+        column identifies the same people now: ``budget.tie("visits", visits.identity)``.  What
+        was charged before stays charged; streams that were opened before cannot go on.
         """
         checked_text(table, "table")
         checked_identity(identity)
@@ -339,7 +341,7 @@ class Budget(Closing):
 
     @property
     def shares(self) -> tuple[Share, ...]:
-        """What may be drawn from: the part that is not shared (analyst None), then each share."""
+        """What may be spent: the part that is not shared (analyst None), then each share."""
         with self._ledger.reading() as reader:
             return self._terms.shares(reader)
 

@@ -1,4 +1,4 @@
-"""What is checked before a ledger is touched, and said in full when it is wrong."""
+"""What callers give a budget, checked before the ledger is touched."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_SECONDS = 10**6  # SQLite counts milliseconds in 32 bits
 
 
 def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
-    """Text that is not empty, not endless, and valid Unicode."""
+    """Text that is valid Unicode, not empty and not too long."""
     if not isinstance(value, str) or not (value or empty) or len(value) > _MOST_TEXT:
         given = type(value).__name__
         if isinstance(value, str):
@@ -31,7 +31,7 @@ def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
 
 
 def recorded_text(value: Any, name: str) -> str:
-    """Text for the history.  What was asked is no reason to refuse: if it is endless, its start."""
+    """Text for the history: a long question is no reason to refuse, so only its start is kept."""
     if not isinstance(value, str) or len(value) <= _MOST_TEXT:
         return checked_text(value, name)
     return checked_text(shortened(value, _MOST_TEXT), name)
@@ -53,7 +53,7 @@ def checked_analyst(analyst: Any) -> str | None:
 def checked_identity(identity: Any) -> TableIdentity:
     """Whose rows a table holds."""
     if not isinstance(identity, TableIdentity):
-        allowed = "a tacit.budget.TableIdentity, such as table.identity"
+        allowed = "give a tacit.budget.TableIdentity, such as table.identity"
         raise BadParameter("identity", type(identity).__name__, allowed)
     for text in (identity.person, identity.type, identity.schema):
         checked_text("each row" if text is None else text, "identity")
@@ -72,12 +72,12 @@ def checked_wait(wait: Any) -> float:
     """How many seconds to wait for a lock."""
     seconds = positive(wait, "wait")
     if seconds > _MOST_SECONDS:
-        raise BadParameter("wait", show(seconds), f"at most {_MOST_SECONDS} seconds")
+        raise BadParameter("wait", show(seconds), f"it must be at most {_MOST_SECONDS} seconds")
     return float(seconds)
 
 
 def checked_path(path: Any, name: str, what: str) -> Path:
-    """A path that a file can have."""
+    """A path that the system can open."""
     text = path.__fspath__() if isinstance(path, os.PathLike) else path
     given = as_given(text) if isinstance(text, str) else type(path).__name__
     if not isinstance(text, str) or not text or "\0" in text:
@@ -85,5 +85,5 @@ def checked_path(path: Any, name: str, what: str) -> Path:
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
-        raise BadParameter(name, given, f"give {what}, in letters that it can have") from None
+        raise BadParameter(name, given, f"give {what}; this text cannot be one") from None
     return Path(text)

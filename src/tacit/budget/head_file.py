@@ -2,9 +2,9 @@
 
 SQLite ends a damaged log at the last commit before the damage, and takes that older state for the
 whole: what was spent since would be forgotten without a word.  So the number and the hash of the
-last entry are noted beside the budget as well, after each commit and before anybody is told of
+last entry are noted beside the budget as well, after each commit and before the caller learns of
 it.  The note is never ahead of what is on the disk, wherever a process is killed; and a history
-that does not contain what is noted has lost something that somebody was told.
+that does not contain what is noted has lost something that was acknowledged.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class HeadFile(Uncopyable):
         self._known = said, head
 
     def begin(self, head: HistoryEnd) -> None:
-        """Make the file, or write a torn one anew, so that it survives a power cut."""
+        """Make the file, or write a torn one again, so that it survives a power cut."""
         self.close()
         self._file = open_private(self._path)
         self.write(head)
@@ -109,7 +109,7 @@ def keep_from_now_on(connection: sqlite3.Connection) -> None:
 
 
 def check_contains(connection: sqlite3.Connection, noted: HistoryEnd, path: Path) -> None:
-    """A history behind its head file has lost what somebody was told."""
+    """A history behind its head file has lost something that was acknowledged."""
     row = connection.execute(
         "SELECT hash FROM entries WHERE number = ?", (noted.number,)
     ).fetchone()
@@ -124,14 +124,14 @@ def check_contains(connection: sqlite3.Connection, noted: HistoryEnd, path: Path
 
 
 def missing(path: Path, *, torn: bool) -> LedgerDamaged:
-    """The head file is gone or torn, so nobody knows whether the history is whole."""
+    """The head file is gone or torn, so the history may have lost its end."""
     what = "is torn" if torn else "is missing"
     return LedgerDamaged(
-        f"{path}-head {what}, the note of its last entry: without it nobody can "
-        "tell whether what was spent last is still on record. If the budget was moved or copied, "
-        "bring its head file along; if it is lost, give the head that was noted last (tacit "
-        "budget verify --head)",
-        advice="Budget.open(path, head=...) goes on from there and writes the file anew",
+        f"{path}-head {what}. It notes the last entry, and without it there is no telling "
+        "whether what was spent last is still on record. If the budget was moved or copied, bring "
+        "its head file along; if it is lost, give the head that was noted last (tacit budget "
+        "verify --head)",
+        advice="Budget.open(path, head=...) continues from there and writes the file again",
     )
 
 

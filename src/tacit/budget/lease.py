@@ -1,10 +1,10 @@
 """A lease: the right to ask one stream, for one holder at a time.
 
 One answer above the threshold is reserved durably before the first question and again in the
-transaction that records an answer, before that answer is shown.  So whoever can see that a
-question came out above has already paid for seeing it: if the record fails, the failure itself
-tells, and what it tells is the reserved answer, which the next holder finds lost.  Answers below
-the threshold write nothing.
+transaction that records an answer, before that answer is shown.  So whoever sees that a question
+came out above has already paid for it.  If the record fails, the failure itself reveals an answer,
+namely the reserved one, and the next holder finds it lost.  Answers below the threshold write
+nothing.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Lease(Uncopyable):
         """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
 
         It is for one thread at a time and refuses if the stream has ended, was lost to another
-        holder, or is a forked copy.  Any exception inside ends the lease, since it may have told
+        holder, or is a forked copy.  Any exception inside ends the lease, since it may reveal
         that the answer was above; the reserved answer is then lost.  Parse and check the question
         before entering.
 
@@ -260,7 +260,7 @@ def _as_recorded(answer: Any) -> Any:
         return json.loads(json.dumps(answer, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         pass
-    raise BadParameter("answer", type(answer).__name__, "give what JSON can hold")
+    raise BadParameter("answer", type(answer).__name__, "give a value that JSON can hold")
 
 
 class Turn(Alone["Turn"]):
@@ -280,7 +280,7 @@ class Turn(Alone["Turn"]):
         return "its last question ended in an error"
 
     def evaluated(self) -> None:
-        """The true value is known; from here on an interrupt may tell as much as an error."""
+        """The true value is known; from here on an interrupt may reveal as much as an error."""
         self._evaluating = False
 
     def where(self) -> str:
@@ -306,7 +306,7 @@ class Turn(Alone["Turn"]):
         self._leave()
 
     def let_go(self, *, unseen: bool) -> None:
-        """The next question, unless this one may have told something."""
+        """The next question, unless this one may have revealed something."""
         lease = self._lease
         lease._turn_of = None
         if unseen and not lease._state.ended:  # what was going on is not known: the worst of it

@@ -260,7 +260,7 @@ class LedgerWriter(LedgerReader, Protocol):
         ...
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
-        """Note whose rows a table holds, or note it anew."""
+        """Store whose rows a table holds, in place of what was stored before."""
         ...
 
     def put_share(self, share: Share) -> None:

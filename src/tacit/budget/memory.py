@@ -184,7 +184,7 @@ class MemoryLedger(Uncopyable):
 
     @classmethod
     def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> MemoryLedger:
-        """A new one each time; the address tells nothing."""
+        """A new one each time, whatever the address."""
         ledger = cls(wait)
         with ledger.writing("create") as writer:
             fill(writer)

@@ -20,9 +20,10 @@ _UNFIT = "what was spent and shared does not fit the promise"
 
 
 def check_short(name: str, number: Fraction) -> None:
-    """Longer numbers would be stored and added up for ever."""
+    """A longer number would be stored, and slow down every later sum."""
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
-        raise BadParameter(name, "a number", f"of more than {_MOST_BITS} bits; round it up")
+        given = f"a number of more than {_MOST_BITS} bits"
+        raise BadParameter(name, given, "round it up to a shorter one")
 
 
 # What is promised ---------------------------------------------------------------------------------
@@ -34,7 +35,7 @@ def beginning(promise: Privacy, covers: Iterable[str], accountant: Accountant) -
     Everything is checked here, before anything is made.
     """
     if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
-        allowed = "a list of table names, as in covers=['visits']"
+        allowed = "give a list of table names, as in covers=['visits']"
         raise BadParameter("covers", as_given(covers), allowed)
     tables = [checked_text(table, "covers") for table in covers]
     if not tables or len(set(tables)) < len(tables):
@@ -65,7 +66,7 @@ def beginning(promise: Privacy, covers: Iterable[str], accountant: Accountant) -
 class Charge:
     """What somebody asks to pay for: checked when it is made, before the ledger is touched.
 
-    ``identity`` says whose rows the table holds; whoever charges by hand says nothing of it.
+    ``identity`` says whose rows the table holds; it is None for charges made by hand.
     """
 
     cost: Cost
@@ -84,7 +85,7 @@ class Charge:
 def _check_cost(cost: Any) -> None:
     """A cost whose numbers can be stored and added up."""
     if not isinstance(cost, Cost) or not isinstance(cost.privacy, Privacy):
-        raise BadParameter("cost", type(cost).__name__, "a tacit.privacy.Cost")
+        raise BadParameter("cost", type(cost).__name__, "give a tacit.privacy.Cost")
     check_short("epsilon", cost.privacy.epsilon)
     check_short("delta", cost.privacy.delta)
     if not isinstance(cost.parts, tuple) or not all(map(_is_part, cost.parts)):
@@ -135,15 +136,15 @@ class Terms:
         if not writer.covers(asked.table):
             raise NotCovered(
                 f"{self.place} covers {', '.join(writer.tables())}, not {asked.table!r}",
-                advice="charge the budget of that table's people, or budget.cover it if they are "
-                "the same",
+                advice="charge the budget of that table's people or, if they are the same people, "
+                f"call budget.cover({asked.table!r})",
             )
         keep_tied(writer, asked.table, asked.identity)
         share = self.share_of(writer, asked.analyst)
         if share is None:
             raise NotCovered(
                 f"{asked.analyst!r} has no share of {self.place}",
-                advice="budget.share gives one",
+                advice="budget.share sets one aside",
             )
         charged, left = bounded(self.accountant.charge(asked.cost), share.spent), share.left
         if not charged.fits_in(left):
@@ -190,12 +191,12 @@ class Terms:
         change = wanted - mine.limit
         if not mine.spent.fits_in(wanted):
             raise BudgetExhausted(
-                f"{analyst} has spent {mine.spent}: her share cannot become {wanted}"
+                f"{analyst} has already spent {mine.spent}: their share cannot be set to {wanted}"
             )
         if not change.fits_in(rest.left):
             raise BudgetExhausted(
                 f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
-                f"spent nor shared, and she has {mine.limit}. Nothing was changed."
+                f"spent nor shared, and their share is {mine.limit} now. Nothing was changed."
             )
         writer.put_share(replace(rest, limit=rest.limit - change))
         mine = replace(mine, limit=wanted)
@@ -219,7 +220,7 @@ def together(shares: Sequence[Share]) -> Share:
 
 
 def tie(writer: LedgerWriter, table: str, identity: TableIdentity, because: str) -> None:
-    """Note it, and that it was noted."""
+    """Record whose rows a table holds, and why, in the history too."""
     writer.put_tie(table, identity)
     writer.append("tie", {"table": table, **identity.as_json(), "because": because})
 
@@ -227,7 +228,7 @@ def tie(writer: LedgerWriter, table: str, identity: TableIdentity, because: str)
 def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) -> None:
     """Tie a table that is used for the first time, and refuse one that has other people.
 
-    Whoever charges by hand says nothing of the table, and ties nothing.
+    A charge made by hand has no identity, and ties nothing.
     """
     if identity is None:
         return
@@ -236,10 +237,10 @@ def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) 
         tie(writer, table, identity, "first use")
     elif not identity.fits(tied):
         raise TableMismatch(
-            f"this budget knows the people of {table!r} by {tied}, and this table tells them by "
-            f"{identity}: one name, two kinds of people. Nothing was spent",
-            advice=f"open it as before, or, if the same people are meant, budget.tie({table!r}, "
-            "table.identity)",
+            f"this budget identifies the people of {table!r} by {tied}, but this table identifies "
+            f"them by {identity}. Nothing was spent",
+            advice="open the table as before or, if they are the same people, call "
+            f"budget.tie({table!r}, table.identity)",
         )
     elif tied.type is None and identity.type is not None:
         tie(writer, table, replace(tied, type=identity.type), "first use of the type")

@@ -141,7 +141,7 @@ class SqliteLedger(Uncopyable):
     ) -> SqliteLedger:
         """Open a file and check what it is.  Nothing in it is changed; the history is not read.
 
-        With a ``head``, the head file may be gone: it is written anew.
+        With a ``head``, the head file may be gone: it is written again.
         """
         ledger = cls(path_of(address), wait=wait)
         ledger._check_file(head)
@@ -157,7 +157,9 @@ class SqliteLedger(Uncopyable):
         except OSError as error:
             raise LedgerUnwritable(f"{self.path} cannot be opened: {error.strerror}") from None
         if not stat.S_ISREG(kind):
-            raise LedgerDamaged(f"{self.path} is not a file, so it is no budget; nothing was done")
+            raise LedgerDamaged(
+                f"{self.path} is not a file, so it cannot be a budget; nothing was done"
+            )
         with LetGoIfDropped(Checking(self, head)) as tail:
             self.seen = tail
         self._sweep()
@@ -328,7 +330,7 @@ def _close_here(opened: Opened | Snapshot, process: int) -> None:
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Before anything is set, so that somebody else's database is not touched.
+    """Before any setting is made, so that another program's database is not touched.
 
     Asked of SQLite, not read from the file: closing a file drops SQLite's locks on it.
     """

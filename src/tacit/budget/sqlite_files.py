@@ -108,7 +108,7 @@ class Opened(Uncopyable):
             raise replaced(path, "its -wal or -shm was")
 
     def check_same_files(self) -> None:
-        """Whoever writes to a file that has no name any more writes into oblivion."""
+        """What is written to a file that was removed or replaced would be lost."""
         if identity(self._path) != self.database:
             raise replaced(self._path, "it was")
         if self._found_beside() != self._side_files:
@@ -121,11 +121,11 @@ class Opened(Uncopyable):
         return [identity(path) for path in self._beside]
 
     def _abandon(self) -> None:
-        """Keep away from a log that others may have begun anew.
+        """Keep away from a log that others may have started again.
 
         If there is no other yet, what is in ours is folded into the budget, so that nothing is
         lost.  Closing would do that whatever others have written meanwhile, so this connection
-        is never closed: it ends with the process, and until then the process cannot connect anew.
+        is never closed: it ends with the process, and until then the process cannot connect again.
         """
         self.rest()
         if None in self._found_beside():
@@ -144,7 +144,7 @@ class Opened(Uncopyable):
     def fold(self) -> None:
         """Copy the log into the file; only in our turn, since SQLite's own care has a hole.
 
-        Until 3.51.2 a log may be damaged if it is begun anew by one while another copies it.
+        Until 3.51.2 a log may be damaged if one connection restarts it while another copies it.
         """
         with suppress(sqlite3.Error):
             self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -168,7 +168,7 @@ class Opened(Uncopyable):
 
 
 def identity(path: str | Path) -> FileIdentity:
-    """What tells a file from every other, whatever it is called; None if there is none."""
+    """What distinguishes a file from every other, whatever its name; None if there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -251,7 +251,7 @@ class Snapshot(Uncopyable):
             if self.is_current():
                 return
             self.connection.close()
-        raise LedgerBusy(f"{path} is being written by somebody else all the time; try again")
+        raise LedgerBusy(f"{path} is being written without a pause by another process; try again")
 
     def is_current(self) -> bool:
         """Whether the files are as they were when they were copied."""

@@ -1,7 +1,7 @@
 """The tables of a budget file: how values become rows, and rows become values again.
 
-Everything that is read is checked, since a file can be damaged: a row that nobody wrote here is
-``LedgerDamaged``, whatever Python would have made of it.
+Everything that is read is checked, since a file can be damaged: a row that Tacit cannot have
+written is ``LedgerDamaged``, whatever Python would have made of it.
 """
 
 from __future__ import annotations

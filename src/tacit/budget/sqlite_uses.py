@@ -140,7 +140,7 @@ class Writing(Use[SqliteWriter]):
         return noted
 
     def end(self) -> None:
-        """Durable first, then noted, then told; now and then the log is folded."""
+        """Commit first, then note the head, then return; now and then the log is folded."""
         ledger, opened = self.ledger, self.opened
         assert isinstance(opened, Opened)
         before = ledger.seen

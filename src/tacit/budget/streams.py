@@ -1,4 +1,4 @@
-"""A stream's record in a ledger: under what name it is opened, and how it is gone on with."""
+"""A stream's record in a ledger: how it is opened and named, resumed, and read again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tacit.errors import BadParameter, StreamEnded, StreamMismatch
 def checked_secret(secret: Any) -> bytes:
     """Bytes; what else was given is not shown."""
     if not isinstance(secret, (bytes, bytearray)):
-        raise BadParameter("secret", type(secret).__name__, "bytes")
+        raise BadParameter("secret", type(secret).__name__, "give bytes")
     return bytes(secret)
 
 
 def checked_binding(binding: Any) -> dict[str, str]:
     """A mapping of text to text."""
     if not isinstance(binding, Mapping):
-        raise BadParameter("binding", type(binding).__name__, "a mapping of text to text")
+        raise BadParameter("binding", type(binding).__name__, "give a mapping of text to text")
     for key, value in binding.items():
         checked_text(key, "binding")
         checked_text(value, "binding", empty=True)
@@ -68,7 +68,7 @@ def free_name(writer: LedgerWriter, name: str | None, number: int) -> str:
             name += "'"
     elif writer.stream(name) is not None:
         raise BadParameter(
-            "name", repr(name), "a stream of this name exists; resume it or take another name"
+            "name", repr(name), "a stream of this name exists; resume it or choose another name"
         )
     return name
 
@@ -98,8 +98,8 @@ def taken_over(
 def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, Any]]:
     """What a stream has answered: its ⊤ as the history has them.
 
-    Its entries also say what it was opened with and what it has used: nobody may have changed
-    that beside them, or it could give more answers than were paid for.
+    Its entries also say what it was opened with and what it has used.  If the stored row differs,
+    it was changed, and the stream could give more answers than were paid for.
     """
     tops: list[dict[str, Any]] = []
     opened, lost = False, 0
