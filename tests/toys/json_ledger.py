@@ -35,7 +35,14 @@ from tacit.errors import (
 )
 from tacit.support import Uncopyable
 
-EMPTY = {"entries": [], "tables": [], "ties": {}, "shares": {}, "streams": {}, "secrets": {}}
+EMPTY: dict[str, Any] = {
+    "entries": [],
+    "tables": [],
+    "ties": {},
+    "shares": {},
+    "streams": {},
+    "secrets": {},
+}
 
 
 class JsonWriter(Uncopyable):

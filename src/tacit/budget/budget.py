@@ -169,7 +169,15 @@ class Budget(Closing):
                     "charged": charged.as_json(),
                 },
             )
-        return Receipt(entry.number, entry.hash, table, what, analyst, charged, left)
+        return Receipt(
+            number=entry.number,
+            hash=entry.hash,
+            table=table,
+            what=what,
+            analyst=analyst,
+            charged=charged,
+            left=left,
+        )
 
     def open_stream(
         self,

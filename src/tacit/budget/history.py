@@ -324,13 +324,13 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
     covered = delta > 0 and count <= _MOST_PARTS
     advanced, optimal = _in_advance(parts, delta) if covered else (None, None)
     return Hypothetical(
-        count,
-        max(parts),
-        len(parts) == 1,
-        delta,
-        sum((many * each for each, many in parts.items()), Fraction(0)),
-        advanced,
-        optimal,
+        count=count,
+        epsilon_each=max(parts),
+        equal=len(parts) == 1,
+        delta=delta,
+        basic=sum((many * each for each, many in parts.items()), Fraction(0)),
+        advanced=advanced,
+        optimal=optimal,
     )
 
 
