@@ -148,10 +148,12 @@ def test_one_package_found_twice_is_one(install):
 
 
 @pytest.mark.parametrize(
-    "provided", ["no.such.module:Ledger", "tests.toys.json_ledger:Nothing", "os:getcwd"]
+    "provided",
+    ["no.such.module:Ledger", "tests.toys.json_ledger:Nothing", "os:getcwd", "fails_at_import:It"],
 )
-def test_what_cannot_be_loaded_as_a_ledger_is_refused(provided, install):
+def test_what_cannot_be_loaded_as_a_ledger_is_refused(provided, install, tmp_path):
     install("broken", f"json = {provided}")
+    (tmp_path / "site" / "fails_at_import.py").write_text("raise RuntimeError('at import')")
     with pytest.raises(BadParameter, match="cannot be loaded as a ledger"):
         Budget.open("json:///clinic.json")
 

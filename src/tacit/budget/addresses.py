@@ -69,7 +69,7 @@ def _installed() -> tuple[EntryPoint, ...]:
 def _loaded(point: EntryPoint) -> type[Ledger]:
     try:
         found: Any = point.load()
-    except (ImportError, AttributeError):
+    except Exception:  # it is somebody else's code, and may fail in any way
         found = None
     if not (isinstance(found, type) and hasattr(found, "create") and hasattr(found, "open")):
         allowed = f"{point.value}, which is installed for it, cannot be loaded as a ledger"
