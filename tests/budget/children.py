@@ -20,11 +20,12 @@ from typing import Any
 
 from tests.budget.common import ask, open_stream, resume
 from tests.budget.interrupts import Interrupter, steps_of
+from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
-from tacit.budget.ledger import Tail
-from tacit.budget.turns import WritersLine
+from tacit.budget.ledger import HistoryEnd
+from tacit.budget.locks import WritersLine
 from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 
@@ -144,7 +145,8 @@ def charge_when_told(path: Path, name: str) -> None:
 
 def charge_and_log(path: Path, log_path: Path, times: int) -> None:
     """Charge again and again; tell when a number is drawn and when it is served."""
-    budget, log, me = Budget.open(path, wait=10 * JOIN_SECONDS), Log(log_path), os.getpid()
+    budget = watched(Budget.open(path, wait=10 * JOIN_SECONDS))
+    log, me = Log(log_path), os.getpid()
     draw = WritersLine._draw
 
     def draw_and_tell(line: WritersLine, *given: Any) -> int | None:
@@ -153,7 +155,7 @@ def charge_and_log(path: Path, log_path: Path, times: int) -> None:
         return number
 
     WritersLine._draw = draw_and_tell  # type: ignore[method-assign]
-    budget._ledger.reached = lambda point: log.say("served", me) if "begun" in point else None
+    watch(budget, lambda point: log.say("served", me) if "begun" in point else None)
     for _ in range(times):
         budget.charge(Cost.pure("1/100000"), table="visits", what="one of many")
     WritersLine._draw = draw  # type: ignore[method-assign]
@@ -219,9 +221,9 @@ def _die(point: str) -> None:
 
 def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
     """Do one thing and be killed at a named point of its write."""
-    budget, log = Budget.open(path), Log(log_path)
+    budget, log = watched(Budget.open(path)), Log(log_path)
     lease = resume(budget) if act in ("record top", "suspend", "close") else None
-    budget._ledger.reached = lambda reached: _die(reached) if reached == point else None
+    watch(budget, lambda reached: _die(reached) if reached == point else None)
     if lease is None:
         {
             "charge": lambda: budget.charge(Cost.pure("1/100"), table="visits", what="last words"),
@@ -252,10 +254,10 @@ def spend_and_die(path: Path, log_path: Path) -> None:
 
 def charge_and_die(path: Path, point: str) -> None:
     """Charge once and be killed before, in or after the commit, and around the head file."""
-    budget = Budget.open(path)
+    budget = watched(Budget.open(path))
     write = HeadFile.write
 
-    def write_and_die(self: HeadFile, head: Tail) -> None:
+    def write_and_die(self: HeadFile, head: HistoryEnd) -> None:
         if point == "before the head" and head.number == 2:
             _die(point)
         write(self, head)
@@ -263,7 +265,7 @@ def charge_and_die(path: Path, point: str) -> None:
             _die(point)
 
     HeadFile.write = write_and_die  # type: ignore[method-assign]
-    budget._ledger.reached = lambda reached: _die(reached) if reached.endswith(point) else None
+    watch(budget, lambda reached: _die(reached) if reached.endswith(point) else None)
     budget.charge(Cost.pure("1/100"), table="visits", what="last words")
     raise SystemExit("survived")
 
@@ -533,11 +535,11 @@ def fork_a_budget_in_memory(results: Any) -> None:
 
 def fork_in_the_middle_of_a_transaction(path: Path, results: Any) -> None:
     """A fork waits for a transaction, but not for ever; a child that got half of one refuses."""
-    budget = Budget.open(path, wait=0.2)
+    budget = watched(Budget.open(path, wait=0.2))
 
     def fork_here(point: str) -> None:
         if point == "charge: written":
-            budget._ledger.reached = lambda point: None
+            watch(budget, nothing_happens)
             child = os.fork()
             if child == 0:
                 try:
@@ -547,7 +549,7 @@ def fork_in_the_middle_of_a_transaction(path: Path, results: Any) -> None:
                     os._exit(0)
             results.put(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
-    budget._ledger.reached = fork_here
+    watch(budget, fork_here)
     budget.charge(Cost.pure("1/100"), table="visits", what="around the fork")
     results.put((str(budget.spent.epsilon), budget.verify().entries))
 

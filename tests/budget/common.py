@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
-from tacit.budget.ledger import Tail
+from tacit.budget.ledger import HistoryEnd
 from tacit.privacy import Cost
 
 BINDING = {"table": "visits", "recipe": "book"}
@@ -58,7 +58,7 @@ def mend_head(path: Path) -> None:
     """Make the head file agree with a file that was edited, as a thorough forger would."""
     with closing(sqlite3.connect(path)) as connection:
         last = "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
-        tail = Tail(*connection.execute(last).fetchone())
+        tail = HistoryEnd(*connection.execute(last).fetchone())
     file = HeadFile(path.with_name(f"{path.name}-head"))
     file.begin(tail)
     file.close()

@@ -135,7 +135,16 @@ def asked_of(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         return
     yield "str", lambda: str(budget())
     yield "repr", lambda: repr(budget())
-    for name in ("covers", "pots", "whole", "spent", "left", "spent_privacy", "left_privacy"):
+    for name in (
+        "covers",
+        "shares",
+        "pots",
+        "whole",
+        "spent",
+        "left",
+        "spent_privacy",
+        "left_privacy",
+    ):
         yield name, lambda name=name: getattr(budget(), name)
     for name in ("promise", "accountant", "head", "tied"):
         yield name, lambda name=name: getattr(budget(), name)

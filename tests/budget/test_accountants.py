@@ -110,7 +110,7 @@ def test_zcdp_shares_and_charges_in_a_budget(make):
     budget = make(delta="1e-6", accountant="zcdp")
     budget.share("ana", rho="1/200")
     budget.charge(Cost.pure("1/10"), table="visits", what="exactly her share", analyst="ana")
-    assert budget.pots[1].left == rho(0)
+    assert budget.shares[1].left == rho(0)
     with pytest.raises(ConditionNotMet):
         budget.charge(Cost(Privacy("1/10", "1e-9")), table="visits", what="no parts")
     assert budget.spent == rho(Fraction(1, 200))

@@ -74,7 +74,7 @@ def _everything(budget):
         return (
             reader.tail(),
             reader.entries(),
-            reader.pots(),
+            reader.shares(),
             reader.streams(),
             reader.tables(),
             [reader.secret(state.id) for state in reader.streams()],
@@ -150,7 +150,7 @@ def test_a_share_is_set_not_added(budget):
     budget.share("ana", epsilon="1/2")
     charge(budget, "1/4", analyst="ana")
     assert budget.share("ana", epsilon="3/4").left.epsilon == Fraction(1, 2)
-    with pytest.raises(BudgetExhausted, match=r"has spent ε = 0\.25"):
+    with pytest.raises(BudgetExhausted, match=r"has already spent ε = 0\.25"):
         budget.share("ana", epsilon="1/8")
     budget.share("ana", epsilon="1/4")
     charge(budget, "3/4")
@@ -163,7 +163,8 @@ def test_pots_make_up_the_whole(budget):
     budget.share("ana", epsilon="1/7", delta="1e-8")
     charge(budget, "1/21", analyst="bob")
     charge(budget, "1/22")
-    rest, ana, bob = budget.pots
+    rest, ana, bob = budget.shares
+    assert budget.pots == budget.shares  # its name in 0.1
     assert (rest.analyst, ana.analyst, bob.analyst) == (None, "ana", "bob")
     assert rest.limit + ana.limit + bob.limit == budget.whole.limit
     assert budget.whole.limit == Amount.of(epsilon=Fraction(1), delta=Fraction(1, 10**6))

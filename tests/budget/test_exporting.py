@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from tacit.budget import Budget
-from tacit.budget.turns import FileHold
+from tacit.budget.locks import FileHold
 from tacit.errors import LedgerExists, NotWritten
 from tacit.privacy import Cost
 

@@ -18,7 +18,7 @@ from tests.budget.common import mend_head, open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget.head_file import TABLE, HeadFile
-from tacit.budget.ledger import Tail
+from tacit.budget.ledger import HistoryEnd
 from tacit.errors import BadParameter, BudgetExhausted, LedgerDamaged, LedgerExists, StreamEnded
 from tacit.privacy import Cost
 
@@ -31,7 +31,7 @@ def head_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-head")
 
 
-def noted_in(path: Path) -> Tail | None:
+def noted_in(path: Path) -> HistoryEnd | None:
     with closing(HeadFile(path)) as file:
         return file.read()
 
@@ -168,7 +168,7 @@ def test_a_head_behind_the_log_is_no_damage(path):
     head_of(path).write_bytes(old)
     with Budget.open(path) as budget:
         charge(budget)
-    assert noted_in(head_of(path)) == Tail(4, Budget.open(path).head)
+    assert noted_in(head_of(path)) == HistoryEnd(4, Budget.open(path).head)
 
 
 # A head file that is missing or torn
@@ -231,7 +231,7 @@ def test_a_budget_of_0_1_opens_without_fuss_and_gets_a_head_file_at_its_first_wr
         assert budget.verify().entries == 2
         assert not head_of(path).exists()
         charge(budget)
-        assert noted_in(head_of(path)) == Tail(3, budget.head)
+        assert noted_in(head_of(path)) == HistoryEnd(3, budget.head)
     head_of(path).unlink()
     with pytest.raises(LedgerDamaged, match="missing"):
         Budget.open(path)
@@ -243,7 +243,7 @@ def test_two_that_opened_a_budget_of_0_1_write_one_after_the_other(path):
     charge(one)
     charge(other)
     charge(one)
-    assert noted_in(head_of(path)) == Tail(4, other.head)
+    assert noted_in(head_of(path)) == HistoryEnd(4, other.head)
 
 
 def test_the_log_in_which_a_budget_of_0_1_got_its_head_file_is_watched_too(path, tmp_path):
@@ -290,7 +290,7 @@ def test_verify_looks_at_the_head_file_as_well(path):
     charge(budget)
     with closing(HeadFile(head_of(path))) as file:
         file.read()
-        file.write(Tail(9, "9" * 64))
+        file.write(HistoryEnd(9, "9" * 64))
     with pytest.raises(LedgerDamaged, match="notes entry 9"):
         budget.verify()
     budget.close()

@@ -15,7 +15,7 @@ from tests.budget.common import abandon, open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget.drafts import draft_of, sweep_drafts
-from tacit.budget.turns import FileHold
+from tacit.budget.locks import FileHold
 from tacit.errors import StreamHeld
 
 

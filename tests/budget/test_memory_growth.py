@@ -10,7 +10,7 @@ from tests.budget.common import ask, open_stream, resume
 from tacit.budget import Budget, TableIdentity
 from tacit.privacy import Cost
 
-MOST = 8  # entries of one stream, tables and pots in this test
+MOST = 8  # entries of one stream, tables and shares in this test
 
 
 class Touched(Exception):

@@ -14,8 +14,8 @@ from tests.budget.common import open_stream, resume
 
 from tacit.budget import Budget
 from tacit.budget import sqlite_files as files
+from tacit.budget.locks import WritersLine, open_private
 from tacit.budget.sqlite_files import SAFE_SINCE, Opened, folds_safely
-from tacit.budget.turns import WritersLine, open_private
 from tacit.errors import LedgerDamaged
 from tacit.privacy import Cost
 

@@ -12,10 +12,11 @@ from contextlib import closing
 
 import pytest
 from tests.budget.common import ask, lost_by_resuming, open_stream, resume
+from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget
+from tacit.budget.locks import FileHold
 from tacit.budget.sqlite import SqliteLedger
-from tacit.budget.turns import FileHold
 from tacit.errors import (
     BadParameter,
     BudgetError,
@@ -40,7 +41,7 @@ def test_it_outlives_the_object(path):
     again = Budget.open(path)
     assert again.promise == Privacy(1)
     assert again.spent.epsilon == Cost.pure("1/3").privacy.epsilon
-    assert [pot.analyst for pot in again.pots] == [None, "ana"]
+    assert [share.analyst for share in again.shares] == [None, "ana"]
     assert (again.head, again.covers) == (head, ("visits",))
 
 
@@ -208,7 +209,7 @@ def test_a_locked_file_gives_a_clear_error_after_a_bounded_wait(path):
 
 
 def test_a_thread_that_takes_too_long_gives_the_same_error(path):
-    budget = Budget.open(path, wait=0.2)
+    budget = watched(Budget.open(path, wait=0.2))
     begun, go_on = threading.Event(), threading.Event()
 
     def dawdle(point: str) -> None:
@@ -216,7 +217,7 @@ def test_a_thread_that_takes_too_long_gives_the_same_error(path):
             begun.set()
             go_on.wait(30)
 
-    budget._ledger.reached = dawdle
+    watch(budget, dawdle)
     thread = threading.Thread(target=charge, args=(budget,))
     thread.start()
     begun.wait(30)
@@ -256,17 +257,17 @@ def test_a_suspension_that_failed_can_be_tried_again(path):
 
 
 def test_a_suspension_that_was_written_after_all_is_not_written_twice(path):
-    budget = Budget.open(path)
+    budget = watched(Budget.open(path))
     lease = open_stream(budget, at_most=3)
 
     def fail(point: str) -> None:
         if point == "suspend: committed":
             raise LedgerUnwritable("the disk said no, and meant yes")
 
-    budget._ledger.reached = fail
+    watch(budget, fail)
     with pytest.raises(LedgerUnwritable):
         lease.suspend()
-    budget._ledger.reached = lambda point: None
+    watch(budget, nothing_happens)
     lease.suspend()
     assert [entry.kind for entry in budget.history] == ["created", "open", "suspend"]
     assert lost_by_resuming(budget) == 0

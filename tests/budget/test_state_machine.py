@@ -18,9 +18,9 @@ from hypothesis.stateful import (
     rule,
 )
 from tests.budget.common import abandon, ask, open_stream, resume
+from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget, Lease
-from tacit.budget.ledger import nobody_watches
 from tacit.errors import BadParameter, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 
@@ -52,7 +52,7 @@ class BudgetMachine(RuleBasedStateMachine):
 
     @initialize()
     def create(self) -> None:
-        self.budget = self.make()
+        self.budget = watched(self.make())
         self.shares: dict[str | None, int] = {None: 24}
         self.spent: dict[str | None, int] = {None: 0}
         self.streams: dict[str, Stream] = {}
@@ -154,11 +154,11 @@ class BudgetMachine(RuleBasedStateMachine):
             if reached == f"record top: {point}":
                 raise LedgerUnwritable("broken")
 
-        self.budget._ledger.reached = fail
+        watch(self.budget, fail)
         self.streams[name].drawn += 1  # the failure tells
         with pytest.raises(LedgerUnwritable):
             ask(lease, f"q{self.questions}")
-        self.budget._ledger.reached = nobody_watches
+        watch(self.budget, nothing_happens)
         if point == "committed":  # it was recorded, the next reserved, and that lost
             self.streams[name].released.append(f"q{self.questions}")
             if self.budget.stream(name).status == "halted":
@@ -230,15 +230,15 @@ class BudgetMachine(RuleBasedStateMachine):
         for lease in self.leases.values():
             abandon(lease)
         self.leases = {}
-        self.budget = self.reopen()
+        self.budget = watched(self.reopen())
 
     @invariant()
     def what_is_charged_is_within_the_promise_and_charged_once(self) -> None:
         if not hasattr(self, "budget"):
             return
-        pots = {pot.analyst: pot for pot in self.budget.pots}
-        assert {name: pot.spent.epsilon * 24 for name, pot in pots.items()} == self.spent
-        assert {name: pot.limit.epsilon * 24 for name, pot in pots.items()} == self.shares
+        shares = {share.analyst: share for share in self.budget.shares}
+        assert {name: share.spent.epsilon * 24 for name, share in shares.items()} == self.spent
+        assert {name: share.limit.epsilon * 24 for name, share in shares.items()} == self.shares
         assert self.budget.spent.epsilon <= 1
         charges = [entry for entry in self.budget.history if "charged" in entry.body]
         assert len(charges) == self.paid

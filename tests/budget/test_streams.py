@@ -335,7 +335,7 @@ def test_a_stream_in_a_share(budget):
     budget.share("ana", epsilon="1/8")
     lease = open_stream(budget, analyst="ana")
     assert budget.stream(lease.name).analyst == "ana"
-    assert budget.pots[1].spent.epsilon == Cost.pure("1/10").privacy.epsilon
+    assert budget.shares[1].spent.epsilon == Cost.pure("1/10").privacy.epsilon
 
 
 def test_closing_the_budget_suspends_its_streams(budget):

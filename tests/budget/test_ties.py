@@ -165,7 +165,7 @@ def test_every_use_of_a_table_ties_it_and_minds_the_tie(budget, use):
     left = budget.left
     with pytest.raises(TableMismatch, match=r"'visits' by pid \(integer\).*household \(integer\)"):
         USES[use](visits("household", schema), budget)
-    with pytest.raises(TableMismatch, match="tells them by each row"):
+    with pytest.raises(TableMismatch, match="identifies them by each row"):
         USES[use](visits(tacit.EACH_ROW, schema), budget)
     assert budget.left == left
     USES[use](visits(schema=schema), budget)

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 from tests.budget.common import abandon, ask, open_stream, resume
 from tests.budget.damages import SECRET, rows_of
+from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget, TableIdentity
 from tacit.budget.sqlite_tables import STEPS, VERSION
@@ -123,19 +124,19 @@ def resume_flu(budget):
 def test_both_or_neither(old, point):
     """What interrupts the write takes the new version back with it."""
     before = rows_of(old)
-    with Budget.open(old) as budget:
+    with watched(Budget.open(old)) as budget:
 
         def stop(reached):
             if reached == f"charge: {point}":
                 raise RuntimeError("stopped here")
 
-        budget._ledger.reached = stop
+        watch(budget, stop)
         with pytest.raises(RuntimeError):
             charge(budget)
         assert version_of(old) == 1
         assert rows_of(old) == before
         budget.verify()
-        budget._ledger.reached = lambda reached: None
+        watch(budget, nothing_happens)
         charge(budget)
         budget.verify()
     assert version_of(old) == VERSION

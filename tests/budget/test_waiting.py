@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, start
+from tests.budget.watched import watch, watched
 
-from tacit.budget import Budget
-from tacit.budget import turns as lines
-from tacit.budget.turns import WritersLine
+from tacit.budget import Budget, locks
+from tacit.budget.locks import WritersLine
 from tacit.errors import LedgerBusy
 from tacit.privacy import Cost
 
@@ -40,9 +40,9 @@ class Blocking:
     """A budget in the middle of a charge until it is let go on."""
 
     def __init__(self, path: Path) -> None:
-        self.budget = Budget.open(path, wait=JOIN_SECONDS)
+        self.budget = watched(Budget.open(path, wait=JOIN_SECONDS))
         self.begun, self.go_on = threading.Event(), threading.Event()
-        self.budget._ledger.reached = self._reached
+        watch(self.budget, self._reached)
         self.thread = threading.Thread(target=charge, args=(self.budget, "first"))
         self.thread.start()
         assert self.begun.wait(JOIN_SECONDS)
@@ -139,7 +139,7 @@ def test_threads_wait_in_turn_as_well(path):
     for number in range(WAITERS):
         thread = threading.Thread(target=charge, args=(blocking.budget, f"thread {number}"))
         thread.start()
-        _until(lambda number=number: len(blocking.budget._ledger.line._places) == number + 2)
+        _until(lambda number=number: len(blocking.budget._ledger.ledger.line._places) == number + 2)
         threads.append(thread)
     blocking.release()
     for thread in threads:
@@ -158,7 +158,7 @@ def test_the_wait_is_bounded_and_a_place_that_is_given_up_is_free(path):
 
 
 def test_without_such_locks_one_waits_all_the_same(path, monkeypatch):
-    monkeypatch.setattr(lines, "IN_TURN", False)
+    monkeypatch.setattr(locks, "IN_TURN", False)
     one = WritersLine(path.with_name("lock"))
     other = WritersLine(path.with_name("lock"))
     assert one.take(1)

@@ -155,7 +155,7 @@ def test_tie_says_that_another_column_is_meant(ask, tacit, clinic):
         before = budget.spent
     refused = ask("age > 30\n", "--person", "town")
     assert refused.code == 3
-    assert "one name, two kinds of people. Nothing was spent" in refused.err
+    assert "identifies them by town (text). Nothing was spent" in refused.err
     assert "tacit budget tie" in refused.err
     with Budget.open(clinic) as budget:
         assert budget.spent == before

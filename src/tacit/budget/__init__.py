@@ -3,9 +3,19 @@
 from tacit.budget.accountants import Accountant, Amount, SumAccountant, ZcdpAccountant
 from tacit.budget.budget import Budget, Receipt
 from tacit.budget.chain import Entry
-from tacit.budget.history import History, Hypothetical, Verified
+from tacit.budget.history import Hypothetical, LedgerHistory, Verified
 from tacit.budget.lease import Lease
-from tacit.budget.ledger import Ledger, Pot, StreamState, TableIdentity
+from tacit.budget.ledger import (
+    Ledger,
+    LedgerReader,
+    LedgerWriter,
+    Share,
+    StreamState,
+    TableIdentity,
+)
+
+Pot = Share  # as 0.1 called it
+History = LedgerHistory  # likewise
 
 __all__ = [
     "Accountant",
@@ -16,8 +26,12 @@ __all__ = [
     "Hypothetical",
     "Lease",
     "Ledger",
+    "LedgerHistory",
+    "LedgerReader",
+    "LedgerWriter",
     "Pot",
     "Receipt",
+    "Share",
     "StreamState",
     "SumAccountant",
     "TableIdentity",

@@ -1,6 +1,6 @@
 """How costs add up: two accountants that stay true however adaptively they are used.
 
-The analyst sees every answer before she decides what to ask next, how much to spend on it and
+Analysts see every answer before they decide what to ask next, how much to spend on it and
 whether to open another stream while the first is running.  The theorems of section 3.5.2 fix
 the amounts in advance, so they do not cover this; what does is named at each accountant below.
 All of them need a stream's full cost to be charged when it is opened, and none of them allows
@@ -22,13 +22,13 @@ from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numerics import certified
 from tacit.privacy import Cost, Number, Privacy, as_given, exact, show
 
-# Amounts of an accountant's currency, exactly: (ε, δ), or ρ.
-
-
 _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-
-_MOST_BITS = 2048
+_MOST_BITS = 2048  # of a total's denominator, beyond which amounts are rounded up
 _GRID_BITS = 1024
+_SMALL = "1e-300"  # where ε = 0 would do, which ``Privacy`` does not write
+
+
+# Amounts of an accountant's currency, exactly: (ε, δ), or ρ ---------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Amount:
         return ", ".join(f"{sign} {'' if text[0] == '≈' else '= '}{text}" for sign, text in said)
 
 
-@lru_cache(maxsize=256)  # a pot's limit is the same at every charge, and amounts never change
+@lru_cache(maxsize=256)  # a share's limit is the same at every charge, and amounts never change
 def _read(text: str) -> Amount:
     return Amount.from_json(json.loads(text))
 
@@ -170,6 +170,9 @@ def _bounded(value: Fraction, denominator: int) -> Fraction:
     return Fraction(-(-(value.numerator << _GRID_BITS) // value.denominator), 1 << _GRID_BITS)
 
 
+# Accountants --------------------------------------------------------------------------------------
+
+
 class Accountant(Protocol):
     """Turns promises and costs into amounts of one currency."""
 
@@ -191,7 +194,14 @@ class Accountant(Protocol):
         """What a mechanism costs."""
         ...
 
-    def share(self, promise: Privacy, **given: Number | None) -> Amount:
+    def share(
+        self,
+        promise: Privacy,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Amount:
         """A part of the limit, from what the steward wrote."""
         ...
 
@@ -228,18 +238,22 @@ class SumAccountant:
         """The cost's (ε, δ)."""
         return self.limit(cost.privacy)
 
-    def share(self, promise: Privacy, **given: Number | None) -> Amount:
+    def share(
+        self,
+        promise: Privacy,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Amount:
         """(ε, δ) as written; δ = 0 unless said."""
-        if given.get("rho") is not None:
-            exact(given["rho"], "rho")
+        if rho is not None:
+            exact(rho, "rho")
             raise BadParameter(
-                "rho",
-                given["rho"],
-                "this budget adds up (ε, δ): share it by epsilon and delta",
+                "rho", rho, "this budget adds up (ε, δ): share it by epsilon and delta"
             )
         return Amount.of(
-            epsilon=_part(given.get("epsilon"), "epsilon"),
-            delta=_part(0 if given.get("delta") is None else given["delta"], "delta"),
+            epsilon=_part(epsilon, "epsilon"), delta=_part(0 if delta is None else delta, "delta")
         )
 
     def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
@@ -290,17 +304,23 @@ class ZcdpAccountant:
             )
         return Amount.of(rho=sum((n * rho_of_epsilon(each) for n, each in cost.parts), Fraction(0)))
 
-    def share(self, promise: Privacy, **given: Number | None) -> Amount:
+    def share(
+        self,
+        promise: Privacy,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Amount:
         """ρ as written, or the ρ that keeps to (ε, δ); δ is the budget's unless said."""
-        if given.get("rho") is not None:
-            if given.get("epsilon") is not None or given.get("delta") is not None:
-                raise BadParameter("rho", given["rho"], "give either rho or epsilon and delta")
-            return Amount.of(rho=_part(given["rho"], "rho"))
-        epsilon = _part(given.get("epsilon"), "epsilon")
-        if epsilon == 0:
+        if rho is not None:
+            if epsilon is not None or delta is not None:
+                raise BadParameter("rho", rho, "give either rho or epsilon and delta")
+            return Amount.of(rho=_part(rho, "rho"))
+        part = _part(epsilon, "epsilon")
+        if part == 0:
             return Amount.of(rho=Fraction(0))
-        delta = given.get("delta")
-        return self.limit(Privacy(epsilon, promise.delta if delta is None else delta))
+        return self.limit(Privacy(part, promise.delta if delta is None else delta))
 
     def spent_privacy(self, spent: Amount, promise: Privacy) -> Privacy | None:
         """The ε that ρ comes to at the budget's δ, rounded up."""
@@ -315,8 +335,6 @@ class ZcdpAccountant:
         bits = 64 + left.rho.denominator.bit_length()
         return Privacy(certified.round_down(certified.sqrt(2 * left.rho, bits)[0]))
 
-
-_SMALL = "1e-300"  # where ε = 0 would do, which ``Privacy`` does not write
 
 ACCOUNTANTS: dict[str, Accountant] = {"sum": SumAccountant(), "zcdp": ZcdpAccountant()}
 

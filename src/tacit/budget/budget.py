@@ -4,93 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TextIO
 from weakref import WeakSet
 
-from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
-from tacit.budget.chain import cost_as_json, damaged, digest, insist, readable
+from tacit.arguments import function
+from tacit.budget.accountants import Accountant, Amount, accountant_named
+from tacit.budget.addresses import MEMORY, ledger_at
+from tacit.budget.chain import cost_as_json
 from tacit.budget.checks import (
-    check_cost,
-    check_function,
-    check_same_binding,
-    check_short,
-    checked_analyst,
-    checked_binding,
     checked_head,
     checked_identity,
-    checked_secret,
     checked_text,
     checked_wait,
-    real_path,
     recorded_text,
+)
+from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
+from tacit.budget.lease import Lease
+from tacit.budget.ledger import WAIT_SECONDS, Ledger, Share, StreamHold, StreamState, TableIdentity
+from tacit.budget.spending import Charge, Terms, beginning, keep_tied, tie, together
+from tacit.budget.streams import (
+    check_same_binding,
+    checked_binding,
+    checked_secret,
+    free_name,
+    recorded_tops,
     refuse_ended,
-    shortened,
+    taken_over,
 )
-from tacit.budget.history import History, Hypothetical, Verified, export, hypothetical, verify
-from tacit.budget.lease import Lease, free_name, recorded_tops, taken_over
-from tacit.budget.ledger import (
-    Hold,
-    Ledger,
-    Pot,
-    StreamState,
-    TableIdentity,
-    Writer,
-    all_pots,
-    as_json,
-    keep_tied,
-    pot_of,
-    tie,
-    together,
-)
-from tacit.budget.memory import MemoryLedger
-from tacit.budget.sqlite import WAIT_SECONDS, SqliteLedger
-from tacit.errors import (
-    BadParameter,
-    BudgetExhausted,
-    NotCovered,
-    StreamHeld,
-)
-from tacit.privacy import Cost, Number, Privacy, as_given, whole
+from tacit.errors import BadParameter, StreamHeld
+from tacit.privacy import Cost, Number, Privacy, whole
 from tacit.support import Closing
 
-# How a budget begins: the first entry and the first pot.
-
-
-def charter(
-    promise: Privacy, covers: Iterable[str], accountant: Accountant
-) -> Callable[[Writer], None]:
-    """What a new ledger begins with; checked before anything is made."""
-    if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
-        allowed = "a list of table names, as in covers=['visits']"
-        raise BadParameter("covers", as_given(covers), allowed)
-    tables = [checked_text(table, "covers") for table in covers]
-    if not tables or len(set(tables)) < len(tables):
-        raise BadParameter("covers", tables, "name at least one table, and each one once")
-    check_short("epsilon", promise.epsilon)
-    check_short("delta", promise.delta)
-    limit = accountant.limit(promise)
-
-    def fill(writer: Writer) -> None:
-        for table in tables:
-            writer.add_table(table)
-        writer.put_pot(Pot(None, limit, limit.zero()))
-        writer.append(
-            "created",
-            {
-                "epsilon": str(promise.epsilon),
-                "delta": str(promise.delta),
-                "accountant": accountant.name,
-                "limit": limit.as_json(),
-                "covers": tables,
-            },
-        )
-
-    return fill
-
-
 _MOST_TOPS = 10**12
-_MOST_SAID = 500  # characters of what was asked, in a refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +72,11 @@ class Budget(Closing):
 
     def __init__(self, ledger: Ledger) -> None:
         if not isinstance(getattr(ledger, "place", None), str):
-            allowed = "a ledger; Budget.create, Budget.open and Budget.in_memory make budgets"
+            allowed = "give a ledger; Budget.create, Budget.open and Budget.in_memory make budgets"
             raise BadParameter("ledger", type(ledger).__name__, allowed)
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
-        with ledger.reading() as reader:
-            first, tail = reader.entries(most=1), reader.tail()
-            last = reader.entries(after=tail.number - 1)
-        if not first or any(digest(entry.text) != entry.hash for entry in (*first, *last)):
-            raise damaged(f"{ledger.place}: the ends of its history do not match their hash")
-        body = first[0].body
-        with readable(f"{ledger.place}: its history does not begin as one"):
-            insist(body["kind"] == "created")
-            self._promise = Privacy(body["epsilon"], body["delta"])
-            self._accountant = accountant_named(body["accountant"])
-            self._limit = Amount.from_json(body["limit"])
+        self._terms = Terms.of(ledger)
 
     # Where a budget comes from
 
@@ -157,14 +93,13 @@ class Budget(Closing):
     ) -> Budget:
         """Promise (ε, δ) to the people of some tables, in a new file.  It never overwrites.
 
-        ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait`` is how many seconds
-        to wait for a locked file before ``LedgerBusy``.
+        ``path`` is a path or a URL: ``sqlite:///clinic.budget``, or one of a scheme for which a
+        ledger is installed.  ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait``
+        is how many seconds to wait for a locked file before ``LedgerBusy``.
         """
-        fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
-        where = real_path(path)
-        checked_wait(wait)  # before there is a file
-        SqliteLedger.create(where, fill)
-        return cls.open(where, wait=wait)
+        fill = beginning(Privacy(epsilon, delta), covers, accountant_named(accountant))
+        ledger, address = ledger_at(path)
+        return cls(ledger.create(address, fill, wait=checked_wait(wait)))
 
     @classmethod
     def open(
@@ -174,15 +109,14 @@ class Budget(Closing):
         wait: float = WAIT_SECONDS,
         head: str | None = None,
     ) -> Budget:
-        """Open a budget file.  The history is not replayed; ``verify`` does that.
+        """Open a budget by its path or URL.  The history is not replayed; ``verify`` does that.
 
         ``head`` is one that was noted elsewhere: the history must contain it, and then a head
-        file that was lost is written anew.
+        file that was lost is written again.
         """
         noted = checked_head(head)
-        ledger = SqliteLedger(real_path(path), wait=checked_wait(wait))
-        ledger.open(noted)
-        return cls(ledger)
+        ledger, address = ledger_at(path)
+        return cls(ledger.open(address, wait=checked_wait(wait), head=noted))
 
     @classmethod
     def in_memory(
@@ -193,12 +127,10 @@ class Budget(Closing):
         covers: Iterable[str],
         accountant: str = "sum",
     ) -> Budget:
-        """A budget for trying things.  It is forgotten with the process: promise nobody this."""
-        ledger = MemoryLedger()
-        fill = charter(Privacy(epsilon, delta), covers, accountant_named(accountant))
-        with ledger.writing("create") as writer:
-            fill(writer)
-        return cls(ledger)
+        """A budget for trying things out: it ends with the process, so promise nothing on it."""
+        return cls.create(
+            MEMORY, epsilon=epsilon, delta=delta, covers=covers, accountant=accountant
+        )
 
     def close(self) -> None:
         """Suspend the streams opened or resumed through this object, and close the file."""
@@ -220,13 +152,13 @@ class Budget(Closing):
     ) -> Receipt:
         """Pay for one mechanism, in full.  The charge is durable when this returns.
 
-        ``identity`` says whose rows the table holds: tables pass it, and a budget refuses one
-        whose people are told otherwise than at its first use (see ``tie``).
+        ``identity`` says whose rows the table holds.  Tables pass it, and a table that identifies
+        its people otherwise than at its first use is refused (see ``tie``).
         """
-        self._check_paid(cost, table, analyst, identity)
+        asked = Charge(cost, table, analyst, identity)
         what = recorded_text(what, "what")
         with self._ledger.writing("charge") as writer:
-            charged, left = self._pay(writer, cost, table, analyst, what, identity)
+            charged, left = self._terms.pay(writer, asked, what)
             entry = writer.append(
                 "charge",
                 {
@@ -237,7 +169,15 @@ class Budget(Closing):
                     "charged": charged.as_json(),
                 },
             )
-        return Receipt(entry.number, entry.hash, table, what, analyst, charged, left)
+        return Receipt(
+            number=entry.number,
+            hash=entry.hash,
+            table=table,
+            what=what,
+            analyst=analyst,
+            charged=charged,
+            left=left,
+        )
 
     def open_stream(
         self,
@@ -256,28 +196,29 @@ class Budget(Closing):
         ``binding`` is what it can be resumed with, and nothing else; ``secret`` is its state.
         A stream without a name gets one.  ``identity`` as for ``charge``.
         """
-        self._check_paid(cost, table, analyst, identity)
+        asked = Charge(cost, table, analyst, identity)
         if name is not None:
             checked_text(name, "name")
         at_most = whole(at_most, "at_most")
         if at_most > _MOST_TOPS:
-            raise BadParameter("at_most", at_most, f"at most {_MOST_TOPS}")
+            raise BadParameter("at_most", at_most, f"it must be at most {_MOST_TOPS}")
         binding, secret = checked_binding(binding), checked_secret(secret)
         hold = None
         try:
             with self._ledger.writing("open") as writer:
                 number = writer.next_stream()
                 called = free_name(writer, name, number)
-                what = f"stream {called!r}"
-                charged, _ = self._pay(writer, cost, table, analyst, what, identity)
+                charged, _ = self._terms.pay(writer, asked, f"stream {called!r}")
                 state = StreamState(number, called, table, analyst, at_most, binding)
                 writer.put_stream(state)
                 writer.put_secret(number, secret)
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
-                writer.append("open", {**as_json(state), **paid}, number)
+                writer.append("open", {**state.as_json(), **paid}, number)
                 hold = self._ledger.hold(number)
                 if hold is None:
-                    raise StreamHeld(f"stream {called!r} is held by somebody else already")
+                    raise StreamHeld(
+                        f"stream {called!r} is already held by another process or object"
+                    )
         except BaseException:
             if hold is not None:
                 hold.release()
@@ -300,8 +241,9 @@ class Budget(Closing):
         threshold, where each one gets a new threshold).  One answer is reserved anew; if none
         is left, the stream has halted.  ``identity`` as for ``charge``.
         """
-        check_function(after_loss, "after_loss", "one from the secret state to the next")
-        _check_identity(identity)
+        function(after_loss, "after_loss", "give a function from the secret state to the next")
+        if identity is not None:
+            checked_identity(identity)
         state = self.stream(name)
         check_same_binding(state, checked_binding(binding))
         refuse_ended(state)
@@ -323,55 +265,11 @@ class Budget(Closing):
         return self._leased(state, secret, tops, hold)
 
     def _leased(
-        self, state: StreamState, secret: bytes, tops: Iterable[Mapping[str, Any]], hold: Hold
+        self, state: StreamState, secret: bytes, tops: Iterable[Mapping[str, Any]], hold: StreamHold
     ) -> Lease:
         lease = Lease(self._ledger, state, secret, tops, hold)
         self._leases.add(lease)
         return lease
-
-    @staticmethod
-    def _check_paid(cost: object, table: object, analyst: object, identity: object) -> None:
-        """Before the ledger is touched."""
-        check_cost(cost)
-        checked_text(table, "table")
-        checked_analyst(analyst)
-        _check_identity(identity)
-
-    def _pay(
-        self,
-        writer: Writer,
-        cost: Cost,
-        table: str,
-        analyst: str | None,
-        what: str,
-        identity: TableIdentity | None,
-    ) -> tuple[Amount, Amount]:
-        """Charge a pot, or refuse; what was charged and what is left."""
-        if not writer.covers(table):
-            raise NotCovered(
-                f"{self._ledger.place} covers {_listed(writer.tables())}, not {table!r}",
-                advice="charge the budget of that table's people, or budget.cover it if they are "
-                "the same",
-            )
-        keep_tied(writer, table, identity)
-        pot = pot_of(writer, analyst, self._limit)
-        if pot is None:
-            raise NotCovered(
-                f"{analyst!r} has no share of {self._ledger.place}",
-                advice="budget.share gives one",
-            )
-        charged, left = bounded(self._accountant.charge(cost), pot.spent), pot.left
-        if not charged.fits_in(left):
-            raise BudgetExhausted(self._refusal(what, table, charged, pot))
-        writer.put_pot(replace(pot, spent=pot.spent + charged))
-        return charged, left - charged
-
-    def _refusal(self, what: str, table: str, asked: Amount, pot: Pot) -> str:
-        whose = "what is left" if pot.analyst is None else f"what is left of {pot.analyst}'s share"
-        return (
-            f"{shortened(what, _MOST_SAID)} on {table} asks for {asked}; {whose} is {pot.left} "
-            f"(of {pot.limit}). {what_fits(self._accountant, pot.left)} Nothing was spent."
-        )
 
     # Sharing and covering
 
@@ -382,37 +280,18 @@ class Budget(Closing):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
-    ) -> Pot:
-        """Set aside a part for an analyst; calling it again sets her share to the new size.
+    ) -> Share:
+        """Set aside a part for an analyst; calling it again sets the share to the new size.
 
         In the accountant's currency: ``epsilon`` and ``delta`` (0 unless said) where (ε, δ) are
-        added up; ``rho`` for zCDP, or the ε that she may reach at the budget's δ.  What is not
+        added up; ``rho`` for zCDP, or the ε that they may reach at the budget's δ.  What is not
         shared stays for charges that name no analyst.
         """
         checked_text(analyst, "analyst")
-        wanted = self._accountant.share(self._promise, epsilon=epsilon, delta=delta, rho=rho)
+        terms = self._terms
+        wanted = terms.accountant.share(terms.promise, epsilon=epsilon, delta=delta, rho=rho)
         with self._ledger.writing("share") as writer:
-            rest = pot_of(writer, None, self._limit)
-            assert rest is not None
-            mine = pot_of(writer, analyst, self._limit) or Pot(
-                analyst, wanted.zero(), wanted.zero()
-            )
-            wanted = bounded(wanted, rest.limit)
-            change = wanted - mine.limit
-            if not mine.spent.fits_in(wanted):
-                raise BudgetExhausted(
-                    f"{analyst} has spent {mine.spent}: her share cannot become {wanted}"
-                )
-            if not change.fits_in(rest.left):
-                raise BudgetExhausted(
-                    f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
-                    f"spent nor shared, and she has {mine.limit}. Nothing was changed."
-                )
-            writer.put_pot(replace(rest, limit=rest.limit - change))
-            mine = replace(mine, limit=wanted)
-            writer.put_pot(mine)
-            writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
-        return mine
+            return terms.set_share(writer, analyst, wanted)
 
     def cover(self, table: str) -> None:
         """Cover one more table of the same people; what it costs comes out of the same promise."""
@@ -424,17 +303,17 @@ class Budget(Closing):
             writer.append("cover", {"table": table})
 
     def tie(self, table: str, identity: TableIdentity) -> None:
-        """Say whose rows a table holds from now on, although it held another's before.
+        """Say by which column a table identifies its people from now on.
 
-        A table is tied to its person column when it is first used.  Tie it anew if the same
-        people are told by another column now, as ``budget.tie("visits", visits.identity)``.
-        What was charged before stays charged; streams that were opened before cannot go on.
+        A table is tied to its person column when it is first used.  Tie it again if another
+        column identifies the same people now: ``budget.tie("visits", visits.identity)``.  What
+        was charged before stays charged; streams that were opened before cannot go on.
         """
         checked_text(table, "table")
         checked_identity(identity)
         with self._ledger.writing("tie") as writer:
             if not writer.covers(table):
-                allowed = f"this budget covers {_listed(writer.tables())}"
+                allowed = f"this budget covers {', '.join(writer.tables())}"
                 raise BadParameter("table", repr(table), allowed)
             if writer.tie(table) != identity:
                 tie(writer, table, identity, "the steward said so")
@@ -444,12 +323,12 @@ class Budget(Closing):
     @property
     def promise(self) -> Privacy:
         """What was promised in all."""
-        return self._promise
+        return self._terms.promise
 
     @property
     def accountant(self) -> Accountant:
         """How costs add up, and why that is sound (``.because``)."""
-        return self._accountant
+        return self._terms.accountant
 
     @property
     def engine(self) -> str:
@@ -469,15 +348,20 @@ class Budget(Closing):
             return reader.ties()
 
     @property
-    def pots(self) -> tuple[Pot, ...]:
-        """What may be drawn from: the part that is not shared (analyst None), then each share."""
+    def shares(self) -> tuple[Share, ...]:
+        """What may be spent: the part that is not shared (analyst None), then each share."""
         with self._ledger.reading() as reader:
-            return all_pots(reader, self._limit)
+            return self._terms.shares(reader)
 
     @property
-    def whole(self) -> Pot:
-        """All pots together: the limit, what was spent and what is left."""
-        return together(self.pots)
+    def pots(self) -> tuple[Share, ...]:
+        """The name of ``shares`` in 0.1; it stays."""
+        return self.shares
+
+    @property
+    def whole(self) -> Share:
+        """All shares together: the limit, what was spent and what is left."""
+        return together(self.shares)
 
     @property
     def spent(self) -> Amount:
@@ -492,12 +376,12 @@ class Budget(Closing):
     @property
     def spent_privacy(self) -> Privacy | None:
         """The (ε, δ) that the spending comes to so far; None if nothing was spent."""
-        return self._accountant.spent_privacy(self.spent, self._promise)
+        return self._terms.accountant.spent_privacy(self.spent, self._terms.promise)
 
     @property
     def left_privacy(self) -> Privacy | None:
         """The largest single cost that still fits into the whole; None if nothing does."""
-        return self._accountant.largest_cost(self.left)
+        return self._terms.accountant.largest_cost(self.left)
 
     def streams(self) -> list[StreamState]:
         """Every stream that was opened, in order.
@@ -519,9 +403,9 @@ class Budget(Closing):
         return state
 
     @property
-    def history(self) -> History:
+    def history(self) -> LedgerHistory:
         """Every entry, oldest first; read as it is used."""
-        return History(self._ledger)
+        return LedgerHistory(self._ledger)
 
     @property
     def head(self) -> str:
@@ -543,23 +427,16 @@ class Budget(Closing):
 
     def hypothetical(self) -> Hypothetical | None:
         """What basic, advanced and optimal composition would say of these amounts."""
-        return hypothetical(self.history, self._promise.delta)
+        return hypothetical(self.history, self._terms.promise.delta)
 
     def __repr__(self) -> str:
-        return f"<Budget {self._ledger.place}: {self._promise} by {self._accountant.name}>"
+        return (
+            f"<Budget {self._ledger.place}: {self._terms.promise} by {self._terms.accountant.name}>"
+        )
 
     def __str__(self) -> str:
         whole = self.whole
         return (
             f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; "
-            f"left {whole.left}; covers {_listed(self.covers)}"
+            f"left {whole.left}; covers {', '.join(self.covers)}"
         )
-
-
-def _check_identity(identity: object) -> None:
-    if identity is not None:
-        checked_identity(identity)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -15,7 +15,11 @@ from tacit.budget.accountants import Amount
 from tacit.errors import LedgerDamaged
 from tacit.privacy import Cost, Privacy
 
-# What is said of a ledger that is not as it was written, whatever made it so.
+NOTHING_BEFORE = "0" * 64
+"""What the first entry carries in place of a hash."""
+
+
+# What is said of a ledger that is not as it was written, whatever made it so ----------------------
 
 
 def damaged(what: str) -> LedgerDamaged:
@@ -45,8 +49,7 @@ def readable(what: str) -> Iterator[None]:
         raise damaged(what) from None
 
 
-NOTHING_BEFORE = "0" * 64
-"""What the first entry carries in place of a hash."""
+# Entries ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

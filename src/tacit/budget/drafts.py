@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
-from tacit.budget.turns import FileHold
+from tacit.budget.locks import FileHold
 
 _LOCK = "in-use"
 _NAME = re.compile(r"\..+\.[0-9a-f]{16}\.new")

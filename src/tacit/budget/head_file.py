@@ -2,9 +2,9 @@
 
 SQLite ends a damaged log at the last commit before the damage, and takes that older state for the
 whole: what was spent since would be forgotten without a word.  So the number and the hash of the
-last entry are noted beside the budget as well, after each commit and before anybody is told of
+last entry are noted beside the budget as well, after each commit and before the caller learns of
 it.  The note is never ahead of what is on the disk, wherever a process is killed; and a history
-that does not contain what is noted has lost something that somebody was told.
+that does not contain what is noted has lost something that was acknowledged.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import sqlite3
 from io import FileIO
 from pathlib import Path
 
-from tacit.budget.ledger import Tail
-from tacit.budget.turns import is_still, open_private
+from tacit.budget.ledger import HistoryEnd
+from tacit.budget.locks import is_still, open_private
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 
 _FORM = "tacit head 1\n%020d %s\n"
 _READ = re.compile(rb"tacit head 1\n(\d{20}) ([0-9a-f]{64})\n[0-9a-f]{64}\n")
-_LENGTH = len(_FORM % Tail()) + 65
+_LENGTH = len(_FORM % HistoryEnd()) + 65
 
 TABLE = "head_file"
 """A budget that has this table, which stays empty, has a head file; one of 0.1 has neither."""
@@ -41,9 +41,9 @@ class HeadFile(Uncopyable):
         self._path = path
         self._name = os.fspath(path)
         self._file: FileIO | None = None
-        self._known: tuple[bytes, Tail] | None = None  # what it said last; it seldom changed
+        self._known: tuple[bytes, HistoryEnd] | None = None  # what it said last; it seldom changed
 
-    def read(self) -> Tail | None:
+    def read(self) -> HistoryEnd | None:
         """The head that is noted; None if there is no file, ``Torn`` if it cannot be read."""
         if self._file is None:
             try:
@@ -53,13 +53,13 @@ class HeadFile(Uncopyable):
         said = os.pread(self._file.fileno(), _LENGTH + 1, 0)
         if self._known is None or said != self._known[0]:
             found = _READ.fullmatch(said)
-            head = None if found is None else Tail(int(found[1]), found[2].decode())
+            head = None if found is None else HistoryEnd(int(found[1]), found[2].decode())
             if head is None or _signed(head) != said:
                 raise Torn
             self._known = said, head
         return self._known[1]
 
-    def write(self, head: Tail) -> None:
+    def write(self, head: HistoryEnd) -> None:
         """Note a head: in one write and in place, so that a process that is killed tears nothing.
 
         It is not synced: that would halve the charges a second.  After a power cut an older head
@@ -71,8 +71,8 @@ class HeadFile(Uncopyable):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._known = said, head
 
-    def begin(self, head: Tail) -> None:
-        """Make the file, or write a torn one anew, so that it survives a power cut."""
+    def begin(self, head: HistoryEnd) -> None:
+        """Make the file, or write a torn one again, so that it survives a power cut."""
         self.close()
         self._file = open_private(self._path)
         self.write(head)
@@ -91,7 +91,7 @@ class HeadFile(Uncopyable):
             self._file = None
 
 
-def _signed(head: Tail) -> bytes:
+def _signed(head: HistoryEnd) -> bytes:
     """What the file says, with a checksum over it."""
     text = _FORM % head
     return b"%s%s\n" % (text.encode(), hashlib.sha256(text.encode()).hexdigest().encode())
@@ -108,8 +108,8 @@ def keep_from_now_on(connection: sqlite3.Connection) -> None:
     connection.execute(f"CREATE TABLE {TABLE} (kept INTEGER PRIMARY KEY)")
 
 
-def check_contains(connection: sqlite3.Connection, noted: Tail, path: Path) -> None:
-    """A history behind its head file has lost what somebody was told."""
+def check_contains(connection: sqlite3.Connection, noted: HistoryEnd, path: Path) -> None:
+    """A history behind its head file has lost something that was acknowledged."""
     row = connection.execute(
         "SELECT hash FROM entries WHERE number = ?", (noted.number,)
     ).fetchone()
@@ -124,14 +124,14 @@ def check_contains(connection: sqlite3.Connection, noted: Tail, path: Path) -> N
 
 
 def missing(path: Path, *, torn: bool) -> LedgerDamaged:
-    """The head file is gone or torn, so nobody knows whether the history is whole."""
+    """The head file is gone or torn, so the history may have lost its end."""
     what = "is torn" if torn else "is missing"
     return LedgerDamaged(
-        f"{path}-head {what}, the note of its last entry: without it nobody can "
-        "tell whether what was spent last is still on record. If the budget was moved or copied, "
-        "bring its head file along; if it is lost, give the head that was noted last (tacit "
-        "budget verify --head)",
-        advice="Budget.open(path, head=...) goes on from there and writes the file anew",
+        f"{path}-head {what}. It notes the last entry, and without it there is no telling "
+        "whether what was spent last is still on record. If the budget was moved or copied, bring "
+        "its head file along; if it is lost, give the head that was noted last (tacit budget "
+        "verify --head)",
+        advice="Budget.open(path, head=...) continues from there and writes the file again",
     )
 
 

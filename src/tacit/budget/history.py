@@ -1,4 +1,4 @@
-"""Reading the history: as a sequence, and to verify everything that is stored beside it."""
+"""Reading the history: as a sequence, verified, under other theorems, and as JSON lines."""
 
 from __future__ import annotations
 
@@ -25,14 +25,29 @@ from tacit.budget.chain import (
 )
 from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, sweep_drafts
-from tacit.budget.ledger import LIVE, Contents, Ledger, Pot, Reader, StreamState, TableIdentity
+from tacit.budget.ledger import (
+    LIVE,
+    Contents,
+    Ledger,
+    LedgerReader,
+    Share,
+    StreamState,
+    TableIdentity,
+)
 from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
 from tacit.privacy import show
 
-_AT_ONCE = 1000
+_AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
+_KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
+_MOST_PARTS = 10**12  # beyond, nobody composes
+_MOST_KINDS = 2000  # a caption is worth a second or two
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
 
 
-class History(Sequence[Entry]):
+# As a sequence ------------------------------------------------------------------------------------
+
+
+class LedgerHistory(Sequence[Entry]):
     """Every entry, read when it is asked for.  Append-only: it grows, it never changes."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -90,6 +105,9 @@ def _in_order(entries: list[Entry], after: int) -> list[Entry]:
     return entries
 
 
+# Verified against everything that is stored beside it ---------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """All entries are linked, and all totals follow from them.  Note the head elsewhere."""
@@ -107,7 +125,7 @@ def verify(ledger: Ledger, head: str | None) -> Verified:
     replay = _Replay()
     previous, count, found = NOTHING_BEFORE, 0, head is None
     more = True
-    while more:  # piece by piece, so that nobody who must record an answer waits for long
+    while more:
         with ledger.reading() as reader:
             some = reader.entries(after=count, most=_AT_ONCE)
             for entry in some:
@@ -141,16 +159,13 @@ def _checked_body(entry: Entry, number: int, previous: str) -> dict[str, Any]:
     return body
 
 
-_KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
-
-
 class _Replay:
     """The state that follows from the history, entry by entry."""
 
     def __init__(self) -> None:
         self._tables: list[str] = []
         self._ties: dict[str, TableIdentity] = {}
-        self._pots: dict[str | None, Pot] = {}
+        self._shares: dict[str | None, Share] = {}
         self._streams: dict[str, StreamState] = {}
         self._amounts: dict[str, Amount] = {}
 
@@ -164,12 +179,12 @@ class _Replay:
                 f"entry {entry.number} of the history is filed under another stream"
             )
 
-    def compare(self, reader: Reader) -> None:
+    def compare(self, reader: LedgerReader) -> None:
         """Everything stored beside the history must follow from it."""
         due = Contents(
             self._tables,
             self._ties,
-            sorted(self._pots.values(), key=lambda pot: pot.analyst or ""),
+            sorted(self._shares.values(), key=lambda share: share.analyst or ""),
             list(self._streams.values()),
             [state.id for state in self._streams.values() if not state.ended],
         )
@@ -183,12 +198,12 @@ class _Replay:
             reader.secret(stream)  # which checks that it is the one that was stored
 
     def _created(self, body: dict[str, Any]) -> None:
-        insist(not self._pots)
+        insist(not self._shares)
         limit = Amount.from_json(body["limit"])
         self._accountant = accountant_named(body["accountant"])
         self._tables = list(body["covers"])
         insist(all(isinstance(table, str) for table in self._tables))
-        self._pots[None] = Pot(None, limit, limit.zero())
+        self._shares[None] = Share(None, limit, limit.zero())
 
     def _cover(self, body: dict[str, Any]) -> None:
         insist(isinstance(body["table"], str) and body["table"] not in self._tables)
@@ -199,19 +214,19 @@ class _Replay:
         self._ties[body["table"]] = TableIdentity(body["person"], body["type"], body["schema"])
 
     def _share(self, body: dict[str, Any]) -> None:
-        limit, rest = Amount.from_json(body["limit"]), self._pots[None]
-        mine = self._pots.get(body["analyst"], Pot(body["analyst"], limit.zero(), limit.zero()))
+        limit, rest = Amount.from_json(body["limit"]), self._shares[None]
+        mine = self._shares.get(body["analyst"], Share(body["analyst"], limit.zero(), limit.zero()))
         change = limit - mine.limit
         insist(change.fits_in(rest.left) and mine.spent.fits_in(limit))
-        self._pots[None] = replace(rest, limit=rest.limit - change)
-        self._pots[mine.analyst] = replace(mine, limit=limit)
+        self._shares[None] = replace(rest, limit=rest.limit - change)
+        self._shares[mine.analyst] = replace(mine, limit=limit)
 
     def _charge(self, body: dict[str, Any]) -> None:
-        pot = self._pots[body["analyst"]]
-        charged = bounded(self._amount(body["cost"]), pot.spent)
-        insist(body["charged"] == charged.as_json() and charged.fits_in(pot.left))
+        share = self._shares[body["analyst"]]
+        charged = bounded(self._amount(body["cost"]), share.spent)
+        insist(body["charged"] == charged.as_json() and charged.fits_in(share.left))
         insist(body["table"] in self._tables)
-        self._pots[pot.analyst] = replace(pot, spent=pot.spent + charged)
+        self._shares[share.analyst] = replace(share, spent=share.spent + charged)
 
     def _amount(self, cost: dict[str, Any]) -> Amount:
         """What a cost comes to; long histories repeat the same few costs."""
@@ -253,11 +268,7 @@ class _Replay:
         return state
 
 
-# What the same spending would have cost under other theorems: a caption, never a decision.
-
-
-_MOST_PARTS = 10**12  # beyond, nobody composes
-_MOST_KINDS = 2000  # a caption is worth a second or two
+# Under other theorems: a caption, never a decision ------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,13 +324,13 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
     covered = delta > 0 and count <= _MOST_PARTS
     advanced, optimal = _in_advance(parts, delta) if covered else (None, None)
     return Hypothetical(
-        count,
-        max(parts),
-        len(parts) == 1,
-        delta,
-        sum((many * each for each, many in parts.items()), Fraction(0)),
-        advanced,
-        optimal,
+        count=count,
+        epsilon_each=max(parts),
+        equal=len(parts) == 1,
+        delta=delta,
+        basic=sum((many * each for each, many in parts.items()), Fraction(0)),
+        advanced=advanced,
+        optimal=optimal,
     )
 
 
@@ -341,13 +352,10 @@ def _in_advance(parts: Mapping[Fraction, int], delta: Fraction) -> tuple[float, 
     )
 
 
-# The history as JSON lines, in a file that appears complete or not at all.
+# As JSON lines, in a file that appears complete or not at all -------------------------------------
 #
 # Half a history would pass for one whose end was cut off.  So it is written to a draft beside its
 # place and put there in one step that overwrites nothing.
-
-
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
 
 
 def export(history: Iterable[Entry], file: str | os.PathLike[str] | TextIO) -> int:

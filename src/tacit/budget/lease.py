@@ -1,10 +1,10 @@
 """A lease: the right to ask one stream, for one holder at a time.
 
 One answer above the threshold is reserved durably before the first question and again in the
-transaction that records an answer, before that answer is shown.  So whoever can see that a
-question came out above has already paid for seeing it: if the record fails, the failure itself
-tells, and what it tells is the reserved answer, which the next holder finds lost.  Answers below
-the threshold write nothing.
+transaction that records an answer, before that answer is shown.  So whoever sees that a question
+came out above has already paid for it.  If the record fails, the failure itself reveals an answer,
+namely the reserved one, and the next holder finds it lost.  Answers below the threshold write
+nothing.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
-from tacit.budget.chain import damaged, digest, insist, readable
-from tacit.budget.checks import checked_secret, checked_text, refuse_ended
-from tacit.budget.ledger import HALTED, Hold, Ledger, Reader, StreamState, Writer, as_json
+from tacit.budget.checks import checked_text
+from tacit.budget.ledger import HALTED, Ledger, LedgerWriter, StreamHold, StreamState
+from tacit.budget.streams import checked_secret
 from tacit.budget.turns import Alone, Line
 from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
 from tacit.support import Uncopyable
@@ -42,7 +42,7 @@ class Lease(Uncopyable):
         state: StreamState,
         secret: bytes,
         tops: Iterable[Mapping[str, Any]],
-        hold: Hold,
+        hold: StreamHold,
     ) -> None:
         self._ledger = ledger
         self._state = state
@@ -51,7 +51,7 @@ class Lease(Uncopyable):
         self._recorded: dict[str, tuple[str, str | None]] = {}
         for top in tops:
             self._remember(top)
-        self._hold: Hold | None = hold
+        self._hold: StreamHold | None = hold
         self._pid = os.getpid()
         self._line = Line()
         self._turn_of: int | None = None
@@ -113,7 +113,7 @@ class Lease(Uncopyable):
         """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
 
         It is for one thread at a time and refuses if the stream has ended, was lost to another
-        holder, or is a forked copy.  Any exception inside ends the lease, since it may have told
+        holder, or is a forked copy.  Any exception inside ends the lease, since it may reveal
         that the answer was above; the reserved answer is then lost.  Parse and check the question
         before entering.
 
@@ -206,7 +206,7 @@ class Lease(Uncopyable):
         self._state = state
         self._end(why)
 
-    def _compare(self, writer: Writer) -> None:
+    def _compare(self, writer: LedgerWriter) -> None:
         """Compare and swap: the ledger must still say what this lease knows."""
         if writer.stream(self.name) != self._state:
             raise StreamHeld(
@@ -260,55 +260,7 @@ def _as_recorded(answer: Any) -> Any:
         return json.loads(json.dumps(answer, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         pass
-    raise BadParameter("answer", type(answer).__name__, "give what JSON can hold")
-
-
-def taken_over(
-    writer: Writer, name: str, after_loss: Callable[[bytes], bytes]
-) -> tuple[StreamState, bytes]:
-    """The stream under a new holder, with the secret state to go on from."""
-    before = writer.stream(name)
-    if before is None:
-        raise damaged(f"stream {name!r} has vanished from the budget")
-    refuse_ended(before)
-    secret = writer.secret(before.id)
-    if secret is None:
-        raise damaged(f"the state of stream {name!r} has vanished from the budget")
-    state = before.after_resume()
-    if state.ended:
-        writer.put_secret(state.id, None)
-    elif before.reserved:
-        secret = checked_secret(after_loss(secret))
-        writer.put_secret(state.id, secret)
-    writer.put_stream(state)
-    writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
-    return state, secret
-
-
-def recorded_tops(reader: Reader, state: StreamState) -> list[dict[str, Any]]:
-    """What a stream has answered: its ⊤ as the history has them.
-
-    Its entries also say what it was opened with and what it has used: nobody may have changed
-    that beside them, or it could give more answers than were paid for.
-    """
-    tops: list[dict[str, Any]] = []
-    opened, lost = False, 0
-    for entry in reader.entries(stream=state.id):
-        with readable(f"entry {entry.number} of the history was edited"):
-            insist(digest(entry.text) == entry.hash)
-            match body := entry.body:
-                case {"kind": "open"}:
-                    opened = as_json(state).items() <= body.items()
-                case {"kind": "top", "question": str(), "answer": _, "at": str()}:
-                    insist(isinstance(body.get("as_of", ""), str))
-                    tops.append(body)
-                case {"kind": "resume", "lost": int(one)}:
-                    lost += one
-                case {"kind": kind}:
-                    insist(kind in ("suspend", "close"))
-    if not opened or (len(tops), lost) != (state.tops, state.lost):
-        raise damaged(f"the record of stream {state.name!r} does not follow from its history")
-    return tops
+    raise BadParameter("answer", type(answer).__name__, "give a value that JSON can hold")
 
 
 class Turn(Alone["Turn"]):
@@ -328,7 +280,7 @@ class Turn(Alone["Turn"]):
         return "its last question ended in an error"
 
     def evaluated(self) -> None:
-        """The true value is known; from here on an interrupt may tell as much as an error."""
+        """The true value is known; from here on an interrupt may reveal as much as an error."""
         self._evaluating = False
 
     def where(self) -> str:
@@ -354,7 +306,7 @@ class Turn(Alone["Turn"]):
         self._leave()
 
     def let_go(self, *, unseen: bool) -> None:
-        """The next question, unless this one may have told something."""
+        """The next question, unless this one may have revealed something."""
         lease = self._lease
         lease._turn_of = None
         if unseen and not lease._state.ended:  # what was going on is not known: the worst of it
@@ -381,19 +333,6 @@ class _Leaving(Alone[None]):
 
     def begin(self) -> None:
         pass
-
-
-def free_name(writer: Writer, name: str | None, number: int) -> str:
-    """The name, if no stream has it; one of its own for a stream that was not named."""
-    if name is None:
-        name = f"stream-{number}"
-        while writer.stream(name) is not None:
-            name += "'"
-    elif writer.stream(name) is not None:
-        raise BadParameter(
-            "name", repr(name), "a stream of this name exists; resume it or take another name"
-        )
-    return name
 
 
 _LEASES: WeakSet[Lease] = WeakSet()

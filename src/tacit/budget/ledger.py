@@ -2,7 +2,7 @@
 
 A ledger stores; it does not decide.  Whether a charge fits and what a stream may still do is
 decided by ``Budget`` and ``Lease`` inside one write transaction, so that every ledger keeps the
-same promise once it passes the contract suite in ``tests/budget/test_ledger_contract.py``.
+same promise once it passes the contract suite in ``tacit.testing.ledgers``.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from tacit.budget.accountants import Amount
-from tacit.budget.chain import NOTHING_BEFORE, Entry, damaged, insist, readable
-from tacit.errors import BadParameter, TableMismatch
+from tacit.budget.chain import NOTHING_BEFORE, Entry, insist
+from tacit.errors import BadParameter
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
 LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
+WAIT_SECONDS = 10.0  # for a ledger that others write to, unless the caller says otherwise
 
 
-class Tail(NamedTuple):
+class HistoryEnd(NamedTuple):
     """The end of the history: how many entries there are and the hash of the last."""
 
     number: int = 0
@@ -28,11 +29,11 @@ class Tail(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pot:
-    """Something to draw from: an analyst's share, or (analyst None) what is not shared.
+class Share:
+    """What an analyst may spend; or, with the analyst None, what is not shared with anybody.
 
-    The pots' limits add up to the whole promise, so whoever keeps within a pot keeps within
-    the whole.
+    The limits of all shares, the unshared one too, add up to the whole promise: whoever keeps
+    within a share keeps within the whole.
     """
 
     analyst: str | None
@@ -132,6 +133,16 @@ class StreamState:
         """Halted or closed: it stays so."""
         return self.status in (HALTED, CLOSED)
 
+    def as_json(self) -> dict[str, Any]:
+        """Its public facts, as they enter the history when it is opened."""
+        return {
+            "stream": self.name,
+            "table": self.table,
+            "analyst": self.analyst,
+            "at_most": self.at_most,
+            "binding": dict(self.binding),
+        }
+
     def after_top(self) -> StreamState:
         """The reserved ⊤ was given; the next one is reserved, or it was the last."""
         return self._reserve(self.tops + 1, self.lost, self.generation)
@@ -161,7 +172,7 @@ class Contents(NamedTuple):
 
     tables: Sequence[str]
     ties: Mapping[str, TableIdentity]
-    pots: Sequence[Pot]
+    shares: Sequence[Share]
     streams: Sequence[StreamState]
     with_secret: Sequence[int]
 
@@ -176,10 +187,10 @@ WHAT_IS_STORED = (
 """The same in words."""
 
 
-class Reader(Protocol):
+class LedgerReader(Protocol):
     """One consistent view of a ledger."""
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         """The end of the history, without reading the rest."""
         ...
 
@@ -205,12 +216,12 @@ class Reader(Protocol):
         """All that is known of that, by table."""
         ...
 
-    def pot(self, analyst: str | None) -> Pot | None:
+    def share(self, analyst: str | None) -> Share | None:
         """The share of an analyst, or what is not shared."""
         ...
 
-    def pots(self) -> list[Pot]:
-        """All pots; the unshared one first, the others by name."""
+    def shares(self) -> list[Share]:
+        """All shares; the unshared one first, the others by name."""
         ...
 
     def stream(self, name: str) -> StreamState | None:
@@ -237,7 +248,7 @@ class Reader(Protocol):
         ...
 
 
-class Writer(Reader, Protocol):
+class LedgerWriter(LedgerReader, Protocol):
     """A write transaction: it sees its own writes; nobody else does before it ends well."""
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
@@ -249,11 +260,11 @@ class Writer(Reader, Protocol):
         ...
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
-        """Note whose rows a table holds, or note it anew."""
+        """Store whose rows a table holds, in place of what was stored before."""
         ...
 
-    def put_pot(self, pot: Pot) -> None:
-        """Add or replace a pot."""
+    def put_share(self, share: Share) -> None:
+        """Add or replace a share."""
         ...
 
     def next_stream(self) -> int:
@@ -269,7 +280,7 @@ class Writer(Reader, Protocol):
         ...
 
 
-class Hold(Protocol):
+class StreamHold(Protocol):
     """Exclusive hold of one stream.  It ends with ``release`` or with the process, however."""
 
     def release(self) -> None:
@@ -277,25 +288,38 @@ class Hold(Protocol):
         ...
 
 
-Reached = Callable[[str], None]
-
-
-def nobody_watches(point: str) -> None:
-    """What is called at the named points of a write, unless a test puts something in its place."""
+Fill = Callable[[LedgerWriter], None]
+"""Writes what a new ledger begins with."""
 
 
 class Ledger(Protocol):
     """Where a budget is kept.
 
-    ``reached`` is called at three points of every write, so that tests can fail or kill it
-    there: "charge: begun", "charge: written" (all but durable) and "charge: committed".
+    ``Budget.create`` and ``Budget.open`` find the class by the scheme of a URL: see
+    ``tacit.budget.addresses``.
     """
 
-    reached: Reached
+    @classmethod
+    def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> Self:
+        """Make a new ledger with what ``fill`` writes, durably: it appears complete or not at all.
+
+        ``address`` is the URL as the caller wrote it.  Raises ``LedgerExists`` if there is
+        something already, and never overwrites it.  ``wait`` is as for ``open``.
+        """
+        ...
+
+    @classmethod
+    def open(cls, address: str, *, wait: float = WAIT_SECONDS, head: str | None = None) -> Self:
+        """Open a ledger that exists; ``LedgerMissing`` if there is none.
+
+        ``wait`` is how many seconds to wait for others before ``LedgerBusy``.  ``head`` is the
+        hash of an entry that was noted elsewhere: ``LedgerDamaged`` if the history lacks it.
+        """
+        ...
 
     @property
     def place(self) -> str:
-        """The name of the place, for messages."""
+        """The name of the place, for messages: no password that a URL may hold is in it."""
         ...
 
     @property
@@ -303,20 +327,19 @@ class Ledger(Protocol):
         """What stores it, and what there is to know about that."""
         ...
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    def reading(self) -> AbstractContextManager[LedgerReader]:
         """A consistent view."""
         ...
 
-    def writing(self, what: str) -> AbstractContextManager[Writer]:
+    def writing(self, what: str) -> AbstractContextManager[LedgerWriter]:
         """An exclusive transaction: all of it is durable when the block ends, or none of it.
 
-        ``what`` names it for messages and for tests that interrupt it.  Raises ``LedgerBusy``
-        after a bounded wait, or at once inside a transaction of the same thread, and
-        ``LedgerUnwritable`` if the write failed.
+        ``what`` names it for messages.  Raises ``LedgerBusy`` after a bounded wait, or at once
+        inside a transaction of the same thread, and ``LedgerUnwritable`` if the write failed.
         """
         ...
 
-    def hold(self, stream: int) -> Hold | None:
+    def hold(self, stream: int) -> StreamHold | None:
         """Take exclusive hold of a stream, or None if somebody has it."""
         ...
 
@@ -327,80 +350,3 @@ class Ledger(Protocol):
     def close(self) -> None:
         """Let go of files and connections.  Nothing is lost by not calling it."""
         ...
-
-
-def as_json(state: StreamState) -> dict[str, Any]:
-    """A stream's public facts, as they enter the history when it is opened."""
-    return {
-        "stream": state.name,
-        "table": state.table,
-        "analyst": state.analyst,
-        "at_most": state.at_most,
-        "binding": dict(state.binding),
-    }
-
-
-# Pots that may be drawn from: each is a part of the limit, and so are all of them together.
-
-
-_UNFIT = "what was spent and shared does not fit the promise"
-
-
-def pot_of(reader: Reader, analyst: str | None, limit: Amount) -> Pot | None:
-    """The share of an analyst if there is one, or what is not shared."""
-    pot = reader.pot(analyst)
-    if pot is None and analyst is None:
-        raise damaged("what is not shared has vanished from the budget")
-    with readable(_UNFIT):
-        insist(pot is None or pot.limit.fits_in(limit))
-    return pot
-
-
-def all_pots(reader: Reader, limit: Amount) -> tuple[Pot, ...]:
-    """What is not shared, then each share."""
-    pots = tuple(reader.pots())
-    with readable(_UNFIT):
-        insist(bool(pots) and pots[0].analyst is None)
-        insist(together(pots).limit.fits_in(limit))
-    return pots
-
-
-def together(pots: Sequence[Pot]) -> Pot:
-    """All pots as one."""
-    limit, spent = pots[0].limit, pots[0].spent
-    for pot in pots[1:]:
-        limit, spent = limit + pot.limit, spent + pot.spent
-    return Pot(None, limit, spent)
-
-
-# One name, one kind of people: a budget ties a table to its person column at first use.
-#
-# A promise is about people, and a table says who they are.  If one name stood for two readings of
-# that, one person's rows could count as many people, and what was charged would not cover them.
-
-
-def tie(writer: Writer, table: str, identity: TableIdentity, because: str) -> None:
-    """Note it, and that it was noted."""
-    writer.put_tie(table, identity)
-    writer.append("tie", {"table": table, **identity.as_json(), "because": because})
-
-
-def keep_tied(writer: Writer, table: str, identity: TableIdentity | None) -> None:
-    """Tie a table that is used for the first time, and refuse one that has other people.
-
-    Whoever charges by hand says nothing of the table, and ties nothing.
-    """
-    if identity is None:
-        return
-    tied = writer.tie(table)
-    if tied is None:
-        tie(writer, table, identity, "first use")
-    elif not identity.fits(tied):
-        raise TableMismatch(
-            f"this budget knows the people of {table!r} by {tied}, and this table tells them by "
-            f"{identity}: one name, two kinds of people. Nothing was spent",
-            advice=f"open it as before, or, if the same people are meant, budget.tie({table!r}, "
-            "table.identity)",
-        )
-    elif tied.type is None and identity.type is not None:
-        tie(writer, table, replace(tied, type=identity.type), "first use of the type")

@@ -9,20 +9,18 @@ from typing import Any
 
 from tacit.budget.chain import Entry, link
 from tacit.budget.ledger import (
+    WAIT_SECONDS,
     WHAT_IS_STORED,
     Contents,
-    Pot,
-    Reached,
+    Fill,
+    HistoryEnd,
+    Share,
     StreamState,
     TableIdentity,
-    Tail,
-    nobody_watches,
 )
 from tacit.budget.turns import Alone, Line
-from tacit.errors import BudgetError, LedgerUnwritable
+from tacit.errors import BudgetError, LedgerMissing, LedgerUnwritable
 from tacit.support import Uncopyable
-
-_WAIT_SECONDS = 10.0
 
 
 @dataclass
@@ -33,7 +31,7 @@ class _Contents(Uncopyable):
     of_stream: dict[int, list[Entry]] = field(default_factory=dict)
     tables: dict[str, None] = field(default_factory=dict)
     ties: dict[str, TableIdentity] = field(default_factory=dict)
-    pots: dict[str, Pot] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     secrets: dict[int, bytes | None] = field(default_factory=dict)
@@ -58,15 +56,15 @@ class _MemoryWriter(Uncopyable):
             mine[self._old_of_stream[stream] :] = entries
         base.tables.update(new.tables)
         base.ties.update(new.ties)
-        base.pots.update(new.pots)
+        base.shares.update(new.shares)
         base.streams.update(new.streams)
         base.ids.update(new.ids)
         base.secrets.update(new.secrets)
         base.last_stream = new.last_stream
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         last = (self._new.entries or self._base.entries)[-1:]
-        return Tail(last[0].number, last[0].hash) if last else Tail()
+        return HistoryEnd(last[0].number, last[0].hash) if last else HistoryEnd()
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
@@ -90,12 +88,12 @@ class _MemoryWriter(Uncopyable):
     def ties(self) -> dict[str, TableIdentity]:
         return self._base.ties | self._new.ties
 
-    def pot(self, analyst: str | None) -> Pot | None:
+    def share(self, analyst: str | None) -> Share | None:
         name = analyst or ""
-        return self._new.pots.get(name) or self._base.pots.get(name)
+        return self._new.shares.get(name) or self._base.shares.get(name)
 
-    def pots(self) -> list[Pot]:
-        every = self._base.pots | self._new.pots
+    def shares(self) -> list[Share]:
+        every = self._base.shares | self._new.shares
         return [every[analyst] for analyst in sorted(every)]
 
     def stream(self, name: str) -> StreamState | None:
@@ -115,7 +113,7 @@ class _MemoryWriter(Uncopyable):
         return sorted(stream for stream, secret in every.items() if secret is not None)
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
-        stored = (self.tables(), self.ties(), self.pots(), self.streams(), self.secrets())
+        stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
         return zip(WHAT_IS_STORED, stored, due, strict=True)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
@@ -132,8 +130,8 @@ class _MemoryWriter(Uncopyable):
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         self._new.ties[table] = identity
 
-    def put_pot(self, pot: Pot) -> None:
-        self._new.pots[pot.analyst or ""] = pot
+    def put_share(self, share: Share) -> None:
+        self._new.shares[share.analyst or ""] = share
 
     def next_stream(self) -> int:
         return self._new.last_stream + 1
@@ -175,14 +173,32 @@ class MemoryLedger(Uncopyable):
     place = "the budget in memory"
     engine = "memory"
 
-    def __init__(self) -> None:
-        self.reached: Reached = nobody_watches
+    def __init__(self, wait: float = WAIT_SECONDS) -> None:
+        self.wait = wait
         self.contents = _Contents()
         self.committed: _MemoryWriter | None = None  # and perhaps not yet laid over the contents
         self.line = Line()
         self._held: dict[int, object] = {}
         self._pid = os.getpid()
         self._closed = False
+
+    @classmethod
+    def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> MemoryLedger:
+        """A new one each time, whatever the address."""
+        ledger = cls(wait)
+        with ledger.writing("create") as writer:
+            fill(writer)
+        return ledger
+
+    @classmethod
+    def open(
+        cls, address: str, *, wait: float = WAIT_SECONDS, head: str | None = None
+    ) -> MemoryLedger:
+        """There is never one to open."""
+        raise LedgerMissing(
+            "a budget in memory belongs to the object that made it and cannot be opened again",
+            advice="Budget.in_memory makes a new one, and Budget.create one that lasts",
+        )
 
     def reading(self) -> Alone[_MemoryWriter]:
         """A consistent view: nobody writes meanwhile."""
@@ -220,7 +236,7 @@ class _Use(Alone[_MemoryWriter]):
 
     def __init__(self, ledger: MemoryLedger, what: str | None) -> None:
         ledger.refuse_if_unusable()
-        super().__init__(ledger.line, _WAIT_SECONDS)
+        super().__init__(ledger.line, ledger.wait)
         self._ledger = ledger
         self._what = what
 
@@ -229,17 +245,13 @@ class _Use(Alone[_MemoryWriter]):
 
     def begin(self) -> _MemoryWriter:
         self._complete()
-        if self._what is not None:
-            self._ledger.reached(f"{self._what}: begun")
         self._writer = _MemoryWriter(self._ledger.contents)
         return self._writer
 
     def finish(self) -> None:
         if self._what is not None:
-            self._ledger.reached(f"{self._what}: written")
             self._ledger.committed = self._writer  # from this step on it has happened
             self._complete()
-            self._ledger.reached(f"{self._what}: committed")
 
     def _complete(self) -> None:
         """Lay over what was committed, also if the one who committed it was interrupted."""

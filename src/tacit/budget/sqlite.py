@@ -16,12 +16,14 @@ from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from weakref import WeakSet, finalize
 
+from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import sync_folder
-from tacit.budget.ledger import Reached, Tail, nobody_watches
+from tacit.budget.ledger import WAIT_SECONDS, Fill, HistoryEnd
+from tacit.budget.locks import FileHold, WritersLine
 from tacit.budget.sqlite_files import (
     ABANDONED,
-    Identity,
+    FileIdentity,
     Opened,
     Snapshot,
     beside,
@@ -34,9 +36,10 @@ from tacit.budget.sqlite_files import (
     translated,
 )
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
-from tacit.budget.sqlite_uses import Checking, Closing, Quiet, Reading, Writing
-from tacit.budget.turns import FileHold, LetGoIfDropped, Line, WritersLine, busy
+from tacit.budget.sqlite_uses import Checking, ClosingFile, Quiet, Reading, Writing
+from tacit.budget.turns import LetGoIfDropped, Line, busy
 from tacit.errors import (
+    BadParameter,
     BudgetError,
     LedgerBusy,
     LedgerDamaged,
@@ -46,7 +49,23 @@ from tacit.errors import (
 )
 from tacit.support import Uncopyable
 
-WAIT_SECONDS = 10.0
+URL = "sqlite://"
+_FORMS = "sqlite:///clinic.budget, or sqlite:////srv/clinic.budget for a path from the root"
+
+
+def path_of(address: str | os.PathLike[str]) -> Path:
+    """The file that a path or a URL names.
+
+    ``sqlite:///`` is followed by the path as it stands: nothing in it is decoded, and one from the
+    root begins with a slash of its own.  Links are followed, so that one file has one name and
+    its log lies beside the file itself.
+    """
+    if isinstance(address, str) and address[: len(URL)].lower() == URL:
+        address = address[len(URL) :]
+        if not address.startswith("/") or address == "/":
+            raise BadParameter("path", repr(URL + address), f"give {_FORMS}")
+        address = address[1:]
+    return Path(os.path.realpath(checked_path(address, "path", "the path of a budget file")))
 
 
 class SqliteLedger(Uncopyable):
@@ -55,11 +74,10 @@ class SqliteLedger(Uncopyable):
     def __init__(self, path: Path, *, wait: float = WAIT_SECONDS) -> None:
         self.path = path
         self.wait = wait
-        self.reached: Reached = nobody_watches
-        self.seen = Tail()
+        self.seen = HistoryEnd()
         self.line = Line()
         self._opened: Opened | Snapshot | None = None
-        self._identity: Identity = None
+        self._identity: FileIdentity = None
         self._pid = os.getpid()
         self._blocked_for_fork: object | None = None
         self.vouched = False  # by somebody who gave a head where no head file can be written
@@ -77,11 +95,14 @@ class SqliteLedger(Uncopyable):
         return engine()
 
     @classmethod
-    def create(cls, path: Path, fill: Callable[[SqliteWriter], None]) -> None:
+    def create(
+        cls, address: str | os.PathLike[str], fill: Fill, *, wait: float = WAIT_SECONDS
+    ) -> SqliteLedger:
         """A new file with what ``fill`` writes; it appears complete or not at all.
 
         It is made under another name and then linked to its own, which fails if that exists.
         """
+        path = path_of(address)
         if os.path.lexists(path):
             raise _exists(path)
         try:
@@ -108,12 +129,25 @@ class SqliteLedger(Uncopyable):
         with suppress(BudgetError), ledger.writing("create"):
             pass  # the head file, which any first write would make
         ledger.close()
+        return cls.open(path, wait=wait)
 
-    def open(self, head: str | None = None) -> None:
-        """Check what the file is.  Nothing in it is changed, and the history is not read.
+    @classmethod
+    def open(
+        cls,
+        address: str | os.PathLike[str],
+        *,
+        wait: float = WAIT_SECONDS,
+        head: str | None = None,
+    ) -> SqliteLedger:
+        """Open a file and check what it is.  Nothing in it is changed; the history is not read.
 
-        ``head`` is one that was noted, for a budget whose head file is gone.
+        With a ``head``, the head file may be gone: it is written again.
         """
+        ledger = cls(path_of(address), wait=wait)
+        ledger._check_file(head)
+        return ledger
+
+    def _check_file(self, head: str | None) -> None:
         try:
             kind = self.path.stat().st_mode
         except FileNotFoundError:
@@ -123,7 +157,9 @@ class SqliteLedger(Uncopyable):
         except OSError as error:
             raise LedgerUnwritable(f"{self.path} cannot be opened: {error.strerror}") from None
         if not stat.S_ISREG(kind):
-            raise LedgerDamaged(f"{self.path} is not a file, so it is no budget; nothing was done")
+            raise LedgerDamaged(
+                f"{self.path} is not a file, so it cannot be a budget; nothing was done"
+            )
         with LetGoIfDropped(Checking(self, head)) as tail:
             self.seen = tail
         self._sweep()
@@ -161,7 +197,7 @@ class SqliteLedger(Uncopyable):
 
     def close(self) -> None:
         """Close the file; the log is folded into it if nobody else has it open."""
-        with LetGoIfDropped(Closing(self, "close")):
+        with LetGoIfDropped(ClosingFile(self, "close")):
             self._closed = True
             if self._pid == os.getpid():
                 self._disconnect()
@@ -294,7 +330,7 @@ def _close_here(opened: Opened | Snapshot, process: int) -> None:
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Before anything is set, so that somebody else's database is not touched.
+    """Before any setting is made, so that another program's database is not touched.
 
     Asked of SQLite, not read from the file: closing a file drops SQLite's locks on it.
     """

@@ -13,13 +13,21 @@ from weakref import finalize
 
 from tacit.budget.chain import damaged
 from tacit.budget.head_file import HeadFile, is_kept
-from tacit.budget.turns import WritersLine, busy
+from tacit.budget.locks import WritersLine
+from tacit.budget.turns import busy
 from tacit.errors import BudgetError, LedgerBusy, LedgerDamaged, LedgerUnwritable
 from tacit.support import Uncopyable
 
-# What SQLite and the system say, in words of ours.
+FileIdentity = tuple[int, int] | None
 
+ABANDONED: set[FileIdentity] = set()
+"""Budgets whose log was taken away while this process had them open."""
 
+SAFE_SINCE = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+"""SQLite before these, from 3.7.0 on, may damage a log that two connections fold at once."""
+
+_CLOSE_WAIT_SECONDS = 1.0
+_TRIES = 5
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _UNWRITABLE = {
     sqlite3.SQLITE_READONLY,
@@ -30,6 +38,9 @@ _UNWRITABLE = {
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_NOMEM,
 }
+
+
+# What SQLite and the system say, in words of ours -------------------------------------------------
 
 
 def translated(error: sqlite3.Error, path: Path, what: str, wait: float) -> BudgetError:
@@ -50,18 +61,6 @@ def unwritable(path: Path, what: str, why: object) -> LedgerUnwritable:
     )
 
 
-_CLOSE_WAIT_SECONDS = 1.0
-_TRIES = 5
-
-Identity = tuple[int, int] | None
-
-ABANDONED: set[Identity] = set()
-"""Budgets whose log was taken away while this process had them open."""
-
-SAFE_SINCE = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
-"""SQLite before these, from 3.7.0 on, may damage a log that two connections fold at once."""
-
-
 def folds_safely(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> bool:
     """Whether this SQLite is free of the "WAL-reset bug" (https://sqlite.org/wal.html)."""
     return version >= SAFE_SINCE[-1] or any(
@@ -80,6 +79,9 @@ def engine() -> str:
         "lets one at a time; let no other program write to a budget, nor Tacit 0.1 beside this "
         f"one. {', '.join(some)}, {newest} and later have no such fault"
     )
+
+
+# Files, and a connection that stands on them ------------------------------------------------------
 
 
 def beside(path: Path, end: str) -> Path:
@@ -106,7 +108,7 @@ class Opened(Uncopyable):
             raise replaced(path, "its -wal or -shm was")
 
     def check_same_files(self) -> None:
-        """Whoever writes to a file that has no name any more writes into oblivion."""
+        """What is written to a file that was removed or replaced would be lost."""
         if identity(self._path) != self.database:
             raise replaced(self._path, "it was")
         if self._found_beside() != self._side_files:
@@ -115,15 +117,15 @@ class Opened(Uncopyable):
         if not self.head.is_in_place():
             raise replaced(self._path, "its head file was")
 
-    def _found_beside(self) -> list[Identity]:
+    def _found_beside(self) -> list[FileIdentity]:
         return [identity(path) for path in self._beside]
 
     def _abandon(self) -> None:
-        """Keep away from a log that others may have begun anew.
+        """Keep away from a log that others may have started again.
 
         If there is no other yet, what is in ours is folded into the budget, so that nothing is
         lost.  Closing would do that whatever others have written meanwhile, so this connection
-        is never closed: it ends with the process, and until then the process cannot connect anew.
+        is never closed: it ends with the process, and until then the process cannot connect again.
         """
         self.rest()
         if None in self._found_beside():
@@ -142,7 +144,7 @@ class Opened(Uncopyable):
     def fold(self) -> None:
         """Copy the log into the file; only in our turn, since SQLite's own care has a hole.
 
-        Until 3.51.2 a log may be damaged if it is begun anew by one while another copies it.
+        Until 3.51.2 a log may be damaged if one connection restarts it while another copies it.
         """
         with suppress(sqlite3.Error):
             self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -165,8 +167,8 @@ class Opened(Uncopyable):
             self.line.close()  # also if it was interrupted; then the rest can be done again
 
 
-def identity(path: str | Path) -> Identity:
-    """What tells a file from every other, whatever it is called; None if there is none."""
+def identity(path: str | Path) -> FileIdentity:
+    """What distinguishes a file from every other, whatever its name; None if there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -230,7 +232,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
     return connection
 
 
-# Reading where nothing may be written
+# Reading where nothing may be written -------------------------------------------------------------
 
 
 class Snapshot(Uncopyable):
@@ -249,7 +251,7 @@ class Snapshot(Uncopyable):
             if self.is_current():
                 return
             self.connection.close()
-        raise LedgerBusy(f"{path} is being written by somebody else all the time; try again")
+        raise LedgerBusy(f"{path} is being written without a pause by another process; try again")
 
     def is_current(self) -> bool:
         """Whether the files are as they were when they were copied."""

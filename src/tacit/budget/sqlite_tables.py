@@ -1,7 +1,7 @@
 """The tables of a budget file: how values become rows, and rows become values again.
 
-Everything that is read is checked, since a file can be damaged: a row that nobody wrote here is
-``LedgerDamaged``, whatever Python would have made of it.
+Everything that is read is checked, since a file can be damaged: a row that Tacit cannot have
+written is ``LedgerDamaged``, whatever Python would have made of it.
 """
 
 from __future__ import annotations
@@ -20,23 +20,13 @@ from tacit.budget.ledger import (
     LARGEST,
     WHAT_IS_STORED,
     Contents,
-    Pot,
+    HistoryEnd,
+    Share,
     StreamState,
     TableIdentity,
-    Tail,
 )
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
-
-# The versions of a budget file, and how an older one is brought up to date.
-#
-# A file begins as version 1, as 0.1 wrote it, and every later version is a step from the one
-# before; a new file takes all steps at once.  An older file is opened and read as it is.  The
-# first write to it takes the steps that it lacks, in the same transaction: both or neither.
-#
-# To change the format, add a step; never change one that was released.  A step is written in SQL,
-# since what a writer writes is of the newest version.
-
 
 APPLICATION = 0x54616369  # "Taci": what the file says it is
 
@@ -62,6 +52,24 @@ CREATE TABLE streams (
 );
 CREATE TABLE secrets (stream INTEGER PRIMARY KEY, secret BLOB NOT NULL);
 """
+
+
+_TIES = "SELECT name, person, type, schema FROM ties"
+_SHARES = "SELECT analyst, most, spent FROM pots"
+_STREAMS = (
+    "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
+    "FROM streams"
+)
+
+
+# The versions of a budget file, and how an older one is brought up to date ------------------------
+#
+# A file begins as version 1, as 0.1 wrote it, and every later version is a step from the one
+# before; a new file takes all steps at once.  An older file is opened and read as it is.  The
+# first write to it takes the steps that it lacks, in the same transaction: both or neither.
+#
+# To change the format, add a step; never change one that was released.  A step is written in SQL,
+# since what a writer writes is of the newest version.
 
 
 def _checksums_and_ties(writer: SqliteWriter) -> None:
@@ -106,6 +114,9 @@ def upgrade(writer: SqliteWriter, to: int) -> None:
         writer.execute(f"PRAGMA user_version = {writer.version}")
 
 
+# Reading and writing ------------------------------------------------------------------------------
+
+
 class SqliteReader(Uncopyable):
     """One view through a connection that is inside a transaction."""
 
@@ -119,15 +130,15 @@ class SqliteReader(Uncopyable):
                 f"versions 1 to {VERSION}: use the newer Tacit that changed it from now on"
             )
 
-    def tail(self) -> Tail:
+    def tail(self) -> HistoryEnd:
         """The last row, by the primary key: as quick at the millionth entry as at the first."""
         row = self.execute(
             "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         ).fetchone()
         if row is None:
-            return Tail()
+            return HistoryEnd()
         with readable("the last entry of the history cannot be read"):
-            return Tail(_whole(row[0]), _str(row[1]))
+            return HistoryEnd(_whole(row[0]), _str(row[1]))
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
@@ -165,14 +176,14 @@ class SqliteReader(Uncopyable):
         rows = self.execute(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
         return dict(map(_tie, rows))
 
-    def pot(self, analyst: str | None) -> Pot | None:
-        """One row; the unshared pot has an empty name, which no analyst can have."""
-        row = self.execute(f"{_POTS} WHERE analyst = ?", (analyst or "",)).fetchone()
-        return _pot(row) if row else None
+    def share(self, analyst: str | None) -> Share | None:
+        """One row; the unshared share has an empty name, which no analyst can have."""
+        row = self.execute(f"{_SHARES} WHERE analyst = ?", (analyst or "",)).fetchone()
+        return _share(row) if row else None
 
-    def pots(self) -> list[Pot]:
+    def shares(self) -> list[Share]:
         """The empty name sorts first."""
-        return [_pot(row) for row in self.execute(f"{_POTS} ORDER BY analyst")]
+        return [_share(row) for row in self.execute(f"{_SHARES} ORDER BY analyst")]
 
     def stream(self, name: str) -> StreamState | None:
         """By the unique index."""
@@ -207,7 +218,7 @@ class SqliteReader(Uncopyable):
         stored_and_due = (
             ("SELECT number, name FROM tables ORDER BY number", enumerate(due.tables, 1)),
             (ties, (_row_of_tie(*tie) for tie in sorted(due.ties.items()))),
-            (f"{_POTS} ORDER BY analyst", map(_row_of_pot, due.pots)),
+            (f"{_SHARES} ORDER BY analyst", map(_row_of_share, due.shares)),
             (f"{_STREAMS} ORDER BY id", map(_row_of_stream, due.streams)),
             ("SELECT stream FROM secrets ORDER BY stream", ((one,) for one in due.with_secret)),
         )
@@ -217,14 +228,6 @@ class SqliteReader(Uncopyable):
         yield "its format", _columns(self.execute, {name for name, *_ in columns}), columns
 
 
-_TIES = "SELECT name, person, type, schema FROM ties"
-_POTS = "SELECT analyst, most, spent FROM pots"
-_STREAMS = (
-    "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
-    "FROM streams"
-)
-
-
 class SqliteWriter(SqliteReader):
     """The same, inside a write transaction; an older file is brought up to date in it first.
 
@@ -232,10 +235,10 @@ class SqliteWriter(SqliteReader):
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, seen: Tail | None = None, version: int = VERSION
+        self, connection: sqlite3.Connection, seen: HistoryEnd | None = None, version: int = VERSION
     ) -> None:
         super().__init__(connection)
-        self.seen = seen or Tail()
+        self.seen = seen or HistoryEnd()
         upgrade(self, version)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
@@ -248,7 +251,7 @@ class SqliteWriter(SqliteReader):
             "INSERT INTO entries (number, text, hash, stream) VALUES (?, ?, ?, ?)",
             (entry.number, entry.text, entry.hash, entry.stream),
         )
-        self.seen = Tail(entry.number, entry.hash)
+        self.seen = HistoryEnd(entry.number, entry.hash)
         return entry
 
     def _check_goes_on(self) -> None:
@@ -270,9 +273,9 @@ class SqliteWriter(SqliteReader):
         row = _row_of_tie(table, identity)
         self.execute("INSERT OR REPLACE INTO ties VALUES (?, ?, ?, ?)", row)
 
-    def put_pot(self, pot: Pot) -> None:
+    def put_share(self, share: Share) -> None:
         """Totals are kept, not summed up again."""
-        row = _row_of_pot(pot)
+        row = _row_of_share(share)
         self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
 
     def next_stream(self) -> int:
@@ -328,10 +331,10 @@ def _tie(row: tuple[Any, ...]) -> tuple[str, TableIdentity]:
         return _str(name), TableIdentity(*identity)
 
 
-def _pot(row: tuple[Any, ...]) -> Pot:
+def _share(row: tuple[Any, ...]) -> Share:
     with readable("a row of the table 'pots' cannot be read"):
         analyst, limit, spent = map(_str, row)
-        return Pot(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
+        return Share(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
 
 
 def _stream(row: tuple[Any, ...]) -> StreamState:
@@ -350,8 +353,8 @@ def _row_of_tie(table: str, identity: TableIdentity) -> tuple[Any, ...]:
     return (table, identity.person, identity.type, identity.schema)
 
 
-def _row_of_pot(pot: Pot) -> tuple[Any, ...]:
-    return (pot.analyst or "", pot.limit.as_text(), pot.spent.as_text())
+def _row_of_share(share: Share) -> tuple[Any, ...]:
+    return (share.analyst or "", share.limit.as_text(), share.spent.as_text())
 
 
 def _row_of_stream(state: StreamState) -> tuple[Any, ...]:

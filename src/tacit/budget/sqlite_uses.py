@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.budget.chain import damaged
 from tacit.budget.checks import shortened
 from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing
-from tacit.budget.ledger import Tail
+from tacit.budget.ledger import HistoryEnd
 from tacit.budget.sqlite_files import Opened, Snapshot, translated, unwritable
 from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
 from tacit.budget.turns import Alone, Given, busy
@@ -115,11 +115,10 @@ class Writing(Use[SqliteWriter]):
         opened.connection.execute("BEGIN IMMEDIATE")
         opened.check_same_files()
         self.noted = self._noted(opened)
-        ledger.reached(f"{self.what}: begun")
         self.writer = SqliteWriter(opened.connection, ledger.seen)
         return self.writer
 
-    def _noted(self, opened: Opened) -> Tail:
+    def _noted(self, opened: Opened) -> HistoryEnd:
         """The head that is noted, which the history must contain."""
         connection, path = opened.connection, self.ledger.path
         opened.kept = opened.kept or is_kept(connection)
@@ -141,28 +140,31 @@ class Writing(Use[SqliteWriter]):
         return noted
 
     def end(self) -> None:
-        """Durable first, then noted, then told; now and then the log is folded."""
-        ledger, opened, what = self.ledger, self.opened, self.what
+        """Commit first, then note the head, then return; now and then the log is folded."""
+        ledger, opened = self.ledger, self.opened
         assert isinstance(opened, Opened)
-        ledger.reached(f"{what}: written")
-        opened.connection.execute("COMMIT")
-        before, ledger.seen = ledger.seen, self.writer.seen
-        opened.kept = True
-        ledger.reached(f"{what}: committed")
+        before = ledger.seen
+        self.commit(opened)
         if ledger.seen != before:
             opened.head.write(ledger.seen)
             if ledger.seen.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
                 opened.fold()
 
+    def commit(self, opened: Opened) -> None:
+        """From here on it is on the disk, whatever comes."""
+        opened.connection.execute("COMMIT")
+        self.ledger.seen = self.writer.seen
+        opened.kept = True
 
-class Checking(Use[Tail]):
+
+class Checking(Use[HistoryEnd]):
     """Compare the history with the head file, or with a head that was noted elsewhere."""
 
     def __init__(self, ledger: SqliteLedger, head: str | None) -> None:
         super().__init__(ledger, "open")
         self.head = head
 
-    def start(self) -> Tail:
+    def start(self) -> HistoryEnd:
         """The end of the history, which contains what is noted."""
         opened = self.opened = self.ledger.connection()
         noted, torn = self._read_head(opened)
@@ -178,7 +180,7 @@ class Checking(Use[Tail]):
             self._note_again(opened)
         return tail
 
-    def _read_head(self, opened: Opened | Snapshot) -> tuple[Tail | None, bool]:
+    def _read_head(self, opened: Opened | Snapshot) -> tuple[HistoryEnd | None, bool]:
         """What the head file says.  It may look torn while another process writes it."""
         for quiet in (False, True):
             try:
@@ -221,7 +223,7 @@ class Quiet(Use[None]):
             raise busy(self.ledger.place, self.ledger.wait)
 
 
-class Closing(Use[None]):
+class ClosingFile(Use[None]):
     """While no other thread is at work."""
 
     def start(self) -> None:

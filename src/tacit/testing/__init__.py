@@ -1,1 +1,1 @@
-"""Contract suites that other packages can subclass: engines, ledgers and releases."""
+"""Contract suites for what can be added to Tacit: pytest classes to subclass in your own tests."""

@@ -1,0 +1,230 @@
+"""Locks on files, between the processes of a machine: the kernel drops them with their process.
+
+A process number can be taken by another process later and a heartbeat can be late, but a kernel
+lock (``flock``) cannot outlive its holder, killed with −9 or not.  It belongs to the open file, so
+two objects of one process exclude each other as well.  A forked child would share it and keep it
+alive; so the child closes its copy at once, which leaves the parent's lock in force.  Whoever
+starts another program passes nothing on: the file is closed on exec.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from time import monotonic
+from weakref import WeakSet
+
+from tacit.budget.turns import pause
+from tacit.support import Uncopyable
+
+_FLOCK = struct.Struct("@hhqqi4x")
+_DRAWING = 0  # the byte that is locked while a number is drawn
+_FIRST = 16  # the byte of number 0; the last number drawn is stored before it
+_ALL = 0  # a length of 0: to the end of all numbers
+_MOST = 1 << 60
+IN_TURN = hasattr(fcntl, "F_OFD_SETLK")
+
+
+# Small files, for their owner only ----------------------------------------------------------------
+
+
+class _ClosedWhenDropped(FileIO):
+    """A file that may simply be dropped, also among garbage that is finalised in any order."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_private(path: Path) -> FileIO:
+    """Open a small file for reading and writing, and make it if need be, for its owner only."""
+    return _ClosedWhenDropped(path, "r+", opener=_open_or_make)
+
+
+def _open_or_make(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def is_still(path: str | Path, file: FileIO) -> bool:
+    """Whether the path names the file that is open."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+# Exclusive holds: whoever has one keeps it until it lets go, or is gone ---------------------------
+
+
+class FileHold(Uncopyable):
+    """A lock on a file that exists only while it is held."""
+
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self._file = file
+        self._path = path
+        self._pid = os.getpid()
+        _HELD.add(self)
+
+    @classmethod
+    def take(cls, path: Path) -> FileHold | None:
+        """Take the lock, or None if somebody has it."""
+        while True:
+            hold = cls(path, open_private(path))  # it closes the file when it is dropped
+            try:
+                fcntl.flock(hold._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                hold.drop()
+                return None
+            if is_still(path, hold._file):
+                return hold
+            hold.drop()  # the last holder removed it between our two steps: once more
+
+    def release(self) -> None:
+        """Remove the file while it is locked, then let go; once more does no harm."""
+        if self._file.closed:
+            return
+        if self._pid == os.getpid() and is_still(self._path, self._file):
+            with suppress(OSError):
+                self._path.unlink()
+        self._file.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # __init__ may be interrupted, too
+            self.drop()
+
+    def drop(self) -> None:
+        """Let go without a trace in the file system, as the end of a process would."""
+        self._file.close()
+
+
+_HELD: WeakSet[FileHold] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    for hold in list(_HELD):
+        hold.drop()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+# Those who write to one budget, first come first served -------------------------------------------
+#
+# Who writes holds a lock on a small file beside the budget.  Who has to wait draws a number, in the
+# same file, and keeps a lock on the byte of that number until it is served: so nobody who comes
+# later overtakes, and a waiter that was killed is in nobody's way.  Where the system has no such
+# locks (``F_OFD_SETLK``: Linux has), one waits all the same, but not in turn.
+
+
+class WritersLine(Uncopyable):
+    """A place among those who write, for one open budget."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._name = os.fspath(path)
+        self._file: FileIO | None = None
+        self._joined = False
+        self._drew = False
+
+    def take(self, wait: float) -> bool:
+        """Wait for our turn to write; False if it did not come in time."""
+        deadline = monotonic() + wait
+        self._joined = True  # before it is true, so that an interrupt leaves nothing locked
+        while True:
+            file = self._opened()
+            if not (self._nobody_waits(file) and _locked(file)) and not self._wait(file, deadline):
+                self.let_go()
+                return False
+            if is_still(self._name, file):
+                return True
+            self.close()  # the last one out removed it: to the new one
+
+    def let_go(self) -> None:
+        """Leave the line, from wherever we are in it."""
+        file = self._file
+        if self._joined and file is not None and not file.closed:
+            if self._drew:
+                _set(file, fcntl.F_UNLCK, 0, _ALL)
+            fcntl.flock(file, fcntl.LOCK_UN)
+        self._joined = self._drew = False
+
+    def close(self, *, remove: bool = False) -> None:
+        """Leave for good; the last one removes the file, while it is locked."""
+        file = self._file
+        if file is not None:
+            if remove and is_still(self._path, file):
+                with suppress(OSError):
+                    self._path.unlink()
+            file.close()
+            self._file = None
+
+    def _opened(self) -> FileIO:
+        if self._file is None or self._file.closed:
+            self._file = open_private(self._path)
+        return self._file
+
+    def _wait(self, file: FileIO, deadline: float) -> bool:
+        number = self._draw(file, deadline)
+        while number is not None:
+            ahead = _ahead(file, number)
+            if not ahead and _locked(file):
+                return True
+            left = deadline - monotonic()
+            if left <= 0:
+                return False
+            pause(max(1, ahead), left)
+        return False
+
+    def _nobody_waits(self, file: FileIO) -> bool:
+        return not IN_TURN or _found(file, _FIRST, _ALL) is None
+
+    def _draw(self, file: FileIO, deadline: float) -> int | None:
+        """The next number, with a lock on its byte; None if that took too long."""
+        if not IN_TURN:
+            return 0
+        self._drew = True
+        while not _set(file, fcntl.F_WRLCK, _DRAWING, 1):
+            if monotonic() >= deadline:
+                return None
+            pause(1, deadline - monotonic())
+        number = int.from_bytes(os.pread(file.fileno(), 8, 0), "little") % _MOST + 1
+        while not _set(file, fcntl.F_WRLCK, _FIRST + number, 1):
+            number += 1
+        os.pwrite(file.fileno(), number.to_bytes(8, "little"), 0)
+        _set(file, fcntl.F_UNLCK, _DRAWING, 1)
+        return number
+
+
+def _locked(file: FileIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _ahead(file: FileIO, number: int) -> int:
+    """How many may be served before this number; 0 if nobody is."""
+    if not IN_TURN:
+        return 0
+    found = _found(file, _FIRST, number)
+    return 0 if found is None else _FIRST + number - found
+
+
+def _found(file: FileIO, start: int, length: int) -> int | None:
+    """A byte of a range on which somebody else has a lock."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    kind, _, where, _, _ = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))
+    return None if kind == fcntl.F_UNLCK else max(start, where)
+
+
+def _set(file: FileIO, kind: int, start: int, length: int) -> bool:
+    try:
+        asked = _FLOCK.pack(kind, os.SEEK_SET, start, length, 0)
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, asked)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,246 @@
+"""What a budget's promise allows: decided inside one write, whatever ledger it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
+from tacit.budget.chain import damaged, digest, insist, readable
+from tacit.budget.checks import checked_analyst, checked_identity, checked_text, shortened
+from tacit.budget.ledger import Fill, Ledger, LedgerReader, LedgerWriter, Share, TableIdentity
+from tacit.errors import BadParameter, BudgetExhausted, NotCovered, TableMismatch
+from tacit.privacy import Cost, Privacy, as_given
+
+_MOST_BITS = 4096
+_MOST_SAID = 500  # characters of what was asked, in a refusal
+_UNFIT = "what was spent and shared does not fit the promise"
+
+
+def check_short(name: str, number: Fraction) -> None:
+    """A longer number would be stored, and slow down every later sum."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        given = f"a number of more than {_MOST_BITS} bits"
+        raise BadParameter(name, given, "round it up to a shorter one")
+
+
+# What is promised ---------------------------------------------------------------------------------
+
+
+def beginning(promise: Privacy, covers: Iterable[str], accountant: Accountant) -> Fill:
+    """What a new ledger begins with: the first entry and the first share.
+
+    Everything is checked here, before anything is made.
+    """
+    if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
+        allowed = "give a list of table names, as in covers=['visits']"
+        raise BadParameter("covers", as_given(covers), allowed)
+    tables = [checked_text(table, "covers") for table in covers]
+    if not tables or len(set(tables)) < len(tables):
+        raise BadParameter("covers", tables, "name at least one table, and each one once")
+    check_short("epsilon", promise.epsilon)
+    check_short("delta", promise.delta)
+    limit = accountant.limit(promise)
+
+    def fill(writer: LedgerWriter) -> None:
+        for table in tables:
+            writer.add_table(table)
+        writer.put_share(Share(None, limit, limit.zero()))
+        writer.append(
+            "created",
+            {
+                "epsilon": str(promise.epsilon),
+                "delta": str(promise.delta),
+                "accountant": accountant.name,
+                "limit": limit.as_json(),
+                "covers": tables,
+            },
+        )
+
+    return fill
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What somebody asks to pay for: checked when it is made, before the ledger is touched.
+
+    ``identity`` says whose rows the table holds; it is None for charges made by hand.
+    """
+
+    cost: Cost
+    table: str
+    analyst: str | None
+    identity: TableIdentity | None
+
+    def __post_init__(self) -> None:
+        _check_cost(self.cost)
+        checked_text(self.table, "table")
+        checked_analyst(self.analyst)
+        if self.identity is not None:
+            checked_identity(self.identity)
+
+
+def _check_cost(cost: Any) -> None:
+    """A cost whose numbers can be stored and added up."""
+    if not isinstance(cost, Cost) or not isinstance(cost.privacy, Privacy):
+        raise BadParameter("cost", type(cost).__name__, "give a tacit.privacy.Cost")
+    check_short("epsilon", cost.privacy.epsilon)
+    check_short("delta", cost.privacy.delta)
+    if not isinstance(cost.parts, tuple) or not all(map(_is_part, cost.parts)):
+        allowed = "each part is (how many, ε of each as a Fraction), both positive"
+        raise BadParameter("cost", "parts", allowed)
+    for count, epsilon in cost.parts:
+        check_short("parts", Fraction(count))
+        check_short("parts", epsilon)
+
+
+def _is_part(part: Any) -> bool:
+    if not isinstance(part, tuple) or len(part) != 2:
+        return False
+    count, epsilon = part
+    numbers = type(count) is int and isinstance(epsilon, (int, Fraction))
+    return numbers and count >= 1 and epsilon > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What was promised when a budget was created, and what that allows."""
+
+    place: str
+    promise: Privacy
+    accountant: Accountant
+    limit: Amount
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Terms:
+        """As the first entry has them.  Of the history only its two ends are read."""
+        with ledger.reading() as reader:
+            first, tail = reader.entries(most=1), reader.tail()
+            last = reader.entries(after=tail.number - 1)
+        if not first or any(digest(entry.text) != entry.hash for entry in (*first, *last)):
+            raise damaged(f"{ledger.place}: the ends of its history do not match their hash")
+        body = first[0].body
+        with readable(f"{ledger.place}: its history does not begin as one"):
+            insist(body["kind"] == "created")
+            return cls(
+                ledger.place,
+                Privacy(body["epsilon"], body["delta"]),
+                accountant_named(body["accountant"]),
+                Amount.from_json(body["limit"]),
+            )
+
+    def pay(self, writer: LedgerWriter, asked: Charge, what: str) -> tuple[Amount, Amount]:
+        """Charge a share, or refuse; what was charged and what is left."""
+        if not writer.covers(asked.table):
+            raise NotCovered(
+                f"{self.place} covers {', '.join(writer.tables())}, not {asked.table!r}",
+                advice="charge the budget of that table's people or, if they are the same people, "
+                f"call budget.cover({asked.table!r})",
+            )
+        keep_tied(writer, asked.table, asked.identity)
+        share = self.share_of(writer, asked.analyst)
+        if share is None:
+            raise NotCovered(
+                f"{asked.analyst!r} has no share of {self.place}",
+                advice="budget.share sets one aside",
+            )
+        charged, left = bounded(self.accountant.charge(asked.cost), share.spent), share.left
+        if not charged.fits_in(left):
+            raise BudgetExhausted(
+                self._refusal(f"{shortened(what, _MOST_SAID)} on {asked.table}", charged, share)
+            )
+        writer.put_share(replace(share, spent=share.spent + charged))
+        return charged, left - charged
+
+    def _refusal(self, what: str, asked: Amount, share: Share) -> str:
+        whose = (
+            "what is left" if share.analyst is None else f"what is left of {share.analyst}'s share"
+        )
+        return (
+            f"{what} asks for {asked}; {whose} is {share.left} "
+            f"(of {share.limit}). {what_fits(self.accountant, share.left)} Nothing was spent."
+        )
+
+    # Shares: each is a part of the limit, and so are all of them together
+
+    def share_of(self, reader: LedgerReader, analyst: str | None) -> Share | None:
+        """The share of an analyst if there is one, or what is not shared."""
+        share = reader.share(analyst)
+        if share is None and analyst is None:
+            raise damaged("what is not shared has vanished from the budget")
+        with readable(_UNFIT):
+            insist(share is None or share.limit.fits_in(self.limit))
+        return share
+
+    def shares(self, reader: LedgerReader) -> tuple[Share, ...]:
+        """What is not shared, then each share."""
+        shares = tuple(reader.shares())
+        with readable(_UNFIT):
+            insist(bool(shares) and shares[0].analyst is None)
+            insist(together(shares).limit.fits_in(self.limit))
+        return shares
+
+    def set_share(self, writer: LedgerWriter, analyst: str, wanted: Amount) -> Share:
+        """Make an analyst's share larger or smaller, at the expense of what is not shared."""
+        rest = self.share_of(writer, None)
+        assert rest is not None
+        mine = self.share_of(writer, analyst) or Share(analyst, wanted.zero(), wanted.zero())
+        wanted = bounded(wanted, rest.limit)
+        change = wanted - mine.limit
+        if not mine.spent.fits_in(wanted):
+            raise BudgetExhausted(
+                f"{analyst} has already spent {mine.spent}: their share cannot be set to {wanted}"
+            )
+        if not change.fits_in(rest.left):
+            raise BudgetExhausted(
+                f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
+                f"spent nor shared, and their share is {mine.limit} now. Nothing was changed."
+            )
+        writer.put_share(replace(rest, limit=rest.limit - change))
+        mine = replace(mine, limit=wanted)
+        writer.put_share(mine)
+        writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
+        return mine
+
+
+def together(shares: Sequence[Share]) -> Share:
+    """All shares as one."""
+    limit, spent = shares[0].limit, shares[0].spent
+    for share in shares[1:]:
+        limit, spent = limit + share.limit, spent + share.spent
+    return Share(None, limit, spent)
+
+
+# One name, one kind of people ---------------------------------------------------------------------
+#
+# A promise is about people, and a table says who they are.  If one name stood for two readings of
+# that, one person's rows could count as many people, and what was charged would not cover them.
+
+
+def tie(writer: LedgerWriter, table: str, identity: TableIdentity, because: str) -> None:
+    """Record whose rows a table holds, and why, in the history too."""
+    writer.put_tie(table, identity)
+    writer.append("tie", {"table": table, **identity.as_json(), "because": because})
+
+
+def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) -> None:
+    """Tie a table that is used for the first time, and refuse one that has other people.
+
+    A charge made by hand has no identity, and ties nothing.
+    """
+    if identity is None:
+        return
+    tied = writer.tie(table)
+    if tied is None:
+        tie(writer, table, identity, "first use")
+    elif not identity.fits(tied):
+        raise TableMismatch(
+            f"this budget identifies the people of {table!r} by {tied}, but this table identifies "
+            f"them by {identity}. Nothing was spent",
+            advice="open the table as before or, if they are the same people, call "
+            f"budget.tie({table!r}, table.identity)",
+        )
+    elif tied.type is None and identity.type is not None:
+        tie(writer, table, replace(tied, type=identity.type), "first use of the type")
