@@ -76,6 +76,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, a
 }
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
     *(f"tacit.book.{family}" for family in ("one_sided.OneSided", "sparse_vector.TwoSided")),
+    *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
     *("tacit.tables.Column.literal", "tacit.book.experiment.Adversary.choose"),

@@ -13,18 +13,18 @@ from fractions import Fraction
 
 from tacit.arguments import flag, instance, iterated
 from tacit.book.answer import Answer
-from tacit.book.composition import corollary_limit
+from tacit.book.recipes import refuse_unproved
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
 from tacit.privacy import (
     Number,
+    Privacy,
     as_given,
     exact,
     positive,
     probability,
     show,
-    show_limit,
     small_probability,
     whole,
 )
@@ -121,21 +121,6 @@ def _root_of_log(factor: int, delta: Fraction) -> Bounds:
     """Bounds of √(factor · ln(1/δ))."""
     low, high = certified.ln(1 / delta)
     return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
-
-
-def refuse_outside(at_most: int, epsilon: Fraction, delta: Fraction, *, numeric: bool) -> None:
-    """E3: with δ > 0 the algorithm itself is known to be private up to a limit only."""
-    if delta == 0:
-        return
-    limit = corollary_limit(at_most, delta / 2 if numeric else delta)
-    if numeric:
-        limit *= 1 + 1 / _ROOT_512[1]
-    if epsilon > limit:
-        raise ConditionNotMet(
-            f"ε = {as_given(epsilon)} with {at_most} ⊤ and δ = {as_given(delta)} is more than "
-            f"{show_limit(limit)}, up to which Theorem {'3.27' if numeric else '3.25'} is proved "
-            "(E3)"
-        )
 
 
 # Theorems 3.24, 3.26 and 3.28: α, ε, β, k or c from the other four.
@@ -277,7 +262,7 @@ def _solve(
             f"Theorem {theorem} does not reach α = {show(a)} with ε = {show(e)} for any "
             f"{missing[0]}; allow a larger alpha, epsilon or beta, or fewer questions"
         )
-    refuse_outside(c, e, small, numeric=theorem == "3.28")
+    refuse_unproved(c, Privacy(e, small), numeric=theorem == "3.28")
     return Guarantee(
         theorem=theorem, alpha=a, beta=b, epsilon=e, delta=small, questions=k, at_most=c
     )

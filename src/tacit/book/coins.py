@@ -64,6 +64,16 @@ def threshold_steps(threshold: Fraction, grid: Fraction) -> int:
     return rounded_up
 
 
+def sensitivity_steps(sensitivity: Fraction, grid: Fraction) -> int:
+    """A question's sensitivity in steps: it must be a whole number of them."""
+    steps = sensitivity / grid
+    if steps.denominator != 1:
+        raise BadParameter(
+            "sensitivity", as_given(sensitivity), f"it must be a whole multiple of grid {grid}"
+        )
+    return steps.numerator
+
+
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
 _MOST_AT_ONCE = 2**40  # more than any memory holds
 _PREPARE_AFTER, _MOST_SCALES = 50, 16

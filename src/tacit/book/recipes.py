@@ -45,6 +45,9 @@ from tacit.privacy import (
 # and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.
 
 
+ROOT_512 = certified.sqrt(Fraction(512))[1]
+"""√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
+
 Sides = Literal["two-sided", "one-sided"]
 """On which sides of 0 the noise lies."""
 
@@ -280,8 +283,17 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
     Accuracy: Theorems 3.24, 3.26 and 3.28, in :mod:`tacit.book.accuracy`.
     """
     at_most = whole(at_most, "at_most")
-    run = _run_epsilon(at_most, privacy, numeric=numeric)
-    bits = run * (1 - _value_part(privacy)) if numeric else run
+    refuse_unproved(at_most, privacy, numeric=numeric)
+    epsilon, delta = privacy.epsilon, privacy.delta
+    part = Fraction(1, 9) if delta == 0 else 1 / (ROOT_512 + 1)
+
+    def each(total: Fraction) -> Fraction:
+        """What one of c runs may spend of this total, by addition or by Corollary 3.21."""
+        if delta == 0:
+            return total / at_most
+        return corollary_each(at_most, total, delta / 2 if numeric else delta)
+
+    bits = each(epsilon * (1 - part)) if numeric else each(epsilon)
     return Recipe(
         name="book",
         noise="two-sided",
@@ -290,36 +302,28 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
         groups=at_most,
         threshold_epsilon=bits / 2,
         question_epsilon=bits / 2,
-        value_epsilon=run - bits,
+        value_epsilon=each(2 * part * epsilon) / 2 if numeric else Fraction(0),
     )
 
 
-def _run_epsilon(at_most: int, privacy: Privacy, *, numeric: bool) -> Fraction:
-    """What one run of AboveThreshold, with its value if there is one, may spend."""
-    epsilon, delta = privacy.epsilon, privacy.delta
-    if delta == 0:
-        return epsilon / at_most
-    if not numeric:
-        return corollary_each(at_most, epsilon, delta)
-    # E3: Sparse's part of ε must be within the corollary's range at δ/2.
-    sparse_part = epsilon * (1 - _value_part(privacy))
-    limit = corollary_limit(at_most, delta / 2)
-    if sparse_part > limit:
-        raise ConditionNotMet(
-            f"NumericSparse with δ = {as_given(delta)} and {at_most} ⊤ is covered by Theorem 3.27 "
-            f"up to ε = {show_limit(limit * epsilon / sparse_part)} only; {as_given(epsilon)} was "
-            "asked"
-        )
-    # Both parts together are ε/√(8c ln(2/δ)) a run; linear in ε, so scale from within the range.
-    inside = min(epsilon, limit)
-    return corollary_each(at_most, inside, delta / 2) * epsilon / inside
+def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
+    """E3: with δ > 0 Theorems 3.25 and 3.27 are proved up to some ε only.
 
-
-def _value_part(privacy: Privacy) -> Fraction:
-    """The part of NumericSparse's ε that pays for the values."""
+    They rest on Corollary 3.21: Sparse on its range at δ, NumericSparse with the part of its ε
+    that goes to Sparse on its range at δ/2.
+    """
     if privacy.delta == 0:
-        return Fraction(1, 9)
-    return 1 / (certified.sqrt(Fraction(512))[1] + 1)
+        return
+    limit = corollary_limit(at_most, privacy.delta / 2 if numeric else privacy.delta)
+    if numeric:
+        limit *= 1 + 1 / ROOT_512
+    if privacy.epsilon > limit:
+        raise ConditionNotMet(
+            f"Theorem {'3.27' if numeric else '3.25'} is proved for ε of at most "
+            f"{show_limit(limit)} with {at_most} ⊤ and δ = {as_given(privacy.delta)} (E3); "
+            f"{as_given(privacy.epsilon)} was asked",
+            advice="use a smaller epsilon, or delta = 0",
+        )
 
 
 def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:

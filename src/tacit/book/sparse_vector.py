@@ -1,7 +1,12 @@
-"""The sparse vector technique as printed: Algorithms 1, 2 and 3, with Laplace noise.
+"""The sparse vector technique as printed: Algorithms 1, 2 and 3, and the same one step at a time.
 
-The book's boxes are the three generators below; each is lazy, so that the next question may
-depend on the answers so far.  They drive `TwoSided.step`, as the interactive stream does.
+First the book's boxes, line by line.  Values, thresholds and noise are whole numbers of steps of a
+public grid (`tacit.book.coins`), and a question may have any sensitivity Δ: the book's Lap(2/ε) is
+Lap(2Δ/ε) here.  Each loop is lazy, so that the next question may depend on the answers so far.
+
+Then what a stream needs in order to be stored and resumed: a recipe at work (`SparseVector`) with
+an explicit `State`, which answers one question (`step`) or many at once (`scan`).  With the book's
+recipe and the same coins it gives the same answers as the loops, which the tests check.
 """
 
 from __future__ import annotations
@@ -11,13 +16,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import instance, iterated
-from tacit.book import recipes
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import (
     MOST_SCALE,
@@ -25,26 +29,218 @@ from tacit.book.coins import (
     Coins,
     clamped,
     given_coins,
+    sensitivity_steps,
     threshold_steps,
     value_steps,
 )
-from tacit.book.recipes import Recipe
+from tacit.book.composition import corollary_each
+from tacit.book.recipes import ROOT_512, Recipe, refuse_unproved
 from tacit.errors import BadParameter, Halted
-from tacit.privacy import Number, Privacy, as_given, exact, positive
+from tacit.privacy import Number, Privacy, as_given, exact, positive, whole
 from tacit.support import Uncopyable
 
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
+__all__ = [
+    "SparseVector",
+    "State",
+    "TwoSided",
+    "above_threshold",
+    "answers",
+    "numeric_sparse",
+    "sparse",
+]
 
-__all__ = ["TwoSided", "above_threshold", "answers", "numeric_sparse", "sparse"]
+_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16  # questions that are compared at once in a scan
 
 
-# A recipe put on a grid: its noises and thresholds as numbers of steps.
+# The book's boxes ------------------------------------------------------------------------------
+
+
+def above_threshold(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    epsilon: Number,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Algorithm 1, AboveThreshold: ⊥ until the first ⊤, then halt.
+
+    Privacy: (ε, 0), Theorem 3.23.  Accuracy: Theorem 3.24.
+    """
+    privacy = Privacy(epsilon)
+    run = _Run.read(values, threshold, sensitivity, grid)
+    Δ, ε = run.sensitivity, privacy.epsilon
+    run.check(privacy, coins, widest=4 * Δ / ε)
+
+    def algorithm_1() -> Iterator[Answer]:
+        noisy_threshold = run.threshold + coins.laplace(2 * Δ / ε)
+        for value in run.steps():
+            if value + coins.laplace(4 * Δ / ε) >= noisy_threshold:
+                yield run.top()
+                return
+            yield BELOW
+
+    return algorithm_1()
+
+
+def sparse(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Algorithm 2, Sparse: AboveThreshold again and again, until the c-th ⊤.
+
+    Privacy: (ε, δ), Theorem 3.25, within E3.  Accuracy: Theorem 3.26, with E8.
+    """
+    privacy, c = Privacy(epsilon, delta), whole(at_most, "at_most")
+    run = _Run.read(values, threshold, sensitivity, grid)
+    refuse_unproved(c, privacy, numeric=False)  # E3
+    Δ, ε, δ = run.sensitivity, privacy.epsilon, privacy.delta
+    σ = 2 * c * Δ / ε if δ == 0 else _root_32(c, δ, ε) * Δ  # √(32 c ln(1/δ)) Δ/ε
+    run.check(privacy, coins, widest=2 * σ)
+
+    def algorithm_2() -> Iterator[Answer]:
+        noisy_threshold = run.threshold + coins.laplace(σ)
+        count = 0
+        for value in run.steps():
+            if value + coins.laplace(2 * σ) >= noisy_threshold:
+                yield run.top()
+                count += 1
+                if count >= c:
+                    return
+                noisy_threshold = run.threshold + coins.laplace(σ)
+            else:
+                yield BELOW
+
+    return algorithm_2()
+
+
+def numeric_sparse(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Algorithm 3, NumericSparse: Sparse, and on ⊤ the value with *fresh* Laplace noise.
+
+    Privacy: (ε, δ), Theorem 3.27, with E5 and E6 mended and within E3.
+    Accuracy: Theorem 3.28, with E7 and E8.
+    """
+    privacy, c = Privacy(epsilon, delta), whole(at_most, "at_most")
+    run = _Run.read(values, threshold, sensitivity, grid)
+    refuse_unproved(c, privacy, numeric=True)  # E3
+    Δ, ε, δ = run.sensitivity, privacy.epsilon, privacy.delta
+    if δ == 0:
+        ε1, ε2 = 8 * ε / 9, 2 * ε / 9
+    else:
+        ε1, ε2 = ROOT_512 * ε / (ROOT_512 + 1), 2 * ε / (ROOT_512 + 1)  # E5: the box omits ε in ε₂
+
+    def σ(e: Fraction) -> Fraction:
+        return 2 * c * Δ / e if δ == 0 else _root_32(c, δ / 2, e) * Δ  # √(32 c ln(2/δ)) Δ/e
+
+    for_threshold, for_question, for_value = σ(ε1), 2 * σ(ε1), σ(ε2)
+    run.check(privacy, coins, widest=max(for_question, for_value))
+
+    def algorithm_3() -> Iterator[Answer]:
+        noisy_threshold = run.threshold + coins.laplace(for_threshold)
+        count = 0
+        for value in run.steps():
+            if value + coins.laplace(for_question) >= noisy_threshold:
+                yield run.top(value + coins.laplace(for_value), for_value)
+                count += 1
+                if count >= c:
+                    return
+                noisy_threshold = run.threshold + coins.laplace(for_threshold)
+            else:
+                yield BELOW
+
+    return algorithm_3()
+
+
+def _root_32(c: int, delta: Fraction, epsilon: Fraction) -> Fraction:
+    """√(32 c ln(1/δ))/ε, rounded up: it is 2/ε′, where ε′ = ε/√(8c ln(1/δ)) by Corollary 3.21."""
+    return 2 / corollary_each(c, epsilon, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What the three loops are given, on the grid: T and Δ in steps, and the values to come."""
+
+    values: Iterator[Number]
+    threshold: int
+    sensitivity: int
+    grid: Fraction
+
+    @classmethod
+    def read(
+        cls, values: Iterable[Number], threshold: Number, sensitivity: Number, grid: Number
+    ) -> Self:
+        """Read the numbers exactly."""
+        step = positive(grid, "grid")
+        return cls(
+            iterated(values, "values", "give the true values, one for each question"),
+            threshold_steps(exact(threshold, "threshold"), step),
+            sensitivity_steps(positive(sensitivity, "sensitivity"), step),
+            step,
+        )
+
+    def check(self, privacy: Privacy, coins: Coins, *, widest: Fraction) -> None:
+        """Refuse noise that cannot be drawn, before anything is."""
+        _refuse_wide_noise(widest, privacy)
+        given_coins(coins)
+
+    def steps(self) -> Iterator[int]:
+        """The true values in steps, each fetched when it is asked for."""
+        return (clamped(value_steps(value, self.grid)) for value in self.values)
+
+    def top(self, value: int | None = None, noise: Fraction | None = None) -> Answer:
+        """⊤, with a noisy value if there is one."""
+        told = None if value is None else value * self.grid
+        return Answer(above=True, value=told, noise_scale=noise, grid=self.grid)
+
+
+def _refuse_wide_noise(widest: Fraction, privacy: Privacy) -> None:
+    if widest > MOST_SCALE:
+        raise BadParameter(
+            "epsilon",
+            as_given(privacy.epsilon),
+            "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
+        )
+
+
+# One step at a time ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class State(Uncopyable):
+    """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
+
+    offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
+    tops: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnGrid:
-    """A recipe for one threshold, one sensitivity and one grid.  One that exists can be drawn."""
+class SparseVector(ABC):
+    """A recipe at work: one threshold, one sensitivity, one grid.
+
+    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
+    no more sensitivity than before, and no other direction.
+
+    Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
+    person is added or removed, and, for a monotone recipe, none falls when one is added.
+    """
 
     recipe: Recipe
     threshold: Fraction
@@ -64,86 +260,10 @@ class OnGrid:
         )
 
     def __post_init__(self) -> None:
-        if (self.sensitivity / self.grid).denominator != 1:
-            raise BadParameter(
-                "sensitivity", self.sensitivity, f"it must be a whole multiple of grid {self.grid}"
-            )
+        sensitivity_steps(self.sensitivity, self.grid)
         self.threshold_in_steps(None)
-        widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
-        if widest > MOST_SCALE:
-            raise BadParameter(
-                "epsilon",
-                as_given(self.recipe.privacy.epsilon),
-                "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
-            )
-
-    @cached_property
-    def _threshold_noise(self) -> Fraction:
-        """The scale of ρ in grid steps."""
-        return self._steps(self.recipe.threshold_scale)
-
-    @cached_property
-    def _question_noise(self) -> Fraction:
-        """The scale of ν in grid steps."""
-        return self._steps(self.recipe.question_scale)
-
-    @cached_property
-    def _question_rate(self) -> Fraction:
-        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
-        return 1 / self._question_noise
-
-    @cached_property
-    def _value_noise(self) -> Fraction | None:
-        """The scale of a released value's noise in grid steps; None for bits only."""
-        scale = self.recipe.value_scale
-        return None if scale is None else self._steps(scale)
-
-    def _steps(self, in_sensitivities: Fraction) -> Fraction:
-        return in_sensitivities * self.sensitivity / self.grid
-
-    def threshold_in_steps(self, threshold: Number | None) -> int:
-        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
-        if threshold is None:
-            return self._own_threshold
-        return self._shifted_steps(exact(threshold, "threshold"))
-
-    @cached_property
-    def _own_threshold(self) -> int:
-        return self._shifted_steps(self.threshold)
-
-    def _shifted_steps(self, threshold: Fraction) -> int:
-        # Rounded up together: a public shift off the grid would break the promise as well.
-        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
-
-
-# What all sparse vector algorithms share: state, answers and halting.
-#
-# Everything inside is an integer number of grid steps (:mod:`tacit.book.coins`), noise included,
-# and the only comparison is ≥, since ties have mass.  An algorithm's state is explicit, so that it
-# can be stored and resumed: what was drawn, and how many ⊤ are used.
-
-
-_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class State(Uncopyable):
-    """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
-
-    offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
-    tops: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparseVector(OnGrid, ABC):
-    """A recipe at work: one threshold, one sensitivity, one grid.
-
-    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
-    no more sensitivity than before, and no other direction.
-
-    Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
-    person is added or removed, and, for a monotone recipe, none falls when one is added.
-    """
+        widest = max(self._threshold_noise, self._question_noise, self._value_noise or Fraction(0))
+        _refuse_wide_noise(widest, self.recipe.privacy)
 
     # What a family of noise must say ------------------------------------------------------
 
@@ -248,6 +368,46 @@ class SparseVector(OnGrid, ABC):
                 "further questions need a new stream, paid from a budget"
             )
 
+    # In grid steps ------------------------------------------------------------------------------
+
+    @cached_property
+    def _threshold_noise(self) -> Fraction:
+        """The scale of ρ in grid steps."""
+        return self._steps(self.recipe.threshold_scale)
+
+    @cached_property
+    def _question_noise(self) -> Fraction:
+        """The scale of ν in grid steps."""
+        return self._steps(self.recipe.question_scale)
+
+    @cached_property
+    def _question_rate(self) -> Fraction:
+        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
+        return 1 / self._question_noise
+
+    @cached_property
+    def _value_noise(self) -> Fraction | None:
+        """The scale of a released value's noise in grid steps; None for bits only."""
+        scale = self.recipe.value_scale
+        return None if scale is None else self._steps(scale)
+
+    def _steps(self, in_sensitivities: Fraction) -> Fraction:
+        return in_sensitivities * self.sensitivity / self.grid
+
+    def threshold_in_steps(self, threshold: Number | None) -> int:
+        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
+        if threshold is None:
+            return self._own_threshold
+        return self._shifted_steps(exact(threshold, "threshold"))
+
+    @cached_property
+    def _own_threshold(self) -> int:
+        return self._shifted_steps(self.threshold)
+
+    def _shifted_steps(self, threshold: Fraction) -> int:
+        # Rounded up together: a public shift off the grid would break the promise as well.
+        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSided(SparseVector):
@@ -267,76 +427,6 @@ class TwoSided(SparseVector):
         self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
     ) -> NDArray[np.bool_]:
         return values + coins.laplaces(self._question_noise, len(values)) >= noisy_threshold
-
-
-def above_threshold(
-    values: Iterable[Number],
-    *,
-    threshold: Number,
-    epsilon: Number,
-    sensitivity: Number = 1,
-    grid: Number = 1,
-    coins: Coins,
-) -> Iterator[Answer]:
-    """Algorithm 1, AboveThreshold: ⊥ until the first ⊤, then halt.
-
-    T̂ = T + Lap(2Δ/ε); each value is compared as value + Lap(4Δ/ε) ≥ T̂.
-
-    Privacy: (ε, 0), Theorem 3.23.  Accuracy: Theorem 3.24.
-    """
-    return sparse(
-        values,
-        threshold=threshold,
-        at_most=1,
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        grid=grid,
-        coins=coins,
-    )
-
-
-def sparse(
-    values: Iterable[Number],
-    *,
-    threshold: Number,
-    at_most: int,
-    epsilon: Number,
-    delta: Number = 0,
-    sensitivity: Number = 1,
-    grid: Number = 1,
-    coins: Coins,
-) -> Iterator[Answer]:
-    """Algorithm 2, Sparse: AboveThreshold again and again, until the c-th ⊤.
-
-    σ = 2cΔ/ε, or √(32 c ln(1/δ)) Δ/ε if δ > 0; T̂ = T + Lap(σ) is drawn anew after each ⊤; each
-    value is compared as value + Lap(2σ) ≥ T̂.
-
-    Privacy: (ε, δ), Theorem 3.25, within E3.  Accuracy: Theorem 3.26, with E8.
-    """
-    recipe = recipes.book(at_most, Privacy(epsilon, delta))
-    mechanism = TwoSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
-    return answers(mechanism, values, coins)
-
-
-def numeric_sparse(
-    values: Iterable[Number],
-    *,
-    threshold: Number,
-    at_most: int,
-    epsilon: Number,
-    delta: Number = 0,
-    sensitivity: Number = 1,
-    grid: Number = 1,
-    coins: Coins,
-) -> Iterator[Answer]:
-    """Algorithm 3, NumericSparse: Sparse, and on ⊤ the value with *fresh* Laplace noise.
-
-    Privacy: (ε, δ), Theorem 3.27, with E5 and E6 mended and within E3.
-    Accuracy: Theorem 3.28, with E7 and E8.
-    """
-    recipe = recipes.book(at_most, Privacy(epsilon, delta), numeric=True)
-    mechanism = TwoSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
-    return answers(mechanism, values, coins)
 
 
 def answers(mechanism: SparseVector, values: Iterable[Number], coins: Coins) -> Iterator[Answer]:
