@@ -11,10 +11,44 @@ from typing import TYPE_CHECKING
 from tacit.support import loader
 
 if TYPE_CHECKING:
-    from tacit.book import accuracy, coins, composition, experiment, one_sided, sparse_vector
+    from tacit.book import (
+        accuracy,
+        answer,
+        coins,
+        composition,
+        experiment,
+        half_gap,
+        laplace,
+        one_sided,
+        optimal,
+        recipes,
+        shattering,
+        small_db,
+        small_db_size,
+        small_db_utility,
+        sparse_vector,
+        zcdp,
+    )
 
 # What a reader with the book open looks for; each is loaded when it is first used.
-__all__ = ["accuracy", "coins", "composition", "experiment", "one_sided", "sparse_vector"]
+__all__ = [
+    "accuracy",
+    "answer",
+    "coins",
+    "composition",
+    "experiment",
+    "half_gap",
+    "laplace",
+    "one_sided",
+    "optimal",
+    "recipes",
+    "shattering",
+    "small_db",
+    "small_db_size",
+    "small_db_utility",
+    "sparse_vector",
+    "zcdp",
+]
 
 
 __getattr__ = loader(__name__, {name: f"{__name__}.{name}" for name in __all__})

@@ -9,6 +9,8 @@ from fractions import Fraction
 from tacit.book.laplace import error_steps, spaced
 from tacit.privacy import Number
 
+__all__ = ["BELOW", "Answer", "Recorded"]
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:

@@ -20,6 +20,18 @@ from tacit.book.coins import Coins, given_coins
 from tacit.errors import BadParameter
 from tacit.privacy import Number, Privacy, exact, positive, small_probability, whole
 
+__all__ = [
+    "RANDOMISED_RESPONSE",
+    "Adversary",
+    "Experiment",
+    "Mechanism",
+    "NotedCoins",
+    "Step",
+    "View",
+    "differ_by_one_person",
+    "with_and_without",
+]
+
 Database = Mapping[Hashable, object]
 """People and what is known of each."""
 Drawn = TypeVar("Drawn", bound=Hashable)

@@ -23,10 +23,13 @@ from math import exp, expm1, inf, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import instance
 from tacit.book.recipes import Recipe, Sides
 from tacit.errors import BadParameter
 from tacit.numerics.searching import Bracket
 from tacit.privacy import Number, as_given, exact, positive, probability, whole
+
+__all__ = ["best_shift", "half_gap", "success_probability"]
 
 # How likely one group of a stream answers every question right: an integral over ρ.
 #
@@ -151,6 +154,7 @@ class Law:
     @classmethod
     def of(cls, recipe: Recipe, questions: int) -> Law:
         """The law of a recipe that is asked k > c questions."""
+        instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         questions = whole(questions, "questions")
         if questions <= recipe.at_most:
             raise BadParameter(
@@ -240,7 +244,8 @@ def success_probability(
     recipe: Recipe, questions: int, alpha: Number, shift: Number | None = None
 ) -> float:
     """Pr[every answer is right]; `shift` stands in for the recipe's own, if given."""
-    law, at = Law.of(recipe, questions), _length(recipe.shift if shift is None else shift, "shift")
+    law = Law.of(recipe, questions)
+    at = _length(recipe.shift if shift is None else shift, "shift")
     return exp(law.log_success(_length(positive(alpha, "alpha"), "alpha"), at).value)
 
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 from math import ceil
-from typing import TYPE_CHECKING
 
-from tacit.book.coins import WIDEST_NOISE
+from tacit.book.coins import WIDEST_NOISE, Coins, given_coins
 from tacit.errors import BadParameter
 from tacit.numerics import certified
 from tacit.privacy import Number, Privacy, as_given, positive, probability, show
 
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
+__all__ = ["Estimate", "LaplaceMechanism"]
 
 _MOST_DECIMALS = 12
 _HUGE, _TINY = 10**40, Fraction(1, 10**_MOST_DECIMALS)
@@ -88,6 +86,9 @@ class LaplaceMechanism:
 
     def draw(self, steps: int, coins: Coins) -> Estimate:
         """A true value, in grid steps, with fresh noise."""
+        if type(steps) is not int:
+            raise BadParameter("steps", "(withheld)", "give a whole number of grid steps, an int")
+        given_coins(coins)
         value = (steps + coins.laplace(self.scale)) * self.grid
         return Estimate(value=value, noise_scale=self.scale, privacy=self.privacy, grid=self.grid)
 

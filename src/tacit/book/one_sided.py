@@ -31,6 +31,8 @@ from tacit.privacy import Number, Privacy, exact
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
+__all__ = ["OneSided", "above_threshold", "numeric_sparse", "prepare", "sparse"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class OneSided(SparseVector):

@@ -30,6 +30,8 @@ from tacit.privacy import (
     spending_or_nought,
 )
 
+__all__ = ["optimal_delta", "optimal_each", "optimal_epsilon", "two_point_delta"]
+
 
 def optimal_delta(
     k: int, epsilon_each: Number, epsilon: Number, *, delta_each: Number = 0

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import flag, instance, one_of, text
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numerics import certified
@@ -27,6 +28,8 @@ from tacit.privacy import (
     spending,
     whole,
 )
+
+__all__ = ["Recipe", "book", "book_least_noise", "spend"]
 
 # Recipes: how a promised (ε, δ) is split into the noises of a sparse vector stream.
 #
@@ -73,18 +76,15 @@ class Recipe:
     shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
 
     def __post_init__(self) -> None:
-        if self.noise not in get_args(Sides):
-            raise BadParameter("noise", repr(self.noise), f"one of {', '.join(get_args(Sides))}")
-        if not isinstance(self.privacy, Privacy):
-            raise BadParameter("privacy", as_given(self.privacy), "give a Privacy(epsilon, delta)")
-        if not isinstance(self.monotone, bool):  # "False" would count as true
-            raise BadParameter("monotone", as_given(self.monotone), "give True or False")
+        one_of(self.noise, "noise", get_args(Sides))
+        _promised(self.privacy)
+        flag(self.monotone, "monotone")
         at_most = whole(self.at_most, "at_most")
         value_epsilon = exact(self.value_epsilon, "value_epsilon")
         if value_epsilon < 0:
             raise BadParameter("value_epsilon", as_given(value_epsilon), "it must be at least 0")
         read = {
-            "name": str(self.name),
+            "name": text(self.name, "name"),
             "at_most": at_most,
             "groups": occurring_groups(at_most, self.groups),
             "threshold_epsilon": positive(self.threshold_epsilon, "threshold_epsilon"),
@@ -161,6 +161,10 @@ class Recipe:
         groups = f"{self.groups} group" + "s" * (self.groups > 1)
         kind = "monotone questions" if self.monotone else "any questions"
         return f"{self.name}: {self.noise} noise, {groups}, {kind}, {self.privacy}"
+
+
+def _promised(privacy: Privacy) -> Privacy:
+    return instance(privacy, "privacy", Privacy, "give a Privacy(epsilon, delta)")
 
 
 def occurring_groups(at_most: int, groups: Number) -> int:
@@ -283,6 +287,7 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
     Accuracy: Theorems 3.24, 3.26 and 3.28, in :mod:`tacit.book.accuracy`.
     """
     at_most = whole(at_most, "at_most")
+    flag(numeric, "numeric")
     refuse_unproved(at_most, privacy, numeric=numeric)
     epsilon, delta = privacy.epsilon, privacy.delta
     part = Fraction(1, 9) if delta == 0 else 1 / (ROOT_512 + 1)
@@ -312,7 +317,7 @@ def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
     They rest on Corollary 3.21: Sparse on its range at δ, NumericSparse with the part of its ε
     that goes to Sparse on its range at δ/2.
     """
-    if privacy.delta == 0:
+    if _promised(privacy).delta == 0:
         return
     limit = corollary_limit(at_most, privacy.delta / 2 if numeric else privacy.delta)
     if numeric:
@@ -331,7 +336,7 @@ def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -
 
     Where the one for δ > 0 is refused, or δ is smaller than its theorem can use, δ = 0 serves.
     """
-    pure = book(at_most, Privacy(privacy.epsilon), numeric=numeric)
+    pure = book(at_most, Privacy(_promised(privacy).epsilon), numeric=numeric)
     if privacy.delta == 0:
         return pure
     try:
@@ -357,6 +362,9 @@ def spend(
     Li 2017).  ``value_share`` is ε₃/(ε₁+ε₂+ε₃); None releases no values.  Any share is private;
     a good one only makes the answers better.  Groups that could never begin are not paid for.
     """
+    _promised(privacy)
+    one_of(noise, "noise", get_args(Sides))
+    flag(monotone, "monotone")
     at_most = whole(at_most, "at_most")
     groups = occurring_groups(at_most, groups)
     if threshold_share is None:

@@ -24,6 +24,15 @@ from tacit.numerics.shattered_sets import Columns, largest_shattered, pack
 from tacit.privacy import Number, as_given, exact, positive, show, whole
 from tacit.support import Heartbeat, Progress
 
+__all__ = [
+    "FatShatteringDimension",
+    "VcDimension",
+    "fat_shattering_dimension",
+    "shatters",
+    "vc_bound",
+    "vc_dimension",
+]
+
 # A class of questions as a matrix, questions × points: how it is read, and its duplicates.
 
 
@@ -131,9 +140,10 @@ class Dimension:
 
     def cutting(self, subset: Iterable[int]) -> int:
         """The question that cuts exactly this subset out of ``points``."""
-        wanted = set(subset)
-        if not wanted <= set(self.points):
-            raise BadParameter("subset", sorted(wanted), f"choose from the points {self.points}")
+        takes = f"choose from the points {self.points}"
+        wanted = list(iterated(subset, "subset", takes))
+        if not all(point in self.points for point in wanted):
+            raise BadParameter("subset", as_given(wanted), takes)
         return self.questions[sum(1 << i for i, p in enumerate(self.points) if p in wanted)]
 
     def describe(self, name: str, witness: Iterable[object]) -> str:

@@ -14,11 +14,14 @@ from itertools import count
 from math import ceil, floor, log
 from typing import Protocol
 
+from tacit.arguments import one_of
 from tacit.book.shattering import VcDimension
 from tacit.errors import BadParameter
 from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
-from tacit.privacy import Number, probability, show, whole
+from tacit.privacy import Number, as_given, probability, show, whole
+
+__all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
 
 # How many rows suffice: proofs with explicit constants (Thm 4.8).
 #
@@ -29,6 +32,7 @@ from tacit.privacy import Number, probability, show, whole
 # transcendental.  The clause for the VC dimension alone is in ``size_by_vc``.
 
 
+_LEAST_ERROR = Fraction(1, 10**100)
 _MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
 _MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
 
@@ -53,6 +57,14 @@ class Clause(Protocol):
 
     def alpha(self, rows: int) -> Fraction | None:
         """The least α for m rows, rounded up; None where the clause is silent about m."""
+
+
+def aimed_error(value: Number, name: str) -> Fraction:
+    """An error that is aimed at: between 0 and 1, and not so small that a proof would take ages."""
+    error = probability(value, name)
+    if error < _LEAST_ERROR:
+        raise BadParameter(name, as_given(error), "it must be at least 1e-100")
+    return error
 
 
 def sauer(vc: Number, points: Number) -> int:
@@ -151,8 +163,7 @@ class Proportional:
     @classmethod
     def structured(cls, structure: str) -> Proportional:
         """Clause 4."""
-        if structure not in STRUCTURES:
-            raise BadParameter("structure", structure, f"choose one of {', '.join(STRUCTURES)}")
+        one_of(structure, "structure", tuple(STRUCTURES))
         return cls(structure, STRUCTURES[structure])
 
     @classmethod
@@ -284,7 +295,7 @@ def rows_needed(
     >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
     m = 225 rows for α = 0.05 (few atoms)
     """
-    target = probability(alpha, "alpha")
+    target = aimed_error(alpha, "alpha")
     clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
     rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
     return ProvedSize(rows, target, clause.name)

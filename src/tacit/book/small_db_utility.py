@@ -23,10 +23,12 @@ from math import ceil, comb, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
-from tacit.book.small_db_size import Clause, Proportional, clauses_for
+from tacit.book.small_db_size import Clause, Proportional, aimed_error, clauses_for
 from tacit.errors import BadParameter
 from tacit.numerics import certified
 from tacit.privacy import Number, exact, positive, probability, show, whole
+
+__all__ = ["Utility", "best_rows", "error_bound", "people_needed"]
 
 _FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
 _BITS = 160
@@ -177,7 +179,7 @@ def people_needed(
     >>> print(people_needed(0.03, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
     n = 9508 people: error at most 0.03 with m = 46 rows (α_m = 0.01087, prefixes)
     """
-    target = probability(error, "error")
+    target = aimed_error(error, "error")
     noise = noise_of(epsilon, beta, atoms)
     plans = []
     for clause in _clauses(questions, vc, atoms, structure):

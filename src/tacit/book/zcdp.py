@@ -19,6 +19,8 @@ from tacit.numerics import certified
 from tacit.numerics.certified import SMALLEST, rounded_up
 from tacit.privacy import Number, chance, spending, spending_or_nought
 
+__all__ = ["rho_of_epsilon", "rho_of_range", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
+
 
 def rho_of_epsilon(epsilon: Number) -> Fraction:
     """An (ε, 0)-private mechanism is ρ-zCDP with ρ = ε²/2, exactly.
