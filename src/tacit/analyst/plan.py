@@ -38,17 +38,9 @@ from tacit.book import recipes
 from tacit.book.half_gap import read_beta
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import Number, as_given, exact, positive, show, small_probability, whole
 from tacit.numerics import certified
-from tacit.privacy import (
-    Number,
-    Privacy,
-    as_given,
-    exact,
-    positive,
-    show,
-    small_probability,
-    whole,
-)
+from tacit.privacy import Privacy
 
 Kind = Literal["counts", "any"]
 Algorithm = Literal["above_threshold", "sparse", "numeric_sparse"]

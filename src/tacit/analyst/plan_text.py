@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from html import escape
-from math import ceil, floor, log10
+from math import ceil
 from typing import TYPE_CHECKING
 
 from tacit.book.half_gap import half_gap, read_beta
-from tacit.book.laplace import spaced
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, show, whole
+from tacit.numbers import Number, exact, four_digits_up, show, spaced, whole
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Option, Plan
@@ -70,16 +69,19 @@ def _meaning(plan: Plan) -> str:
 
 
 def _others(plan: Plan) -> list[tuple[str, ...]]:
-    return [(line.name, _up(line.epsilon), _up(line.alpha)) for line in plan.baselines]
+    return [
+        (line.name, four_digits_up(line.epsilon), four_digits_up(line.alpha))
+        for line in plan.baselines
+    ]
 
 
 def _cells(option: Option) -> tuple[str, ...]:
     recipe = option.recipe
     return (
         option.name,
-        _up(option.epsilon),
-        _up(option.alpha),
-        "" if option.proved is None else _up(option.proved),
+        four_digits_up(option.epsilon),
+        four_digits_up(option.alpha),
+        "" if option.proved is None else four_digits_up(option.proved),
         _count(recipe.groups),
         _split(recipe),
         f"{float(recipe.shift):+.4g}" if recipe.shift else "0",
@@ -89,16 +91,6 @@ def _cells(option: Option) -> tuple[str, ...]:
 def _split(recipe: Recipe) -> str:
     parts = [recipe.threshold_epsilon, recipe.question_epsilon, recipe.value_epsilon]
     return " : ".join(f"{float(part / recipe.group_epsilon):.3f}" for part in parts if part)
-
-
-def _up(number: float | Fraction) -> str:
-    """Four digits, rounded up, thousands apart."""
-    exact = Fraction(number)
-    if exact <= 0:
-        return "0"
-    places = 3 - floor(log10(exact))
-    rounded = ceil(exact * Fraction(10) ** places - Fraction(1, 10**6)) / Fraction(10) ** places
-    return spaced(rounded) if exact > Fraction(1, 1000) else show(rounded)
 
 
 def planned_questions(questions: int, at_most: int) -> int:

@@ -24,7 +24,8 @@ from tacit.analyst.shapes import Shapes, plain_value, writing
 from tacit.arguments import file_path
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
-from tacit.privacy import Cost, Number, Privacy, show, whole
+from tacit.numbers import Number, show, whole
+from tacit.privacy import Cost, Privacy
 from tacit.support import check_can_draw, waiting
 from tacit.tables.codes import Code
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema

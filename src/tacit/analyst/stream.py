@@ -32,7 +32,7 @@ from tacit.errors import (
     QuestionRefused,
     TacitError,
 )
-from tacit.privacy import Number, exact, show
+from tacit.numbers import Number, exact, show
 from tacit.support import Uncopyable
 from tacit.tables.show import Statement, refusal, statement
 

@@ -24,7 +24,8 @@ from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.one_sided import prepare as prepare_mechanism
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, EngineFailed
-from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.numbers import Number, whole
+from tacit.privacy import Cost, Privacy
 from tacit.support import Closing
 from tacit.tables.loading import load
 from tacit.tables.prepared import Askable, Prepared, Reader, checked_label

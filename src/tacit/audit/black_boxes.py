@@ -38,8 +38,8 @@ from tacit.book.one_sided import OneSided
 from tacit.book.sparse_vector import SparseVector
 from tacit.book.sparse_vector import answers as answered
 from tacit.errors import TacitError
+from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
-from tacit.privacy import Number, whole
 
 # What theory suspects: the outcomes of a known law that samples tell two databases apart by.
 

@@ -15,7 +15,8 @@ from tacit.audit.exhibits import OffGridGap, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import most_telling, worst
 from tacit.errors import Infeasible
-from tacit.privacy import Number, Privacy, probability, show
+from tacit.numbers import Number, probability, show
+from tacit.privacy import Privacy
 from tacit.support import check_can_draw
 
 if TYPE_CHECKING:

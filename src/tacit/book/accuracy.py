@@ -15,11 +15,8 @@ from tacit.arguments import flag, instance, iterated
 from tacit.book.answer import Answer
 from tacit.book.recipes import refuse_unproved
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.numerics import certified
-from tacit.numerics.certified import Bounds
-from tacit.privacy import (
+from tacit.numbers import (
     Number,
-    Privacy,
     as_given,
     exact,
     positive,
@@ -28,6 +25,9 @@ from tacit.privacy import (
     small_probability,
     whole,
 )
+from tacit.numerics import certified
+from tacit.numerics.certified import Bounds
+from tacit.privacy import Privacy
 
 __all__ = [
     "Guarantee",

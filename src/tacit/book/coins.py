@@ -18,7 +18,7 @@ from tacit.draws import scalar
 from tacit.draws.keystream import InsecureTestKeyStream, KeyStream
 from tacit.draws.samplers import ExpCoins, Sampler, bernoullis, exp_coins, noise
 from tacit.errors import BadParameter, InsecureCoins
-from tacit.privacy import Number, as_given, exact, positive, whole
+from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.support import Uncopyable
 
 __all__ = ["Coins", "InsecureTestCoins", "given_coins", "refuse_insecure"]

@@ -48,9 +48,10 @@ from tacit.book.zcdp import (
     zcdp_rho,
 )
 from tacit.errors import ConditionNotMet
+from tacit.numbers import Number, as_given, chance, mechanisms, show, show_limit, spending
 from tacit.numerics import certified
 from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
-from tacit.privacy import Number, Privacy, as_given, chance, mechanisms, show, show_limit, spending
+from tacit.privacy import Privacy
 
 __all__ = [
     "Between",

@@ -18,7 +18,8 @@ from typing import Any, Literal, Protocol, TypeVar
 from tacit.arguments import function, instance
 from tacit.book.coins import Coins, given_coins
 from tacit.errors import BadParameter
-from tacit.privacy import Number, Privacy, exact, positive, small_probability, whole
+from tacit.numbers import Number, exact, positive, small_probability, whole
+from tacit.privacy import Privacy
 
 __all__ = [
     "RANDOMISED_RESPONSE",

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from tacit.arguments import instance
 from tacit.book.recipes import Recipe, Sides
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, exact, positive, probability, whole
 from tacit.numerics.searching import Bracket
-from tacit.privacy import Number, as_given, exact, positive, probability, whole
 
 __all__ = ["best_shift", "half_gap", "success_probability"]
 

@@ -26,7 +26,8 @@ from tacit.book import recipes
 from tacit.book.answer import Answer
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import SparseVector, TwoSided, answers
-from tacit.privacy import Number, Privacy, exact
+from tacit.numbers import Number, exact
+from tacit.privacy import Privacy
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 from tacit.arguments import flag, instance, one_of, text
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.numerics import certified
-from tacit.privacy import (
-    Cost,
+from tacit.numbers import (
     Number,
-    Privacy,
     as_given,
     exact,
     positive,
@@ -28,6 +25,8 @@ from tacit.privacy import (
     spending,
     whole,
 )
+from tacit.numerics import certified
+from tacit.privacy import Cost, Privacy
 
 __all__ = ["Recipe", "book", "book_least_noise", "spend"]
 

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import iterated
 from tacit.errors import BadParameter, NotExact
+from tacit.numbers import Number, as_given, exact, positive, show, whole
 from tacit.numerics.shattered_sets import Columns, largest_shattered, pack
-from tacit.privacy import Number, as_given, exact, positive, show, whole
 from tacit.support import Heartbeat, Progress
 
 __all__ = [

@@ -33,7 +33,7 @@ from tacit.draws.candidates import (
 )
 from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, positive, whole
+from tacit.numbers import Number, as_given, positive, whole
 from tacit.support import Heartbeat, Progress
 
 __all__ = [

@@ -17,9 +17,9 @@ from typing import Protocol
 from tacit.arguments import one_of
 from tacit.book.shattering import VcDimension
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, probability, show, whole
 from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
-from tacit.privacy import Number, as_given, probability, show, whole
 
 __all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
 

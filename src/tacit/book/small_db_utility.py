@@ -25,8 +25,8 @@ from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
 from tacit.book.small_db_size import Clause, Proportional, aimed_error, clauses_for
 from tacit.errors import BadParameter
+from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
-from tacit.privacy import Number, exact, positive, probability, show, whole
 
 __all__ = ["Utility", "best_rows", "error_bound", "people_needed"]
 
@@ -49,7 +49,7 @@ def error_bound(
 
     Accuracy: Thm 4.9 with explicit constants.
 
-    >>> from tacit.privacy import show
+    >>> from tacit.numbers import show
     >>> show(error_bound(10_000, epsilon=1, beta=0.05, rows=50, alpha_m="1/100", atoms=100))
     '0.02908'
     """

@@ -36,7 +36,8 @@ from tacit.book.coins import (
 from tacit.book.composition import corollary_each
 from tacit.book.recipes import ROOT_512, Recipe, refuse_unproved
 from tacit.errors import BadParameter, Halted
-from tacit.privacy import Number, Privacy, as_given, exact, positive, whole
+from tacit.numbers import Number, as_given, exact, positive, whole
+from tacit.privacy import Privacy
 from tacit.support import Uncopyable
 
 __all__ = [

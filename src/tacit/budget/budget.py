@@ -51,7 +51,8 @@ from tacit.errors import (
     NotCovered,
     StreamHeld,
 )
-from tacit.privacy import Cost, Number, Privacy, as_given, whole
+from tacit.numbers import Number, as_given, whole
+from tacit.privacy import Cost, Privacy
 from tacit.support import Closing
 
 # How a budget begins: the first entry and the first pot.

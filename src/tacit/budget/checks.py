@@ -11,7 +11,8 @@ from typing import Any
 
 from tacit.budget.ledger import StreamState, TableIdentity
 from tacit.errors import BadParameter, StreamEnded, StreamMismatch
-from tacit.privacy import Cost, Privacy, as_given, positive, show
+from tacit.numbers import as_given, positive, show
+from tacit.privacy import Cost, Privacy
 
 _MOST_BITS = 4096
 _MOST_TEXT = 100_000

@@ -27,7 +27,7 @@ from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, sweep_drafts
 from tacit.budget.ledger import LIVE, Contents, Ledger, Pot, Reader, StreamState, TableIdentity
 from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
-from tacit.privacy import show
+from tacit.numbers import show
 
 _AT_ONCE = 1000
 

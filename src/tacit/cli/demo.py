@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
-from tacit.book.laplace import spaced
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
 from tacit.cli.exits import Misuse
 from tacit.errors import BadParameter
+from tacit.numbers import spaced
 from tacit.support import check_can_draw
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.draws import laws, scalar
 from tacit.draws.keystream import KeyStream, forget_in_child
 from tacit.draws.laws import WORDS, InverseTable, Words
-from tacit.privacy import whole
+from tacit.numbers import whole
 from tacit.support import Uncopyable
 
 WORD_BITS = 31  # the product of two entries fits into 62 bits

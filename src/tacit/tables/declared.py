@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from tacit.arguments import kind_of as kind_of
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.privacy import as_given, positive
-from tacit.tables.codes import NUMBERS, Type, Unfit, is_decimal, literal, place, widest
+from tacit.numbers import as_given, is_decimal, positive
+from tacit.tables.codes import NUMBERS, Type, Unfit, literal, place, widest
 
 # When two names are one: as SQL compares them, without regard to case.
 #

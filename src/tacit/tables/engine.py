@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameter, EngineFailed, TacitError
-from tacit.privacy import whole
+from tacit.numbers import whole
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
 from tacit.tables.question import (

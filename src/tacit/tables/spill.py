@@ -12,7 +12,7 @@ from pathlib import Path
 from weakref import finalize
 
 from tacit.errors import BadParameter
-from tacit.privacy import as_given, exact
+from tacit.numbers import as_given, exact
 
 # How much memory a table may take.
 
