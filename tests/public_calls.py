@@ -79,7 +79,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, a
     *("tacit.book.small_db_size.ProvedSize", "tacit.book.small_db_utility.Utility"),
 }
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
-    *(f"tacit.book.{family}" for family in ("one_sided.OneSided", "sparse_vector.TwoSided")),
+    *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
@@ -166,6 +166,7 @@ def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
     book, privacy = tacit.book, tacit.Privacy(1, "1e-6")
     noise = {"threshold_epsilon": "1/4", "question_epsilon": "1/2", "value_epsilon": "1/4"}
     return {
+        "tacit.book.noise.family_of": Call(book.noise.family_of, {"noise": "one-sided"}),
         "tacit.book.recipes.Recipe": Call(
             book.recipes.Recipe,
             {"name": "mine", "noise": "one-sided", "privacy": privacy, "at_most": 2, "groups": 1}

@@ -13,6 +13,7 @@ from tests.book.exact_law import chance_of_top, threshold_law
 
 from tacit.book import recipes
 from tacit.book.half_gap import Group, Law, best_shift, half_gap, success_probability
+from tacit.book.noise import ONE_SIDED, TWO_SIDED
 from tacit.errors import BadParameter
 from tacit.privacy import Privacy
 
@@ -91,21 +92,21 @@ def test_two_hundred_groups_of_any_questions():
 # The integral -------------------------------------------------------------------------------
 
 GROUPS = [
-    (Group("one-sided", 9.0, 40.0, 990.0, 10), 280.0, 90.0),
-    (Group("one-sided", 1.0, 400.0, 9999.0, 200), 6000.0, 3.0),
-    (Group("one-sided", 100.0, 4.0, 0.4, 1), 60.0, 30.0),
-    (Group("one-sided", 30.0, 4.0, 1e9, 1000), 600.0, 300.0),
-    (Group("one-sided", 1.0, 2.0, 1e20, 1), 96.0, 96.0),
-    (Group("two-sided", 2.0, 4.0, 999.0, 1), 38.0, 38.0),
-    (Group("two-sided", 100.0, 4.0, 999.0, 1), 300.0, 300.0),
-    (Group("two-sided", 1.0, 400.0, 9999.0, 200), 6000.0, 3000.0),
+    (Group(ONE_SIDED, 9.0, 40.0, 990.0, 10), 280.0, 90.0),
+    (Group(ONE_SIDED, 1.0, 400.0, 9999.0, 200), 6000.0, 3.0),
+    (Group(ONE_SIDED, 100.0, 4.0, 0.4, 1), 60.0, 30.0),
+    (Group(ONE_SIDED, 30.0, 4.0, 1e9, 1000), 600.0, 300.0),
+    (Group(ONE_SIDED, 1.0, 2.0, 1e20, 1), 96.0, 96.0),
+    (Group(TWO_SIDED, 2.0, 4.0, 999.0, 1), 38.0, 38.0),
+    (Group(TWO_SIDED, 100.0, 4.0, 999.0, 1), 300.0, 300.0),
+    (Group(TWO_SIDED, 1.0, 400.0, 9999.0, 200), 6000.0, 3000.0),
 ]
 
 
 def in_many_digits(group, low, high):
     """Pr[some answer is wrong], from the definition."""
     rho, nu = mpmath.mpf(group.threshold_scale), mpmath.mpf(group.question_scale)
-    one_sided = group.noise == "one-sided"
+    one_sided = group.noise.word == "one-sided"
 
     def tail(x):  # Pr[ν ≥ x]
         if one_sided:

@@ -16,7 +16,7 @@ from tests.fit import ACCEPT, chi_square_p
 from tacit.book import one_sided, recipes, sparse_vector
 from tacit.book.answer import BELOW
 from tacit.book.coins import Coins, InsecureTestCoins
-from tacit.book.one_sided import OneSided, prepare
+from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import State
 from tacit.draws.keystream import InsecureTestKeyStream
@@ -109,7 +109,7 @@ def test_sensitivity_and_grid_scale_everything():
     moved = exact_law.pattern_law(recipe, (2, 0, 1), sensitivity=2)
     assert exact_law.loss(law, moved) <= 1 + 1e-12
     mechanism = prepare(recipe, threshold=0, sensitivity="1/2", grid="1/4")
-    assert mechanism._question_noise == recipe.question_scale * 2
+    assert mechanism._question_noise.scale == recipe.question_scale * 2
 
 
 @pytest.mark.parametrize("recipe", NUMERIC, ids=recipe_name)
@@ -210,7 +210,7 @@ def test_a_long_scan_crosses_blocks_with_the_same_law():
 
 def test_gaps_follow_their_law():
     recipe = recipes.spend("one-sided", 1, Privacy(4), monotone=True)
-    mechanism = OneSided.build(recipe, threshold=2)
+    mechanism = prepare(recipe, threshold=2)
     z, weights = exact_law.threshold_law(recipe)
     law = [float((weights * exact_law.gap_law(recipe, 3, gap, z, 2)).sum()) for gap in range(8)]
     coins = InsecureTestCoins(11)

@@ -36,6 +36,7 @@ from tacit.arguments import one_of, text
 from tacit.book import accuracy as theorems
 from tacit.book import recipes
 from tacit.book.half_gap import read_beta
+from tacit.book.noise import ONE_SIDED, TWO_SIDED
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import Number, as_given, exact, positive, show, small_probability, whole
@@ -262,10 +263,10 @@ def _builders(task: Task, delta: Fraction, kind: Kind) -> dict[str, Build]:
         lines["book, least noise"] = lambda epsilon: shifted(least(Privacy(epsilon, delta)), task)
     for monotone in (False, True) if kind == "counts" else (False,):
         ending = ", monotone" if monotone else ""
-        lyu, ours = Family("two-sided", monotone), Family("one-sided", monotone)
-        lines["Lyu Alg 7" + ending] = partial(_one_group, lyu, task)
-        lines["one-sided" + ending] = partial(_one_group, ours, task)
-        lines["one-sided" + ending + ", grouped"] = partial(_groups, ours, task, delta)
+        lyu, ours = Family(TWO_SIDED, monotone), Family(ONE_SIDED, monotone)
+        lines[TWO_SIDED.title + ending] = partial(_one_group, lyu, task)
+        lines[ONE_SIDED.title + ending] = partial(_one_group, ours, task)
+        lines[ONE_SIDED.title + ending + ", grouped"] = partial(_groups, ours, task, delta)
     return lines
 
 
@@ -333,7 +334,7 @@ def _why(plan: Plan) -> str:
 def _against_the_book(plan: Plan, best: Option) -> str:
     recipe = best.recipe
     reasons = []
-    if recipe.noise == "one-sided":
+    if not recipe.family.both_sides:
         reasons.append("its noise goes one way only, which the proof allows")
     if recipe.monotone:
         reasons.append("counts all move the same way, so half the noise on each will do")

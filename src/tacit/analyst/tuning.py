@@ -20,7 +20,8 @@ import numpy as np
 from tacit.book import recipes
 from tacit.book.composition import optimal_each, optimal_epsilon
 from tacit.book.half_gap import Law, at_best_shift, best_shift, half_gap
-from tacit.book.recipes import Recipe, Sides, group_epsilons
+from tacit.book.noise import NoiseFamily
+from tacit.book.recipes import Recipe, group_epsilons
 from tacit.numbers import spaced
 from tacit.numerics.searching import Bracket, log_odds, lowest, lowest_quotient, share
 from tacit.privacy import Privacy
@@ -44,7 +45,7 @@ class Task:
 class Family:
     """Recipes that differ in their split only."""
 
-    noise: Sides
+    noise: NoiseFamily
     monotone: bool
 
 

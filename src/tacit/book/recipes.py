@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lgamma, log, sqrt
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import flag, instance, one_of, text
+from tacit.arguments import flag, instance, text
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
+from tacit.book.noise import TWO_SIDED, NoiseFamily, family_of
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import (
     Number,
@@ -50,9 +51,6 @@ __all__ = ["Recipe", "book", "book_least_noise", "spend"]
 ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
 
-Sides = Literal["two-sided", "one-sided"]
-"""On which sides of 0 the noise lies."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -64,7 +62,7 @@ class Recipe:
     """
 
     name: str
-    noise: Sides
+    noise: str  # the word of its family
     privacy: Privacy
     at_most: int  # c, the tops that are paid for
     groups: int  # g, each with a threshold noise of its own; those that can occur
@@ -75,7 +73,7 @@ class Recipe:
     shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
 
     def __post_init__(self) -> None:
-        one_of(self.noise, "noise", get_args(Sides))
+        object.__setattr__(self, "noise", family_of(self.noise).word)
         _promised(self.privacy)
         flag(self.monotone, "monotone")
         at_most = whole(self.at_most, "at_most")
@@ -108,6 +106,11 @@ class Recipe:
                 f"δ = {show(spent)} at ε = {show(epsilon)}, more than the promised "
                 f"{show(delta)}; use less ε in a group or promise more"
             )
+
+    @property
+    def family(self) -> NoiseFamily:
+        """The family of its noise."""
+        return family_of(self.noise)
 
     @property
     def group_epsilon(self) -> Fraction:
@@ -300,7 +303,7 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
     bits = each(epsilon * (1 - part)) if numeric else each(epsilon)
     return Recipe(
         name="book",
-        noise="two-sided",
+        noise=TWO_SIDED.word,
         privacy=privacy,
         at_most=at_most,
         groups=at_most,
@@ -346,7 +349,7 @@ def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -
 
 
 def spend(
-    noise: Sides,
+    noise: str | NoiseFamily,
     at_most: int,
     privacy: Privacy,
     *,
@@ -362,7 +365,7 @@ def spend(
     a good one only makes the answers better.  Groups that could never begin are not paid for.
     """
     _promised(privacy)
-    one_of(noise, "noise", get_args(Sides))
+    family = family_of(noise)
     flag(monotone, "monotone")
     at_most = whole(at_most, "at_most")
     groups = occurring_groups(at_most, groups)
@@ -375,8 +378,8 @@ def spend(
     first = share * (1 - values)  # ε₁ as a part of the group's ε
     each = _group_epsilon(groups, privacy, first if monotone else Fraction(0))
     return Recipe(
-        name=_name(noise, groups, monotone=monotone),
-        noise=noise,
+        name=_name(family, groups, monotone=monotone),
+        noise=family.word,
         privacy=privacy,
         at_most=at_most,
         groups=groups,
@@ -387,9 +390,8 @@ def spend(
     )
 
 
-def _name(noise: Sides, groups: int, *, monotone: bool) -> str:
-    name = "Lyu Alg 7" if noise == "two-sided" else "one-sided"
-    return name + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
+def _name(family: NoiseFamily, groups: int, *, monotone: bool) -> str:
+    return family.title + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
 
 
 def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:

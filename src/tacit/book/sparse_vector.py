@@ -11,7 +11,6 @@ recipe and the same coins it gives the same answers as the loops, which the test
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -34,6 +33,7 @@ from tacit.book.coins import (
     value_steps,
 )
 from tacit.book.composition import corollary_each
+from tacit.book.noise import GridNoise
 from tacit.book.recipes import ROOT_512, Recipe, refuse_unproved
 from tacit.errors import BadParameter, Halted
 from tacit.numbers import Number, as_given, exact, positive, whole
@@ -43,7 +43,6 @@ from tacit.support import Uncopyable
 __all__ = [
     "SparseVector",
     "State",
-    "TwoSided",
     "above_threshold",
     "answers",
     "numeric_sparse",
@@ -233,7 +232,7 @@ class State(Uncopyable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVector(ABC):
+class SparseVector:
     """A recipe at work: one threshold, one sensitivity, one grid.
 
     Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
@@ -263,34 +262,14 @@ class SparseVector(ABC):
     def __post_init__(self) -> None:
         sensitivity_steps(self.sensitivity, self.grid)
         self.threshold_in_steps(None)
-        widest = max(self._threshold_noise, self._question_noise, self._value_noise or Fraction(0))
-        _refuse_wide_noise(widest, self.recipe.privacy)
-
-    # What a family of noise must say ------------------------------------------------------
-
-    @abstractmethod
-    def _draw_offset(self, coins: Coins) -> int:
-        """Draw a threshold noise, in steps."""
-
-    @abstractmethod
-    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
-        """Compare one value, all in steps."""
-
-    @abstractmethod
-    def _are_above(
-        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
-    ) -> NDArray[np.bool_]:
-        """Compare a block of values, independently of each other."""
-
-    def _gap(self, value: int, noisy_threshold: int, coins: Coins) -> int | None:
-        """How far a value that came out above is above, in steps, where that is free."""
-        return None
+        scales = self._threshold_noise.scale, self._question_noise.scale, self._value_noise or 0
+        _refuse_wide_noise(Fraction(max(scales)), self.recipe.privacy)
 
     # The algorithm ------------------------------------------------------------------------
 
     def start(self, coins: Coins) -> State:
         """Draw the first noisy threshold."""
-        return State(self._draw_offset(coins))
+        return State(self._threshold_noise.draw(coins))
 
     def halted(self, state: State) -> bool:
         """Whether all ⊤ are used."""
@@ -310,7 +289,7 @@ class SparseVector(ABC):
         if not -MOST_STEPS <= steps <= MOST_STEPS:
             steps = clamped(steps)
         noisy_threshold = self.threshold_in_steps(threshold) + state.offset
-        if self._is_above(steps, noisy_threshold, coins):
+        if self._question_noise.reaches(noisy_threshold - steps, coins):
             return self._top(state, steps, noisy_threshold, coins)
         return BELOW, state
 
@@ -333,7 +312,7 @@ class SparseVector(ABC):
         start, size = 0, _FIRST_BLOCK
         while start < len(values):
             block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
-            above = self._are_above(block, noisy_threshold, coins)
+            above = self._question_noise.reach(noisy_threshold - block, coins)
             first = int(above.argmax())
             if above[first]:
                 top = self._top(state, int(block[first]), noisy_threshold, coins)
@@ -345,7 +324,7 @@ class SparseVector(ABC):
         self, state: State, steps: int, noisy_threshold: int, coins: Coins
     ) -> tuple[Answer, State]:
         """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
-        gap = self._gap(steps, noisy_threshold, coins)
+        gap = self._question_noise.excess(noisy_threshold - steps, coins)
         scale = self._value_noise
         answer = Answer(
             above=True,
@@ -360,7 +339,7 @@ class SparseVector(ABC):
         """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
         tops = state.tops + 1
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
-        return State(self._draw_offset(coins) if ends_group else state.offset, tops)
+        return State(self._threshold_noise.draw(coins) if ends_group else state.offset, tops)
 
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):
@@ -372,19 +351,14 @@ class SparseVector(ABC):
     # In grid steps ------------------------------------------------------------------------------
 
     @cached_property
-    def _threshold_noise(self) -> Fraction:
-        """The scale of ρ in grid steps."""
-        return self._steps(self.recipe.threshold_scale)
+    def _threshold_noise(self) -> GridNoise:
+        """ρ."""
+        return self.recipe.family.on_grid(self._steps(self.recipe.threshold_scale))
 
     @cached_property
-    def _question_noise(self) -> Fraction:
-        """The scale of ν in grid steps."""
-        return self._steps(self.recipe.question_scale)
-
-    @cached_property
-    def _question_rate(self) -> Fraction:
-        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
-        return 1 / self._question_noise
+    def _question_noise(self) -> GridNoise:
+        """ν."""
+        return self.recipe.family.on_grid(self._steps(self.recipe.question_scale))
 
     @cached_property
     def _value_noise(self) -> Fraction | None:
@@ -408,26 +382,6 @@ class SparseVector(ABC):
     def _shifted_steps(self, threshold: Fraction) -> int:
         # Rounded up together: a public shift off the grid would break the promise as well.
         return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoSided(SparseVector):
-    """Laplace noise on the threshold and on every question: the book's way, and Lyu's.
-
-    Theorem 3.23 holds verbatim on the grid with discrete Laplace noise: the shifts in its proof
-    are by Δ and 2Δ, whole numbers of steps.
-    """
-
-    def _draw_offset(self, coins: Coins) -> int:
-        return coins.laplace(self._threshold_noise)
-
-    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
-        return value + coins.laplace(self._question_noise) >= noisy_threshold
-
-    def _are_above(
-        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
-    ) -> NDArray[np.bool_]:
-        return values + coins.laplaces(self._question_noise, len(values)) >= noisy_threshold
 
 
 def answers(mechanism: SparseVector, values: Iterable[Number], coins: Coins) -> Iterator[Answer]:
