@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lgamma, log, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tacit.numbers import (
     whole,
 )
 from tacit.numerics import certified
+from tacit.numerics.binomial import about_tails
 from tacit.privacy import Cost, Privacy
 
 __all__ = ["Recipe", "book", "book_least_noise", "spend"]
@@ -209,15 +210,15 @@ def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float 
     x = np.minimum(bell * (1 + both_ways) / 2, sure * 0.9)  # if the loss were Gaussian
 
     def there(x: Floats) -> Floats:
-        return _composed(groups, 1 / x, both_ways / x, epsilon)
+        return about_tails(groups, 1 / x, both_ways / x, epsilon)
 
     x = _where_it_meets(there, goal, x, sure, close)
-    worse = _composed(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
+    worse = about_tails(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
     if worse.any():  # the other direction: only where δ is large
         rest = both_ways[worse]
 
         def back(x: Floats) -> Floats:
-            return _composed(groups, rest / x, 1 / x, epsilon)
+            return about_tails(groups, rest / x, 1 / x, epsilon)
 
         x[worse] = _where_it_meets(back, goal, x[worse], sure, close)
     return 1 / x
@@ -241,37 +242,6 @@ def _where_it_meets(
         last, before = x, found
         x = np.where(good, proposal, (low + high) / 2)
     return x
-
-
-def _composed(groups: int, up: Floats, down: Floats, epsilon: float) -> Floats:
-    """Σ_j Bin(g, p)(j) (1 − e^(ε − L_j))₊ with L_j = j·up − (g − j)·down."""
-    step = up + down
-    first = np.floor((epsilon + groups * down) / step).astype(np.int64) + 1
-    log_whole = np.log(-np.expm1(-step))
-    log_up = np.log(-np.expm1(-down)) - log_whole  # p, the chance of losing `up`
-    log_down = np.log(-np.expm1(-up)) - down - log_whole
-    middle = np.maximum((groups * np.exp(log_up)).astype(np.int64), first)
-    width = (
-        int((middle - first).max()) + int(5 * sqrt(groups)) + 40
-    )  # what is further on is nothing
-    j = first[:, None] + np.arange(min(width, groups))
-    possible = j <= groups
-    j = np.minimum(j, groups)
-    start = int(j[:, 0].min())
-    law = _log_choose(groups, start, int(j[:, -1].max()))[j - start]
-    law += j * (log_up - log_down)[:, None]
-    law += (groups * log_down)[:, None]
-    over = epsilon + groups * down  # ε − L_j = over − j·step
-    lost = -np.expm1(np.minimum(over[:, None] - j * step[:, None], 0.0))
-    total: Floats = np.where(possible, np.exp(law) * lost, 0.0).sum(axis=1)
-    return total
-
-
-def _log_choose(groups: int, first: int, last: int) -> Floats:
-    """The logarithm of C(g, j) for j = first, ..., last."""
-    j = np.arange(first, last, dtype=np.float64)
-    start = lgamma(groups + 1) - lgamma(first + 1) - lgamma(groups - first + 1)
-    return start + np.concatenate(([0.0], np.cumsum(np.log((groups - j) / (j + 1)))))
 
 
 _CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough

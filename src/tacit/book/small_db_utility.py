@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil, comb, log, log2, log10
+from math import ceil, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
@@ -27,13 +27,9 @@ from tacit.book.small_db_size import Clause, Proportional, aimed_error, clauses_
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
+from tacit.numerics.binomial import log_binomial
 
 __all__ = ["Utility", "best_rows", "error_bound", "people_needed"]
-
-_FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
-_BITS = 160
-# ½·ln(2π) = 0.918938533204672741780329736...; rounded down, because it is subtracted
-_HALF_LOG_TWO_PI = Fraction("0.918938533204672741780329")
 
 
 def error_bound(
@@ -76,30 +72,6 @@ def log_candidates(rows: int, atoms: int) -> Fraction:
     1.791759469228055
     """
     return Fraction(0) if atoms == 1 else log_binomial(atoms + rows - 1, rows)
-
-
-def log_binomial(n: int, k: int) -> Fraction:
-    """An upper bound of ln C(n, k), at most 10⁻¹⁵ too high for 0 ≤ k ≤ n."""
-    if min(k, n - k) <= _FEW:
-        return certified.ln(Fraction(comb(n, k)), _BITS)[1]
-    # ln n! = n ln n − n + ½ ln n + ½ ln 2π + e(n); the terms −n + k + (n−k) cancel.
-    bits = _BITS + n.bit_length()
-    n_log = certified.ln(Fraction(n), bits)[1]
-    k_log, rest_log = (certified.ln(Fraction(part), bits)[0] for part in (k, n - k))
-    half = Fraction(1, 2)
-    stirling = (n + half) * n_log - (k + half) * k_log - (n - k + half) * rest_log
-    series = _series_high(n) - _series_low(k) - _series_low(n - k)
-    return stirling - _HALF_LOG_TWO_PI + series
-
-
-def _series_low(n: int) -> Fraction:
-    """The rest of Stirling's formula is above its series cut after a negative term."""
-    return Fraction(1, 12 * n) - Fraction(1, 360 * n**3)
-
-
-def _series_high(n: int) -> Fraction:
-    """And below its series cut after a positive term."""
-    return _series_low(n) + Fraction(1, 1260 * n**5)
 
 
 # How many rows serve n people best, and how many people are needed: Thm 4.9 in both its forms.
