@@ -51,6 +51,7 @@ MODULES: dict[str, ModuleType] = {
     "tacit.plan": tacit.plan,
     "tacit.audit": tacit.audit,
     "tacit.tables": tacit.tables,
+    "tacit.errata": tacit.errata,
     **{f"tacit.book.{name}": getattr(tacit.book, name) for name in tacit.book.__all__},
 }
 HELD = {  # what the functions above return, and people go on with
@@ -73,6 +74,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on her own, a
     *("tacit.tables.Statement", "tacit.tables.Engine", "tacit.book.accuracy.Guarantee"),
     *("tacit.book.accuracy.Verdict", "tacit.book.experiment.View", "tacit.book.experiment.Step"),
     *("tacit.book.experiment.Adversary", "tacit.book.experiment.NotedCoins"),
+    "tacit.errata.Erratum",
     *("tacit.book.answer.Answer", "tacit.book.answer.Recorded", "tacit.book.laplace.Estimate"),
     *("tacit.book.shattering.VcDimension", "tacit.book.shattering.FatShatteringDimension"),
     *("tacit.book.small_db.LinearQueries", "tacit.book.small_db.SampledClass"),
@@ -414,6 +416,7 @@ def calls(folder: Path) -> dict[str, Call]:
             {"matrix": [[0, 1]], "gamma": "1/4", "seconds": None, "progress": None},
         ),
         "tacit.shatters": Call(tacit.shatters, {"questions": [[0, 1]], "points": [0]}),
+        "tacit.errata.entry": Call(tacit.errata.entry, {"number": "E3"}),
         # Plans
         "tacit.plan.above_threshold": Call(tacit.plan.above_threshold, planned),
         "tacit.plan.sparse": Call(tacit.plan.sparse, tops),

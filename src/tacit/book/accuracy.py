@@ -1,8 +1,9 @@
-"""What accuracy means, and what the book proves about it (Definitions 3.9 and 3.10).
+"""What accuracy means, and what the book proves about it.
 
-The theorems are in :mod:`tacit.book.accuracy`; the computed (not bounded) accuracy of a
-recipe is in :mod:`tacit.book.half_gap`.  Everything here looks at true values: it is for tests, for
-demonstrations on invented data and for choosing parameters, never for answering questions.
+Theorems 3.24, 3.26 and 3.28 are functions here, solved for any one of their parameters; Definitions
+3.9 and 3.10 judge a run.  The accuracy of a recipe, computed and not bounded, is in `half_gap`.
+What judges a run looks at true values: it is for tests, for demonstrations on invented data and for
+choosing parameters, never for answering questions.  E3 and E7 to E10 are in `tacit.errata`.
 """
 
 from __future__ import annotations

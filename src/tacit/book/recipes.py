@@ -1,4 +1,20 @@
-"""The recipes themselves: the book's, Lyu's, and ours with one-sided noise and groups."""
+"""Recipes: how a promised (ε, δ) is split into the noises of a sparse vector stream.
+
+A stream of at most c tops is cut into groups.  Each group draws one threshold noise ρ, is
+(ε₁ + ε₂ + ε₃)-private on its own, and the groups compose to the promise:
+
+=========  ===============================  =============================================
+share      pays for                         noise, for questions of sensitivity Δ
+=========  ===============================  =============================================
+ε₁         the threshold, once a group      scale Δ/ε₁
+ε₂         the tops of a group, s of them   scale 2sΔ/ε₂; sΔ/ε₂ if the questions are monotone
+ε₃         the values released on ⊤         scale sΔ/ε₃, a fresh draw for each ⊤
+=========  ===============================  =============================================
+
+With Laplace noise and s = 1 that is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
+and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.  E2 to E6 are explained
+in `tacit.errata`.
+"""
 
 from __future__ import annotations
 
@@ -32,25 +48,16 @@ from tacit.privacy import Cost, Privacy
 
 __all__ = ["Recipe", "book", "book_least_noise", "spend"]
 
-# Recipes: how a promised (ε, δ) is split into the noises of a sparse vector stream.
-#
-# A stream of at most c tops is cut into groups.  Each group draws one threshold noise ρ, is
-# (ε₁ + ε₂ + ε₃)-private on its own, and the groups compose to the promise:
-#
-# =========  ===============================  =============================================
-# share      pays for                         noise, for questions of sensitivity Δ
-# =========  ===============================  =============================================
-# ε₁         the threshold, once a group      scale Δ/ε₁
-# ε₂         the tops of a group, s of them   scale 2sΔ/ε₂; sΔ/ε₂ if the questions are monotone
-# ε₃         the values released on ⊤         scale sΔ/ε₃, a fresh draw for each ⊤
-# =========  ===============================  =============================================
-#
-# With Laplace noise and s = 1 that is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
-# and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.
-
-
 ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
+
+Floats = NDArray[np.float64]
+
+_MOST_ONE_WAY = 0.999
+_TURNS = 60  # a handful is enough; every fourth turn halves the bracket, whatever happens
+_LEAST = 5e-324
+_CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough
+_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,17 +192,8 @@ def occurring_groups(at_most: int, groups: Number) -> int:
     return -(-at_most // tops_per_group)
 
 
-# About what each of many groups may spend, in floats, for many splits at once.
-#
-# Nobody's privacy rests on it: it proposes where a search looks, as closely as asked, and
-# `tacit.book.recipes.spend` decides with `two_point_delta` what a group does spend.
-
-
-Floats = NDArray[np.float64]
-
-_MOST_ONE_WAY = 0.999
-_TURNS = 60  # a handful is enough; every fourth turn halves the bracket, whatever happens
-_LEAST = 5e-324
+# About what each of many groups may spend, in floats, for many splits at once.  It proposes where a
+# search looks, as closely as asked; `spend` decides with `two_point_delta` what a group may spend.
 
 
 def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float = 1e-7) -> Floats:
@@ -244,8 +242,7 @@ def _where_it_meets(
     return x
 
 
-_CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough
-_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
+# The book's recipe, and the one that uses all of (ε, δ).
 
 
 def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
@@ -297,7 +294,8 @@ def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
     if privacy.epsilon > limit:
         raise ConditionNotMet(
             f"Theorem {'3.27' if numeric else '3.25'} is proved for ε of at most "
-            f"{show_limit(limit)} with {at_most} ⊤ and δ = {as_given(privacy.delta)} (E3); "
+            f"{show_limit(limit)} with {at_most} ⊤ and δ = {as_given(privacy.delta)} (E3 in "
+            "tacit.errata); "
             f"{as_given(privacy.epsilon)} was asked",
             advice="use a smaller epsilon, or delta = 0",
         )

@@ -286,9 +286,9 @@ def rows_needed(
 
     Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
     dimension or an upper bound of it (of an inexact ``VcDimension`` the upper bound is taken; for
-    0/1 questions only, erratum E16); ``atoms``, how many kinds of points the questions tell
-    apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with the
-    all-ones row added is totally unimodular, which the caller vouches for).
+    0/1 questions only, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
+    tell apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
+    the all-ones row added is totally unimodular, which the caller vouches for).
 
     Accuracy: Thm 4.8 with explicit constants.
 

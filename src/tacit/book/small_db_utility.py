@@ -7,7 +7,7 @@ S ≤ n·α_m (``small_db_size``).  So, with probability 1 − β,
     max_f |f(x) − f(y)|  ≤  α_m + (2/(εn))·(ln C(|A|+m−1, m) + ln(1/β)).
 
 The book counts |X|^m databases, which is never less, and states the theorem up to a constant
-(erratum E16); these are numbers, rounded up.
+(E16 in `tacit.errata`); these are numbers, rounded up.
 
 Privacy: n is a public number that the steward types, never one that is counted from the data.
 """

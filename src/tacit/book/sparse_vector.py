@@ -7,6 +7,8 @@ Lap(2Δ/ε) here.  Each loop is lazy, so that the next question may depend on th
 Then what a stream needs in order to be stored and resumed: a recipe at work (`SparseVector`) with
 an explicit `State`, which answers one question (`step`) or many at once (`scan`).  With the book's
 recipe and the same coins it gives the same answers as the loops, which the tests check.
+
+E3 to E8 are explained in `tacit.errata`.
 """
 
 from __future__ import annotations
