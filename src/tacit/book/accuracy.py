@@ -51,7 +51,7 @@ _LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse 
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class AlphaClause:
     """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
 
     scale: Bounds  # A
@@ -89,32 +89,32 @@ _ONE = (Fraction(1), Fraction(1))
 _ROOT_512 = certified.sqrt(Fraction(512))
 
 
-def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """Theorem 3.24."""
-    return [Clause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
+    return [AlphaClause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
 
 
-def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
-    return [Clause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
+    return [AlphaClause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
 
 
-def _sparse_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """Theorem 3.26, within E3."""
     if delta == 0:
-        return [Clause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
-    return [Clause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
+        return [AlphaClause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
+    return [AlphaClause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
 
 
-def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """Theorem 3.28, with the clause that E7 adds: the values' own noise has scale √8 s."""
     if delta == 0:
-        return [Clause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
+        return [AlphaClause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
     low, high = _root_of_log(at_most, delta / 2)
     scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
     return [
-        Clause(scale, Fraction(1), _ONE, 4 * at_most),
-        Clause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
+        AlphaClause(scale, Fraction(1), _ONE, 4 * at_most),
+        AlphaClause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
     ]
 
 

@@ -26,7 +26,7 @@ from tacit.numbers import (
     spending,
     spending_or_zero,
 )
-from tacit.numerics.binomial import Tail, decimal, digits_for, own_digits, tail
+from tacit.numerics.binomial import DeltaTail, decimal, digits_for, own_digits, tail
 from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
 from tacit.numerics.searching import corner_search
 
@@ -111,7 +111,7 @@ def optimal_epsilon(
     size = float(each)
     bell = k * tanh(size / 2) + sqrt(-2 * k * float(aim.ln()))  # if the loss were Gaussian
 
-    def newton(s: Fraction, found: Tail) -> float:  # δ is a straight line in e^ε
+    def newton(s: Fraction, found: DeltaTail) -> float:  # δ is a straight line in e^ε
         over = (1 - float(aim / found.delta)) / found.by_epsilon if found.by_epsilon else inf
         return float(s) + log1p(over) / size if -1 < over < inf else inf
 
@@ -147,7 +147,7 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
     one = ((1 + aim) / (1 - aim)).ln()  # one mechanism alone may spend no more than ε + this
     low = epsilon / (epsilon + Fraction(one) + Fraction(1, 10**20))
 
-    def newton(s: Fraction, found: Tail) -> float:  # −ln(1 − δ) is nearly straight
+    def newton(s: Fraction, found: DeltaTail) -> float:  # −ln(1 − δ) is nearly straight
         here, there = float(found.delta), float(aim)
         rise = float(aim / found.delta) - 1
         if 1e-9 < here < 1:

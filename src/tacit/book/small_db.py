@@ -24,8 +24,8 @@ from tacit.arguments import instance, kind_of
 from tacit.book.coins import Coins, given_coins
 from tacit.draws.by_slack import Slack, SlackSearch, count_sequences, draw_sequence
 from tacit.draws.candidates import (
+    AtomCounts,
     Candidates,
-    Counts,
     DrawnMultisets,
     EveryMultiset,
     LevelDraw,
@@ -297,7 +297,7 @@ class FiniteQuestions:
         drawn = draw_sub_range(self.queries.atoms, rows, self.part(rows), coins)
         return DrawnMultisets(self.queries, self.queries.histogram(x), drawn)
 
-    def _elements_of(self, counts: Counts) -> Integers:
+    def _elements_of(self, counts: AtomCounts) -> Integers:
         """Each atom's first element, as often as the atom."""
         first = [int(self.queries.members(atom)[0]) for atom, _ in counts]
         return np.sort(np.repeat(first, [times for _, times in counts]))

@@ -45,7 +45,7 @@ STRUCTURES = {
 """m·α that suffices for classes of a known structure."""
 
 
-class Clause(Protocol):
+class SizeClause(Protocol):
     """A proof that m rows suffice for α."""
 
     @property
@@ -332,14 +332,14 @@ def clauses_for(
     vc: Number | VcDimension | None,
     atoms: Number | None,
     structure: str | None,
-) -> list[Clause]:
+) -> list[SizeClause]:
     """Every clause that applies to what is known about the class."""
     k = None if questions is None else whole(questions, "questions")
     d = None if vc is None else _upper_bound(vc)
     if d == 0:  # two different questions would shatter a point on which they differ
         k = 1
     a = None if atoms is None else whole(atoms, "atoms")
-    clauses: list[Clause] = []
+    clauses: list[SizeClause] = []
     if structure is not None:
         clauses.append(Proportional.structured(structure))
     if k is not None or a is not None:

@@ -23,7 +23,7 @@ from math import ceil, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
-from tacit.book.small_db_size import Clause, Proportional, aimed_error, clauses_for
+from tacit.book.small_db_size import Proportional, SizeClause, aimed_error, clauses_for
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
@@ -126,7 +126,7 @@ def best_rows(
     plans = []
     for clause in _clauses(questions, vc, atoms, structure):
 
-        def error(m: int, clause: Clause = clause) -> Fraction | None:
+        def error(m: int, clause: SizeClause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
             return None if alpha is None else alpha + noise(m) / people
 
@@ -156,7 +156,7 @@ def people_needed(
     plans = []
     for clause in _clauses(questions, vc, atoms, structure):
 
-        def people(m: int, clause: Clause = clause) -> Fraction | None:
+        def people(m: int, clause: SizeClause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
             return None if alpha is None or alpha >= target else noise(m) / (target - alpha)
 
@@ -173,14 +173,14 @@ def _clauses(
     vc: Number | VcDimension | None,
     atoms: Number,
     structure: str | None,
-) -> list[Clause]:
+) -> list[SizeClause]:
     """One atom needs no further proof: α_m = 0."""
     if whole(atoms, "atoms") == 1:
         return [Proportional.rounding(1, None)]
     return clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
 
 
-def _utility(n: int, rows: int, clause: Clause, noise: Callable[[int], Fraction]) -> Utility:
+def _utility(n: int, rows: int, clause: SizeClause, noise: Callable[[int], Fraction]) -> Utility:
     alpha = clause.alpha(rows)
     assert alpha is not None
     error = certified.round_up(alpha + noise(rows) / n)

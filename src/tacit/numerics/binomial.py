@@ -63,7 +63,7 @@ def decimal(x: Fraction) -> Decimal:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TwoPoint:
     """Two outcomes, of loss `up` and −`down`: their probabilities under the first hypothesis."""
 
     high: Decimal
@@ -76,7 +76,7 @@ class Pair:
 
 
 @lru_cache(maxsize=64)
-def pair(up: Fraction, down: Fraction) -> Pair:
+def pair(up: Fraction, down: Fraction) -> TwoPoint:
     """The two-point distributions whose losses are exactly `up` and −`down`.
 
     With Q's probabilities q and 1 − q, P's are q e^up and (1 − q) e^(−down), and both add to 1.
@@ -84,10 +84,10 @@ def pair(up: Fraction, down: Fraction) -> Pair:
     with localcontext(digits_for(up + down, min(up, down))):
         less_up, less_down = (-decimal(up)).exp(), (-decimal(down)).exp()
         whole = 1 - less_up * less_down
-        return Pair((1 - less_down) / whole, less_down * (1 - less_up) / whole)
+        return TwoPoint((1 - less_down) / whole, less_down * (1 - less_up) / whole)
 
 
-def probability(k: int, j: int, of: Pair) -> Decimal:
+def probability(k: int, j: int, of: TwoPoint) -> Decimal:
     """Bin(k, p)(j) for 1 ≤ j ≤ k, with a relative error below 10⁻¹⁴."""
     if j == k:
         return (k * of.high.ln()).exp()
@@ -128,7 +128,7 @@ _LARGEST_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class DeltaTail:
     """δ at one ε: an upper bound; and approximately its slopes, relative to δ."""
 
     delta: Decimal
@@ -143,7 +143,7 @@ class Tail:
         return float(self.delta.ln()) if self.delta else -inf
 
 
-def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
+def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> DeltaTail:
     """δ(ε), ε ≥ 0, of k pairs with losses up and −down: exactly 0, or above the truth.
 
     Accuracy: above it by at most a part in 10¹³ and √k parts in 10¹⁵, unless ε is so close below
@@ -152,7 +152,7 @@ def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
     step = up + down
     first = floor((epsilon + k * down) / step) + 1  # the first j with L_j > ε
     if first > k:
-        return Tail(Decimal(0))
+        return DeltaTail(Decimal(0))
     losses = pair(up, down)
     anchor = max(first, min(k, int((k + 1) * float(losses.high))))  # where Bin(j) is largest
     weight, unit = _weights((first * step - k * down - epsilon) / step, step)
@@ -174,7 +174,7 @@ def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
         mass = 1 + above.mass + below.mass - weighted * scale
         corner = first * below.last * (1 - edge * scale * float(losses.high))
         relative = max(weighted * scale, float_info.min)
-        return Tail(min(delta, Decimal(1)), max(mass, 0.0) / relative, corner / relative)
+        return DeltaTail(min(delta, Decimal(1)), max(mass, 0.0) / relative, corner / relative)
 
 
 def _weights(over: Fraction, step: Fraction) -> tuple[Weight, Decimal]:
