@@ -619,7 +619,8 @@ def calls(folder: Path) -> dict[str, Call]:
             book.one_sided.sparse, {**printed, "monotone": False, "groups": 1, "value_share": None}
         ),
         "tacit.book.one_sided.numeric_sparse": Call(
-            book.one_sided.numeric_sparse, {**printed, "value_share": "1/9"}
+            book.one_sided.numeric_sparse,
+            {**printed, "monotone": False, "groups": 1, "value_share": "1/9"},
         ),
         "tacit.book.one_sided.prepare": Call(
             book.one_sided.prepare,

@@ -15,7 +15,7 @@ other, and b = sΔ/ε₂ suffices.  The same shifts carry the density of the gap
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tacit.arguments import flag, instance
 from tacit.book import recipes
@@ -87,16 +87,38 @@ def sparse(
 
 
 def numeric_sparse(
-    values: Iterable[Number], *, value_share: Number = "1/9", **options: Any
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    monotone: bool = False,
+    groups: int = 1,
+    value_share: Number = "1/9",
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
 ) -> Iterator[Answer]:
     """NumericSparse with one-sided noise: `sparse`, and on ⊤ the value with *fresh* Laplace noise.
 
     ``value_share`` of every group's ε pays for the values: 1/9, the book's share, unless said.
-    The other options are those of `sparse`.
 
     Privacy: (ε, δ); a value's noise has scale sΔ/ε₃ for the s tops of a group.
     """
-    return sparse(values, value_share=value_share, **options)
+    return sparse(
+        values,
+        threshold=threshold,
+        at_most=at_most,
+        epsilon=epsilon,
+        delta=delta,
+        monotone=monotone,
+        groups=groups,
+        value_share=value_share,
+        sensitivity=sensitivity,
+        grid=grid,
+        coins=coins,
+    )
 
 
 def prepare(

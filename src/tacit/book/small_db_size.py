@@ -259,6 +259,58 @@ class VcOnly:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What is known of a class of questions, each None where it is not; none of it is data."""
+
+    questions: int | None = None  # how many different ones there are
+    vc: int | None = None  # the VC dimension, or more
+    atoms: int | None = None  # how many kinds of points the questions tell apart
+    structure: str | None = None  # one of STRUCTURES
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        questions: Number | None,
+        vc: Number | VcDimension | None,
+        atoms: Number | None,
+        structure: str | None,
+    ) -> ClassFacts:
+        """From what a caller gives."""
+        k = None if questions is None else whole(questions, "questions")
+        d = None if vc is None else _upper_bound(vc)
+        if d == 0:  # two different questions would shatter a point on which they differ
+            k = 1
+        a = None if atoms is None else whole(atoms, "atoms")
+        if structure is not None:
+            one_of(structure, "structure", tuple(STRUCTURES))
+        return cls(k, d, a, structure)
+
+    def clauses(self) -> list[SizeClause]:
+        """Every proof that applies."""
+        clauses: list[SizeClause] = []
+        if self.structure is not None:
+            clauses.append(Proportional.structured(self.structure))
+        if self.questions is not None or self.atoms is not None:
+            clauses.append(Proportional.rounding(self.atoms, self.questions))
+        if self.questions is not None:
+            clauses.append(Hoeffding.over_questions(self.questions))
+        if self.vc is not None and self.vc > 0:
+            clauses.append(VcOnly(self.vc))
+            if self.atoms is not None:
+                clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
+        if not clauses:
+            raise BadParameter(
+                "questions", "nothing about the class", "give questions, vc, atoms or structure"
+            )
+        return clauses
+
+
+def _upper_bound(vc: Number | VcDimension) -> int:
+    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
 class ProvedSize:
     """Every database has one of ``rows`` rows that answers each question within ``alpha``.
 
@@ -296,7 +348,9 @@ def rows_needed(
     m = 225 rows for α = 0.05 (few atoms)
     """
     target = aimed_error(alpha, "alpha")
-    clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
     rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
     return ProvedSize(rows, target, clause.name)
 
@@ -317,45 +371,12 @@ def alpha_of_rows(
     m = 10 rows for α = 0.1 (intervals)
     """
     m = whole(rows, "rows")
-    clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
     best = ProvedSize(m, Fraction(1), "any row will do")
     for clause in clauses:
         alpha = clause.alpha(m)
         if alpha is not None and alpha < best.alpha:
             best = ProvedSize(m, alpha, clause.name)
     return best
-
-
-def clauses_for(
-    *,
-    questions: Number | None,
-    vc: Number | VcDimension | None,
-    atoms: Number | None,
-    structure: str | None,
-) -> list[SizeClause]:
-    """Every clause that applies to what is known about the class."""
-    k = None if questions is None else whole(questions, "questions")
-    d = None if vc is None else _upper_bound(vc)
-    if d == 0:  # two different questions would shatter a point on which they differ
-        k = 1
-    a = None if atoms is None else whole(atoms, "atoms")
-    clauses: list[SizeClause] = []
-    if structure is not None:
-        clauses.append(Proportional.structured(structure))
-    if k is not None or a is not None:
-        clauses.append(Proportional.rounding(a, k))
-    if k is not None:
-        clauses.append(Hoeffding.over_questions(k))
-    if d is not None and d > 0:
-        clauses.append(VcOnly(d))
-        if a is not None:
-            clauses.append(Hoeffding.over_cuts(d, a))
-    if not clauses:
-        raise BadParameter(
-            "questions", "nothing about the class", "give questions, vc, atoms or structure"
-        )
-    return clauses
-
-
-def _upper_bound(vc: Number | VcDimension) -> int:
-    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)

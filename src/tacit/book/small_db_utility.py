@@ -23,7 +23,7 @@ from math import ceil, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
-from tacit.book.small_db_size import Proportional, SizeClause, aimed_error, clauses_for
+from tacit.book.small_db_size import ClassFacts, Proportional, SizeClause, aimed_error
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
@@ -123,8 +123,9 @@ def best_rows(
     """
     people = whole(n, "n")
     noise = noise_of(epsilon, beta, atoms)
+    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure)
     plans = []
-    for clause in _clauses(questions, vc, atoms, structure):
+    for clause in _clauses(facts):
 
         def error(m: int, clause: SizeClause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
@@ -153,8 +154,9 @@ def people_needed(
     """
     target = aimed_error(error, "error")
     noise = noise_of(epsilon, beta, atoms)
+    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure)
     plans = []
-    for clause in _clauses(questions, vc, atoms, structure):
+    for clause in _clauses(facts):
 
         def people(m: int, clause: SizeClause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
@@ -168,16 +170,9 @@ def people_needed(
     return min(plans, key=lambda plan: plan.people)
 
 
-def _clauses(
-    questions: Number | None,
-    vc: Number | VcDimension | None,
-    atoms: Number,
-    structure: str | None,
-) -> list[SizeClause]:
+def _clauses(facts: ClassFacts) -> list[SizeClause]:
     """One atom needs no further proof: α_m = 0."""
-    if whole(atoms, "atoms") == 1:
-        return [Proportional.rounding(1, None)]
-    return clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    return [Proportional.rounding(1, None)] if facts.atoms == 1 else facts.clauses()
 
 
 def _utility(n: int, rows: int, clause: SizeClause, noise: Callable[[int], Fraction]) -> Utility:
