@@ -26,8 +26,8 @@ from tacit.analyst.table import Table
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
-from tacit.book.laplace import Estimate
-from tacit.book.recipes import spend
+from tacit.book.laplace import Estimate, LaplaceMechanism
+from tacit.book.recipes import Recipe, spend
 from tacit.budget.ledger import TableIdentity
 from tacit.privacy import Cost
 
@@ -51,6 +51,7 @@ MODULES: dict[str, ModuleType] = {
     "tacit.plan": tacit.plan,
     "tacit.audit": tacit.audit,
     "tacit.tables": tacit.tables,
+    "tacit.errata": tacit.errata,
     **{f"tacit.book.{name}": getattr(tacit.book, name) for name in tacit.book.__all__},
 }
 HELD = {  # what the functions above return, and people go on with
@@ -74,13 +75,31 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
     *("tacit.tables.Statement", "tacit.tables.Engine", "tacit.book.accuracy.Guarantee"),
     *("tacit.book.accuracy.Verdict", "tacit.book.experiment.View", "tacit.book.experiment.Step"),
     *("tacit.book.experiment.Adversary", "tacit.book.experiment.NotedCoins"),
+    "tacit.errata.Erratum",
+    *("tacit.book.answer.Answer", "tacit.book.answer.Recorded", "tacit.book.laplace.Estimate"),
+    *("tacit.book.shattering.VcDimension", "tacit.book.shattering.FatShatteringDimension"),
+    *("tacit.book.small_db.LinearQueries", "tacit.book.small_db.SampledClass"),
+    *("tacit.book.small_db_size.ProvedSize", "tacit.book.small_db_utility.Utility"),
 }
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
-    *(f"tacit.book.{family}" for family in ("one_sided.OneSided", "sparse_vector.TwoSided")),
+    *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
+    *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
     "tacit.tables.Engine.totals",
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
     *("tacit.tables.Column.literal", "tacit.book.experiment.Adversary.choose"),
+    *(
+        f"tacit.book.small_db.{kind}.{name}"
+        for kind in ("Prefixes", "Intervals", "FiniteQuestions")
+        for name in ("check", "draw", "candidates", "enumerated", "multisets", "part")
+    ),
+    *("tacit.book.small_db.SampledClass", "tacit.book.small_db.LinearQueries"),
+    *(f"tacit.book.answer.Answer.{name}" for name in ("from_json", "on_record")),
+    *(
+        f"tacit.book.shattering.{kind}.describe"
+        for kind in ("VcDimension", "FatShatteringDimension")
+    ),
+    *("tacit.book.recipes.Recipe.from_json",),
     *("Answer.from_json", "Answer.on_record", "tacit.audit.Law.halts", "tacit.audit.Law.restarts"),
 }
 
@@ -145,6 +164,94 @@ class Call:
                 several = [given.pop(name)]
         found = self.target(*positional, *several, **given)
         return list(found) if inspect.isgenerator(found) else found
+
+
+def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
+    """Recipes and how exactly they answer."""
+    book, privacy = tacit.book, tacit.Privacy(1, "1e-6")
+    noise = {"threshold_epsilon": "1/4", "question_epsilon": "1/2", "value_epsilon": "1/4"}
+    return {
+        "tacit.book.noise.family_of": Call(book.noise.family_of, {"noise": "one-sided"}),
+        "tacit.book.recipes.Recipe": Call(
+            book.recipes.Recipe,
+            {"name": "mine", "noise": "one-sided", "privacy": privacy, "at_most": 2, "groups": 1}
+            | {**noise, "monotone": False, "shift": 0},
+        ),
+        "tacit.book.recipes.Recipe.shifted": Call(recipe.shifted, {"shift": 1}),
+        "tacit.book.recipes.spend": Call(
+            book.recipes.spend,
+            {"noise": "one-sided", "at_most": 2, "privacy": privacy, "monotone": True}
+            | {"groups": 1, "threshold_share": "1/2", "value_share": "1/2"},
+        ),
+        **{
+            f"tacit.book.recipes.{name}": Call(
+                getattr(book.recipes, name), {"at_most": 2, "privacy": privacy, "numeric": False}
+            )
+            for name in ("book", "book_least_noise")
+        },
+        "tacit.book.half_gap.half_gap": Call(
+            book.half_gap.half_gap, {"recipe": recipe, "questions": 10, "beta": 0.1}
+        ),
+        "tacit.book.half_gap.best_shift": Call(
+            book.half_gap.best_shift, {"recipe": recipe, "questions": 10, "beta": 0.1}
+        ),
+        "tacit.book.half_gap.success_probability": Call(
+            book.half_gap.success_probability,
+            {"recipe": recipe, "questions": 10, "alpha": 3, "shift": 0},
+        ),
+    }
+
+
+def _small_db_calls(coins: Coins) -> dict[str, Call]:
+    """Section 4.1: shattering, SmallDB, its size and its error."""
+    book, matrix = tacit.book, [[0, 1, 1], [0, 0, 1]]
+    finite = book.small_db.FiniteQuestions(book.small_db.linear_queries(matrix))
+    known = {"questions": 4, "vc": 2, "atoms": 9, "structure": "prefixes"}
+    searched = {"matrix": matrix, "seconds": None, "progress": None}
+    served = {"epsilon": 1, "beta": 0.1, **known}
+    calls = {
+        "shattering.vc_dimension": Call(book.shattering.vc_dimension, searched),
+        "shattering.fat_shattering_dimension": Call(
+            book.shattering.fat_shattering_dimension, {**searched, "gamma": "1/4"}
+        ),
+        "shattering.shatters": Call(book.shattering.shatters, {"questions": matrix, "points": [0]}),
+        "shattering.vc_bound": Call(book.shattering.vc_bound, {"questions": 9}),
+        "shattering.VcDimension.cutting": Call(
+            book.shattering.vc_dimension(matrix).cutting, {"subset": [1]}
+        ),
+        "shattering.FatShatteringDimension.cutting": Call(
+            book.shattering.fat_shattering_dimension(matrix, "1/4").cutting, {"subset": [1]}
+        ),
+        "small_db.linear_queries": Call(book.small_db.linear_queries, {"matrix": matrix}),
+        "small_db.Prefixes": Call(book.small_db.Prefixes, {"domain": 9}),
+        "small_db.Intervals": Call(book.small_db.Intervals, {"domain": 9}),
+        "small_db.FiniteQuestions": Call(
+            book.small_db.FiniteQuestions,
+            {"queries": finite.queries, "most_enumerated": 100, "sub_range": 10},
+        ),
+        "small_db.small_db": Call(
+            book.small_db.small_db,
+            {
+                "x": np.array([1, 2, 5]),
+                "questions": book.small_db.Prefixes(9),
+                "rows": 2,
+                "epsilon": 1,
+            }
+            | {"coins": coins, "rows_per_person": 1, "progress": None},
+        ),
+        "small_db_size.sauer": Call(book.small_db_size.sauer, {"vc": 2, "points": 4}),
+        "small_db_size.rows_needed": Call(book.small_db_size.rows_needed, {"alpha": 0.1, **known}),
+        "small_db_size.alpha_of_rows": Call(book.small_db_size.alpha_of_rows, {"rows": 9, **known}),
+        "small_db_utility.best_rows": Call(book.small_db_utility.best_rows, {"n": 1000, **served}),
+        "small_db_utility.people_needed": Call(
+            book.small_db_utility.people_needed, {"error": 0.1, **served}
+        ),
+        "small_db_utility.error_bound": Call(
+            book.small_db_utility.error_bound,
+            {"n": 1000, "epsilon": 1, "beta": 0.1, "rows": 9, "alpha_m": "1/9", "atoms": 9},
+        ),
+    }
+    return {f"tacit.book.{name}": call for name, call in calls.items()}
 
 
 class Same:
@@ -312,6 +419,7 @@ def calls(folder: Path) -> dict[str, Call]:
             {"matrix": [[0, 1]], "gamma": "1/4", "seconds": None, "progress": None},
         ),
         "tacit.shatters": Call(tacit.shatters, {"questions": [[0, 1]], "points": [0]}),
+        "tacit.errata.entry": Call(tacit.errata.entry, {"number": "E3"}),
         # Plans
         "tacit.plan.above_threshold": Call(tacit.plan.above_threshold, planned),
         "tacit.plan.sparse": Call(tacit.plan.sparse, tops),
@@ -433,7 +541,7 @@ def calls(folder: Path) -> dict[str, Call]:
         **on_coins("laplaces", scale=3, size=3),
         **on_coins("laplace_sampler", scale=3),
         **{
-            f"tacit.book.composition.{name}": Call(getattr(book.composition, name), arguments)
+            f"tacit.book.{module}.{name}": Call(getattr(book.composition, name), arguments)
             for name, arguments in {
                 "advanced_each": {"k": 9, "epsilon": 1, "delta_prime": 0.1, "form": "book"},
                 "advanced_epsilon": {"k": 9, "epsilon_each": 1, "delta_prime": 0.1, "form": "book"},
@@ -456,7 +564,23 @@ def calls(folder: Path) -> dict[str, Call]:
                 "zcdp_epsilon": {"rho": 1, "delta": 0.1},
                 "zcdp_rho": {"epsilon": 3, "delta": 0.1},
             }.items()
+            for module in ("composition", "optimal", "zcdp")
+            if name in getattr(book, module).__all__
         },
+        "tacit.book.answer.Answer.error": Call(
+            Answer(above=True, value=1, noise_scale=Fraction(1)).error, {"beta": 0.1}
+        ),
+        "tacit.book.laplace.Estimate.error": Call(
+            LaplaceMechanism(epsilon=1).draw(3, coins).error, {"beta": 0.1}
+        ),
+        "tacit.book.laplace.LaplaceMechanism": Call(
+            LaplaceMechanism, {"epsilon": 1, "sensitivity": 1, "grid": 1}
+        ),
+        "tacit.book.laplace.LaplaceMechanism.draw": Call(
+            LaplaceMechanism(epsilon=1).draw, {"steps": 3, "coins": coins}
+        ),
+        **_recipe_calls(recipe),
+        **_small_db_calls(coins),
         "tacit.book.accuracy.above_threshold": Call(
             book.accuracy.above_threshold, {**solved, "sharper": False}
         ),
@@ -504,7 +628,8 @@ def calls(folder: Path) -> dict[str, Call]:
             book.one_sided.sparse, {**printed, "monotone": False, "groups": 1, "value_share": None}
         ),
         "tacit.book.one_sided.numeric_sparse": Call(
-            book.one_sided.numeric_sparse, {**printed, "value_share": "1/9"}
+            book.one_sided.numeric_sparse,
+            {**printed, "monotone": False, "groups": 1, "value_share": "1/9"},
         ),
         "tacit.book.one_sided.prepare": Call(
             book.one_sided.prepare,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import tacit
 import tacit.book
+
+ROOT = Path(__file__).parents[1]
 
 
 def _in_a_new_process(code: str) -> str:
@@ -31,6 +35,37 @@ def _in_a_new_process(code: str) -> str:
 )
 def test_modules_are_there_before_anything_else_was_used(code):
     assert _in_a_new_process("import tacit\n" + code)
+
+
+@pytest.mark.parametrize("module", tacit.book.__all__)
+def test_each_module_of_the_book_works_after_import_tacit_alone(module):
+    code = f"print([getattr(tacit.book.{module}, name) for name in tacit.book.{module}.__all__])"
+    assert _in_a_new_process("import tacit\n" + code)
+
+
+def test_every_module_of_the_book_that_the_docs_name_is_reachable():
+    pages = [*ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    named = {
+        module
+        for page in pages
+        for module in re.findall(r"tacit\.book\.([a-z_]+)", page.read_text(encoding="utf-8"))
+    }
+    assert "small_db" in named
+    assert named <= set(tacit.book.__all__)
+
+
+def test_small_db_can_be_called_with_what_is_in_reach():
+    code = """import tacit
+book = tacit.book
+coins = book.coins.Coins()
+sorted_ages = [3, 5, 5, 9]
+ordered = book.small_db.small_db(
+    sorted_ages, book.small_db.Prefixes(10), rows=3, epsilon=1, coins=coins
+)
+asked = book.small_db.FiniteQuestions(book.small_db.linear_queries([[0, 1, 1], [1, 0, 0]]))
+listed = book.small_db.small_db([4, 0, 2], asked, rows=2, epsilon=1, coins=coins)
+print(len(ordered), len(listed))"""
+    assert _in_a_new_process(code) == "3 2"
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import BadParameter
-from tacit.privacy import Cost, Privacy, exact, show, whole
+from tacit.numbers import exact, show, whole
+from tacit.privacy import Cost, Privacy
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,10 @@ EXEMPT = {
     # A mapping, but another one than the stream was opened with; and a number that does not fit.
     ("tacit.Budget.resume_stream", "binding", "a dict"),
     ("tacit.Budget.share", "delta", "1.5"),
+    *(
+        ("tacit.book.recipes.Recipe", f"{part}_epsilon", "1.5")
+        for part in ("threshold", "question", "value")
+    ),
 }
 
 

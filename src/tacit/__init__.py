@@ -24,6 +24,7 @@ _HOME = {
     "TacitError": "tacit.errors",
     "audit": "tacit.audit",
     "book": "tacit.book",
+    "errata": "tacit.errata",
     "errors": "tacit.errors",
     "fat_shattering_dimension": "tacit.analyst.question_class",
     "intervals": "tacit.analyst.question_class",
@@ -36,7 +37,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from tacit import audit, book, errors
+    from tacit import audit, book, errata, errors
     from tacit.analyst import plan
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.question_class import (
@@ -72,6 +73,7 @@ __all__ = [
     "TacitError",
     "audit",
     "book",
+    "errata",
     "errors",
     "fat_shattering_dimension",
     "intervals",

@@ -1,6 +1,6 @@
 """What a caller gives that is no number: whether it is of the kind that is wanted.
 
-Numbers are read by `tacit.privacy`.  An error names the parameter and says what it takes; what was
+Numbers are read by `tacit.numbers`.  An error names the parameter and says what it takes; what was
 given is told by its type, since it might be data.
 """
 

@@ -77,16 +77,16 @@ class Closing(Uncopyable, ABC):
         self.close()
 
 
-# Whether a picture can be drawn, asked before any work is done or anything is paid.
+# Whether a picture can be made, asked before any work is done or anything is paid.
 
 
-def check_can_draw(path: str | PathLike[str]) -> None:
+def check_can_plot(path: str | PathLike[str]) -> None:
     """Refuse if matplotlib is missing, cannot write such a file, or has nowhere to write it."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
         raise BadParameter(
-            "plot", path, "drawing needs matplotlib: pip install 'tacit[plot]'"
+            "plot", path, "a plot needs matplotlib: pip install 'tacit[plot]'"
         ) from None
     file = os.fspath(path)
     endings = sorted(FigureCanvasAgg.get_supported_filetypes())

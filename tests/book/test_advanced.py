@@ -19,7 +19,8 @@ from tacit.book.composition import (
     optimal_each,
 )
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Privacy, exact
+from tacit.numbers import exact
+from tacit.privacy import Privacy
 
 counts = st.integers(1, 10**9)
 deltas = st.one_of(st.floats(1e-300, 1e-3), st.floats(1e-3, 0.999999))

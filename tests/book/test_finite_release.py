@@ -128,10 +128,10 @@ def test_groups_are_the_same_in_whatever_order_scores_come(levels, rate, length)
             self.scores = scores
 
         def blocks(self):
-            from tacit.draws.candidates import Block
+            from tacit.draws.candidates import MultisetBlock
 
             for start in range(0, len(self.scores), length):
-                yield Block(np.array(self.scores[start : start + length]), lambda i: ())
+                yield MultisetBlock(np.array(self.scores[start : start + length]), lambda i: ())
 
     def sizes(scores):
         with pytest.MonkeyPatch.context() as patch:

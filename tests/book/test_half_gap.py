@@ -12,7 +12,8 @@ import pytest
 from tests.book.exact_law import chance_of_top, threshold_law
 
 from tacit.book import recipes
-from tacit.book.half_gap import Group, Law, best_shift, half_gap, success_probability
+from tacit.book.half_gap import StreamGroup, StreamLaw, best_shift, half_gap, success_probability
+from tacit.book.noise import ONE_SIDED, TWO_SIDED
 from tacit.errors import BadParameter
 from tacit.privacy import Privacy
 
@@ -91,21 +92,21 @@ def test_two_hundred_groups_of_any_questions():
 # The integral -------------------------------------------------------------------------------
 
 GROUPS = [
-    (Group("one-sided", 9.0, 40.0, 990.0, 10), 280.0, 90.0),
-    (Group("one-sided", 1.0, 400.0, 9999.0, 200), 6000.0, 3.0),
-    (Group("one-sided", 100.0, 4.0, 0.4, 1), 60.0, 30.0),
-    (Group("one-sided", 30.0, 4.0, 1e9, 1000), 600.0, 300.0),
-    (Group("one-sided", 1.0, 2.0, 1e20, 1), 96.0, 96.0),
-    (Group("two-sided", 2.0, 4.0, 999.0, 1), 38.0, 38.0),
-    (Group("two-sided", 100.0, 4.0, 999.0, 1), 300.0, 300.0),
-    (Group("two-sided", 1.0, 400.0, 9999.0, 200), 6000.0, 3000.0),
+    (StreamGroup(ONE_SIDED, 9.0, 40.0, 990.0, 10), 280.0, 90.0),
+    (StreamGroup(ONE_SIDED, 1.0, 400.0, 9999.0, 200), 6000.0, 3.0),
+    (StreamGroup(ONE_SIDED, 100.0, 4.0, 0.4, 1), 60.0, 30.0),
+    (StreamGroup(ONE_SIDED, 30.0, 4.0, 1e9, 1000), 600.0, 300.0),
+    (StreamGroup(ONE_SIDED, 1.0, 2.0, 1e20, 1), 96.0, 96.0),
+    (StreamGroup(TWO_SIDED, 2.0, 4.0, 999.0, 1), 38.0, 38.0),
+    (StreamGroup(TWO_SIDED, 100.0, 4.0, 999.0, 1), 300.0, 300.0),
+    (StreamGroup(TWO_SIDED, 1.0, 400.0, 9999.0, 200), 6000.0, 3000.0),
 ]
 
 
 def in_many_digits(group, low, high):
     """Pr[some answer is wrong], from the definition."""
     rho, nu = mpmath.mpf(group.threshold_scale), mpmath.mpf(group.question_scale)
-    one_sided = group.noise == "one-sided"
+    one_sided = group.noise.word == "one-sided"
 
     def tail(x):  # Pr[ν ≥ x]
         if one_sided:
@@ -181,7 +182,7 @@ def test_the_best_shift_is_the_best(recipe):
 
 @pytest.mark.parametrize("recipe", VARIED, ids=str)
 def test_questions_further_away_only_help(recipe):
-    law = Law.of(recipe, 500)
+    law = StreamLaw.of(recipe, 500)
     at = law.log_success(half_gap(recipe, 500, BETA), 0.0)
     assert at.by_low > 0
     assert at.by_high > 0
@@ -193,7 +194,7 @@ def test_equal_parts_are_the_worst_way_to_spread_the_questions(group):
 
     def log_success(below):
         parts = (group.noise, group.threshold_scale, group.question_scale, below, group.tops)
-        return Group(*parts).log_success(50.0, 50.0)[0]
+        return StreamGroup(*parts).log_success(50.0, 50.0)[0]
 
     values = [log_success(below) for below in (1.0, 2.0, 3.0, 4.0, 5.0)]
     slopes = [b - a for a, b in pairwise(values)]
@@ -220,7 +221,7 @@ def test_released_values_must_be_within_alpha_too():
 def test_a_last_group_may_be_smaller():
     """7 tops in 3 groups: 3, 3 and 1, with the questions below spread alike."""
     recipe = recipes.spend("one-sided", 7, PURE, monotone=False, groups=3)
-    counts = [(count, group.tops, group.below) for count, group in Law.of(recipe, 77).groups]
+    counts = [(count, group.tops, group.below) for count, group in StreamLaw.of(recipe, 77).groups]
     assert counts == [(2, 3, pytest.approx(30)), (1, 1, pytest.approx(10))]
 
 

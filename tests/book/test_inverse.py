@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.book.scripted import DEPTH, ScriptedStream
 
 from tacit.draws import laws
-from tacit.draws.laws import WORDS, InverseTable, Words
+from tacit.draws.laws import WORDS, InverseTable, WordBounds
 
 LAWS = {
     "truncated": laws.truncated_geometric(Fraction(1, 5), 8),
@@ -22,7 +22,7 @@ LAWS = {
     "signed": laws.signed_geometric(Fraction(3, 4), 5, Fraction(1, 4)),
     "a tail of e^(−1000)": laws.geometric(Fraction(1000), 1),
 }
-ALL_WORDS = [Words(3, 5), Words(1, 2), Words(4, 7), Words(8, 40), WORDS]
+ALL_WORDS = [WordBounds(3, 5), WordBounds(1, 2), WordBounds(4, 7), WordBounds(8, 40), WORDS]
 
 
 def _table(name, words):
@@ -59,7 +59,7 @@ def test_every_uniform_gets_the_index_of_its_interval(name, words):
 
 @pytest.mark.parametrize("name", LAWS)
 def test_enumerating_all_bit_strings_brackets_the_law(name):
-    depth, words = 11, Words(3, 5)
+    depth, words = 11, WordBounds(3, 5)
     table = _table(name, words)
     bounds = [(0, 0), *LAWS[name](200), (1 << 200, 1 << 200)]
     settled = [0] * (len(bounds) - 1)
@@ -79,7 +79,7 @@ def test_enumerating_all_bit_strings_brackets_the_law(name):
 
 
 def test_bits_are_drawn_only_as_they_are_needed():
-    words = Words(3, 5)
+    words = WordBounds(3, 5)
     table = _table("truncated", words)
     boundary = _boundaries("truncated")[3]
     hair = 1 << DEPTH - 80
@@ -106,9 +106,9 @@ def _table_cached(name, words):
 
 
 def test_a_table_gives_values_not_indexes():
-    table = InverseTable(LAWS["truncated"], [10 * k for k in range(8)], words=Words(3, 5))
-    assert _draw(table, Words(3, 5), 0)[0] == 0
-    assert _draw(table, Words(3, 5), (1 << DEPTH) - 1)[0] == 70
+    table = InverseTable(LAWS["truncated"], [10 * k for k in range(8)], words=WordBounds(3, 5))
+    assert _draw(table, WordBounds(3, 5), 0)[0] == 0
+    assert _draw(table, WordBounds(3, 5), (1 << DEPTH) - 1)[0] == 70
 
 
 def test_boundaries_are_the_laws_own():

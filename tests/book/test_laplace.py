@@ -12,8 +12,9 @@ from tests.fit import ACCEPT
 
 from tacit.book.answer import Answer
 from tacit.book.coins import InsecureTestCoins
-from tacit.book.laplace import Estimate, LaplaceMechanism, error_steps, spaced
+from tacit.book.laplace import Estimate, LaplaceMechanism, error_steps
 from tacit.errors import BadParameter
+from tacit.numbers import spaced
 from tacit.privacy import Privacy
 
 # Numbers as they are printed --------------------------------------------------------------------

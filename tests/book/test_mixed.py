@@ -32,7 +32,8 @@ from tacit.book.composition import (
 )
 from tacit.book.loss_grid import blocks, group
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Privacy, exact
+from tacit.numbers import exact
+from tacit.privacy import Privacy
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from tacit.book.composition import (
     two_point_delta,
 )
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import exact
 from tacit.numerics import binomial as binomial_term
-from tacit.privacy import exact
 
 SMALLEST = 2.2250738585072014e-308
 

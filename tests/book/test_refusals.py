@@ -15,7 +15,8 @@ from tacit.book.half_gap import half_gap, success_probability
 from tacit.book.shattering import shatters, vc_dimension
 from tacit.book.small_db import check_parameters
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.privacy import Privacy, as_given, show_limit
+from tacit.numbers import as_given, show_limit
+from tacit.privacy import Privacy
 
 HAIR = Fraction(1, 10**12)
 

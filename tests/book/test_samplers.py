@@ -12,13 +12,13 @@ from tests.book.expected import SCALES, low_digit_p_value, p_value
 from tests.fit import ACCEPT
 
 from tacit.draws.keystream import InsecureTestKeyStream
-from tacit.draws.laws import InverseTable, Words
-from tacit.draws.samplers import SHAPE, Noise, Sampler, Shape, noise
+from tacit.draws.laws import InverseTable, WordBounds
+from tacit.draws.samplers import SHAPE, DigitShape, PreparedNoise, Sampler, noise
 
 TINY = [
-    Shape(top_scale=2, digit_bits=2, cut=1, words=Words(3, 5)),
-    Shape(top_scale=1, digit_bits=1, cut=2, words=Words(2, 9)),
-    Shape(top_scale=4, digit_bits=3, cut=3, words=Words(5, 6)),
+    DigitShape(top_scale=2, digit_bits=2, cut=1, words=WordBounds(3, 5)),
+    DigitShape(top_scale=1, digit_bits=1, cut=2, words=WordBounds(2, 9)),
+    DigitShape(top_scale=4, digit_bits=3, cut=3, words=WordBounds(5, 6)),
 ]
 BITS = 300
 
@@ -50,8 +50,8 @@ def _pmf(x, scale, two_sided):
 @pytest.mark.parametrize("shape", [SHAPE, *TINY])
 def test_the_digits_together_have_the_law(shape, scale, two_sided):
     """Every combination of table entries gives its own x, with exactly the probability of x."""
-    tables = Noise(scale, two_sided=two_sided, shape=shape)._tables
-    recombined = Noise(scale, two_sided=two_sided, shape=shape)
+    tables = PreparedNoise(scale, two_sided=two_sided, shape=shape)._tables
+    recombined = PreparedNoise(scale, two_sided=two_sided, shape=shape)
     seen = set()
     with mpmath.workprec(2 * BITS):
         for entries in product(*map(_probabilities, tables)):
@@ -70,7 +70,7 @@ def test_the_digits_together_have_the_law(shape, scale, two_sided):
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("shape", TINY)
 def test_beyond_the_table_a_fresh_draw_is_added(shape, two_sided):
-    table = Noise(Fraction(22, 7), two_sided=two_sided, shape=shape)._tables[0]
+    table = PreparedNoise(Fraction(22, 7), two_sided=two_sided, shape=shape)._tables[0]
     tails = [value for value, _, tail in _probabilities(table) if tail]
     assert len(tails) == 1 + two_sided
     for reached, fresh in product(tails, [0, 4, *([~4, ~0] if two_sided else [])]):
@@ -85,7 +85,9 @@ def test_beyond_the_table_a_fresh_draw_is_added(shape, two_sided):
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(22, 7), Fraction(20), Fraction(10**4)])
 def test_tiny_tables_have_the_same_frequencies(shape, scale, two_sided):
     """Ties and tails are everyday events here."""
-    draws = Noise(scale, two_sided=two_sided, shape=shape).draws(InsecureTestKeyStream(3), 20_000)
+    draws = PreparedNoise(scale, two_sided=two_sided, shape=shape).draws(
+        InsecureTestKeyStream(3), 20_000
+    )
     assert p_value(draws, scale, two_sided=two_sided) > ACCEPT
     assert low_digit_p_value(draws, scale) > ACCEPT
     for wrong in (Fraction(5, 4), Fraction(3, 4)):
@@ -149,7 +151,9 @@ def test_the_pool_hands_out_each_number_once():
 
 def test_a_number_beyond_64_bits_is_an_error_not_another_number(monkeypatch):
     monkeypatch.setattr(InverseTable, "_beyond", lambda self, stream, reached: 2**63)
-    tables = Noise(Fraction(20), two_sided=False, shape=TINY[0])  # every third draw is a tail
+    tables = PreparedNoise(
+        Fraction(20), two_sided=False, shape=TINY[0]
+    )  # every third draw is a tail
     with pytest.raises(OverflowError):
         tables.draws(InsecureTestKeyStream(10), 1000)
 

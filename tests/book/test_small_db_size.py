@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from tacit.book.shattering import VcDimension, vc_dimension
 from tacit.book.small_db_size import (
+    ClassFacts,
     Hoeffding,
     Proportional,
     VcOnly,
     alpha_of_rows,
-    clauses_for,
     log_of_growth,
     rows_needed,
     sauer,
@@ -224,7 +224,8 @@ def test_the_best_clause_is_named(known: dict[str, object], clause: str) -> None
     best = rows_needed("1/10", **known)  # type: ignore[arg-type]
     assert best.clause == clause
     arguments = {"questions": None, "vc": None, "atoms": None, "structure": None, **known}
-    sizes = [c.rows(Fraction(1, 10)) for c in clauses_for(**arguments)]  # type: ignore[arg-type]
+    asked = {"questions": None, "vc": None, "atoms": None, "structure": None, **arguments}
+    sizes = [c.rows(Fraction(1, 10)) for c in ClassFacts.read(**asked).clauses()]
     assert best.rows == min(sizes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -14,10 +15,11 @@ from tests.fit import ACCEPT, chi_square_p
 
 from tacit.book import one_sided, recipes, sparse_vector
 from tacit.book.answer import BELOW
-from tacit.book.coins import InsecureTestCoins
-from tacit.book.one_sided import OneSided, prepare
+from tacit.book.coins import Coins, InsecureTestCoins
+from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import State
+from tacit.draws.keystream import InsecureTestKeyStream
 from tacit.errors import BadParameter, ConditionNotMet, Halted
 from tacit.privacy import Privacy
 
@@ -107,7 +109,7 @@ def test_sensitivity_and_grid_scale_everything():
     moved = exact_law.pattern_law(recipe, (2, 0, 1), sensitivity=2)
     assert exact_law.loss(law, moved) <= 1 + 1e-12
     mechanism = prepare(recipe, threshold=0, sensitivity="1/2", grid="1/4")
-    assert mechanism._question_noise == recipe.question_scale * 2
+    assert mechanism._question_noise.scale == recipe.question_scale * 2
 
 
 @pytest.mark.parametrize("recipe", NUMERIC, ids=recipe_name)
@@ -208,7 +210,7 @@ def test_a_long_scan_crosses_blocks_with_the_same_law():
 
 def test_gaps_follow_their_law():
     recipe = recipes.spend("one-sided", 1, Privacy(4), monotone=True)
-    mechanism = OneSided.build(recipe, threshold=2)
+    mechanism = prepare(recipe, threshold=2)
     z, weights = exact_law.threshold_law(recipe)
     law = [float((weights * exact_law.gap_law(recipe, 3, gap, z, 2)).sum()) for gap in range(8)]
     coins = InsecureTestCoins(11)
@@ -292,6 +294,112 @@ def test_a_recipe_that_would_break_its_promise_cannot_be_built():
     )
     with pytest.raises(ConditionNotMet):  # what a monotone stream may spend, a general one may not
         replace(generous, monotone=False)
+
+
+# `step` and `scan` are held to the printed loops ----------------------------------------------
+
+PRINTED = {
+    "Algorithm 1": (
+        partial(sparse_vector.above_threshold, epsilon="1/2"),
+        recipes.book(1, Privacy("1/2")),
+    ),
+    "Algorithm 2": (
+        partial(sparse_vector.sparse, at_most=4, epsilon="3/2"),
+        recipes.book(4, Privacy("3/2")),
+    ),
+    "Algorithm 2, δ > 0": (
+        partial(sparse_vector.sparse, at_most=5, epsilon=1, delta="1e-6"),
+        recipes.book(5, Privacy(1, "1e-6")),
+    ),
+    "Algorithm 3": (
+        partial(sparse_vector.numeric_sparse, at_most=4, epsilon="3/2"),
+        recipes.book(4, Privacy("3/2"), numeric=True),
+    ),
+    "Algorithm 3, δ > 0": (
+        partial(sparse_vector.numeric_sparse, at_most=5, epsilon=1, delta="1e-6"),
+        recipes.book(5, Privacy(1, "1e-6"), numeric=True),
+    ),
+}
+GRIDS = [{"threshold": 3}, {"threshold": "31/4", "sensitivity": "3/2", "grid": "1/2"}]
+
+
+def spread_out(recipe: Recipe, sensitivity: object = 1, grid: object = 1) -> list[Fraction]:
+    """Values around the threshold, as far apart as the noise is wide; some are far beyond."""
+    width = recipe.question_scale * Fraction(sensitivity)
+    places = [0, -2, 1, -1, Fraction(1, 2), -3, 2, -1, 10**25, -(10**25)] * 6
+    return [Fraction(round(place * width / Fraction(grid))) * Fraction(grid) for place in places]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_step_gives_what_the_printed_loop_gives_with_the_same_coins(name, grid, seed):
+    loop, recipe = PRINTED[name]
+    values = spread_out(recipe, grid.get("sensitivity", 1), grid.get("grid", 1))
+    printed = list(loop(values, coins=InsecureTestCoins(seed), **grid))
+    mechanism = prepare(recipe, **grid)
+    stepped = list(sparse_vector.answers(mechanism, values, InsecureTestCoins(seed)))
+    assert printed == stepped
+    assert [a.noise_scale for a in printed] == [a.noise_scale for a in stepped]
+    assert sum(a.above for a in printed) == recipe.at_most  # it went on to its halt
+
+
+class NotedLaplace(Coins):
+    """Remembers every Laplace draw with its scale."""
+
+    def __init__(self, seed: int) -> None:
+        self._start(InsecureTestKeyStream(seed))
+        self.drawn: list[tuple[Fraction, int]] = []
+
+    def laplace(self, scale: Fraction) -> int:
+        self.drawn.append((scale, super().laplace(scale)))
+        return self.drawn[-1][1]
+
+
+class Replayed(Coins):
+    """The noise of each question is fixed beforehand, however many are compared at once."""
+
+    def __init__(self, drawn: list[tuple[Fraction, int]], question_noise: Fraction) -> None:
+        self.question_noise = question_noise
+        self.of_questions = np.array([x for scale, x in drawn if scale == question_noise])
+        self.others = [(scale, x) for scale, x in drawn if scale != question_noise]
+
+    def laplaces(self, scale: Fraction, size: int) -> np.ndarray:
+        assert scale == self.question_noise
+        known = self.of_questions[:size]
+        return np.concatenate([known, np.zeros(size - len(known), np.int64)])
+
+    def laplace(self, scale: Fraction) -> int:
+        expected, drawn = self.others.pop(0)
+        assert scale == expected
+        return drawn
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_scan_gives_what_the_printed_loop_gives_with_the_same_coins(name, grid, seed):
+    loop, recipe = PRINTED[name]
+    values = spread_out(recipe, grid.get("sensitivity", 1), grid.get("grid", 1))
+    noted = NotedLaplace(seed)
+    printed = list(loop(values, coins=noted, **grid))
+    mechanism = prepare(recipe, **grid)
+    coins = Replayed(noted.drawn, recipe.question_scale * mechanism.sensitivity / mechanism.grid)
+    steps = [value / mechanism.grid for value in values]
+    rest = np.array([int(max(-(2**62), min(step, 2**62))) for step in steps])
+    state, scanned = mechanism.start(coins), []
+    while not mechanism.halted(state):
+        answered, top, state = mechanism.scan(state, rest, coins)
+        scanned += [BELOW] * (answered - 1) + [top]
+        rest, coins.of_questions = rest[answered:], coins.of_questions[answered:]
+    assert scanned == printed
+    assert not coins.others  # every noise of the loop was used, in the same order
+
+
+def test_algorithm_1_draws_2_over_epsilon_once_and_4_over_epsilon_for_each_question():
+    coins = NotedLaplace(1)
+    list(sparse_vector.above_threshold([-1000, -1000, 1000], threshold=0, epsilon=1, coins=coins))
+    assert [scale for scale, _ in coins.drawn] == [2, 4, 4, 4]
 
 
 # State, halting, thresholds, bad input --------------------------------------------------------

@@ -20,7 +20,7 @@ from tacit.book.composition import (
     zcdp_rho,
 )
 from tacit.errors import BadParameter
-from tacit.privacy import exact
+from tacit.numbers import exact
 
 rhos = st.floats(1e-6, 100)
 epsilons = st.floats(1e-3, 300)

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.budget.accountants import (
-    Amount,
-    SumAccountant,
-    ZcdpAccountant,
-    bounded,
-    in_full,
-    what_fits,
-)
+from tacit.budget.accountants import Amount, SumAccountant, ZcdpAccountant, bounded, what_fits
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import in_full
 from tacit.privacy import Cost, Privacy
 
 PROMISE = Privacy(1, "1e-6")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tacit.analyst.paying import refuse_other_schema
 from tacit.book.laplace import Estimate, LaplaceMechanism
-from tacit.privacy import Cost, Number
+from tacit.numbers import Number
+from tacit.privacy import Cost
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

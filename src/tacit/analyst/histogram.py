@@ -27,9 +27,10 @@ from tacit.analyst.question_class import (
     predicate_of,
 )
 from tacit.analyst.shapes import Shapes, plain_value
-from tacit.book.laplace import Estimate, error_steps, spaced
+from tacit.book.laplace import Estimate, error_steps
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.privacy import Cost, Number, Privacy, as_given, probability, show, whole
+from tacit.numbers import Number, as_given, probability, show, spaced, whole
+from tacit.privacy import Cost, Privacy
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.schema import Column, Schema
 from tacit.tables.universe import columns_of, count_elements, holds

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, overload
 
 from tacit.book.answer import Answer
-from tacit.privacy import show
+from tacit.numbers import show
 
 if TYPE_CHECKING:
     from tacit.tables.prepared import Read

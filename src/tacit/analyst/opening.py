@@ -14,7 +14,8 @@ from tacit.arguments import text
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Cost, Number, Privacy
+from tacit.numbers import Number
+from tacit.privacy import Cost, Privacy
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

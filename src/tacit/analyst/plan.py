@@ -36,18 +36,12 @@ from tacit.analyst.tuning import (
 from tacit.arguments import text
 from tacit.book import accuracy as theorems
 from tacit.book import recipes
+from tacit.book.noise import ONE_SIDED, TWO_SIDED
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import Number, as_given, exact, positive, show, small_probability
 from tacit.numerics import certified
-from tacit.privacy import (
-    Number,
-    Privacy,
-    as_given,
-    exact,
-    positive,
-    show,
-    small_probability,
-)
+from tacit.privacy import Privacy
 
 Algorithm = Literal["above_threshold", "sparse", "numeric_sparse"]
 
@@ -257,10 +251,10 @@ def _builders(task: Task, delta: Fraction) -> dict[str, Build]:
         lines["book, least noise"] = lambda epsilon: shifted(least(Privacy(epsilon, delta)), task)
     for monotone in (False, True) if task.kind == "counts" else (False,):
         ending = ", monotone" if monotone else ""
-        lyu, ours = Family("two-sided", monotone), Family("one-sided", monotone)
-        lines["Lyu Alg 7" + ending] = partial(_one_group, lyu, task)
-        lines["one-sided" + ending] = partial(_one_group, ours, task)
-        lines["one-sided" + ending + ", grouped"] = partial(_groups, ours, task, delta)
+        lyu, ours = Family(TWO_SIDED, monotone), Family(ONE_SIDED, monotone)
+        lines[TWO_SIDED.title + ending] = partial(_one_group, lyu, task)
+        lines[ONE_SIDED.title + ending] = partial(_one_group, ours, task)
+        lines[ONE_SIDED.title + ending + ", grouped"] = partial(_groups, ours, task, delta)
     return lines
 
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from html import escape
-from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
-from tacit.book.laplace import spaced
-from tacit.privacy import show
+from tacit.numbers import four_digits_up, show, spaced
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Option, Plan
@@ -84,7 +82,7 @@ def why(plan: Plan) -> str:
 def _against_the_book(plan: Plan, best: Option) -> str:
     recipe = best.recipe
     reasons = []
-    if recipe.noise == "one-sided":
+    if not recipe.family.both_sides:
         reasons.append("its noise goes one way only, which the proof allows")
     if recipe.monotone:
         reasons.append("counts all move the same way, so half the noise on each will do")
@@ -108,16 +106,19 @@ def _against_the_book(plan: Plan, best: Option) -> str:
 
 
 def _others(plan: Plan) -> list[tuple[str, ...]]:
-    return [(line.name, _up(line.epsilon), _up(line.alpha)) for line in plan.baselines]
+    return [
+        (line.name, four_digits_up(line.epsilon), four_digits_up(line.alpha))
+        for line in plan.baselines
+    ]
 
 
 def _cells(option: Option) -> tuple[str, ...]:
     recipe = option.recipe
     return (
         option.name,
-        _up(option.epsilon),
-        _up(option.alpha),
-        "" if option.proved is None else _up(option.proved),
+        four_digits_up(option.epsilon),
+        four_digits_up(option.alpha),
+        "" if option.proved is None else four_digits_up(option.proved),
         _count(recipe.groups),
         _split(recipe),
         f"{float(recipe.shift):+.4g}" if recipe.shift else "0",
@@ -127,16 +128,6 @@ def _cells(option: Option) -> tuple[str, ...]:
 def _split(recipe: Recipe) -> str:
     parts = [recipe.threshold_epsilon, recipe.question_epsilon, recipe.value_epsilon]
     return " : ".join(f"{float(part / recipe.group_epsilon):.3f}" for part in parts if part)
-
-
-def _up(number: float | Fraction) -> str:
-    """Four digits, rounded up, thousands apart."""
-    exact = Fraction(number)
-    if exact <= 0:
-        return "0"
-    places = 3 - floor(log10(exact))
-    rounded = ceil(exact * Fraction(10) ** places - Fraction(1, 10**6)) / Fraction(10) ** places
-    return spaced(rounded) if exact > Fraction(1, 1000) else show(rounded)
 
 
 def _questions(number: int) -> str:

@@ -22,7 +22,7 @@ from tacit.book.shattering import VcDimension
 from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes
 from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.privacy import Number, as_given
+from tacit.numbers import Number, as_given
 from tacit.support import waiting
 from tacit.tables.codes import Code
 from tacit.tables.prepared import Prepared, prepare, prepare_stored

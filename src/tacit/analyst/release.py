@@ -25,8 +25,9 @@ from tacit.analyst.shapes import Shapes, plain_value, writing
 from tacit.arguments import file_path, function
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
-from tacit.privacy import Cost, Number, Privacy, show, whole
-from tacit.support import Progress, check_can_draw, waiting
+from tacit.numbers import Number, show, whole
+from tacit.privacy import Cost, Privacy
+from tacit.support import Progress, check_can_plot, waiting
 from tacit.tables.codes import Code
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, holds
@@ -263,7 +264,7 @@ def describe(asked: Questions) -> str:
 
 def plot_release(release: Release, path: Path) -> None:
     """Draw to a file, as its ending says."""
-    check_can_draw(path)
+    check_can_plot(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")

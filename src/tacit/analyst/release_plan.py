@@ -12,8 +12,9 @@ from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
 from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
 from tacit.draws.candidates import reach
 from tacit.errors import BadParameter, Infeasible
+from tacit.numbers import Number, probability, show, whole
 from tacit.numerics import certified
-from tacit.privacy import Number, Privacy, probability, show, whole
+from tacit.privacy import Privacy
 
 MOST_SECONDS = 600
 _PATIENT_SECONDS = 10  # if the choice of m is left to us

@@ -31,7 +31,7 @@ from tacit.errors import (
     QuestionRefused,
     TacitError,
 )
-from tacit.privacy import Number, exact, show
+from tacit.numbers import Number, exact, show
 from tacit.support import Uncopyable
 from tacit.tables.question_key import forms_of, question_key
 from tacit.tables.show import Statement, refusal, statement

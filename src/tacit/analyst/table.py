@@ -31,7 +31,8 @@ from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
 from tacit.book.recipes import Recipe
-from tacit.privacy import Number, Privacy, whole
+from tacit.numbers import Number, whole
+from tacit.privacy import Privacy
 from tacit.support import Closing
 from tacit.tables.loading import load
 from tacit.tables.prepared import Askable, Prepared, Reader, checked_label

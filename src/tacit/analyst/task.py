@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tacit.arguments import flag, one_of
 from tacit.book.half_gap import half_gap, read_beta
-from tacit.book.laplace import spaced
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact, show, whole
+from tacit.numbers import Number, exact, show, spaced, whole
 
 if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector

@@ -20,9 +20,10 @@ import numpy as np
 from tacit.analyst.task import Task
 from tacit.book import recipes
 from tacit.book.composition import optimal_each, optimal_epsilon
-from tacit.book.half_gap import Law, at_best_shift, best_shift, half_gap
-from tacit.book.laplace import spaced
-from tacit.book.recipes import Recipe, Sides, group_epsilons
+from tacit.book.half_gap import StreamLaw, at_best_shift, best_shift, half_gap
+from tacit.book.noise import NoiseFamily
+from tacit.book.recipes import Recipe, group_epsilons
+from tacit.numbers import spaced
 from tacit.numerics.searching import Bracket, log_odds, lowest, lowest_quotient, share
 from tacit.privacy import Privacy
 
@@ -44,7 +45,7 @@ class Aim:
 class Family:
     """Recipes that differ in their split only."""
 
-    noise: Sides
+    noise: NoiseFamily
     monotone: bool
 
 
@@ -218,9 +219,9 @@ def _unit_half_gap(family: Family, task: Task, groups: int, split: Split) -> flo
     return at_best_shift(_unit_law(family, task, groups, split), float(task.beta)).alpha
 
 
-def _unit_law(family: Family, task: Task, groups: int, split: Split) -> Law:
+def _unit_law(family: Family, task: Task, groups: int, split: Split) -> StreamLaw:
     tops = -(-task.at_most // groups)
-    return Law.build(
+    return StreamLaw.build(
         family.noise,
         questions=task.planned,
         at_most=task.at_most,

@@ -34,12 +34,11 @@ from tacit.book.experiment import (
     View,
     with_and_without,
 )
-from tacit.book.one_sided import OneSided
 from tacit.book.sparse_vector import SparseVector
 from tacit.book.sparse_vector import answers as answered
 from tacit.errors import TacitError
+from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
-from tacit.privacy import Number, whole
 
 # What theory suspects: the outcomes of a known law that samples tell two databases apart by.
 
@@ -97,7 +96,7 @@ def system_coins() -> Coins:
 
 def told_numbers(mechanism: SparseVector) -> list[str]:
     """What is told beside ⊤, in the order of an outcome's columns."""
-    gap = ["gap"] if isinstance(mechanism, OneSided) else []
+    gap = ["gap"] if mechanism.recipe.family.tells_gap else []
     return gap + (["value"] if mechanism.recipe.value_scale is not None else [])
 
 
@@ -163,7 +162,7 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
         noisy: Any = threshold + self._offsets(size, coins)
         for answer in answers:
             values = np.full(size, answer, dtype=np.int64)
-            above = mechanism._are_above(values, noisy, coins)
+            above = mechanism._question_noise.reach(noisy - values, coins)
             tops = runs.answer(above, *self._told(values, noisy, coins))
             group_ends = tops & (runs.tops % mechanism.recipe.tops_per_group == 0)
             if group_ends.any():
@@ -171,15 +170,16 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
         return runs.outcomes()
 
     def _offsets(self, size: int, coins: Coins) -> Steps:
-        draw = coins.geometrics if isinstance(self.mechanism, OneSided) else coins.laplaces
-        return draw(self.mechanism._threshold_noise, size)
+        draw = coins.laplaces if self.mechanism.recipe.family.both_sides else coins.geometrics
+        return draw(self.mechanism._threshold_noise.scale, size)
 
     def _told(self, values: Steps, noisy: Steps, coins: Coins) -> tuple[Steps, ...]:
         mechanism, size = self.mechanism, len(values)
         told: list[Steps] = []
-        if isinstance(mechanism, OneSided):
+        if mechanism.recipe.family.tells_gap:
             told.append(
-                np.maximum(values - noisy, 0) + coins.geometrics(mechanism._question_noise, size)
+                np.maximum(values - noisy, 0)
+                + coins.geometrics(mechanism._question_noise.scale, size)
             )
         if mechanism._value_noise is not None:
             told.append(values + coins.laplaces(mechanism._value_noise, size))

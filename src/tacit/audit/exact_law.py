@@ -23,9 +23,9 @@ from tacit.audit.columns import Fineness, columns
 from tacit.audit.outcomes import Outcomes, Pattern, excess, outcomes, walk
 from tacit.audit.reading import Mechanism, Setting, read
 from tacit.errors import BadParameter, Infeasible
+from tacit.numbers import Number
+from tacit.numbers import exact as exactly
 from tacit.numerics.scaled import UNIT, Scaled, log_ratio, strict
-from tacit.privacy import Number
-from tacit.privacy import exact as exactly
 
 
 @runtime_checkable

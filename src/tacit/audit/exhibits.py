@@ -17,8 +17,9 @@ from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
+from tacit.numbers import Number, whole
 from tacit.numerics import certified
-from tacit.privacy import Number, Privacy, whole
+from tacit.privacy import Privacy
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 

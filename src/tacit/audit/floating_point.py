@@ -23,7 +23,7 @@ from tacit.arguments import iterated, kind_of
 from tacit.audit.sampling import SampledLoss, as_bulk, sample
 from tacit.audit.workers import Bulk
 from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, exact, positive
+from tacit.numbers import Number, as_given, exact, positive
 
 _ZERO = 2000  # the "last bit" of 0, beyond that of every other float
 _WIDTH = 12  # candidates on either side when a logarithm is inverted

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from tacit.arguments import flag, instance, one_of
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.numerics import certified
 from tacit.numerics.scaled import Scaled, logarithm
-from tacit.privacy import Number, as_given, exact, positive, whole
 
 # Laws of noise, as the exact auditor needs them: density, Pr[ν < x] and Pr[ν ≥ x].
 #

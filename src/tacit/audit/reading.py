@@ -14,7 +14,7 @@ from tacit.book.coins import MOST_STEPS, threshold_steps
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import SparseVector
 from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, exact, positive
+from tacit.numbers import Number, as_given, exact, positive
 
 
 @runtime_checkable

@@ -26,17 +26,9 @@ from tacit.audit.law import questions_to_audit
 from tacit.audit.learning import Event, Suspicion, learn
 from tacit.audit.workers import Bulk, cores, counting
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, exact, probability, show, small_probability, whole
 from tacit.numerics.clopper_pearson import least_log_ratio, weights
-from tacit.privacy import (
-    Number,
-    Privacy,
-    as_given,
-    exact,
-    probability,
-    show,
-    small_probability,
-    whole,
-)
+from tacit.privacy import Privacy
 
 InputPair = tuple[Any, Any]
 

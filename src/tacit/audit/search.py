@@ -24,9 +24,9 @@ from tacit.audit.law import Law, questions_to_audit
 from tacit.audit.outcomes import Blocks, Pattern, Sides, tell
 from tacit.audit.reading import Mechanism, understood
 from tacit.errors import BadParameter
+from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
-from tacit.privacy import Number, whole
 
 # Blocks of a simple shape: some equal questions that stay ⊥, then some equal ones that are ⊤.
 #

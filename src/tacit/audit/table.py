@@ -15,8 +15,9 @@ from tacit.audit.exhibits import OffGridGap, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import most_telling, worst
 from tacit.errors import Infeasible
-from tacit.privacy import Number, Privacy, probability, show
-from tacit.support import check_can_draw
+from tacit.numbers import Number, probability, show
+from tacit.privacy import Privacy
+from tacit.support import check_can_plot
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -211,7 +212,7 @@ def claimed_delta(claimed: Privacy, epsilon: float) -> float:
 
 def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
     """One small picture a mechanism: where exact passes claimed, the claim is refuted."""
-    check_can_draw(file)
+    check_can_plot(file)
     from matplotlib.figure import Figure
 
     mechanisms = list(audited)

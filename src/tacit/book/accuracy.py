@@ -1,8 +1,9 @@
-"""What accuracy means, and what the book proves about it (Definitions 3.9 and 3.10).
+"""What accuracy means, and what the book proves about it.
 
-The theorems are in :mod:`tacit.book.accuracy`; the computed (not bounded) accuracy of a
-recipe is in :mod:`tacit.book.half_gap`.  Everything here looks at true values: it is for tests, for
-demonstrations on invented data and for choosing parameters, never for answering questions.
+Theorems 3.24, 3.26 and 3.28 are functions here, solved for any one of their parameters; Definitions
+3.9 and 3.10 judge a run.  The accuracy of a recipe, computed and not bounded, is in `half_gap`.
+What judges a run looks at true values: it is for tests, for demonstrations on invented data and for
+choosing parameters, never for answering questions.  E3 and E7 to E10 are in `tacit.errata`.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from fractions import Fraction
 
 from tacit.arguments import flag, instance, iterated
 from tacit.book.answer import Answer
-from tacit.book.composition import corollary_limit
+from tacit.book.recipes import refuse_unproved
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.numerics import certified
-from tacit.numerics.certified import Bounds
-from tacit.privacy import (
+from tacit.numbers import (
     Number,
     as_given,
     exact,
     positive,
     probability,
     show,
-    show_limit,
     small_probability,
     whole,
 )
+from tacit.numerics import certified
+from tacit.numerics.certified import Bounds
+from tacit.privacy import Privacy
 
 __all__ = [
     "Guarantee",
@@ -50,7 +51,7 @@ _LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse 
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class AlphaClause:
     """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
 
     scale: Bounds  # A
@@ -88,32 +89,32 @@ _ONE = (Fraction(1), Fraction(1))
 _ROOT_512 = certified.sqrt(Fraction(512))
 
 
-def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """Theorem 3.24."""
-    return [Clause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
+    return [AlphaClause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
 
 
-def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
-    return [Clause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
+    return [AlphaClause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
 
 
-def _sparse_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """Theorem 3.26, within E3."""
     if delta == 0:
-        return [Clause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
-    return [Clause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
+        return [AlphaClause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
+    return [AlphaClause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
 
 
-def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[Clause]:
+def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
     """Theorem 3.28, with the clause that E7 adds: the values' own noise has scale √8 s."""
     if delta == 0:
-        return [Clause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
+        return [AlphaClause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
     low, high = _root_of_log(at_most, delta / 2)
     scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
     return [
-        Clause(scale, Fraction(1), _ONE, 4 * at_most),
-        Clause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
+        AlphaClause(scale, Fraction(1), _ONE, 4 * at_most),
+        AlphaClause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
     ]
 
 
@@ -121,21 +122,6 @@ def _root_of_log(factor: int, delta: Fraction) -> Bounds:
     """Bounds of √(factor · ln(1/δ))."""
     low, high = certified.ln(1 / delta)
     return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
-
-
-def refuse_outside(at_most: int, epsilon: Fraction, delta: Fraction, *, numeric: bool) -> None:
-    """E3: with δ > 0 the algorithm itself is known to be private up to a limit only."""
-    if delta == 0:
-        return
-    limit = corollary_limit(at_most, delta / 2 if numeric else delta)
-    if numeric:
-        limit *= 1 + 1 / _ROOT_512[1]
-    if epsilon > limit:
-        raise ConditionNotMet(
-            f"ε = {as_given(epsilon)} with {at_most} ⊤ and δ = {as_given(delta)} is more than "
-            f"{show_limit(limit)}, up to which Theorem {'3.27' if numeric else '3.25'} is proved "
-            "(E3)"
-        )
 
 
 # Theorems 3.24, 3.26 and 3.28: α, ε, β, k or c from the other four.
@@ -277,7 +263,7 @@ def _solve(
             f"Theorem {theorem} does not reach α = {show(a)} with ε = {show(e)} for any "
             f"{missing[0]}; allow a larger alpha, epsilon or beta, or fewer questions"
         )
-    refuse_outside(c, e, small, numeric=theorem == "3.28")
+    refuse_unproved(c, Privacy(e, small), numeric=theorem == "3.28")
     return Guarantee(
         theorem=theorem, alpha=a, beta=b, epsilon=e, delta=small, questions=k, at_most=c
     )

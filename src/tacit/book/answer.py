@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from tacit.book.laplace import error_steps, spaced
-from tacit.privacy import Number
+from tacit.book.laplace import error_steps
+from tacit.numbers import Number, spaced
+
+__all__ = ["BELOW", "Answer", "Recorded"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tacit.draws import scalar
 from tacit.draws.keystream import InsecureTestKeyStream, KeyStream
 from tacit.draws.samplers import ExpCoins, Sampler, bernoullis, exp_coins, noise
 from tacit.errors import BadParameter, InsecureCoins
-from tacit.privacy import Number, as_given, exact, positive, whole
+from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.support import Uncopyable
 
 __all__ = ["Coins", "InsecureTestCoins", "given_coins", "refuse_insecure"]
@@ -62,6 +62,16 @@ def threshold_steps(threshold: Fraction, grid: Fraction) -> int:
     if abs(rounded_up) > MOST_STEPS:
         raise BadParameter("threshold", as_given(threshold), "it must be within ±2^61 grid steps")
     return rounded_up
+
+
+def sensitivity_steps(sensitivity: Fraction, grid: Fraction) -> int:
+    """A question's sensitivity in steps: it must be a whole number of them."""
+    steps = sensitivity / grid
+    if steps.denominator != 1:
+        raise BadParameter(
+            "sensitivity", as_given(sensitivity), f"it must be a whole multiple of grid {grid}"
+        )
+    return steps.numerator
 
 
 _LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)

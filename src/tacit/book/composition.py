@@ -48,9 +48,10 @@ from tacit.book.zcdp import (
     zcdp_rho,
 )
 from tacit.errors import ConditionNotMet
+from tacit.numbers import Number, as_given, chance, mechanisms, show, show_limit, spending
 from tacit.numerics import certified
 from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
-from tacit.privacy import Number, Privacy, as_given, chance, mechanisms, show, show_limit, spending
+from tacit.privacy import Privacy
 
 __all__ = [
     "Between",
@@ -164,7 +165,7 @@ def corollary_limit(k: int, delta_prime: Number) -> Fraction:
     """The largest ε′ for which Theorem 3.20 implies Corollary 3.21, rounded down.
 
     E(k, δ′) = 2√(2k ln(1/δ′)) ln(1 + √(2 ln(1/δ′)/k)).  The book asks for ε′ < 1 instead, which
-    is not needed and, for δ′ near 1, not enough (docs/errata.md, E2).
+    is not needed and, for δ′ near 1, not enough (E2 in `tacit.errata`).
 
     >>> round(float(corollary_limit(1, "1e-6")), 1), round(float(corollary_limit(100, "1e-6")), 1)
     (19.3, 44.4)

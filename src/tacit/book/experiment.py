@@ -18,7 +18,20 @@ from typing import Any, Literal, Protocol, TypeVar
 from tacit.arguments import function, instance
 from tacit.book.coins import Coins, given_coins
 from tacit.errors import BadParameter
-from tacit.privacy import Number, Privacy, exact, positive, small_probability, whole
+from tacit.numbers import Number, exact, positive, small_probability, whole
+from tacit.privacy import Privacy
+
+__all__ = [
+    "RANDOMISED_RESPONSE",
+    "Adversary",
+    "Experiment",
+    "Mechanism",
+    "NotedCoins",
+    "Step",
+    "View",
+    "differ_by_one_person",
+    "with_and_without",
+]
 
 Database = Mapping[Hashable, object]
 """People and what is known of each."""

@@ -21,12 +21,15 @@ from fractions import Fraction
 from math import exp, expm1, inf, log, log1p
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.book.recipes import Recipe, Sides
+from tacit.arguments import instance
+from tacit.book.noise import Floats, NoiseFamily
+from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, exact, positive, probability, whole
 from tacit.numerics.searching import Bracket
-from tacit.privacy import Number, as_given, exact, positive, probability, whole
+
+__all__ = ["best_shift", "half_gap", "success_probability"]
 
 # How likely one group of a stream answers every question right: an integral over ρ.
 #
@@ -40,18 +43,16 @@ from tacit.privacy import Number, as_given, exact, positive, probability, whole
 # (low, high) (Prékopa), which is what makes the half-gap easy to find.
 
 
-Floats = NDArray[np.float64]
-
 _TAIL = 40.0  # what ρ does beyond 40 of its scales has probability e^(−40)
 _GRADED = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 7.0, 11.0, 17.0, 26.0, _TAIL])
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StreamGroup:
     """One ρ, and what is compared with it: `below` questions under T and `tops` above."""
 
-    noise: Sides
+    noise: NoiseFamily
     threshold_scale: float  # of ρ
     question_scale: float  # of ν
     below: float  # the average over the groups of a stream, hence not always whole
@@ -60,8 +61,8 @@ class Group:
     def log_success(self, low: float, high: float) -> tuple[float, float, float]:
         """The log of Pr[every answer is right], and how fast it grows with `low` and `high`."""
         z, weight = self._nodes(low, high)
-        log_below, slope_below = self._log_below((z + low) / self.question_scale)
-        log_above, slope_above = self._log_above((z - high) / self.question_scale)
+        log_below, slope_below = self.noise.log_below((z + low) / self.question_scale)
+        log_above, slope_above = self.noise.log_above((z - high) / self.question_scale)
         log_right = self.below * log_below + self.tops * log_above
         failure = -float(weight @ np.expm1(log_right))  # exact where it is small
         largest = float(log_right.max())
@@ -85,38 +86,15 @@ class Group:
         safe_low = nu * log(self.below + 1) - low
         cuts = [rho * _GRADED, safe_low + nu * _GRADED, safe_low - nu * _GRADED[:5]]
         cuts += [high + nu / self.tops * _GRADED, np.array([-low, rho * _TAIL])]
-        if self.noise == "two-sided":
+        if self.noise.both_sides:
             safe_high = high - nu * log(self.tops)
             cuts += [safe_high - nu * _GRADED, safe_high + nu * _GRADED[:5], -rho * _GRADED]
-        first = 0.0 if self.noise == "one-sided" else -rho * _TAIL
+        first = -rho * _TAIL if self.noise.both_sides else 0.0
         edges = np.concatenate(cuts)
         edges = np.unique(edges[(edges >= first) & (edges <= rho * _TAIL)])  # no panel is empty
         half = (edges[1:, None] - edges[:-1, None]) / 2
         z = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-        density = np.exp(-np.abs(z) / rho) / (rho if self.noise == "one-sided" else 2 * rho)
-        return z, (half * _WEIGHTS).ravel() * density
-
-    def _log_below(self, x: Floats) -> tuple[Floats, Floats]:
-        """The logarithm of Pr[ν < x] and its slope, for ν of scale 1."""
-        if self.noise == "two-sided":
-            return _log_laplace(x)
-        positive = np.maximum(x, 1e-300)
-        outside, inside = np.exp(-positive), -np.expm1(-positive)
-        # Of two equal forms each is exact on its side: among 10²⁰ questions, 10⁻²⁰ matters.
-        logarithm = np.where(outside < 0.5, np.log1p(-np.minimum(outside, 0.5)), np.log(inside))
-        never = x <= 0
-        return np.where(never, -inf, logarithm), np.where(never, 0, outside / inside)
-
-    def _log_above(self, x: Floats) -> tuple[Floats, Floats]:
-        """The logarithm of Pr[ν ≥ x] and minus its slope, for ν of scale 1."""
-        if self.noise == "two-sided":
-            return _log_laplace(-x)
-        return -np.maximum(x, 0), (x > 0).astype(np.float64)
-
-
-def _log_laplace(x: Floats) -> tuple[Floats, Floats]:
-    half = np.exp(-np.abs(x)) / 2
-    return np.where(x >= 0, np.log1p(-half), x - log(2)), np.where(x >= 0, half / (1 - half), 1)
+        return z, (half * _WEIGHTS).ravel() * self.noise.density(z / rho) / rho
 
 
 # How likely a whole stream answers every question right: the product over its groups.
@@ -141,16 +119,17 @@ class LogSuccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class StreamLaw:
     """What a recipe does with k questions: its groups, and the noise of the values it releases."""
 
-    groups: tuple[tuple[int, Group], ...]  # (how many, of which kind)
+    groups: tuple[tuple[int, StreamGroup], ...]  # (how many, of which kind)
     values: int
     value_scale: float | None
 
     @classmethod
-    def of(cls, recipe: Recipe, questions: int) -> Law:
+    def of(cls, recipe: Recipe, questions: int) -> StreamLaw:
         """The law of a recipe that is asked k > c questions."""
+        instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         questions = whole(questions, "questions")
         if questions <= recipe.at_most:
             raise BadParameter(
@@ -167,7 +146,7 @@ class Law:
             )
         value_scale = recipe.value_scale
         return cls.build(
-            recipe.noise,
+            recipe.family,
             questions=questions,
             at_most=recipe.at_most,
             tops_per_group=recipe.tops_per_group,
@@ -179,7 +158,7 @@ class Law:
     @classmethod
     def build(
         cls,
-        noise: Sides,
+        noise: NoiseFamily,
         *,
         questions: int,
         at_most: int,
@@ -187,12 +166,12 @@ class Law:
         threshold_scale: float,
         question_scale: float,
         value_scale: float | None,
-    ) -> Law:
+    ) -> StreamLaw:
         """The same from plain numbers, for whoever tries many recipes."""
         below_a_top = (questions - at_most) / at_most
         full, rest = divmod(at_most, tops_per_group)
         groups = tuple(
-            (count, Group(noise, threshold_scale, question_scale, below_a_top * tops, tops))
+            (count, StreamGroup(noise, threshold_scale, question_scale, below_a_top * tops, tops))
             for count, tops in ((full, tops_per_group), (1, rest))
             if tops
         )
@@ -217,11 +196,11 @@ class Law:
         count, group = self.groups[0]
         rho = group.threshold_scale * log(2 * count / beta)
         low = group.question_scale * log(2 * count * (group.below + 1) / beta)
-        if group.noise == "one-sided":
-            high = rho + group.question_scale / group.tops
-        else:
+        if group.noise.both_sides:
             low += rho
             high = rho + group.question_scale * log(2 * count * group.tops / beta)
+        else:
+            high = rho + group.question_scale / group.tops
         return (low + high) / 2, (low - high) / 2
 
     @property
@@ -240,19 +219,20 @@ def success_probability(
     recipe: Recipe, questions: int, alpha: Number, shift: Number | None = None
 ) -> float:
     """Pr[every answer is right]; `shift` stands in for the recipe's own, if given."""
-    law, at = Law.of(recipe, questions), _length(recipe.shift if shift is None else shift, "shift")
+    law = StreamLaw.of(recipe, questions)
+    at = _length(recipe.shift if shift is None else shift, "shift")
     return exp(law.log_success(_length(positive(alpha, "alpha"), "alpha"), at).value)
 
 
 def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
     """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
-    law, at = Law.of(recipe, questions), _length(recipe.shift, "shift")
+    law, at = StreamLaw.of(recipe, questions), _length(recipe.shift, "shift")
     return at_shift(law, read_beta(beta), at).alpha
 
 
 def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
     """The public shift of T, in units of Δ, that gives the least half-gap."""
-    return at_best_shift(Law.of(recipe, questions), read_beta(beta)).shift
+    return at_best_shift(StreamLaw.of(recipe, questions), read_beta(beta)).shift
 
 
 def _length(number: Number, name: str) -> float:
@@ -288,7 +268,7 @@ class HalfGap:
     slope: float
 
 
-def at_shift(law: Law, beta: float, shift: float, guess: float | None = None) -> HalfGap:
+def at_shift(law: StreamLaw, beta: float, shift: float, guess: float | None = None) -> HalfGap:
     """The half-gap at one shift, by Newton's method.
 
     It works on ln(−ln Pr), which falls in nearly a straight line once α is large.
@@ -309,7 +289,7 @@ def at_shift(law: Law, beta: float, shift: float, guess: float | None = None) ->
     return HalfGap(alpha, shift, tilt, slope)
 
 
-def at_best_shift(law: Law, beta: float) -> HalfGap:
+def at_best_shift(law: StreamLaw, beta: float) -> HalfGap:
     """The least half-gap over all shifts, by the secant method on the tilt.
 
     Success is log-concave in (α, s), so the half-gap is convex in the shift: no other shift can

@@ -6,18 +6,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 from math import ceil
-from typing import TYPE_CHECKING
 
-from tacit.book.coins import WIDEST_NOISE
+from tacit.book.coins import WIDEST_NOISE, Coins, given_coins
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, positive, probability, spaced
 from tacit.numerics import certified
-from tacit.privacy import Number, Privacy, as_given, positive, probability, show
+from tacit.privacy import Privacy
 
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
-
-_MOST_DECIMALS = 12
-_HUGE, _TINY = 10**40, Fraction(1, 10**_MOST_DECIMALS)
+__all__ = ["Estimate", "LaplaceMechanism"]
 
 
 def error_steps(noise_scale: Fraction, beta: Number) -> int:
@@ -88,19 +84,8 @@ class LaplaceMechanism:
 
     def draw(self, steps: int, coins: Coins) -> Estimate:
         """A true value, in grid steps, with fresh noise."""
+        if type(steps) is not int:
+            raise BadParameter("steps", "(withheld)", "give a whole number of grid steps, an int")
+        given_coins(coins)
         value = (steps + coins.laplace(self.scale)) * self.grid
         return Estimate(value=value, noise_scale=self.scale, privacy=self.privacy, grid=self.grid)
-
-
-def spaced(number: Fraction) -> str:
-    """Thousands apart and all decimals there are, up to twelve, as in 1 204.5.
-
-    >>> spaced(Fraction(-1234567, 1000)), spaced(Fraction(500001, 10**5)), spaced(Fraction(2, 3))
-    ('-1 234.567', '5.00001', '0.666666666667')
-    """
-    size = abs(number)
-    if size >= _HUGE or 0 < size < _TINY:  # neither sixty digits, nor nought for what is not
-        return show(number)
-    whole, parts = divmod(round(size * 10**_MOST_DECIMALS), 10**_MOST_DECIMALS)
-    decimals = f".{parts:0{_MOST_DECIMALS}}".rstrip("0") if parts else ""
-    return ("-" if number < 0 else "") + f"{whole:,}".replace(",", " ") + decimals

@@ -39,7 +39,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class LossGroup:
     """n equal mechanisms: the loss is (2j − n)ε with probability chances[j − first]."""
 
     each: Fraction
@@ -55,11 +55,11 @@ class Group:
         return list(range(low, low + 2 * len(self.chances), 2))
 
 
-def group(each: Fraction, many: int) -> Group:
+def group(each: Fraction, many: int) -> LossGroup:
     """The law of n equal mechanisms; what is left out underflows."""
     if many == 1:
         less = exp(-float(each))  # right but for a rounding, and ε's own of ε
-        return Group(each, 1, 0, np.array([less, 1.0]) / (1 + less), 6 + 2 * int(each))
+        return LossGroup(each, 1, 0, np.array([less, 1.0]) / (1 + less), 6 + 2 * int(each))
     with localcontext(digits_for(many * 2 * each, each)):
         of = pair(each, each)
         anchor = min(many, int((many + 1) * of.high))
@@ -68,7 +68,7 @@ def group(each: Fraction, many: int) -> Group:
     below = _walk(many, many - anchor, anchor, 1 / odds)
     chances = start * np.concatenate((below[::-1], [1.0], above))
     # A ratio and its product are right but for four roundings, the start but for 10⁻¹⁴.
-    return Group(each, many, anchor - len(below), chances, 5 * len(chances) + 100)
+    return LossGroup(each, many, anchor - len(below), chances, 5 * len(chances) + 100)
 
 
 def _walk(many: int, start: int, steps: int, odds: float) -> Floats:
@@ -137,7 +137,7 @@ _BLOCK_ATOMS = 4  # mechanisms are split in pairs: as quick as one by one, and h
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LossBlock:
     """A few groups together, on the grid."""
 
     cells: list[int]
@@ -158,7 +158,7 @@ class Block:
         return max(peak + float(np.log(self.chances @ np.exp(tilt * away - peak))), 0.0)
 
 
-def blocks(groups: Sequence[Group], step: Fraction) -> list[Block]:
+def blocks(groups: Sequence[LossGroup], step: Fraction) -> list[LossBlock]:
     """The groups on the grid: those of single mechanisms in pairs, the widest law first."""
     found, waiting = [], []
     for one in sorted(groups, key=lambda one: -len(one.chances)):
@@ -169,7 +169,7 @@ def blocks(groups: Sequence[Group], step: Fraction) -> list[Block]:
     return [*found, _block(waiting, step)] if waiting else found
 
 
-def _block(groups: Sequence[Group], step: Fraction) -> Block:
+def _block(groups: Sequence[LossGroup], step: Fraction) -> LossBlock:
     h, sizes = float(step), [one.each / step for one in groups]
     whole = lcm(*(size.denominator for size in sizes))
     units = [size.numerator * (whole // size.denominator) for size in sizes]
@@ -190,7 +190,7 @@ def _block(groups: Sequence[Group], step: Fraction) -> Block:
     places = sorted(cells)
     roundings = sum(one.roundings + 1 for one in groups) + 2 * count + 16
     chances = np.array([cells[place] for place in places])
-    return Block(places, chances, round(mean), split, roundings)
+    return LossBlock(places, chances, round(mean), split, roundings)
 
 
 # The law of a sum of blocks, on the grid and within a window.
@@ -210,7 +210,7 @@ class Window:
     step: Fraction
     below: int
     chances: Floats
-    parts: tuple[Block, ...] = ()
+    parts: tuple[LossBlock, ...] = ()
     bottom: int = 0  # the cell of the first chance
     splits: int = 0  # how many blocks were split between cells
     risen: float = 0.0  # the chance that a sum rose above the window
@@ -224,7 +224,7 @@ class Window:
         chances[below] = 1.0
         return cls(step, below, chances, bottom=-below, roundings=len(chances) + 16)
 
-    def plus(self, parts: Sequence[Block]) -> Window:
+    def plus(self, parts: Sequence[LossBlock]) -> Window:
         """With more blocks."""
         law, risen, fell, roundings = self.chances, self.risen, self.fell, self.roundings
         for part in parts:

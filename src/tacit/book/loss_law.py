@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import ceil, cosh, gcd, lcm, log, log1p, sqrt, tanh
 from typing import Protocol
 
-from tacit.book.loss_grid import Group, OnGrid, Window, blocks, cell_by_cell, enumerated, group
+from tacit.book.loss_grid import LossGroup, OnGrid, Window, blocks, cell_by_cell, enumerated, group
 from tacit.numerics.binomial import tail
 
 # How fine the grid of a loss is, and how wide its window: as fine as a few seconds allow.
@@ -51,7 +51,9 @@ class Bell:
         return Fraction(max(low, 0.0)), Fraction(high)
 
 
-def fineness(groups: Sequence[Group], low: Fraction, high: Fraction) -> tuple[Fraction, int, int]:
+def fineness(
+    groups: Sequence[LossGroup], low: Fraction, high: Fraction
+) -> tuple[Fraction, int, int]:
     """The grid's step, and how many cells it has below and above the mean."""
     pure = [(one.each, one.many) for one in groups]
     bell, largest = Bell.of(pure), float(sum(many * each for each, many in pure))
@@ -69,7 +71,7 @@ def fineness(groups: Sequence[Group], low: Fraction, high: Fraction) -> tuple[Fr
     return step, ceil(below / float(step)) + room, ceil(above / float(step)) + room
 
 
-def _work(groups: Sequence[Group], step: Fraction, split: int) -> float:
+def _work(groups: Sequence[LossGroup], step: Fraction, split: int) -> float:
     """About how many products each cell of the window takes; the widest law takes none."""
     work, h = [], float(step)
     for one in groups:

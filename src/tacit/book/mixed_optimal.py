@@ -21,18 +21,18 @@ from typing import NamedTuple, TypeAlias
 from tacit.book.loss_law import Bell, LossLaw, loss_law, loss_laws
 from tacit.book.optimal import optimal_delta, plain_truth, total_delta
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.numerics.binomial import decimal, own_digits
-from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
-from tacit.privacy import (
+from tacit.numbers import (
     Number,
-    Privacy,
     as_given,
-    chance_or_nought,
+    chance_or_zero,
     exact,
     small_probability,
-    spending_or_nought,
+    spending_or_zero,
     whole,
 )
+from tacit.numerics.binomial import decimal, own_digits
+from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
+from tacit.privacy import Privacy
 
 # Mechanisms that differ: the list (ε₁, δ₁), …, (ε_k, δ_k), read exactly, equal ones together.
 
@@ -152,7 +152,7 @@ def mixed_optimal_delta(parts: Parts, epsilon: Number) -> Between:
     >>> round(at_most, 9), at_most - at_least < 1e-12
     (0.17904989, True)
     """
-    read, epsilon = mixture(parts), spending_or_nought(epsilon, "epsilon")
+    read, epsilon = mixture(parts), spending_or_zero(epsilon, "epsilon")
     law = loss_law(read.pure, epsilon, epsilon)
     return Between(_upper(law, read.plain, epsilon), _lower(law, read.plain, epsilon))
 
@@ -169,7 +169,7 @@ def mixed_optimal_epsilon(parts: Parts, delta: Number) -> Between:
     >>> round(at_most, 3), at_most - at_least < 1e-9
     (4.096, True)
     """
-    read, delta = mixture(parts), chance_or_nought(delta, "delta")
+    read, delta = mixture(parts), chance_or_zero(delta, "delta")
     plain = read.plain
     if total_delta(Decimal(0), plain) > delta:
         raise ConditionNotMet(
@@ -211,8 +211,8 @@ def mixed_optimal_more(parts: Parts, part: Part, epsilon: Number, delta: Number)
     >>> mixed_optimal_more({"0.1": 20}, "0.05", 2, "1e-6")
     12
     """
-    read, delta = mixture(parts), chance_or_nought(delta, "delta")
-    epsilon = spending_or_nought(epsilon, "epsilon")
+    read, delta = mixture(parts), chance_or_zero(delta, "delta")
+    epsilon = spending_or_zero(epsilon, "epsilon")
     each, leak = read_part(part, "part")
 
     def alone(more: int) -> bool:

@@ -15,41 +15,21 @@ other, and b = sΔ/ε₂ suffices.  The same shifts carry the density of the gap
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from tacit.arguments import flag, instance
 from tacit.book import recipes
 from tacit.book.answer import Answer
+from tacit.book.noise import ONE_SIDED
 from tacit.book.recipes import Recipe
-from tacit.book.sparse_vector import SparseVector, TwoSided, answers
-from tacit.privacy import Number, Privacy, exact
+from tacit.book.sparse_vector import SparseVector, answers
+from tacit.numbers import Number, exact
+from tacit.privacy import Privacy
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-
-@dataclass(frozen=True, kw_only=True)
-class OneSided(SparseVector):
-    """One exact coin a question; on ⊤ the gap is told as well."""
-
-    def _draw_offset(self, coins: Coins) -> int:
-        return coins.geometric(self._threshold_noise)
-
-    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
-        return coins.bernoulli_exp_steps(noisy_threshold - value, self._question_rate)
-
-    def _are_above(
-        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
-    ) -> NDArray[np.bool_]:
-        return coins.bernoulli_exps(noisy_threshold - values, self._question_rate)
-
-    def _gap(self, value: int, noisy_threshold: int, coins: Coins) -> int:
-        # ν is memoryless: given that it reached T + ρ − q, what it exceeds that by is as ν anew.
-        return max(value - noisy_threshold, 0) + coins.geometric(self._question_noise)
+__all__ = ["above_threshold", "numeric_sparse", "prepare", "sparse"]
 
 
 def above_threshold(
@@ -67,8 +47,8 @@ def above_threshold(
     Privacy: (ε, 0).
     """
     one_way = flag(monotone, "monotone")
-    recipe = recipes.spend("one-sided", 1, Privacy(epsilon), monotone=one_way)
-    mechanism = OneSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
+    recipe = recipes.spend(ONE_SIDED, 1, Privacy(epsilon), monotone=one_way)
+    mechanism = SparseVector.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
     return answers(mechanism, values, coins)
 
 
@@ -95,28 +75,50 @@ def sparse(
     Accuracy: computed by `tacit.book.half_gap`; a plan also shifts T by a public amount.
     """
     recipe = recipes.spend(
-        "one-sided",
+        ONE_SIDED,
         at_most,
         Privacy(epsilon, delta),
         monotone=flag(monotone, "monotone"),
         groups=groups,
         value_share=None if value_share is None else exact(value_share, "value_share"),
     )
-    mechanism = OneSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
+    mechanism = SparseVector.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
     return answers(mechanism, values, coins)
 
 
 def numeric_sparse(
-    values: Iterable[Number], *, value_share: Number = "1/9", **options: Any
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    monotone: bool = False,
+    groups: int = 1,
+    value_share: Number = "1/9",
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
 ) -> Iterator[Answer]:
     """NumericSparse with one-sided noise: `sparse`, and on ⊤ the value with *fresh* Laplace noise.
 
     ``value_share`` of every group's ε pays for the values: 1/9, the book's share, unless said.
-    The other options are those of `sparse`.
 
     Privacy: (ε, δ); a value's noise has scale sΔ/ε₃ for the s tops of a group.
     """
-    return sparse(values, value_share=value_share, **options)
+    return sparse(
+        values,
+        threshold=threshold,
+        at_most=at_most,
+        epsilon=epsilon,
+        delta=delta,
+        monotone=monotone,
+        groups=groups,
+        value_share=value_share,
+        sensitivity=sensitivity,
+        grid=grid,
+        coins=coins,
+    )
 
 
 def prepare(
@@ -124,5 +126,4 @@ def prepare(
 ) -> SparseVector:
     """Any recipe at work, with the family of noise it asks for."""
     instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
-    family = OneSided if recipe.noise == "one-sided" else TwoSided
-    return family.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
+    return SparseVector.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)

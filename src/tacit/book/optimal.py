@@ -17,18 +17,20 @@ from functools import lru_cache
 from math import inf, log1p, sqrt, tanh
 
 from tacit.errors import ConditionNotMet
-from tacit.numerics.binomial import Tail, decimal, digits_for, own_digits, tail
-from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
-from tacit.numerics.searching import corner_search
-from tacit.privacy import (
+from tacit.numbers import (
     Number,
     as_given,
-    chance_or_nought,
+    chance_or_zero,
     exact,
     mechanisms,
     spending,
-    spending_or_nought,
+    spending_or_zero,
 )
+from tacit.numerics.binomial import DeltaTail, decimal, digits_for, own_digits, tail
+from tacit.numerics.certified import SLACKS, rounded_down, rounded_up
+from tacit.numerics.searching import corner_search
+
+__all__ = ["optimal_delta", "optimal_each", "optimal_epsilon", "two_point_delta"]
 
 
 def optimal_delta(
@@ -44,9 +46,9 @@ def optimal_delta(
     >>> optimal_delta(10, 1, 10)   # basic composition: nothing is left over
     0.0
     """
-    k, epsilon = mechanisms(k), spending_or_nought(epsilon, "epsilon")
+    k, epsilon = mechanisms(k), spending_or_zero(epsilon, "epsilon")
     each = spending(epsilon_each, "epsilon_each")
-    plain = plain_truth(k, chance_or_nought(delta_each, "delta_each"))
+    plain = plain_truth(k, chance_or_zero(delta_each, "delta_each"))
     return total_delta(tail(k, each, each, epsilon).delta, plain)
 
 
@@ -63,7 +65,7 @@ def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
     >>> two_point_delta(3, 1, "1/2", 2) < optimal_delta(3, 1, 2)
     True
     """
-    k, epsilon = mechanisms(k), spending_or_nought(epsilon, "epsilon")
+    k, epsilon = mechanisms(k), spending_or_zero(epsilon, "epsilon")
     up, down = spending(up, "up"), spending(down, "down")
     one, other = tail(k, up, down, epsilon), tail(k, down, up, epsilon)
     return min(rounded_up(max(one.delta, other.delta)), 1.0)
@@ -109,7 +111,7 @@ def optimal_epsilon(
     size = float(each)
     bell = k * tanh(size / 2) + sqrt(-2 * k * float(aim.ln()))  # if the loss were Gaussian
 
-    def newton(s: Fraction, found: Tail) -> float:  # δ is a straight line in e^ε
+    def newton(s: Fraction, found: DeltaTail) -> float:  # δ is a straight line in e^ε
         over = (1 - float(aim / found.delta)) / found.by_epsilon if found.by_epsilon else inf
         return float(s) + log1p(over) / size if -1 < over < inf else inf
 
@@ -145,7 +147,7 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
     one = ((1 + aim) / (1 - aim)).ln()  # one mechanism alone may spend no more than ε + this
     low = epsilon / (epsilon + Fraction(one) + Fraction(1, 10**20))
 
-    def newton(s: Fraction, found: Tail) -> float:  # −ln(1 − δ) is nearly straight
+    def newton(s: Fraction, found: DeltaTail) -> float:  # −ln(1 − δ) is nearly straight
         here, there = float(found.delta), float(aim)
         rise = float(aim / found.delta) - 1
         if 1e-9 < here < 1:
@@ -166,8 +168,8 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
 
 def _aim(k: int, delta: Number, delta_each: Number) -> tuple[Fraction, Decimal, Decimal]:
     """δ, what goes to plain truths, and what they leave for δ_pure."""
-    total = chance_or_nought(delta, "delta")
-    plain = plain_truth(k, chance_or_nought(delta_each, "delta_each"))
+    total = chance_or_zero(delta, "delta")
+    plain = plain_truth(k, chance_or_zero(delta_each, "delta_each"))
     if total_delta(Decimal(0), plain) > total:
         raise ConditionNotMet(
             f"delta = {as_given(total)} is too small: {k} mechanisms with delta_each = "

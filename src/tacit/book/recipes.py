@@ -1,23 +1,38 @@
-"""The recipes themselves: the book's, Lyu's, and ours with one-sided noise and groups."""
+"""Recipes: how a promised (ε, δ) is split into the noises of a sparse vector stream.
+
+A stream of at most c tops is cut into groups.  Each group draws one threshold noise ρ, is
+(ε₁ + ε₂ + ε₃)-private on its own, and the groups compose to the promise:
+
+=========  ===============================  =============================================
+share      pays for                         noise, for questions of sensitivity Δ
+=========  ===============================  =============================================
+ε₁         the threshold, once a group      scale Δ/ε₁
+ε₂         the tops of a group, s of them   scale 2sΔ/ε₂; sΔ/ε₂ if the questions are monotone
+ε₃         the values released on ⊤         scale sΔ/ε₃, a fresh draw for each ⊤
+=========  ===============================  =============================================
+
+With Laplace noise and s = 1 that is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
+and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.  E2 to E6 are explained
+in `tacit.errata`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lgamma, log, sqrt
-from typing import Any, Literal, get_args
+from math import log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import flag, instance, text
 from tacit.book.composition import corollary_each, corollary_limit, two_point_delta
+from tacit.book.noise import TWO_SIDED, NoiseFamily, family_of
 from tacit.errors import BadParameter, ConditionNotMet
-from tacit.numerics import certified
-from tacit.privacy import (
-    Cost,
+from tacit.numbers import (
     Number,
-    Privacy,
     as_given,
     exact,
     positive,
@@ -27,26 +42,22 @@ from tacit.privacy import (
     spending,
     whole,
 )
+from tacit.numerics import certified
+from tacit.numerics.binomial import about_tails
+from tacit.privacy import Cost, Privacy
 
-# Recipes: how a promised (ε, δ) is split into the noises of a sparse vector stream.
-#
-# A stream of at most c tops is cut into groups.  Each group draws one threshold noise ρ, is
-# (ε₁ + ε₂ + ε₃)-private on its own, and the groups compose to the promise:
-#
-# =========  ===============================  =============================================
-# share      pays for                         noise, for questions of sensitivity Δ
-# =========  ===============================  =============================================
-# ε₁         the threshold, once a group      scale Δ/ε₁
-# ε₂         the tops of a group, s of them   scale 2sΔ/ε₂; sΔ/ε₂ if the questions are monotone
-# ε₃         the values released on ⊤         scale sΔ/ε₃, a fresh draw for each ⊤
-# =========  ===============================  =============================================
-#
-# With Laplace noise and s = 1 that is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
-# and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.
+__all__ = ["Recipe", "book", "book_least_noise", "spend"]
 
+ROOT_512 = certified.sqrt(Fraction(512))[1]
+"""√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
 
-Sides = Literal["two-sided", "one-sided"]
-"""On which sides of 0 the noise lies."""
+Floats = NDArray[np.float64]
+
+_MOST_ONE_WAY = 0.999
+_TURNS = 60  # a handful is enough; every fourth turn halves the bracket, whatever happens
+_LEAST = 5e-324
+_CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough
+_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +70,7 @@ class Recipe:
     """
 
     name: str
-    noise: Sides
+    noise: str  # the word of its family
     privacy: Privacy
     at_most: int  # c, the tops that are paid for
     groups: int  # g, each with a threshold noise of its own; those that can occur
@@ -70,18 +81,15 @@ class Recipe:
     shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
 
     def __post_init__(self) -> None:
-        if self.noise not in get_args(Sides):
-            raise BadParameter("noise", repr(self.noise), f"one of {', '.join(get_args(Sides))}")
-        if not isinstance(self.privacy, Privacy):
-            raise BadParameter("privacy", as_given(self.privacy), "give a Privacy(epsilon, delta)")
-        if not isinstance(self.monotone, bool):  # "False" would count as true
-            raise BadParameter("monotone", as_given(self.monotone), "give True or False")
+        object.__setattr__(self, "noise", family_of(self.noise).word)
+        _promised(self.privacy)
+        flag(self.monotone, "monotone")
         at_most = whole(self.at_most, "at_most")
         value_epsilon = exact(self.value_epsilon, "value_epsilon")
         if value_epsilon < 0:
             raise BadParameter("value_epsilon", as_given(value_epsilon), "it must be at least 0")
         read = {
-            "name": str(self.name),
+            "name": text(self.name, "name"),
             "at_most": at_most,
             "groups": occurring_groups(at_most, self.groups),
             "threshold_epsilon": positive(self.threshold_epsilon, "threshold_epsilon"),
@@ -106,6 +114,11 @@ class Recipe:
                 f"δ = {show(spent)} at ε = {show(epsilon)}, more than the promised "
                 f"{show(delta)}; use less ε in a group or promise more"
             )
+
+    @property
+    def family(self) -> NoiseFamily:
+        """The family of its noise."""
+        return family_of(self.noise)
 
     @property
     def group_epsilon(self) -> Fraction:
@@ -160,6 +173,10 @@ class Recipe:
         return f"{self.name}: {self.noise} noise, {groups}, {kind}, {self.privacy}"
 
 
+def _promised(privacy: Privacy) -> Privacy:
+    return instance(privacy, "privacy", Privacy, "give a Privacy(epsilon, delta)")
+
+
 def occurring_groups(at_most: int, groups: Number) -> int:
     """How many of so many groups ever begin, and so are paid for.
 
@@ -175,17 +192,8 @@ def occurring_groups(at_most: int, groups: Number) -> int:
     return -(-at_most // tops_per_group)
 
 
-# About what each of many groups may spend, in floats, for many splits at once.
-#
-# Nobody's privacy rests on it: it proposes where a search looks, as closely as asked, and
-# `tacit.book.recipes.spend` decides with `two_point_delta` what a group does spend.
-
-
-Floats = NDArray[np.float64]
-
-_MOST_ONE_WAY = 0.999
-_TURNS = 60  # a handful is enough; every fourth turn halves the bracket, whatever happens
-_LEAST = 5e-324
+# About what each of many groups may spend, in floats, for many splits at once.  It proposes where a
+# search looks, as closely as asked; `spend` decides with `two_point_delta` what a group may spend.
 
 
 def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float = 1e-7) -> Floats:
@@ -200,15 +208,15 @@ def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float 
     x = np.minimum(bell * (1 + both_ways) / 2, sure * 0.9)  # if the loss were Gaussian
 
     def there(x: Floats) -> Floats:
-        return _composed(groups, 1 / x, both_ways / x, epsilon)
+        return about_tails(groups, 1 / x, both_ways / x, epsilon)
 
     x = _where_it_meets(there, goal, x, sure, close)
-    worse = _composed(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
+    worse = about_tails(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
     if worse.any():  # the other direction: only where δ is large
         rest = both_ways[worse]
 
         def back(x: Floats) -> Floats:
-            return _composed(groups, rest / x, 1 / x, epsilon)
+            return about_tails(groups, rest / x, 1 / x, epsilon)
 
         x[worse] = _where_it_meets(back, goal, x[worse], sure, close)
     return 1 / x
@@ -234,39 +242,7 @@ def _where_it_meets(
     return x
 
 
-def _composed(groups: int, up: Floats, down: Floats, epsilon: float) -> Floats:
-    """Σ_j Bin(g, p)(j) (1 − e^(ε − L_j))₊ with L_j = j·up − (g − j)·down."""
-    step = up + down
-    first = np.floor((epsilon + groups * down) / step).astype(np.int64) + 1
-    log_whole = np.log(-np.expm1(-step))
-    log_up = np.log(-np.expm1(-down)) - log_whole  # p, the chance of losing `up`
-    log_down = np.log(-np.expm1(-up)) - down - log_whole
-    middle = np.maximum((groups * np.exp(log_up)).astype(np.int64), first)
-    width = (
-        int((middle - first).max()) + int(5 * sqrt(groups)) + 40
-    )  # what is further on is nothing
-    j = first[:, None] + np.arange(min(width, groups))
-    possible = j <= groups
-    j = np.minimum(j, groups)
-    start = int(j[:, 0].min())
-    law = _log_choose(groups, start, int(j[:, -1].max()))[j - start]
-    law += j * (log_up - log_down)[:, None]
-    law += (groups * log_down)[:, None]
-    over = epsilon + groups * down  # ε − L_j = over − j·step
-    lost = -np.expm1(np.minimum(over[:, None] - j * step[:, None], 0.0))
-    total: Floats = np.where(possible, np.exp(law) * lost, 0.0).sum(axis=1)
-    return total
-
-
-def _log_choose(groups: int, first: int, last: int) -> Floats:
-    """The logarithm of C(g, j) for j = first, ..., last."""
-    j = np.arange(first, last, dtype=np.float64)
-    start = lgamma(groups + 1) - lgamma(first + 1) - lgamma(groups - first + 1)
-    return start + np.concatenate(([0.0], np.cumsum(np.log((groups - j) / (j + 1)))))
-
-
-_CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough
-_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
+# The book's recipe, and the one that uses all of (ε, δ).
 
 
 def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
@@ -280,46 +256,49 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
     Accuracy: Theorems 3.24, 3.26 and 3.28, in :mod:`tacit.book.accuracy`.
     """
     at_most = whole(at_most, "at_most")
-    run = _run_epsilon(at_most, privacy, numeric=numeric)
-    bits = run * (1 - _value_part(privacy)) if numeric else run
+    flag(numeric, "numeric")
+    refuse_unproved(at_most, privacy, numeric=numeric)
+    epsilon, delta = privacy.epsilon, privacy.delta
+    part = Fraction(1, 9) if delta == 0 else 1 / (ROOT_512 + 1)
+
+    def each(total: Fraction) -> Fraction:
+        """What one of c runs may spend of this total, by addition or by Corollary 3.21."""
+        if delta == 0:
+            return total / at_most
+        return corollary_each(at_most, total, delta / 2 if numeric else delta)
+
+    bits = each(epsilon * (1 - part)) if numeric else each(epsilon)
     return Recipe(
         name="book",
-        noise="two-sided",
+        noise=TWO_SIDED.word,
         privacy=privacy,
         at_most=at_most,
         groups=at_most,
         threshold_epsilon=bits / 2,
         question_epsilon=bits / 2,
-        value_epsilon=run - bits,
+        value_epsilon=each(2 * part * epsilon) / 2 if numeric else Fraction(0),
     )
 
 
-def _run_epsilon(at_most: int, privacy: Privacy, *, numeric: bool) -> Fraction:
-    """What one run of AboveThreshold, with its value if there is one, may spend."""
-    epsilon, delta = privacy.epsilon, privacy.delta
-    if delta == 0:
-        return epsilon / at_most
-    if not numeric:
-        return corollary_each(at_most, epsilon, delta)
-    # E3: Sparse's part of ε must be within the corollary's range at δ/2.
-    sparse_part = epsilon * (1 - _value_part(privacy))
-    limit = corollary_limit(at_most, delta / 2)
-    if sparse_part > limit:
+def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
+    """E3: with δ > 0 Theorems 3.25 and 3.27 are proved up to some ε only.
+
+    They rest on Corollary 3.21: Sparse on its range at δ, NumericSparse with the part of its ε
+    that goes to Sparse on its range at δ/2.
+    """
+    if _promised(privacy).delta == 0:
+        return
+    limit = corollary_limit(at_most, privacy.delta / 2 if numeric else privacy.delta)
+    if numeric:
+        limit *= 1 + 1 / ROOT_512
+    if privacy.epsilon > limit:
         raise ConditionNotMet(
-            f"NumericSparse with δ = {as_given(delta)} and {at_most} ⊤ is covered by Theorem 3.27 "
-            f"up to ε = {show_limit(limit * epsilon / sparse_part)} only; {as_given(epsilon)} was "
-            "asked"
+            f"Theorem {'3.27' if numeric else '3.25'} is proved for ε of at most "
+            f"{show_limit(limit)} with {at_most} ⊤ and δ = {as_given(privacy.delta)} (E3 in "
+            "tacit.errata); "
+            f"{as_given(privacy.epsilon)} was asked",
+            advice="use a smaller epsilon, or delta = 0",
         )
-    # Both parts together are ε/√(8c ln(2/δ)) a run; linear in ε, so scale from within the range.
-    inside = min(epsilon, limit)
-    return corollary_each(at_most, inside, delta / 2) * epsilon / inside
-
-
-def _value_part(privacy: Privacy) -> Fraction:
-    """The part of NumericSparse's ε that pays for the values."""
-    if privacy.delta == 0:
-        return Fraction(1, 9)
-    return 1 / (certified.sqrt(Fraction(512))[1] + 1)
 
 
 def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
@@ -327,7 +306,7 @@ def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -
 
     Where the one for δ > 0 is refused, or δ is smaller than its theorem can use, δ = 0 serves.
     """
-    pure = book(at_most, Privacy(privacy.epsilon), numeric=numeric)
+    pure = book(at_most, Privacy(_promised(privacy).epsilon), numeric=numeric)
     if privacy.delta == 0:
         return pure
     try:
@@ -338,7 +317,7 @@ def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -
 
 
 def spend(
-    noise: Sides,
+    noise: str | NoiseFamily,
     at_most: int,
     privacy: Privacy,
     *,
@@ -353,6 +332,9 @@ def spend(
     Li 2017).  ``value_share`` is ε₃/(ε₁+ε₂+ε₃); None releases no values.  Any share is private;
     a good one only makes the answers better.  Groups that could never begin are not paid for.
     """
+    _promised(privacy)
+    family = family_of(noise)
+    flag(monotone, "monotone")
     at_most = whole(at_most, "at_most")
     groups = occurring_groups(at_most, groups)
     if threshold_share is None:
@@ -364,8 +346,8 @@ def spend(
     first = share * (1 - values)  # ε₁ as a part of the group's ε
     each = _group_epsilon(groups, privacy, first if monotone else Fraction(0))
     return Recipe(
-        name=_name(noise, groups, monotone=monotone),
-        noise=noise,
+        name=_name(family, groups, monotone=monotone),
+        noise=family.word,
         privacy=privacy,
         at_most=at_most,
         groups=groups,
@@ -376,9 +358,8 @@ def spend(
     )
 
 
-def _name(noise: Sides, groups: int, *, monotone: bool) -> str:
-    name = "Lyu Alg 7" if noise == "two-sided" else "one-sided"
-    return name + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
+def _name(family: NoiseFamily, groups: int, *, monotone: bool) -> str:
+    return family.title + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
 
 
 def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:

@@ -20,17 +20,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import iterated
 from tacit.errors import BadParameter, NotExact
-from tacit.numerics.shattered_sets import Columns, largest_shattered, pack
-from tacit.privacy import Number, as_given, exact, positive, show, whole
+from tacit.numbers import Number, as_given, exact, positive, show, whole
+from tacit.numerics.shattered_sets import BitColumns, largest_shattered, pack
 from tacit.support import Heartbeat, Progress
+
+__all__ = [
+    "FatShatteringDimension",
+    "VcDimension",
+    "fat_shattering_dimension",
+    "shatters",
+    "vc_bound",
+    "vc_dimension",
+]
 
 # A class of questions as a matrix, questions × points: how it is read, and its duplicates.
 
 
-Table = NDArray[np.bool_]
+ZeroOne = NDArray[np.bool_]
 
 
-def zero_one(matrix: ArrayLike) -> Table:
+def zero_one(matrix: ArrayLike) -> ZeroOne:
     """A matrix of 0 and 1 (or False and True); anything else is refused."""
     table = _two_dimensional(matrix)
     if table.dtype == np.bool_ or not table.size:
@@ -96,7 +105,7 @@ def _entry(value: object) -> Fraction | None:
     return number if 0 <= number <= 1 else None
 
 
-def _refuse(bad: Table, allowed: str) -> None:
+def _refuse(bad: ZeroOne, allowed: str) -> None:
     """The place of the first bad entry, never the entry itself."""
     if bad.any():
         question, point = np.argwhere(bad)[0].tolist()
@@ -131,9 +140,10 @@ class Dimension:
 
     def cutting(self, subset: Iterable[int]) -> int:
         """The question that cuts exactly this subset out of ``points``."""
-        wanted = set(subset)
-        if not wanted <= set(self.points):
-            raise BadParameter("subset", sorted(wanted), f"choose from the points {self.points}")
+        takes = f"choose from the points {self.points}"
+        wanted = list(iterated(subset, "subset", takes))
+        if not all(point in self.points for point in wanted):
+            raise BadParameter("subset", as_given(wanted), takes)
         return self.questions[sum(1 << i for i, p in enumerate(self.points) if p in wanted)]
 
     def describe(self, name: str, witness: Iterable[object]) -> str:
@@ -144,7 +154,7 @@ class Dimension:
         return f"{name} {size} ({points} {shown} shattered)" if shown else f"{name} {size}"
 
 
-def cutting_questions(above: Table, below: Table) -> tuple[int, ...]:
+def cutting_questions(above: ZeroOne, below: ZeroOne) -> tuple[int, ...]:
     """The first row that realises each pattern of the columns, patterns in binary order.
 
     This is also the last check of a search: a pattern that no row realises is a fault here.
@@ -169,7 +179,7 @@ def warn_unless_exact(result: Dimension, name: str, seconds: object) -> None:
         )
 
 
-Question = Callable[[Any], object]
+PointQuestion = Callable[[Any], object]
 
 
 class VcDimension(Dimension):
@@ -219,7 +229,7 @@ def vc_dimension(
     end = deadline(seconds)
     table = zero_one(matrix)
     rows, kinds = _without_repetition(table)
-    columns = Columns(pack(table[np.ix_(rows, kinds)]))
+    columns = BitColumns(pack(table[np.ix_(rows, kinds)]))
     found, high = largest_shattered(columns, len(rows), end, Heartbeat(progress))
     points = sorted(kinds[list(found)].tolist())
     questions = cutting_questions(table[:, points], ~table[:, points])
@@ -228,7 +238,7 @@ def vc_dimension(
     return result
 
 
-def _without_repetition(table: Table) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _without_repetition(table: ZeroOne) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The rows and columns that matter.
 
     Equal questions cut out the same sets.  A constant point is never shattered, and of points
@@ -241,7 +251,7 @@ def _without_repetition(table: Table) -> tuple[np.ndarray[Any, Any], np.ndarray[
     return rows, kinds
 
 
-def shatters(questions: ArrayLike | Sequence[Question], points: Iterable[Any]) -> bool:
+def shatters(questions: ArrayLike | Sequence[PointQuestion], points: Iterable[Any]) -> bool:
     """Whether the questions cut out every subset of the points (Def 4.1).
 
     Either a 0/1 matrix and the columns of the points, or a list of functions and the points
@@ -348,7 +358,7 @@ def fat_shattering_dimension(
     levels = _levels(small, values, margin)
     above, below = _sides(small, levels)
     kinds = distinct(np.concatenate([above, below]).T)
-    columns = Columns(pack(above[:, kinds]), pack(below[:, kinds]))
+    columns = BitColumns(pack(above[:, kinds]), pack(below[:, kinds]))
     found, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
     chosen = sorted((levels[i] for i in kinds[list(found)].tolist()), key=lambda at: at.point)
     result = FatShatteringDimension(

@@ -15,28 +15,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit.arguments import instance, kind_of
+from tacit.book.coins import Coins, given_coins
 from tacit.draws.by_slack import Slack, SlackSearch, count_sequences, draw_sequence
 from tacit.draws.candidates import (
+    AtomCounts,
     Candidates,
-    Counts,
     DrawnMultisets,
     EveryMultiset,
     LevelDraw,
     draw_sub_range,
 )
-from tacit.draws.linear_queries import LinearQueries
+from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter
-from tacit.privacy import Number, as_given, positive, whole
+from tacit.numbers import Number, as_given, positive, whole
 from tacit.support import Heartbeat, Progress
 
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
-
+__all__ = [
+    "FiniteQuestions",
+    "Intervals",
+    "LinearQueries",
+    "Prefixes",
+    "SampledClass",
+    "linear_queries",
+    "small_db",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -79,6 +87,10 @@ def small_db(
     ln(1/β)), where m rows can come within α_m, and r is `rows_per_person`.
     """
     size, rate = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
+    if not callable(getattr(questions, "draw", None)):
+        takes = "give a class to draw from: Prefixes(domain), Intervals(domain) or FiniteQuestions"
+        raise BadParameter("questions", kind_of(questions), takes)
+    given_coins(coins)
     return questions.draw(
         questions.check(np.asarray(x)),
         rows=size,
@@ -170,8 +182,11 @@ class Prefixes:
     slacks = 1
 
     def __post_init__(self) -> None:
-        if not 1 <= self.domain <= _LARGEST_DOMAIN:
-            raise BadParameter("domain", self.domain, "an ordered domain has 1 to 2^62 values")
+        object.__setattr__(self, "domain", whole(self.domain, "domain"))
+        if self.domain > _LARGEST_DOMAIN:
+            raise BadParameter(
+                "domain", as_given(self.domain), "an ordered domain has 1 to 2^62 values"
+            )
 
     def candidates(self, rows: int) -> int:
         """The size of the range."""
@@ -230,6 +245,12 @@ class FiniteQuestions:
     most_enumerated: int = MOST_ENUMERATED
     sub_range: int = SUB_RANGE
 
+    def __post_init__(self) -> None:
+        instance(self.queries, "queries", LinearQueries, "give linear_queries(matrix)")
+        most = whole(self.most_enumerated, "most_enumerated", at_least=0)
+        object.__setattr__(self, "most_enumerated", most)
+        object.__setattr__(self, "sub_range", whole(self.sub_range, "sub_range"))
+
     def multisets(self, rows: int) -> int:
         """The size of the whole range."""
         return comb(self.queries.atoms + rows - 1, rows)
@@ -276,7 +297,7 @@ class FiniteQuestions:
         drawn = draw_sub_range(self.queries.atoms, rows, self.part(rows), coins)
         return DrawnMultisets(self.queries, self.queries.histogram(x), drawn)
 
-    def _elements_of(self, counts: Counts) -> Integers:
+    def _elements_of(self, counts: AtomCounts) -> Integers:
         """Each atom's first element, as often as the atom."""
         first = [int(self.queries.members(atom)[0]) for atom, _ in counts]
         return np.sort(np.repeat(first, [times for _, times in counts]))

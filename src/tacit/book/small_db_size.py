@@ -14,11 +14,14 @@ from itertools import count
 from math import ceil, floor, log
 from typing import Protocol
 
+from tacit.arguments import one_of
 from tacit.book.shattering import VcDimension
 from tacit.errors import BadParameter
+from tacit.numbers import Number, as_given, probability, show, whole
 from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
-from tacit.privacy import Number, probability, show, whole
+
+__all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
 
 # How many rows suffice: proofs with explicit constants (Thm 4.8).
 #
@@ -29,6 +32,7 @@ from tacit.privacy import Number, probability, show, whole
 # transcendental.  The clause for the VC dimension alone is in ``size_by_vc``.
 
 
+_LEAST_ERROR = Fraction(1, 10**100)
 _MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
 _MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
 
@@ -41,7 +45,7 @@ STRUCTURES = {
 """m·α that suffices for classes of a known structure."""
 
 
-class Clause(Protocol):
+class SizeClause(Protocol):
     """A proof that m rows suffice for α."""
 
     @property
@@ -53,6 +57,14 @@ class Clause(Protocol):
 
     def alpha(self, rows: int) -> Fraction | None:
         """The least α for m rows, rounded up; None where the clause is silent about m."""
+
+
+def aimed_error(value: Number, name: str) -> Fraction:
+    """An error that is aimed at: between 0 and 1, and not so small that a proof would take ages."""
+    error = probability(value, name)
+    if error < _LEAST_ERROR:
+        raise BadParameter(name, as_given(error), "it must be at least 1e-100")
+    return error
 
 
 def sauer(vc: Number, points: Number) -> int:
@@ -151,8 +163,7 @@ class Proportional:
     @classmethod
     def structured(cls, structure: str) -> Proportional:
         """Clause 4."""
-        if structure not in STRUCTURES:
-            raise BadParameter("structure", structure, f"choose one of {', '.join(STRUCTURES)}")
+        one_of(structure, "structure", tuple(STRUCTURES))
         return cls(structure, STRUCTURES[structure])
 
     @classmethod
@@ -248,6 +259,58 @@ class VcOnly:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What is known of a class of questions, each None where it is not; none of it is data."""
+
+    questions: int | None = None  # how many different ones there are
+    vc: int | None = None  # the VC dimension, or more
+    atoms: int | None = None  # how many kinds of points the questions tell apart
+    structure: str | None = None  # one of STRUCTURES
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        questions: Number | None,
+        vc: Number | VcDimension | None,
+        atoms: Number | None,
+        structure: str | None,
+    ) -> ClassFacts:
+        """From what a caller gives."""
+        k = None if questions is None else whole(questions, "questions")
+        d = None if vc is None else _upper_bound(vc)
+        if d == 0:  # two different questions would shatter a point on which they differ
+            k = 1
+        a = None if atoms is None else whole(atoms, "atoms")
+        if structure is not None:
+            one_of(structure, "structure", tuple(STRUCTURES))
+        return cls(k, d, a, structure)
+
+    def clauses(self) -> list[SizeClause]:
+        """Every proof that applies."""
+        clauses: list[SizeClause] = []
+        if self.structure is not None:
+            clauses.append(Proportional.structured(self.structure))
+        if self.questions is not None or self.atoms is not None:
+            clauses.append(Proportional.rounding(self.atoms, self.questions))
+        if self.questions is not None:
+            clauses.append(Hoeffding.over_questions(self.questions))
+        if self.vc is not None and self.vc > 0:
+            clauses.append(VcOnly(self.vc))
+            if self.atoms is not None:
+                clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
+        if not clauses:
+            raise BadParameter(
+                "questions", "nothing about the class", "give questions, vc, atoms or structure"
+            )
+        return clauses
+
+
+def _upper_bound(vc: Number | VcDimension) -> int:
+    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
 class ProvedSize:
     """Every database has one of ``rows`` rows that answers each question within ``alpha``.
 
@@ -275,17 +338,19 @@ def rows_needed(
 
     Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
     dimension or an upper bound of it (of an inexact ``VcDimension`` the upper bound is taken; for
-    0/1 questions only, erratum E16); ``atoms``, how many kinds of points the questions tell
-    apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with the
-    all-ones row added is totally unimodular, which the caller vouches for).
+    0/1 questions only, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
+    tell apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
+    the all-ones row added is totally unimodular, which the caller vouches for).
 
     Accuracy: Thm 4.8 with explicit constants.
 
     >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
     m = 225 rows for α = 0.05 (few atoms)
     """
-    target = probability(alpha, "alpha")
-    clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    target = aimed_error(alpha, "alpha")
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
     rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
     return ProvedSize(rows, target, clause.name)
 
@@ -306,45 +371,12 @@ def alpha_of_rows(
     m = 10 rows for α = 0.1 (intervals)
     """
     m = whole(rows, "rows")
-    clauses = clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
     best = ProvedSize(m, Fraction(1), "any row will do")
     for clause in clauses:
         alpha = clause.alpha(m)
         if alpha is not None and alpha < best.alpha:
             best = ProvedSize(m, alpha, clause.name)
     return best
-
-
-def clauses_for(
-    *,
-    questions: Number | None,
-    vc: Number | VcDimension | None,
-    atoms: Number | None,
-    structure: str | None,
-) -> list[Clause]:
-    """Every clause that applies to what is known about the class."""
-    k = None if questions is None else whole(questions, "questions")
-    d = None if vc is None else _upper_bound(vc)
-    if d == 0:  # two different questions would shatter a point on which they differ
-        k = 1
-    a = None if atoms is None else whole(atoms, "atoms")
-    clauses: list[Clause] = []
-    if structure is not None:
-        clauses.append(Proportional.structured(structure))
-    if k is not None or a is not None:
-        clauses.append(Proportional.rounding(a, k))
-    if k is not None:
-        clauses.append(Hoeffding.over_questions(k))
-    if d is not None and d > 0:
-        clauses.append(VcOnly(d))
-        if a is not None:
-            clauses.append(Hoeffding.over_cuts(d, a))
-    if not clauses:
-        raise BadParameter(
-            "questions", "nothing about the class", "give questions, vc, atoms or structure"
-        )
-    return clauses
-
-
-def _upper_bound(vc: Number | VcDimension) -> int:
-    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)

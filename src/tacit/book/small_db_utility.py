@@ -7,7 +7,7 @@ S ≤ n·α_m (``small_db_size``).  So, with probability 1 − β,
     max_f |f(x) − f(y)|  ≤  α_m + (2/(εn))·(ln C(|A|+m−1, m) + ln(1/β)).
 
 The book counts |X|^m databases, which is never less, and states the theorem up to a constant
-(erratum E16); these are numbers, rounded up.
+(E16 in `tacit.errata`); these are numbers, rounded up.
 
 Privacy: n is a public number that the steward types, never one that is counted from the data.
 """
@@ -19,19 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil, comb, log, log2, log10
+from math import ceil, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
-from tacit.book.small_db_size import Clause, Proportional, clauses_for
+from tacit.book.small_db_size import ClassFacts, Proportional, SizeClause, aimed_error
 from tacit.errors import BadParameter
+from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
-from tacit.privacy import Number, exact, positive, probability, show, whole
+from tacit.numerics.binomial import log_binomial
 
-_FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
-_BITS = 160
-# ½·ln(2π) = 0.918938533204672741780329736...; rounded down, because it is subtracted
-_HALF_LOG_TWO_PI = Fraction("0.918938533204672741780329")
+__all__ = ["Utility", "best_rows", "error_bound", "people_needed"]
 
 
 def error_bound(
@@ -47,7 +45,7 @@ def error_bound(
 
     Accuracy: Thm 4.9 with explicit constants.
 
-    >>> from tacit.privacy import show
+    >>> from tacit.numbers import show
     >>> show(error_bound(10_000, epsilon=1, beta=0.05, rows=50, alpha_m="1/100", atoms=100))
     '0.02908'
     """
@@ -74,30 +72,6 @@ def log_candidates(rows: int, atoms: int) -> Fraction:
     1.791759469228055
     """
     return Fraction(0) if atoms == 1 else log_binomial(atoms + rows - 1, rows)
-
-
-def log_binomial(n: int, k: int) -> Fraction:
-    """An upper bound of ln C(n, k), at most 10⁻¹⁵ too high for 0 ≤ k ≤ n."""
-    if min(k, n - k) <= _FEW:
-        return certified.ln(Fraction(comb(n, k)), _BITS)[1]
-    # ln n! = n ln n − n + ½ ln n + ½ ln 2π + e(n); the terms −n + k + (n−k) cancel.
-    bits = _BITS + n.bit_length()
-    n_log = certified.ln(Fraction(n), bits)[1]
-    k_log, rest_log = (certified.ln(Fraction(part), bits)[0] for part in (k, n - k))
-    half = Fraction(1, 2)
-    stirling = (n + half) * n_log - (k + half) * k_log - (n - k + half) * rest_log
-    series = _series_high(n) - _series_low(k) - _series_low(n - k)
-    return stirling - _HALF_LOG_TWO_PI + series
-
-
-def _series_low(n: int) -> Fraction:
-    """The rest of Stirling's formula is above its series cut after a negative term."""
-    return Fraction(1, 12 * n) - Fraction(1, 360 * n**3)
-
-
-def _series_high(n: int) -> Fraction:
-    """And below its series cut after a positive term."""
-    return _series_low(n) + Fraction(1, 1260 * n**5)
 
 
 # How many rows serve n people best, and how many people are needed: Thm 4.9 in both its forms.
@@ -149,10 +123,11 @@ def best_rows(
     """
     people = whole(n, "n")
     noise = noise_of(epsilon, beta, atoms)
+    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure)
     plans = []
-    for clause in _clauses(questions, vc, atoms, structure):
+    for clause in _clauses(facts):
 
-        def error(m: int, clause: Clause = clause) -> Fraction | None:
+        def error(m: int, clause: SizeClause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
             return None if alpha is None else alpha + noise(m) / people
 
@@ -177,12 +152,13 @@ def people_needed(
     >>> print(people_needed(0.03, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
     n = 9508 people: error at most 0.03 with m = 46 rows (α_m = 0.01087, prefixes)
     """
-    target = probability(error, "error")
+    target = aimed_error(error, "error")
     noise = noise_of(epsilon, beta, atoms)
+    facts = ClassFacts.read(questions=questions, vc=vc, atoms=atoms, structure=structure)
     plans = []
-    for clause in _clauses(questions, vc, atoms, structure):
+    for clause in _clauses(facts):
 
-        def people(m: int, clause: Clause = clause) -> Fraction | None:
+        def people(m: int, clause: SizeClause = clause) -> Fraction | None:
             alpha = clause.alpha(m)
             return None if alpha is None or alpha >= target else noise(m) / (target - alpha)
 
@@ -194,19 +170,12 @@ def people_needed(
     return min(plans, key=lambda plan: plan.people)
 
 
-def _clauses(
-    questions: Number | None,
-    vc: Number | VcDimension | None,
-    atoms: Number,
-    structure: str | None,
-) -> list[Clause]:
+def _clauses(facts: ClassFacts) -> list[SizeClause]:
     """One atom needs no further proof: α_m = 0."""
-    if whole(atoms, "atoms") == 1:
-        return [Proportional.rounding(1, None)]
-    return clauses_for(questions=questions, vc=vc, atoms=atoms, structure=structure)
+    return [Proportional.rounding(1, None)] if facts.atoms == 1 else facts.clauses()
 
 
-def _utility(n: int, rows: int, clause: Clause, noise: Callable[[int], Fraction]) -> Utility:
+def _utility(n: int, rows: int, clause: SizeClause, noise: Callable[[int], Fraction]) -> Utility:
     alpha = clause.alpha(rows)
     assert alpha is not None
     error = certified.round_up(alpha + noise(rows) / n)

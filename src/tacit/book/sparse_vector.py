@@ -1,23 +1,28 @@
-"""The sparse vector technique as printed: Algorithms 1, 2 and 3, with Laplace noise.
+"""The sparse vector technique as printed: Algorithms 1, 2 and 3, and the same one step at a time.
 
-The book's boxes are the three generators below; each is lazy, so that the next question may
-depend on the answers so far.  They drive `TwoSided.step`, as the interactive stream does.
+First the book's boxes, line by line.  Values, thresholds and noise are whole numbers of steps of a
+public grid (`tacit.book.coins`), and a question may have any sensitivity Δ: the book's Lap(2/ε) is
+Lap(2Δ/ε) here.  Each loop is lazy, so that the next question may depend on the answers so far.
+
+Then what a stream needs in order to be stored and resumed: a recipe at work (`SparseVector`) with
+an explicit `State`, which answers one question (`step`) or many at once (`scan`).  With the book's
+recipe and the same coins it gives the same answers as the loops, which the tests check.
+
+E3 to E8 are explained in `tacit.errata`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import instance, iterated
-from tacit.book import recipes
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import (
     MOST_SCALE,
@@ -25,26 +30,219 @@ from tacit.book.coins import (
     Coins,
     clamped,
     given_coins,
+    sensitivity_steps,
     threshold_steps,
     value_steps,
 )
-from tacit.book.recipes import Recipe
+from tacit.book.composition import corollary_each
+from tacit.book.noise import GridNoise
+from tacit.book.recipes import ROOT_512, Recipe, refuse_unproved
 from tacit.errors import BadParameter, Halted
-from tacit.privacy import Number, Privacy, as_given, exact, positive
+from tacit.numbers import Number, as_given, exact, positive, whole
+from tacit.privacy import Privacy
 from tacit.support import Uncopyable
 
-if TYPE_CHECKING:
-    from tacit.book.coins import Coins
+__all__ = [
+    "SparseVector",
+    "State",
+    "above_threshold",
+    "answers",
+    "numeric_sparse",
+    "sparse",
+]
 
-__all__ = ["TwoSided", "above_threshold", "answers", "numeric_sparse", "sparse"]
+_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16  # questions that are compared at once in a scan
 
 
-# A recipe put on a grid: its noises and thresholds as numbers of steps.
+# The book's boxes ------------------------------------------------------------------------------
+
+
+def above_threshold(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    epsilon: Number,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Algorithm 1, AboveThreshold: ⊥ until the first ⊤, then halt.
+
+    Privacy: (ε, 0), Theorem 3.23.  Accuracy: Theorem 3.24.
+    """
+    privacy = Privacy(epsilon)
+    run = _Run.read(values, threshold, sensitivity, grid)
+    Δ, ε = run.sensitivity, privacy.epsilon
+    run.check(privacy, coins, widest=4 * Δ / ε)
+
+    def algorithm_1() -> Iterator[Answer]:
+        noisy_threshold = run.threshold + coins.laplace(2 * Δ / ε)
+        for value in run.steps():
+            if value + coins.laplace(4 * Δ / ε) >= noisy_threshold:
+                yield run.top()
+                return
+            yield BELOW
+
+    return algorithm_1()
+
+
+def sparse(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Algorithm 2, Sparse: AboveThreshold again and again, until the c-th ⊤.
+
+    Privacy: (ε, δ), Theorem 3.25, within E3.  Accuracy: Theorem 3.26, with E8.
+    """
+    privacy, c = Privacy(epsilon, delta), whole(at_most, "at_most")
+    run = _Run.read(values, threshold, sensitivity, grid)
+    refuse_unproved(c, privacy, numeric=False)  # E3
+    Δ, ε, δ = run.sensitivity, privacy.epsilon, privacy.delta
+    σ = 2 * c * Δ / ε if δ == 0 else _root_32(c, δ, ε) * Δ  # √(32 c ln(1/δ)) Δ/ε
+    run.check(privacy, coins, widest=2 * σ)
+
+    def algorithm_2() -> Iterator[Answer]:
+        noisy_threshold = run.threshold + coins.laplace(σ)
+        count = 0
+        for value in run.steps():
+            if value + coins.laplace(2 * σ) >= noisy_threshold:
+                yield run.top()
+                count += 1
+                if count >= c:
+                    return
+                noisy_threshold = run.threshold + coins.laplace(σ)
+            else:
+                yield BELOW
+
+    return algorithm_2()
+
+
+def numeric_sparse(
+    values: Iterable[Number],
+    *,
+    threshold: Number,
+    at_most: int,
+    epsilon: Number,
+    delta: Number = 0,
+    sensitivity: Number = 1,
+    grid: Number = 1,
+    coins: Coins,
+) -> Iterator[Answer]:
+    """Algorithm 3, NumericSparse: Sparse, and on ⊤ the value with *fresh* Laplace noise.
+
+    Privacy: (ε, δ), Theorem 3.27, with E5 and E6 mended and within E3.
+    Accuracy: Theorem 3.28, with E7 and E8.
+    """
+    privacy, c = Privacy(epsilon, delta), whole(at_most, "at_most")
+    run = _Run.read(values, threshold, sensitivity, grid)
+    refuse_unproved(c, privacy, numeric=True)  # E3
+    Δ, ε, δ = run.sensitivity, privacy.epsilon, privacy.delta
+    if δ == 0:
+        ε1, ε2 = 8 * ε / 9, 2 * ε / 9
+    else:
+        ε1, ε2 = ROOT_512 * ε / (ROOT_512 + 1), 2 * ε / (ROOT_512 + 1)  # E5: the box omits ε in ε₂
+
+    def σ(e: Fraction) -> Fraction:
+        return 2 * c * Δ / e if δ == 0 else _root_32(c, δ / 2, e) * Δ  # √(32 c ln(2/δ)) Δ/e
+
+    for_threshold, for_question, for_value = σ(ε1), 2 * σ(ε1), σ(ε2)
+    run.check(privacy, coins, widest=max(for_question, for_value))
+
+    def algorithm_3() -> Iterator[Answer]:
+        noisy_threshold = run.threshold + coins.laplace(for_threshold)
+        count = 0
+        for value in run.steps():
+            if value + coins.laplace(for_question) >= noisy_threshold:
+                yield run.top(value + coins.laplace(for_value), for_value)
+                count += 1
+                if count >= c:
+                    return
+                noisy_threshold = run.threshold + coins.laplace(for_threshold)
+            else:
+                yield BELOW
+
+    return algorithm_3()
+
+
+def _root_32(c: int, delta: Fraction, epsilon: Fraction) -> Fraction:
+    """√(32 c ln(1/δ))/ε, rounded up: it is 2/ε′, where ε′ = ε/√(8c ln(1/δ)) by Corollary 3.21."""
+    return 2 / corollary_each(c, epsilon, delta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What the three loops are given, on the grid: T and Δ in steps, and the values to come."""
+
+    values: Iterator[Number]
+    threshold: int
+    sensitivity: int
+    grid: Fraction
+
+    @classmethod
+    def read(
+        cls, values: Iterable[Number], threshold: Number, sensitivity: Number, grid: Number
+    ) -> Self:
+        """Read the numbers exactly."""
+        step = positive(grid, "grid")
+        return cls(
+            iterated(values, "values", "give the true values, one for each question"),
+            threshold_steps(exact(threshold, "threshold"), step),
+            sensitivity_steps(positive(sensitivity, "sensitivity"), step),
+            step,
+        )
+
+    def check(self, privacy: Privacy, coins: Coins, *, widest: Fraction) -> None:
+        """Refuse noise that cannot be drawn, before anything is."""
+        _refuse_wide_noise(widest, privacy)
+        given_coins(coins)
+
+    def steps(self) -> Iterator[int]:
+        """The true values in steps, each fetched when it is asked for."""
+        return (clamped(value_steps(value, self.grid)) for value in self.values)
+
+    def top(self, value: int | None = None, noise: Fraction | None = None) -> Answer:
+        """⊤, with a noisy value if there is one."""
+        told = None if value is None else value * self.grid
+        return Answer(above=True, value=told, noise_scale=noise, grid=self.grid)
+
+
+def _refuse_wide_noise(widest: Fraction, privacy: Privacy) -> None:
+    if widest > MOST_SCALE:
+        raise BadParameter(
+            "epsilon",
+            as_given(privacy.epsilon),
+            "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
+        )
+
+
+# One step at a time ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class State(Uncopyable):
+    """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
+
+    offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
+    tops: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnGrid:
-    """A recipe for one threshold, one sensitivity and one grid.  One that exists can be drawn."""
+class SparseVector:
+    """A recipe at work: one threshold, one sensitivity, one grid.
+
+    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
+    no more sensitivity than before, and no other direction.
+
+    Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
+    person is added or removed, and, for a monotone recipe, none falls when one is added.
+    """
 
     recipe: Recipe
     threshold: Fraction
@@ -64,33 +262,105 @@ class OnGrid:
         )
 
     def __post_init__(self) -> None:
-        if (self.sensitivity / self.grid).denominator != 1:
-            raise BadParameter(
-                "sensitivity", self.sensitivity, f"it must be a whole multiple of grid {self.grid}"
-            )
+        sensitivity_steps(self.sensitivity, self.grid)
         self.threshold_in_steps(None)
-        widest = max(self._threshold_noise, self._question_noise, self._value_noise or 0)
-        if widest > MOST_SCALE:
-            raise BadParameter(
-                "epsilon",
-                as_given(self.recipe.privacy.epsilon),
-                "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
+        scales = self._threshold_noise.scale, self._question_noise.scale, self._value_noise or 0
+        _refuse_wide_noise(Fraction(max(scales)), self.recipe.privacy)
+
+    # The algorithm ------------------------------------------------------------------------
+
+    def start(self, coins: Coins) -> State:
+        """Draw the first noisy threshold."""
+        return State(self._threshold_noise.draw(coins))
+
+    def halted(self, state: State) -> bool:
+        """Whether all ⊤ are used."""
+        return state.tops >= self.recipe.at_most
+
+    def step(
+        self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
+    ) -> tuple[Answer, State]:
+        """Answer one question, given its true value; a threshold of its own if wanted."""
+        return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
+
+    def step_of(
+        self, state: State, steps: int, coins: Coins, *, threshold: Number | None = None
+    ) -> tuple[Answer, State]:
+        """`step` for a value that is already in grid steps."""
+        self._refuse_if_halted(state)
+        if not -MOST_STEPS <= steps <= MOST_STEPS:
+            steps = clamped(steps)
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
+        if self._question_noise.reaches(noisy_threshold - steps, coins):
+            return self._top(state, steps, noisy_threshold, coins)
+        return BELOW, state
+
+    def scan(
+        self,
+        state: State,
+        values: NDArray[np.int64],
+        coins: Coins,
+        *,
+        threshold: Number | None = None,
+    ) -> tuple[int, Answer | None, State]:
+        """Answer an array of values, in grid steps, up to and including the next ⊤.
+
+        Returns how many were answered, the ⊤ if there was one, and the new state: the same law
+        as `step` on one after another.  Decisions are drawn in blocks; those after a ⊤ are
+        independent of it and are thrown away unseen ("Answers in blocks" in docs/exactness.md).
+        """
+        self._refuse_if_halted(state)
+        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
+        start, size = 0, _FIRST_BLOCK
+        while start < len(values):
+            block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
+            above = self._question_noise.reach(noisy_threshold - block, coins)
+            first = int(above.argmax())
+            if above[first]:
+                top = self._top(state, int(block[first]), noisy_threshold, coins)
+                return start + first + 1, *top
+            start, size = start + size, min(2 * size, _LARGEST_BLOCK)
+        return len(values), None, state
+
+    def _top(
+        self, state: State, steps: int, noisy_threshold: int, coins: Coins
+    ) -> tuple[Answer, State]:
+        """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
+        gap = self._question_noise.excess(noisy_threshold - steps, coins)
+        scale = self._value_noise
+        answer = Answer(
+            above=True,
+            value=None if scale is None else (steps + coins.laplace(scale)) * self.grid,
+            gap=None if gap is None else gap * self.grid,
+            noise_scale=scale,
+            grid=self.grid,
+        )
+        return answer, self.after_top(state, coins)
+
+    def after_top(self, state: State, coins: Coins) -> State:
+        """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
+        tops = state.tops + 1
+        ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
+        return State(self._threshold_noise.draw(coins) if ends_group else state.offset, tops)
+
+    def _refuse_if_halted(self, state: State) -> None:
+        if self.halted(state):
+            raise Halted(
+                f"all {self.recipe.at_most} ⊤ of this stream are used, so it has halted; "
+                "further questions need a new stream, paid from a budget"
             )
 
-    @cached_property
-    def _threshold_noise(self) -> Fraction:
-        """The scale of ρ in grid steps."""
-        return self._steps(self.recipe.threshold_scale)
+    # In grid steps ------------------------------------------------------------------------------
 
     @cached_property
-    def _question_noise(self) -> Fraction:
-        """The scale of ν in grid steps."""
-        return self._steps(self.recipe.question_scale)
+    def _threshold_noise(self) -> GridNoise:
+        """ρ."""
+        return self.recipe.family.on_grid(self._steps(self.recipe.threshold_scale))
 
     @cached_property
-    def _question_rate(self) -> Fraction:
-        """1 over the scale of ν: its tail falls by e^(−rate) a step."""
-        return 1 / self._question_noise
+    def _question_noise(self) -> GridNoise:
+        """ν."""
+        return self.recipe.family.on_grid(self._steps(self.recipe.question_scale))
 
     @cached_property
     def _value_noise(self) -> Fraction | None:
@@ -114,229 +384,6 @@ class OnGrid:
     def _shifted_steps(self, threshold: Fraction) -> int:
         # Rounded up together: a public shift off the grid would break the promise as well.
         return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
-
-
-# What all sparse vector algorithms share: state, answers and halting.
-#
-# Everything inside is an integer number of grid steps (:mod:`tacit.book.coins`), noise included,
-# and the only comparison is ≥, since ties have mass.  An algorithm's state is explicit, so that it
-# can be stored and resumed: what was drawn, and how many ⊤ are used.
-
-
-_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class State(Uncopyable):
-    """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
-
-    offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
-    tops: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SparseVector(OnGrid, ABC):
-    """A recipe at work: one threshold, one sensitivity, one grid.
-
-    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
-    no more sensitivity than before, and no other direction.
-
-    Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
-    person is added or removed, and, for a monotone recipe, none falls when one is added.
-    """
-
-    # What a family of noise must say ------------------------------------------------------
-
-    @abstractmethod
-    def _draw_offset(self, coins: Coins) -> int:
-        """Draw a threshold noise, in steps."""
-
-    @abstractmethod
-    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
-        """Compare one value, all in steps."""
-
-    @abstractmethod
-    def _are_above(
-        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
-    ) -> NDArray[np.bool_]:
-        """Compare a block of values, independently of each other."""
-
-    def _gap(self, value: int, noisy_threshold: int, coins: Coins) -> int | None:
-        """How far a value that came out above is above, in steps, where that is free."""
-        return None
-
-    # The algorithm ------------------------------------------------------------------------
-
-    def start(self, coins: Coins) -> State:
-        """Draw the first noisy threshold."""
-        return State(self._draw_offset(coins))
-
-    def halted(self, state: State) -> bool:
-        """Whether all ⊤ are used."""
-        return state.tops >= self.recipe.at_most
-
-    def step(
-        self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
-    ) -> tuple[Answer, State]:
-        """Answer one question, given its true value; a threshold of its own if wanted."""
-        return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
-
-    def step_of(
-        self, state: State, steps: int, coins: Coins, *, threshold: Number | None = None
-    ) -> tuple[Answer, State]:
-        """`step` for a value that is already in grid steps."""
-        self._refuse_if_halted(state)
-        if not -MOST_STEPS <= steps <= MOST_STEPS:
-            steps = clamped(steps)
-        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
-        if self._is_above(steps, noisy_threshold, coins):
-            return self._top(state, steps, noisy_threshold, coins)
-        return BELOW, state
-
-    def scan(
-        self,
-        state: State,
-        values: NDArray[np.int64],
-        coins: Coins,
-        *,
-        threshold: Number | None = None,
-    ) -> tuple[int, Answer | None, State]:
-        """Answer an array of values, in grid steps, up to and including the next ⊤.
-
-        Returns how many were answered, the ⊤ if there was one, and the new state: the same law
-        as `step` on one after another.  Decisions are drawn in blocks; those after a ⊤ are
-        independent of it and are thrown away unseen ("Answers in blocks" in docs/exactness.md).
-        """
-        self._refuse_if_halted(state)
-        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
-        start, size = 0, _FIRST_BLOCK
-        while start < len(values):
-            block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
-            above = self._are_above(block, noisy_threshold, coins)
-            first = int(above.argmax())
-            if above[first]:
-                top = self._top(state, int(block[first]), noisy_threshold, coins)
-                return start + first + 1, *top
-            start, size = start + size, min(2 * size, _LARGEST_BLOCK)
-        return len(values), None, state
-
-    def _top(
-        self, state: State, steps: int, noisy_threshold: int, coins: Coins
-    ) -> tuple[Answer, State]:
-        """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
-        gap = self._gap(steps, noisy_threshold, coins)
-        scale = self._value_noise
-        answer = Answer(
-            above=True,
-            value=None if scale is None else (steps + coins.laplace(scale)) * self.grid,
-            gap=None if gap is None else gap * self.grid,
-            noise_scale=scale,
-            grid=self.grid,
-        )
-        return answer, self.after_top(state, coins)
-
-    def after_top(self, state: State, coins: Coins) -> State:
-        """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
-        tops = state.tops + 1
-        ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
-        return State(self._draw_offset(coins) if ends_group else state.offset, tops)
-
-    def _refuse_if_halted(self, state: State) -> None:
-        if self.halted(state):
-            raise Halted(
-                f"all {self.recipe.at_most} ⊤ of this stream are used, so it has halted; "
-                "further questions need a new stream, paid from a budget"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwoSided(SparseVector):
-    """Laplace noise on the threshold and on every question: the book's way, and Lyu's.
-
-    Theorem 3.23 holds verbatim on the grid with discrete Laplace noise: the shifts in its proof
-    are by Δ and 2Δ, whole numbers of steps.
-    """
-
-    def _draw_offset(self, coins: Coins) -> int:
-        return coins.laplace(self._threshold_noise)
-
-    def _is_above(self, value: int, noisy_threshold: int, coins: Coins) -> bool:
-        return value + coins.laplace(self._question_noise) >= noisy_threshold
-
-    def _are_above(
-        self, values: NDArray[np.int64], noisy_threshold: int, coins: Coins
-    ) -> NDArray[np.bool_]:
-        return values + coins.laplaces(self._question_noise, len(values)) >= noisy_threshold
-
-
-def above_threshold(
-    values: Iterable[Number],
-    *,
-    threshold: Number,
-    epsilon: Number,
-    sensitivity: Number = 1,
-    grid: Number = 1,
-    coins: Coins,
-) -> Iterator[Answer]:
-    """Algorithm 1, AboveThreshold: ⊥ until the first ⊤, then halt.
-
-    T̂ = T + Lap(2Δ/ε); each value is compared as value + Lap(4Δ/ε) ≥ T̂.
-
-    Privacy: (ε, 0), Theorem 3.23.  Accuracy: Theorem 3.24.
-    """
-    return sparse(
-        values,
-        threshold=threshold,
-        at_most=1,
-        epsilon=epsilon,
-        sensitivity=sensitivity,
-        grid=grid,
-        coins=coins,
-    )
-
-
-def sparse(
-    values: Iterable[Number],
-    *,
-    threshold: Number,
-    at_most: int,
-    epsilon: Number,
-    delta: Number = 0,
-    sensitivity: Number = 1,
-    grid: Number = 1,
-    coins: Coins,
-) -> Iterator[Answer]:
-    """Algorithm 2, Sparse: AboveThreshold again and again, until the c-th ⊤.
-
-    σ = 2cΔ/ε, or √(32 c ln(1/δ)) Δ/ε if δ > 0; T̂ = T + Lap(σ) is drawn anew after each ⊤; each
-    value is compared as value + Lap(2σ) ≥ T̂.
-
-    Privacy: (ε, δ), Theorem 3.25, within E3.  Accuracy: Theorem 3.26, with E8.
-    """
-    recipe = recipes.book(at_most, Privacy(epsilon, delta))
-    mechanism = TwoSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
-    return answers(mechanism, values, coins)
-
-
-def numeric_sparse(
-    values: Iterable[Number],
-    *,
-    threshold: Number,
-    at_most: int,
-    epsilon: Number,
-    delta: Number = 0,
-    sensitivity: Number = 1,
-    grid: Number = 1,
-    coins: Coins,
-) -> Iterator[Answer]:
-    """Algorithm 3, NumericSparse: Sparse, and on ⊤ the value with *fresh* Laplace noise.
-
-    Privacy: (ε, δ), Theorem 3.27, with E5 and E6 mended and within E3.
-    Accuracy: Theorem 3.28, with E7 and E8.
-    """
-    recipe = recipes.book(at_most, Privacy(epsilon, delta), numeric=True)
-    mechanism = TwoSided.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
-    return answers(mechanism, values, coins)
 
 
 def answers(mechanism: SparseVector, values: Iterable[Number], coins: Coins) -> Iterator[Answer]:

@@ -15,9 +15,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import exp, log1p
 
+from tacit.numbers import Number, chance, spending, spending_or_zero
 from tacit.numerics import certified
 from tacit.numerics.certified import SMALLEST, rounded_up
-from tacit.privacy import Number, chance, spending, spending_or_nought
+
+__all__ = ["rho_of_epsilon", "rho_of_range", "zcdp_delta", "zcdp_epsilon", "zcdp_rho"]
 
 
 def rho_of_epsilon(epsilon: Number) -> Fraction:
@@ -44,7 +46,7 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
     >>> zcdp_delta("1/200", 1) < 1e-20
     True
     """
-    rho, epsilon = spending_or_nought(rho, "rho"), spending_or_nought(epsilon, "epsilon")
+    rho, epsilon = spending_or_zero(rho, "rho"), spending_or_zero(epsilon, "epsilon")
     if rho == 0:
         return 0.0
     r, e = float(rho), float(epsilon)
@@ -61,7 +63,7 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
     >>> round(zcdp_epsilon("1/200", "1e-6"), 4)
     0.4299
     """
-    rho, delta = spending_or_nought(rho, "rho"), chance(delta, "delta")
+    rho, delta = spending_or_zero(rho, "rho"), chance(delta, "delta")
     if rho == 0:
         return 0.0
     r, target = float(rho), float(certified.ln(1 / delta)[1])

@@ -19,8 +19,9 @@ from typing import Protocol
 
 from tacit.book.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
 from tacit.errors import BadParameter, ConditionNotMet
+from tacit.numbers import Number, as_given, exact, in_full, no_more_than
 from tacit.numerics import certified
-from tacit.privacy import Cost, Number, Privacy, as_given, exact, show
+from tacit.privacy import Cost, Privacy
 
 _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 _MOST_BITS = 2048  # of a total's denominator, beyond which amounts are rounded up
@@ -134,21 +135,6 @@ def _fraction(text: str) -> Fraction:
     """What ``str`` wrote, ten times as fast as ``Fraction(text)`` would read it."""
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator), int(denominator or 1))
-
-
-def in_full(value: Fraction) -> str:
-    """A number in as few characters as say exactly what it is; "≈" if fifteen digits do not.
-
-    >>> in_full(Fraction(1, 4)), in_full(Fraction(1, 11)), in_full(Fraction(2, 10**6))
-    ('0.25', '1/11', '2e-06')
-    """
-    for digits in range(4, 16):
-        text = show(value, digits)
-        if Fraction(text) == value:
-            return text
-    if value.numerator.bit_length() + value.denominator.bit_length() <= 64:
-        return str(value)
-    return f"≈ {show(value, 15)}"
 
 
 def bounded(amount: Amount, total: Amount) -> Amount:
@@ -351,14 +337,8 @@ def what_fits(accountant: Accountant, left: Amount) -> str:
     largest = accountant.largest_cost(left)
     if largest is None:
         return "Nothing fits any more."
-    delta = f", δ = {_no_more_than(largest.delta)}" if largest.delta else ""
-    return f"A cost of at most ε = {_no_more_than(largest.epsilon)}{delta} would fit."
-
-
-def _no_more_than(value: Fraction) -> str:
-    """In full, or rounded down: what is said to fit must fit."""
-    text = in_full(value)
-    return in_full(certified.round_down(value, 14)) if text.startswith("≈") else text
+    delta = f", δ = {no_more_than(largest.delta)}" if largest.delta else ""
+    return f"A cost of at most ε = {no_more_than(largest.epsilon)}{delta} would fit."
 
 
 def _part(value: Number | None, name: str) -> Fraction:

@@ -33,7 +33,8 @@ from tacit.budget.streams import (
     taken_over,
 )
 from tacit.errors import BadParameter, StreamHeld
-from tacit.privacy import Cost, Number, Privacy, whole
+from tacit.numbers import Number, whole
+from tacit.privacy import Cost, Privacy
 from tacit.support import Closing
 
 _MOST_TOPS = 10**12

@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.budget.ledger import TableIdentity
 from tacit.errors import BadParameter
-from tacit.privacy import as_given, positive, show
+from tacit.numbers import as_given, positive, show
 
 _MOST_TEXT = 100_000
 _HASH = re.compile("[0-9a-f]{64}")

@@ -35,7 +35,7 @@ from tacit.budget.ledger import (
     TableIdentity,
 )
 from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
-from tacit.privacy import show
+from tacit.numbers import show
 
 _AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
 _KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}

@@ -12,7 +12,8 @@ from tacit.budget.chain import damaged, digest, insist, readable
 from tacit.budget.checks import checked_analyst, checked_identity, checked_text, shortened
 from tacit.budget.ledger import Fill, Ledger, LedgerReader, LedgerWriter, Share, TableIdentity
 from tacit.errors import BadParameter, BudgetExhausted, NotCovered, TableMismatch
-from tacit.privacy import Cost, Privacy, as_given
+from tacit.numbers import as_given
+from tacit.privacy import Cost, Privacy
 
 _MOST_BITS = 4096
 _MOST_SAID = 500  # characters of what was asked, in a refusal

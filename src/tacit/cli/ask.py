@@ -263,7 +263,7 @@ def _options(names: Iterable[str]) -> str:
 
 def _announce(stream: Stream, budget: Budget, *, resumed: bool) -> None:
     """What was bought, and how far its answers can be trusted; all of it is public."""
-    from tacit.budget.accountants import in_full
+    from tacit.numbers import in_full
 
     state, recipe = budget.stream(stream.name), stream.recipe
     lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
@@ -294,14 +294,9 @@ def _trust(stream: Stream, questions: int | None, beta: str | None) -> Planned:
 
 def _no_less_than(paid: Privacy) -> str:
     """What was paid, in full or rounded up."""
-    from tacit.budget.accountants import in_full
-    from tacit.numerics import certified
+    from tacit.numbers import no_less_than
 
-    texts = []
-    for sign, value in (("ε", paid.epsilon), ("δ", paid.delta)):
-        text = in_full(value)
-        texts.append(f"{sign} = {in_full(certified.round_up(value, 14)) if '≈' in text else text}")
-    return f"({', '.join(texts)})"
+    return f"(ε = {no_less_than(paid.epsilon)}, δ = {no_less_than(paid.delta)})"
 
 
 @contextmanager

@@ -64,11 +64,11 @@ def audit(
 
     from tacit.audit import table
     from tacit.audit.exhibits import gallery, ours
-    from tacit.support import check_can_draw
+    from tacit.support import check_can_plot
 
     if plot is not None:
         check_outputs({"plot": plot})
-        check_can_draw(plot)
+        check_can_plot(plot)
     chosen = _chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
     found = list(

@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tacit.budget.accountants import in_full
 from tacit.cli.exits import printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
-from tacit.privacy import exact
+from tacit.numbers import exact, in_full
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Entry, Pot, StreamState
@@ -146,7 +145,7 @@ def create(
 
 
 def _typed(promise: Privacy) -> str:
-    from tacit.budget.accountants import in_full
+    from tacit.numbers import in_full
 
     return f"ε = {in_full(promise.epsilon)}, δ = {in_full(promise.delta)}"
 
@@ -317,7 +316,7 @@ def history(
 
     """
     from tacit.budget import Budget
-    from tacit.privacy import whole
+    from tacit.numbers import whole
 
     most = None if last is None else whole(last, "last")
     with Budget.open(file) as budget:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tacit.cli import lines
 from tacit.cli.exits import printable, withheld
 from tacit.errors import BadParameter, QuestionRefused, TacitError
-from tacit.privacy import exact
+from tacit.numbers import exact
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
-from tacit.book.laplace import spaced
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
 from tacit.cli.exits import Misuse
 from tacit.errors import BadParameter
-from tacit.support import check_can_draw
+from tacit.numbers import spaced
+from tacit.support import check_can_plot
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
@@ -299,7 +299,7 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
 def _can_draw(console: Console, path: Path) -> bool:
     """A demo goes on without pictures."""
     try:
-        check_can_draw(path)
+        check_can_plot(path)
     except BadParameter as error:
         console.print(f"(no picture: {error.allowed})", markup=False)
         return False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _whole(kind: type, given: Sequence[Token]) -> int:
     """A whole number, exactly: 1e6 is one and 1.5 is not.  Its size is judged where it is used."""
-    from tacit.privacy import exact
+    from tacit.numbers import exact
 
     text = given[0].value
     try:

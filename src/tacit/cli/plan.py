@@ -195,10 +195,10 @@ def _show(planner: Callable[..., Plan], wanted: Wanted, **more: object) -> None:
     asked = {**asdict(wanted), **more}
     plot, as_json = asked.pop("plot"), asked.pop("json")
     if plot is not None:
-        from tacit.support import check_can_draw
+        from tacit.support import check_can_plot
 
         check_outputs({"plot": plot})
-        check_can_draw(plot)
+        check_can_plot(plot)
     plan = planner(**asked)
     print(jsons.dumps(_as_json(plan)) if as_json else plan)
     if plot is not None:

@@ -141,9 +141,9 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
     """What cannot be written is found before it is paid for."""
     check_outputs(wanted, read=read)
     if (plot := wanted["plot"]) is not None:
-        from tacit.support import check_can_draw
+        from tacit.support import check_can_plot
 
-        check_can_draw(plot)
+        check_can_plot(plot)
 
 
 def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Questions:

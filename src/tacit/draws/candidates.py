@@ -32,17 +32,17 @@ _AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # neither may show the data
-class Block:
+class MultisetBlock:
     """Some candidates: their scores, and which they are."""
 
     levels: Array
-    counts: Callable[[int], Counts]
+    counts: Callable[[int], AtomCounts]
 
 
 class Candidates(Protocol):
     """A finite range that ignores the data, every candidate of the same weight."""
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MultisetBlock]:
         """Every candidate, always in the same order."""
 
 
@@ -53,15 +53,15 @@ class EveryMultiset:
         self._target, self._step = scaled(queries, x, rows)
         self._enumeration = Enumeration(queries.atoms, rows, self._column)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MultisetBlock]:
         """All of them, once."""
         for head, tail in self._enumeration.pairs():
             yield self._block(head, tail)
 
-    def _block(self, head: Table, tail: Table) -> Block:
+    def _block(self, head: ScoreTable, tail: ScoreTable) -> MultisetBlock:
         width = tail.sums.shape[1]
         levels = largest_difference(self._target[:, None] - head.sums, tail.sums)
-        return Block(levels, lambda i: head.counts(i // width) + tail.counts(i % width))
+        return MultisetBlock(levels, lambda i: head.counts(i // width) + tail.counts(i % width))
 
     def _column(self, atom: int, times: Integers) -> Array:
         sums: Array = self._step[:, atom, None] * times.astype(self._step.dtype)
@@ -106,7 +106,7 @@ def scaled(queries: LinearQueries, x: Integers, rows: int) -> tuple[Array, Array
 
 
 Array = npt.NDArray[Any]  # int32, int64, or Python integers where 64 bits would not do
-Counts = tuple[tuple[int, int], ...]
+AtomCounts = tuple[tuple[int, int], ...]
 """A multiset: pairs (atom, how often), each atom at most once, in any order."""
 
 _TABLE = 1 << 13  # columns of a table that is kept
@@ -116,11 +116,11 @@ _KEPT_TABLES = 128
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # sums are scaled by the number of people
-class Table:
+class ScoreTable:
     """Some multisets: a column of sums for each, and which it is."""
 
     sums: Array
-    counts: Callable[[int], Counts]  # of column i
+    counts: Callable[[int], AtomCounts]  # of column i
 
 
 class Enumeration:
@@ -141,7 +141,7 @@ class Enumeration:
         self._longest_table = min(_TABLE, _TABLE_CELLS // height)
         self._longest_block = min(_BLOCK, _BLOCK_CELLS // height)
 
-    def pairs(self) -> Iterator[tuple[Table, Table]]:
+    def pairs(self) -> Iterator[tuple[ScoreTable, ScoreTable]]:
         """Pairs of tables: every multiset is a column of one plus a column of the other, once."""
         if self._short(0, self._atoms, self._rows):
             yield self._table(0, self._atoms, self._rows), self._table(0, 0, 0)
@@ -151,14 +151,14 @@ class Enumeration:
     def _short(self, first: int, last: int, total: int) -> bool:
         return last - first <= 2 or comb(last - first + total - 1, total) <= self._longest_table
 
-    def _halves(self, first: int, last: int, total: int) -> Iterator[tuple[Table, Table]]:
+    def _halves(self, first: int, last: int, total: int) -> Iterator[tuple[ScoreTable, ScoreTable]]:
         middle = (first + last) // 2
         for j in range(total + 1):
             for head in self._tables(first, middle, j):
                 for tail in self._tables(middle, last, total - j):
                     yield from _blocks(head, tail, self._longest_block)
 
-    def _tables(self, first: int, last: int, total: int) -> Iterator[Table]:
+    def _tables(self, first: int, last: int, total: int) -> Iterator[ScoreTable]:
         """All multisets of `total` among these atoms, in tables of at most a block's length."""
         if self._short(first, last, total):
             yield self._table(first, last, total)
@@ -166,19 +166,21 @@ class Enumeration:
             for head, tail in self._halves(first, last, total):
                 yield _outer_sum(head, tail)
 
-    def _make_table(self, first: int, last: int, total: int) -> Table:
+    def _make_table(self, first: int, last: int, total: int) -> ScoreTable:
         if not total:
-            return Table(self._column(0, np.zeros(1, np.int64)), lambda _: ())
+            return ScoreTable(self._column(0, np.zeros(1, np.int64)), lambda _: ())
         if last == first + 1:
-            return Table(self._column(first, np.array([total])), lambda _: ((first, total),))
+            return ScoreTable(self._column(first, np.array([total])), lambda _: ((first, total),))
         if last == first + 2:
             times = np.arange(total + 1)
             sums = self._column(first, times) + self._column(first + 1, total - times)
-            return Table(sums, lambda i: ((first, i), (first + 1, total - i)))
+            return ScoreTable(sums, lambda i: ((first, i), (first + 1, total - i)))
         return _join([_outer_sum(*pair) for pair in self._halves(first, last, total)])
 
 
-def _blocks(head: Table, tail: Table, longest: int) -> Iterator[tuple[Table, Table]]:
+def _blocks(
+    head: ScoreTable, tail: ScoreTable, longest: int
+) -> Iterator[tuple[ScoreTable, ScoreTable]]:
     """The pair in pieces of a block's length, the wide table last: numpy runs along it."""
     narrow, wide = sorted((head, tail), key=lambda table: table.sums.shape[1])
     step = max(1, longest // wide.sums.shape[1])
@@ -186,26 +188,26 @@ def _blocks(head: Table, tail: Table, longest: int) -> Iterator[tuple[Table, Tab
         yield _slice(narrow, start, start + step), wide
 
 
-def _slice(table: Table, start: int, stop: int) -> Table:
+def _slice(table: ScoreTable, start: int, stop: int) -> ScoreTable:
     if start == 0 and stop >= table.sums.shape[1]:
         return table
-    return Table(table.sums[:, start:stop], lambda i: table.counts(start + i))
+    return ScoreTable(table.sums[:, start:stop], lambda i: table.counts(start + i))
 
 
-def _outer_sum(head: Table, tail: Table) -> Table:
+def _outer_sum(head: ScoreTable, tail: ScoreTable) -> ScoreTable:
     width = tail.sums.shape[1]
     sums = (head.sums[:, :, None] + tail.sums[:, None, :]).reshape(head.sums.shape[0], -1)
-    return Table(sums, lambda i: head.counts(i // width) + tail.counts(i % width))
+    return ScoreTable(sums, lambda i: head.counts(i // width) + tail.counts(i % width))
 
 
-def _join(tables: Sequence[Table]) -> Table:
+def _join(tables: Sequence[ScoreTable]) -> ScoreTable:
     starts = [0, *accumulate(table.sums.shape[1] for table in tables)]
 
-    def counts(i: int) -> Counts:
+    def counts(i: int) -> AtomCounts:
         place = bisect_right(starts, i) - 1
         return tables[place].counts(i - starts[place])
 
-    return Table(np.concatenate([table.sums for table in tables], axis=1), counts)
+    return ScoreTable(np.concatenate([table.sums for table in tables], axis=1), counts)
 
 
 # A random part of a range that is too large to enumerate, drawn before the data is looked at.
@@ -251,7 +253,7 @@ class DrawnMultisets:
         self._drawn = drawn
         self._target, self._step = scaled(queries, x, drawn.shape[1])
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MultisetBlock]:
         """All of them, in the order in which they were drawn."""
         length = max(1, min(_CHUNK, _CHUNK_CELLS // max(1, len(self._target))))
         for start in range(0, len(self._drawn), length):
@@ -260,10 +262,10 @@ class DrawnMultisets:
             for atoms in chunk.T:
                 misses -= self._step[:, atoms]
             levels = np.abs(misses).max(axis=0, initial=0)
-            yield Block(levels, partial(_counts, chunk))
+            yield MultisetBlock(levels, partial(_counts, chunk))
 
 
-def _counts(drawn: Integers, i: int) -> Counts:
+def _counts(drawn: Integers, i: int) -> AtomCounts:
     return tuple(Counter(drawn[i].tolist()).items())
 
 
@@ -330,7 +332,7 @@ class LevelCounts:
         self._count()
 
     def _count(self) -> None:
-        pending: list[Block] = []
+        pending: list[MultisetBlock] = []
         waiting = 0
         for block in self.candidates.blocks():
             self.heartbeat.beat()
@@ -341,7 +343,7 @@ class LevelCounts:
                 pending, waiting = [], 0
         self._add(pending)
 
-    def _add(self, blocks: list[Block]) -> None:
+    def _add(self, blocks: list[MultisetBlock]) -> None:
         if not blocks:
             return
         best = min(int(block.levels.min()) for block in blocks) >> self.dropped_bits
@@ -360,7 +362,7 @@ class LevelCounts:
         moved[-1] += self.sizes[_GROUPS - shift :].sum()
         self.best, self.sizes = best, moved
 
-    def keys(self, block: Block) -> Integers:
+    def keys(self, block: MultisetBlock) -> Integers:
         """The group of each candidate."""
         groups = np.minimum((block.levels >> self.dropped_bits) - self.best, _GROUPS - 1)
         keys: Integers = groups.astype(np.int64)
@@ -370,7 +372,7 @@ class LevelCounts:
         """The least score that a candidate of this group can have."""
         return (self.best + group) << self.dropped_bits
 
-    def find(self, group: int, rank: int) -> tuple[int, Counts]:
+    def find(self, group: int, rank: int) -> tuple[int, AtomCounts]:
         """The score and the atoms of a candidate, given by its rank in its group."""
         for block in self._blocks():
             here = np.flatnonzero(self.keys(block) == group)
@@ -379,7 +381,7 @@ class LevelCounts:
             rank -= len(here)
         raise AssertionError("the candidates have changed since they were counted")
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[MultisetBlock]:
         for block in self.candidates.blocks():
             self.heartbeat.beat()
             yield block
@@ -398,7 +400,7 @@ class LevelDraw:
             self._sizes, [rate * (floor - self._floors[0]) for floor in self._floors]
         )
 
-    def draw(self, coins: Coins) -> Counts:
+    def draw(self, coins: Coins) -> AtomCounts:
         """One candidate; independent of all earlier draws."""
         while True:
             place = self._choice.draw(coins)

@@ -21,7 +21,7 @@ from tacit.draws.keystream import KeyStream
 from tacit.numerics import certified
 from tacit.numerics.certified import Units
 
-Law = Callable[[int], list[Units]]
+Cumulative = Callable[[int], list[Units]]
 
 _GUARD_BITS = 32
 
@@ -38,7 +38,7 @@ def powers(rate: Fraction, count: int, bits: int) -> list[Units]:
     return bounds
 
 
-def floors(law: Law, bits: int) -> list[int]:
+def floors(law: Cumulative, bits: int) -> list[int]:
     """Integers f_k with f_k ≤ 2^bits · boundary_k ≤ f_k + 1, beyond doubt."""
     extra = _GUARD_BITS
     while True:
@@ -49,7 +49,7 @@ def floors(law: Law, bits: int) -> list[int]:
         extra *= 2
 
 
-def truncated_geometric(rate: Fraction, count: int) -> Law:
+def truncated_geometric(rate: Fraction, count: int) -> Cumulative:
     """Pr[index = k] ∝ e^(−rate·k) on 0..count−1: boundaries (1 − q^k)/(1 − q^count)."""
 
     def law(bits: int) -> list[Units]:
@@ -64,7 +64,7 @@ def truncated_geometric(rate: Fraction, count: int) -> Law:
     return law
 
 
-def geometric(rate: Fraction, cut: int) -> Law:
+def geometric(rate: Fraction, cut: int) -> Cumulative:
     """Pr[index = k] ∝ e^(−rate·k) for k < cut; index = cut stands for all that lies beyond."""
 
     def law(bits: int) -> list[Units]:
@@ -74,7 +74,7 @@ def geometric(rate: Fraction, cut: int) -> Law:
     return law
 
 
-def signed_geometric(rate: Fraction, cut: int, sign_rate: Fraction) -> Law:
+def signed_geometric(rate: Fraction, cut: int, sign_rate: Fraction) -> Cumulative:
     """A geometric size and an independent sign, negative with probability 1/(1 + e^sign_rate).
 
     Index cut + 1 + h stands for the size h with a plus, cut − h for the size h with a minus;
@@ -117,14 +117,14 @@ _MORE_BITS = 64
 _OPEN = np.iinfo(np.int64).min  # stands in the table where the leading word does not settle
 
 
-class Words(NamedTuple):
+class WordBounds(NamedTuple):
     """How many leading bits are looked up, and how many are searched; tests use few."""
 
     first: int = 16
     second: int = 48
 
 
-WORDS = Words()
+WORDS = WordBounds()
 
 
 class InverseTable:
@@ -136,10 +136,10 @@ class InverseTable:
 
     def __init__(
         self,
-        law: Law,
+        law: Cumulative,
         values: Sequence[int],
         tails: Sequence[int] = (),
-        words: Words = WORDS,
+        words: WordBounds = WORDS,
     ) -> None:
         self._law = lru_cache(maxsize=4)(law)
         self._values = np.array(values, np.int64)

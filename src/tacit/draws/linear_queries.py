@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import BadParameter
-from tacit.privacy import Number, exact
+from tacit.numbers import Number, exact
 
 _LARGEST_DENOMINATOR = 2**48
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from tacit.draws import laws, scalar
 from tacit.draws.keystream import KeyStream, forget_in_child
-from tacit.draws.laws import WORDS, InverseTable, Words
-from tacit.privacy import whole
+from tacit.draws.laws import WORDS, InverseTable, WordBounds
+from tacit.numbers import whole
 from tacit.support import Uncopyable
 
 WORD_BITS = 31  # the product of two entries fits into 62 bits
@@ -150,22 +150,22 @@ _BLOCK = 1 << 14
 _SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14
 
 
-class Shape(NamedTuple):
+class DigitShape(NamedTuple):
     """How a scale is cut into tables; any shape gives the same law, tests use tiny ones."""
 
     top_scale: int = 32  # the scale of H is below this
     digit_bits: int = 9  # of L, in one table
     cut: int = 17  # H beyond 17 times its scale, one in e^17, is drawn in several goes
-    words: Words = WORDS
+    words: WordBounds = WORDS
 
 
-SHAPE = Shape()
+SHAPE = DigitShape()
 
 
-class Noise:
+class PreparedNoise:
     """The tables for one scale.  They hold no secret and are shared by all coins."""
 
-    def __init__(self, scale: Fraction, *, two_sided: bool, shape: Shape = SHAPE) -> None:
+    def __init__(self, scale: Fraction, *, two_sided: bool, shape: DigitShape = SHAPE) -> None:
         low_bits = int(scale / shape.top_scale).bit_length()
         rate = Fraction(1 << low_bits) / scale
         reach = int(shape.cut / rate) + 1
@@ -199,9 +199,9 @@ class Noise:
 
 
 @lru_cache(maxsize=16)
-def noise(scale: Fraction, two_sided: bool) -> Noise:
+def noise(scale: Fraction, two_sided: bool) -> PreparedNoise:
     """The tables for a scale, kept while they are in use."""
-    return Noise(scale, two_sided=two_sided)
+    return PreparedNoise(scale, two_sided=two_sided)
 
 
 class Sampler(Uncopyable):

@@ -1,4 +1,15 @@
-"""Tails of the binomial law, in decimals with stated errors, and rounding away from the truth."""
+"""The binomial law: single probabilities and tails, each for what it is needed for.
+
+==================  =====================================================  =======================
+`probability`       one probability of a pair of two-point distributions   relative error < 10⁻¹⁴
+`tail`              δ of optimal composition, a weighted tail              never too small
+`about_tails`       the same for many pairs at once                        floats; proposes only
+`FallingTail`       Pr[Bin ≥ hits] for p given as floats                   relative error < 10⁻¹¹
+`log_binomial`      ln C(n, k), a rational                                 never too small
+==================  =====================================================  =======================
+
+All but `about_tails` and `log_binomial` rest on one `stirling_error`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +18,14 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, wraps
-from math import factorial, floor, inf, log, sqrt
+from math import ceil, comb, exp, factorial, floor, inf, lgamma, log, pi, sqrt
 from sys import float_info
 from typing import ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from tacit.numerics import certified
 
 # One binomial probability to full precision, for a pair of two-point distributions.
 #
@@ -50,7 +63,7 @@ def decimal(x: Fraction) -> Decimal:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TwoPoint:
     """Two outcomes, of loss `up` and −`down`: their probabilities under the first hypothesis."""
 
     high: Decimal
@@ -63,7 +76,7 @@ class Pair:
 
 
 @lru_cache(maxsize=64)
-def pair(up: Fraction, down: Fraction) -> Pair:
+def pair(up: Fraction, down: Fraction) -> TwoPoint:
     """The two-point distributions whose losses are exactly `up` and −`down`.
 
     With Q's probabilities q and 1 − q, P's are q e^up and (1 − q) e^(−down), and both add to 1.
@@ -71,21 +84,21 @@ def pair(up: Fraction, down: Fraction) -> Pair:
     with localcontext(digits_for(up + down, min(up, down))):
         less_up, less_down = (-decimal(up)).exp(), (-decimal(down)).exp()
         whole = 1 - less_up * less_down
-        return Pair((1 - less_down) / whole, less_down * (1 - less_up) / whole)
+        return TwoPoint((1 - less_down) / whole, less_down * (1 - less_up) / whole)
 
 
-def probability(k: int, j: int, of: Pair) -> Decimal:
+def probability(k: int, j: int, of: TwoPoint) -> Decimal:
     """Bin(k, p)(j) for 1 ≤ j ≤ k, with a relative error below 10⁻¹⁴."""
     if j == k:
         return (k * of.high.ln()).exp()
     rest = k - j
     exponent = j * (k * of.high / j).ln() + rest * (k * of.low / rest).ln()
-    stirling = _stirling_error(k) - _stirling_error(j) - _stirling_error(rest)
+    stirling = stirling_error(k) - stirling_error(j) - stirling_error(rest)
     return (exponent + Decimal(stirling)).exp() * (k / (2 * PI * j * rest)).sqrt()
 
 
 @lru_cache(maxsize=1024)
-def _stirling_error(n: int) -> float:
+def stirling_error(n: int) -> float:
     """What Stirling's formula lacks: ln n! − ln(√(2πn) (n/e)^n), off by less than 10⁻¹⁵."""
     if n <= 15:
         with localcontext(Context(prec=50)):
@@ -115,7 +128,7 @@ _LARGEST_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class DeltaTail:
     """δ at one ε: an upper bound; and approximately its slopes, relative to δ."""
 
     delta: Decimal
@@ -130,7 +143,7 @@ class Tail:
         return float(self.delta.ln()) if self.delta else -inf
 
 
-def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
+def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> DeltaTail:
     """δ(ε), ε ≥ 0, of k pairs with losses up and −down: exactly 0, or above the truth.
 
     Accuracy: above it by at most a part in 10¹³ and √k parts in 10¹⁵, unless ε is so close below
@@ -139,7 +152,7 @@ def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
     step = up + down
     first = floor((epsilon + k * down) / step) + 1  # the first j with L_j > ε
     if first > k:
-        return Tail(Decimal(0))
+        return DeltaTail(Decimal(0))
     losses = pair(up, down)
     anchor = max(first, min(k, int((k + 1) * float(losses.high))))  # where Bin(j) is largest
     weight, unit = _weights((first * step - k * down - epsilon) / step, step)
@@ -161,7 +174,7 @@ def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Tail:
         mass = 1 + above.mass + below.mass - weighted * scale
         corner = first * below.last * (1 - edge * scale * float(losses.high))
         relative = max(weighted * scale, float_info.min)
-        return Tail(min(delta, Decimal(1)), max(mass, 0.0) / relative, corner / relative)
+        return DeltaTail(min(delta, Decimal(1)), max(mass, 0.0) / relative, corner / relative)
 
 
 def _weights(over: Fraction, step: Fraction) -> tuple[Weight, Decimal]:
@@ -218,3 +231,98 @@ def _chunk(k: int, here: int, odds: float) -> int:
     if decline < 1:
         size = min(size, 45 / max(-log(max(decline, float_info.min)), 1e-9))
     return int(min(size + 32, _LARGEST_CHUNK))
+
+
+def about_tails(k: int, up: Floats, down: Floats, epsilon: float) -> Floats:
+    """About the δ of `tail` for many pairs (up, down) at once, in floats.
+
+    It has no proved error and may only propose, but it looks at a hundred splits of ε while `tail`
+    looks at one.
+    """
+    step = up + down
+    first = np.floor((epsilon + k * down) / step).astype(np.int64) + 1
+    log_whole = np.log(-np.expm1(-step))
+    log_up = np.log(-np.expm1(-down)) - log_whole  # p, the chance of losing `up`
+    log_down = np.log(-np.expm1(-up)) - down - log_whole
+    middle = np.maximum((k * np.exp(log_up)).astype(np.int64), first)
+    width = int((middle - first).max()) + int(5 * sqrt(k)) + 40  # further on there is nothing
+    j = first[:, None] + np.arange(min(width, k))
+    possible = j <= k
+    j = np.minimum(j, k)
+    start = int(j[:, 0].min())
+    law = _log_choose(k, start, int(j[:, -1].max()))[j - start]
+    law += j * (log_up - log_down)[:, None]
+    law += (k * log_down)[:, None]
+    over = epsilon + k * down  # ε − L_j = over − j·step
+    lost = -np.expm1(np.minimum(over[:, None] - j * step[:, None], 0.0))
+    total: Floats = np.where(possible, np.exp(law) * lost, 0.0).sum(axis=1)
+    return total
+
+
+def _log_choose(k: int, first: int, last: int) -> Floats:
+    """The logarithm of C(k, j) for j = first, ..., last."""
+    j = np.arange(first, last, dtype=np.float64)
+    start = lgamma(k + 1) - lgamma(first + 1) - lgamma(k - first + 1)
+    return start + np.concatenate(([0.0], np.cumsum(np.log((k - j) / (j + 1)))))
+
+
+# Plain tails in floats: what Clopper and Pearson's bounds are made of.
+
+
+class FallingTail:
+    """Pr[Bin(runs, p) ≥ hits], 0 < hits ≤ runs, for p ≤ hits/runs, from where terms only fall."""
+
+    def __init__(self, hits: int, runs: int) -> None:
+        self._hits, self._runs = hits, runs
+        # What is beyond nine deviations is less than 2^(−53) of the rest.
+        count = min(runs - hits, ceil(9.5 * sqrt(hits * (1 - hits / runs) + 1)) + 250)
+        steps = np.arange(count, dtype=np.float64)
+        self._falls = np.cumsum(np.log((runs - hits - steps) / (hits + steps + 1)))
+        self._distance = steps + 1
+
+    def at(self, log_p: float, log_rest: float) -> float:
+        """The tail for p given by ln p and ln(1 − p), of which either may be tiny."""
+        if self._hits == self._runs:
+            return exp(self._runs * log_p)
+        terms = np.exp(self._falls + self._distance * (log_p - log_rest))
+        return (1 + float(terms.sum())) * exp(self._log_first(log_p, log_rest))
+
+    def _log_first(self, log_p: float, log_rest: float) -> float:
+        """The logarithm of Pr[Bin = hits], by Stirling's formula and its error."""
+        hits, runs, misses = self._hits, self._runs, self._runs - self._hits
+        deviance = hits * (log(hits / runs) - log_p) + misses * (log(misses / runs) - log_rest)
+        stirling = stirling_error(runs) - stirling_error(hits) - stirling_error(misses)
+        return stirling - deviance - log(2 * pi * hits * (misses / runs)) / 2
+
+
+# The logarithm of a binomial coefficient, certified: Stirling's series, cut on the safe side.
+
+
+_FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
+_BITS = 160
+# ½·ln(2π) = 0.918938533204672741780329736...; rounded down, because it is subtracted
+_HALF_LOG_TWO_PI = Fraction("0.918938533204672741780329")
+
+
+def log_binomial(n: int, k: int) -> Fraction:
+    """An upper bound of ln C(n, k), at most 10⁻¹⁵ too high for 0 ≤ k ≤ n."""
+    if min(k, n - k) <= _FEW:
+        return certified.ln(Fraction(comb(n, k)), _BITS)[1]
+    # ln n! = n ln n − n + ½ ln n + ½ ln 2π + e(n); the terms −n + k + (n−k) cancel.
+    bits = _BITS + n.bit_length()
+    n_log = certified.ln(Fraction(n), bits)[1]
+    k_log, rest_log = (certified.ln(Fraction(part), bits)[0] for part in (k, n - k))
+    half = Fraction(1, 2)
+    stirling = (n + half) * n_log - (k + half) * k_log - (n - k + half) * rest_log
+    series = _series_high(n) - _series_low(k) - _series_low(n - k)
+    return stirling - _HALF_LOG_TWO_PI + series
+
+
+def _series_low(n: int) -> Fraction:
+    """The rest of Stirling's formula is above its series cut after a negative term."""
+    return Fraction(1, 12 * n) - Fraction(1, 360 * n**3)
+
+
+def _series_high(n: int) -> Fraction:
+    """And below its series cut after a positive term."""
+    return _series_low(n) + Fraction(1, 1260 * n**5)

@@ -6,19 +6,20 @@ made, and every rounding goes to the safe side.
 
 from __future__ import annotations
 
-from math import ceil, exp, expm1, inf, lgamma, log, log1p, pi, sqrt
+from math import exp, expm1, inf, log, log1p, sqrt
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.numerics.binomial import FallingTail
+
 Floats = NDArray[np.float64]
 
 _NORMAL = NormalDist()
-_SLACK = 1e-9  # the tail below is good to about 1e-11, relatively
+_SLACK = 1e-9  # a tail is good to about 1e-11, relatively
 _SCORE_SLACK = 1e-7
 _LEAST_TAIL = 1e-300
-_CHUNK = 1 << 12
 
 
 def clopper_pearson_low(hits: int, runs: int, alpha: float) -> float:
@@ -31,13 +32,15 @@ def clopper_pearson_low(hits: int, runs: int, alpha: float) -> float:
         return 0.0
     if hits == runs:
         return exp(log(alpha) / runs) * (1 - 1e-12)
-    target = alpha * (1 - _SLACK)
+    target, tail = alpha * (1 - _SLACK), FallingTail(hits, runs)
     low, high = 0.0, hits / runs
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if _at_least(hits, runs, middle) <= target else (low, middle)
+        low, high = (
+            (middle, high) if tail.at(log(middle), log1p(-middle)) <= target else (low, middle)
+        )
     return low
 
 
@@ -52,12 +55,15 @@ def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
     target = alpha * (1 - _SLACK)
     if hits == 0:  # (1 − p)^runs = α
         return min(-expm1(log(target) / runs) * (1 + 1e-12), 1.0)
+    tail = FallingTail(runs - hits, runs)  # as many misses, at least
     low, high = hits / runs, 1.0
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (low, middle) if _at_most(hits, runs, middle) <= target else (middle, high)
+        low, high = (
+            (low, middle) if tail.at(log1p(-middle), log(middle)) <= target else (middle, high)
+        )
     return high
 
 
@@ -68,7 +74,7 @@ def scores(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
     """
     found = np.empty(len(log_p))
     small = log_p <= log(hits / runs) if hits else np.zeros(len(log_p), dtype=np.bool_)
-    at_least = _falling_tails(hits, runs, log_p[small], log_rest[small])
+    at_least = _tails(hits, runs, log_p[small], log_rest[small])
     found[small] = [
         -_NORMAL.inv_cdf(min(max(tail * (1 + _SCORE_SLACK), _LEAST_TAIL), 1 - 1e-9))
         for tail in at_least
@@ -76,7 +82,7 @@ def scores(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
     # Else fewer hits are the rare ones: as many misses at least as runs − hits + 1.
     fewer = np.zeros(int((~small).sum()))
     if hits:
-        fewer = _falling_tails(runs - hits + 1, runs, log_rest[~small], log_p[~small])
+        fewer = _tails(runs - hits + 1, runs, log_rest[~small], log_p[~small])
     found[~small] = [
         _NORMAL.inv_cdf(tail * (1 - _SCORE_SLACK)) if tail > _LEAST_TAIL else -inf
         for tail in fewer.tolist()
@@ -84,66 +90,11 @@ def scores(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
     return found
 
 
-def _falling_tails(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
-    """Pr[Bin(runs, p) ≥ hits] for many p ≤ hits/runs at once, where the terms only fall."""
+def _tails(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
     if not len(log_p):
         return np.zeros(0)
-    if hits == runs:
-        return np.exp(runs * log_p)
-    # What is beyond nine deviations is less than 2^(−53) of the rest.
-    count = min(runs - hits, ceil(9.5 * sqrt(hits * (1 - hits / runs) + 1)) + 250)
-    steps = np.arange(count, dtype=np.float64)
-    falls = np.cumsum(np.log((runs - hits - steps) / (hits + steps + 1)))
-    total = np.array(
-        [1 + float(np.exp(falls + (steps + 1) * odds).sum()) for odds in log_p - log_rest]
-    )
-    first = [
-        _log_term(hits, runs, one, other)
-        for one, other in zip(log_p.tolist(), log_rest.tolist(), strict=True)
-    ]
-    return np.asarray(total * np.exp(np.array(first)))
-
-
-def _at_least(hits: int, runs: int, p: float) -> float:
-    """Pr[Bin(runs, p) ≥ hits] for p ≤ hits/runs, where the terms only fall."""
-    return _falling_tail(hits, runs, p, log(p) if p else -inf, log1p(-p))
-
-
-def _at_most(hits: int, runs: int, p: float) -> float:
-    """Pr[Bin(runs, p) ≤ hits] for p ≥ hits/runs: as many misses at least as runs − hits."""
-    if p >= 1:
-        return 0.0
-    return _falling_tail(runs - hits, runs, 1 - p, log1p(-p), log(p))
-
-
-def _falling_tail(hits: int, runs: int, p: float, log_p: float, log_rest: float) -> float:
-    if p == 0:
-        return 0.0
-    odds = exp(log_p - log_rest)
-    total, last, done = 1.0, 1.0, 0
-    while done < runs - hits:
-        steps = np.arange(done, min(done + _CHUNK, runs - hits), dtype=np.float64)
-        terms = last * np.cumprod((runs - hits - steps) / (hits + steps + 1) * odds)
-        total += float(terms.sum())
-        last, done = float(terms[-1]), done + len(steps)
-        if last < 1e-18 * total:  # what follows falls at least as fast
-            break
-    return total * exp(_log_term(hits, runs, log_p, log_rest))
-
-
-def _log_term(hits: int, runs: int, log_p: float, log_rest: float) -> float:
-    """The logarithm of Pr[Bin = hits], 0 < hits < runs, by Stirling's formula and its error."""
-    misses = runs - hits
-    deviance = hits * (log(hits / runs) - log_p) + misses * (log(misses / runs) - log_rest)
-    stirling = _stirling_error(runs) - _stirling_error(hits) - _stirling_error(misses)
-    return stirling - deviance - log(2 * pi * hits * (misses / runs)) / 2
-
-
-def _stirling_error(n: int) -> float:
-    if n <= 15:
-        return lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2
-    square = n * n
-    return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / square) / square) / square) / n
+    tail = FallingTail(hits, runs)
+    return np.array([tail.at(*logs) for logs in zip(log_p, log_rest, strict=True)])
 
 
 # A lower bound for ln((p − δ)/p′) from two counts, right for all p, p′, δ and sizes.

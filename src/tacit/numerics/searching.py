@@ -12,7 +12,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.numerics.binomial import Tail
+from tacit.numerics.binomial import DeltaTail
 
 # A search that proposes where to look next, kept within what is known.
 
@@ -59,8 +59,8 @@ class Bracket:
 
 
 def corner_search(
-    at: Callable[[Fraction], Tail],
-    newton: Callable[[Fraction, Tail], float],
+    at: Callable[[Fraction], DeltaTail],
+    newton: Callable[[Fraction, DeltaTail], float],
     k: int,
     aim: Decimal,
     lowest: Fraction,

@@ -26,7 +26,7 @@ from tacit.support import Heartbeat
 
 
 Bits = NDArray[np.uint64]
-Counts = NDArray[np.int32]
+PatternCounts = NDArray[np.int32]
 Indices = NDArray[np.intp]
 
 _FEW_WORDS = 12
@@ -41,19 +41,19 @@ def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
     return np.packbits(padded, axis=1).view(np.uint64)
 
 
-def count(bits: Bits) -> Counts:
+def count(bits: Bits) -> PatternCounts:
     """How many bits are set along the last axis."""
     words = np.bitwise_count(bits)
     if 0 < bits.shape[-1] <= _FEW_WORDS:  # numpy's own sums are slow along a short axis
-        counts: Counts = words[..., 0].astype(np.int32)
+        counts: PatternCounts = words[..., 0].astype(np.int32)
         for word in range(1, bits.shape[-1]):
             counts += words[..., word]
         return counts
-    sums: Counts = np.einsum("...w->...", words.astype(np.int32))
+    sums: PatternCounts = np.einsum("...w->...", words.astype(np.int32))
     return sums
 
 
-def count_pairs(first: Bits, second: Bits) -> Counts:
+def count_pairs(first: Bits, second: Bits) -> PatternCounts:
     """How many bits each line of `first` shares with each line of `second`."""
     counts = np.empty((len(first), len(second)), dtype=np.int32)
     step = max(_STRIP_WORDS // max(second.size, 1), 1)
@@ -68,7 +68,7 @@ def count_pairs(first: Bits, second: Bits) -> Counts:
 
 
 @dataclass(frozen=True)
-class Columns:
+class BitColumns:
     """The two sides of every point; ``below`` is None when a row that is not above is below."""
 
     above: Bits
@@ -77,9 +77,9 @@ class Columns:
     def __len__(self) -> int:
         return len(self.above)
 
-    def take(self, index: Indices) -> Columns:
+    def take(self, index: Indices) -> BitColumns:
         """Some of the columns."""
-        return Columns(self.above[index], None if self.below is None else self.below[index])
+        return BitColumns(self.above[index], None if self.below is None else self.below[index])
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Cell:
 
     rows: Bits
     size: int
-    pairs: tuple[Counts, ...] | None
+    pairs: tuple[PatternCounts, ...] | None
 
     @classmethod
-    def of(cls, rows: Bits, columns: Columns, *, with_pairs: bool) -> Cell:
+    def of(cls, rows: Bits, columns: BitColumns, *, with_pairs: bool) -> Cell:
         """Count afresh."""
         size = int(count(rows))
         if not with_pairs:
@@ -107,7 +107,7 @@ class Cell:
         below = columns.below & rows
         return cls(rows, size, (both, count_pairs(above, below), count_pairs(below, below)))
 
-    def split(self, cut: Columns, chosen: Columns, rest: Indices) -> list[Cell]:
+    def split(self, cut: BitColumns, chosen: BitColumns, rest: Indices) -> list[Cell]:
         """The rows above and below the one column of `cut`, counted on the `chosen` columns.
 
         When below is the complement of above, so are the counts, and one count gives both
@@ -123,13 +123,13 @@ class Cell:
             remaining = (self.pairs[0][np.ix_(rest, rest)] - upper.pairs[0],)
         return [upper, Cell(self.rows & ~top, self.size - upper.size, remaining)]
 
-    def sides(self, columns: Columns) -> Counts:
+    def sides(self, columns: BitColumns) -> PatternCounts:
         """For each column, the rows on the smaller of its two sides."""
         above = count(columns.above & self.rows)
         below = self.size - above if columns.below is None else count(columns.below & self.rows)
         return np.minimum(above, below)
 
-    def corners(self) -> Counts:
+    def corners(self) -> PatternCounts:
         """For each pair of columns, the rows in the least of its four corners."""
         assert self.pairs is not None
         if len(self.pairs) == 3:
@@ -139,7 +139,7 @@ class Cell:
             above = np.diagonal(both)
             mixed = above[:, None] - both
             neither = self.size - above - mixed
-        least: Counts = np.minimum(np.minimum(both, neither), np.minimum(mixed, mixed.T))
+        least: PatternCounts = np.minimum(np.minimum(both, neither), np.minimum(mixed, mixed.T))
         return least
 
 
@@ -157,13 +157,13 @@ _TEST_WORDS = 1 << 17  # words that are tested at once
 
 
 @dataclass(frozen=True)
-class Blocks:
+class RowBlocks:
     """The search below one node, whose candidates are `columns`.
 
     ``link[e, f]`` says whether candidates e and f may stand together; None allows all.
     """
 
-    columns: Columns
+    columns: BitColumns
     link: NDArray[np.bool_] | None
     check_time: Callable[[], None]
 
@@ -255,7 +255,7 @@ def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
     return np.split(children, np.flatnonzero(np.diff(np.cumsum(load).astype(np.intp))) + 1)
 
 
-Points = tuple[int, ...]
+PointSet = tuple[int, ...]
 
 _MOST_LINKED = 2048  # candidates whose graph is written out
 _LARGE_CELL = 512  # rows; larger cells are cut one node at a time, smaller ones in blocks
@@ -266,8 +266,8 @@ class OutOfTime(Exception):
 
 
 def largest_shattered(
-    columns: Columns, rows: int, end: float | None, heartbeat: Heartbeat
-) -> tuple[Points, int]:
+    columns: BitColumns, rows: int, end: float | None, heartbeat: Heartbeat
+) -> tuple[PointSet, int]:
     """A shattered set, and a proved bound on the size of every shattered set.
 
     The two agree unless the time limit was reached.  Sizes are tried from below, because only
@@ -299,7 +299,7 @@ def _quick_bound(root: Cell, high: int) -> int:
     return high
 
 
-def _greedy(root: Cell, columns: Columns) -> Points:
+def _greedy(root: Cell, columns: BitColumns) -> PointSet:
     """Add the point that leaves the most rows in the least cell, while all cells stay filled."""
     cells = [Cell(root.rows, root.size, None)]
     chosen: list[int] = []
@@ -325,7 +325,9 @@ class _Search:
         if self.end is not None and monotonic() > self.end:
             raise OutOfTime
 
-    def grow(self, cells: list[Cell], columns: Columns, names: Indices, left: int) -> Points | None:
+    def grow(
+        self, cells: list[Cell], columns: BitColumns, names: Indices, left: int
+    ) -> PointSet | None:
         """`left` columns that cut every cell into all patterns, by name, or None: none do."""
         self.check_time()
         if left == 1 or cells[0].pairs is None:
@@ -346,7 +348,7 @@ class _Search:
             keep = keep[np.argsort(linked[np.ix_(keep, keep)].sum(axis=1), kind="stable")]
             graph = linked[np.ix_(keep, keep)]
         if len(cells) > 1 and sum(cell.size for cell in cells) < _LARGE_CELL * len(cells):
-            deep = Blocks(columns.take(keep), graph, self.check_time)
+            deep = RowBlocks(columns.take(keep), graph, self.check_time)
             found = deep.search(np.stack([cell.rows for cell in cells]), left)
             return None if found is None else tuple(names[keep[list(found)]].tolist())
         return self._descend(cells, columns, names, left, keep, graph)
@@ -354,12 +356,12 @@ class _Search:
     def _descend(
         self,
         cells: list[Cell],
-        columns: Columns,
+        columns: BitColumns,
         names: Indices,
         left: int,
         keep: Indices,
         graph: NDArray[np.bool_] | None,
-    ) -> Points | None:
+    ) -> PointSet | None:
         """Each candidate in turn, with the later ones that may stand beside it."""
         for position, column in enumerate(keep):
             rest = keep[position + 1 :]

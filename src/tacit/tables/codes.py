@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from tacit.errors import BadParameter
-from tacit.privacy import exact
+from tacit.numbers import decimal, exact
 
 Type = Literal["integer", "real", "text", "boolean", "date", "timestamp"]
 TYPES: tuple[Type, ...] = ("integer", "real", "text", "boolean", "date", "timestamp")
@@ -227,31 +227,6 @@ def literal(type_: Type, grid: Fraction | None, code: Code) -> str:
     if type_ == "real":
         return repr(double_of_rank(code)) if grid is None else decimal(code * grid)
     return str(code)
-
-
-def decimal(number: Fraction) -> str:
-    """A finite decimal, written in full.
-
-    >>> decimal(Fraction(-5, 4)), decimal(Fraction(300))
-    ('-1.25', '300')
-    """
-    if not is_decimal(number):
-        raise ValueError("not a finite decimal")
-    digits = 0
-    while (number * 10**digits).denominator != 1:
-        digits += 1
-    whole = str(abs((number * 10**digits).numerator)).zfill(digits + 1)
-    sign = "-" if number < 0 else ""
-    return sign + (f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole)
-
-
-def is_decimal(number: Fraction) -> bool:
-    """Whether the number can be written with finitely many decimal digits."""
-    rest = number.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    return rest == 1
 
 
 # The types of a source's columns, and what to declare for them.

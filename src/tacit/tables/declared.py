@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from tacit.arguments import kind_of as kind_of
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.privacy import as_given, positive
-from tacit.tables.codes import NUMBERS, Type, Unfit, is_decimal, literal, place, widest
+from tacit.numbers import as_given, is_decimal, positive
+from tacit.tables.codes import NUMBERS, Type, Unfit, literal, place, widest
 
 MOST_KEYS = 1_000_000
 MOST_TOTAL = 2**62

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused, TacitError
-from tacit.privacy import as_given, whole
+from tacit.numbers import as_given, whole
 from tacit.support import Closing
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held

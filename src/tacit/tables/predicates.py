@@ -13,7 +13,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.privacy import exact
+from tacit.numbers import exact
 from tacit.tables.codes import NUMBERS
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (

@@ -13,7 +13,7 @@ from typing import Any
 from tacit.arguments import instance, iterated
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.privacy import as_given
+from tacit.numbers import as_given
 from tacit.tables.codes import Type, Unfit, place
 from tacit.tables.engine import refuse_beyond
 from tacit.tables.parsing import Span, refused

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import duckdb
 
-from tacit.tables.codes import Code, Type, decimal, own_grid, own_type
+from tacit.numbers import decimal
+from tacit.tables.codes import Code, Type, own_grid, own_type
 from tacit.tables.engine import withheld
 from tacit.tables.normal import normal_form, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text

@@ -36,17 +36,8 @@ from typing import Any, Final
 from tacit.arguments import instance
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.privacy import as_given, exact, whole
-from tacit.tables.codes import (
-    NUMBERS,
-    TYPES,
-    Code,
-    Type,
-    Unfit,
-    decimal,
-    literal,
-    widest,
-)
+from tacit.numbers import as_given, decimal, exact, whole
+from tacit.tables.codes import NUMBERS, TYPES, Code, Type, Unfit, literal, widest
 from tacit.tables.codes import place as place_of
 from tacit.tables.declared import (
     MOST_KEYS,

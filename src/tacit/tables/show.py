@@ -11,7 +11,7 @@ from sqlglot import Parser, Tokenizer
 
 from tacit.arguments import kind_of
 from tacit.errors import TacitError
-from tacit.tables.codes import decimal
+from tacit.numbers import decimal
 from tacit.tables.question import (
     Among,
     And,

@@ -19,7 +19,7 @@ from pathlib import Path
 from weakref import finalize
 
 from tacit.errors import BadParameter
-from tacit.privacy import as_given, exact
+from tacit.numbers import as_given, exact
 
 LIMIT_HELP = "give bytes, or a text such as '512MB' or '2GB'"
 FOLDER_HELP = "name a folder that exists and that you may write to"

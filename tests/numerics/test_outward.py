@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.numbers import exact
 from tacit.numerics.certified import rounded_down, rounded_up
-from tacit.privacy import exact
 
 
 @given(st.fractions(min_value=Fraction(1, 10**290), max_value=10**290))

@@ -1,0 +1,200 @@
+"""Families of noise, as values: the law of each, and how it is drawn on the grid.
+
+A stream draws one threshold noise ρ a group and compares each question by a fresh ν; `Recipe` says
+at which scales.  A recipe's promise rests on three properties of its family, for noise of scale b:
+
+- the mass of ρ falls by at most e^(−x/b) when it is shifted by x in either direction that the
+  proof uses (Laplace noise: both; one-sided noise: to the right only);
+- the tail G(x) = Pr[ν ≥ x] is at most e^(y/b) G(x + y) for every y ≥ 0;
+- both are log-concave, which makes the half-gap easy to compute.
+
+To add a family, write its draws (`GridNoise`) and its law (`NoiseFamily`), prove the above, and
+list it in `FAMILIES`: recipes, mechanisms, plans and half-gaps need nothing else.  The word of a
+family is stored in budget files and never changes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import one_of
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+
+Floats = NDArray[np.float64]
+Steps = NDArray[np.int64]
+
+__all__ = ["FAMILIES", "ONE_SIDED", "TWO_SIDED", "GridNoise", "NoiseFamily", "family_of"]
+
+
+# On the grid: what is drawn --------------------------------------------------------------------
+
+
+class GridNoise(ABC):
+    """Noise of one family and one scale, in whole grid steps."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, scale: Fraction) -> None:
+        self.scale = scale
+
+    @abstractmethod
+    def draw(self, coins: Coins) -> int:
+        """One noise."""
+
+    @abstractmethod
+    def reaches(self, distance: int, coins: Coins) -> bool:
+        """Whether fresh noise is at least this many steps."""
+
+    @abstractmethod
+    def reach(self, distances: Steps, coins: Coins) -> NDArray[np.bool_]:
+        """The same for each of many distances, independently of each other."""
+
+    def excess(self, distance: int, coins: Coins) -> int | None:
+        """By how much noise that reached this distance exceeds it, where that may be released."""
+        return None
+
+
+class LaplaceSteps(GridNoise):
+    """Discrete Laplace noise: the book's way, and Lyu's.
+
+    Theorem 3.23 holds verbatim on the grid: the shifts in its proof are by Δ and 2Δ, whole numbers
+    of steps.
+    """
+
+    __slots__ = ()
+
+    def draw(self, coins: Coins) -> int:
+        """A Laplace draw."""
+        return coins.laplace(self.scale)
+
+    def reaches(self, distance: int, coins: Coins) -> bool:
+        """A Laplace draw, compared."""
+        return coins.laplace(self.scale) >= distance
+
+    def reach(self, distances: Steps, coins: Coins) -> NDArray[np.bool_]:
+        """Laplace draws, compared."""
+        return coins.laplaces(self.scale, len(distances)) >= distances
+
+
+class GeometricSteps(GridNoise):
+    """One-sided noise: never negative, and memoryless (`tacit.book.one_sided`)."""
+
+    __slots__ = ("_rate",)
+
+    def __init__(self, scale: Fraction) -> None:
+        super().__init__(scale)
+        self._rate = 1 / scale  # the tail falls by e^(−rate) a step
+
+    def draw(self, coins: Coins) -> int:
+        """A geometric draw."""
+        return coins.geometric(self.scale)
+
+    def reaches(self, distance: int, coins: Coins) -> bool:
+        """One exact coin: no noise is ever added to the value."""
+        return coins.bernoulli_exp_steps(distance, self._rate)
+
+    def reach(self, distances: Steps, coins: Coins) -> NDArray[np.bool_]:
+        """One exact coin for each."""
+        return coins.bernoulli_exps(distances, self._rate)
+
+    def excess(self, distance: int, coins: Coins) -> int:
+        """ν is memoryless: what it exceeds a distance by, once it reached it, is as ν anew."""
+        return max(-distance, 0) + coins.geometric(self.scale)
+
+
+# As a law: what a half-gap is computed from ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NoiseFamily(ABC):
+    """A family of noise; its laws are those of the continuous noise of scale 1."""
+
+    word: str  # as it is stored
+    title: str  # the name of a recipe that spends all of its ε with this noise
+    both_sides: bool  # of 0; otherwise it is never negative
+    tells_gap: bool  # whether ⊤ comes with its distance above the noisy threshold
+
+    def __str__(self) -> str:
+        return self.word
+
+    @abstractmethod
+    def on_grid(self, scale: Fraction) -> GridNoise:
+        """Noise of this scale, in grid steps."""
+
+    @abstractmethod
+    def density(self, x: Floats) -> Floats:
+        """The density at x, wherever the noise can be."""
+
+    @abstractmethod
+    def log_below(self, x: Floats) -> tuple[Floats, Floats]:
+        """The logarithm of Pr[ν < x], and its slope."""
+
+    @abstractmethod
+    def log_above(self, x: Floats) -> tuple[Floats, Floats]:
+        """The logarithm of Pr[ν ≥ x], and minus its slope."""
+
+
+class _TwoSided(NoiseFamily):
+    def on_grid(self, scale: Fraction) -> GridNoise:
+        return LaplaceSteps(scale)
+
+    def density(self, x: Floats) -> Floats:
+        found: Floats = np.exp(-np.abs(x)) / 2
+        return found
+
+    def log_below(self, x: Floats) -> tuple[Floats, Floats]:
+        half = np.exp(-np.abs(x)) / 2
+        return np.where(x >= 0, np.log1p(-half), x - log(2)), np.where(x >= 0, half / (1 - half), 1)
+
+    def log_above(self, x: Floats) -> tuple[Floats, Floats]:
+        return self.log_below(-x)
+
+
+class _OneSided(NoiseFamily):
+    def on_grid(self, scale: Fraction) -> GridNoise:
+        return GeometricSteps(scale)
+
+    def density(self, x: Floats) -> Floats:
+        found: Floats = np.exp(-np.abs(x))
+        return found
+
+    def log_below(self, x: Floats) -> tuple[Floats, Floats]:
+        positive = np.maximum(x, 1e-300)
+        outside, inside = np.exp(-positive), -np.expm1(-positive)
+        # Of two equal forms each is exact on its side: among 10²⁰ questions, 10⁻²⁰ matters.
+        logarithm = np.where(outside < 0.5, np.log1p(-np.minimum(outside, 0.5)), np.log(inside))
+        never = x <= 0
+        return np.where(never, -inf, logarithm), np.where(never, 0, outside / inside)
+
+    def log_above(self, x: Floats) -> tuple[Floats, Floats]:
+        return -np.maximum(x, 0), (x > 0).astype(np.float64)
+
+
+TWO_SIDED: NoiseFamily = _TwoSided("two-sided", "Lyu Alg 7", both_sides=True, tells_gap=False)
+"""Laplace noise."""
+
+ONE_SIDED: NoiseFamily = _OneSided("one-sided", "one-sided", both_sides=False, tells_gap=True)
+"""Exponential noise, geometric on the grid."""
+
+FAMILIES = {family.word: family for family in (TWO_SIDED, ONE_SIDED)}
+"""Every family, by its word."""
+
+
+def family_of(noise: str | NoiseFamily) -> NoiseFamily:
+    """A family, given as such or by its word.
+
+    >>> family_of("one-sided") is family_of(ONE_SIDED) is ONE_SIDED
+    True
+    """
+    if isinstance(noise, NoiseFamily):
+        return noise
+    return FAMILIES[one_of(noise, "noise", tuple(FAMILIES))]
