@@ -45,10 +45,10 @@ def test_json_has_the_same_keys_every_time(ask):
         "town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric", "--one-by-one"
     )
     above, below, refused = objects(ended)
-    told = ["above", "value", "error", "gap", "recorded"]
-    answered = ["line", "question", *told, "tops_left", "halted"]
+    told = ["above", "value", "error", "gap", "recorded", "exact"]
+    answered = ["tacit reply", "line", "question", *told, "tops_left", "halted"]
     assert list(above) == list(below) == answered
-    assert list(refused) == ["line", "question", "refused", "tops_left", "halted"]
+    assert list(refused) == ["tacit reply", "line", "question", "refused", "tops_left", "halted"]
     assert above["above"] is True
     assert abs(above["value"] - 200) <= 20
     assert above["error"] >= 0

@@ -77,7 +77,8 @@ def test_show_as_json_is_exact(ask, tacit, clinic):
     charge(clinic, "1/11", analyst="ana")
     ask("town = 'Bruges'\n", "--name", "watch")
     told = json.loads(tacit("budget", "show", clinic, "--json").out)
-    assert list(told) == ["promise", "accountant", "covers", "whole", "pots", "streams", "head"]
+    names = ["promise", "accountant", "covers", "whole", "pots", "streams", "head"]
+    assert list(told) == ["tacit budget", *names]
     assert told["promise"] == {"epsilon": "1000", "delta": "0"}
     assert told["whole"]["spent"]["epsilon"] == str(100 + Fraction(1, 11))
     assert told["pots"][1] == {

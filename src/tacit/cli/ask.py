@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from tacit.cli.conversation import Clock, Printer, Reply, converse, refusals, seconds
+from tacit.cli.conversation import Clock, Printer, converse, refusals, seconds
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
 from tacit.cli.lines import all_of, is_typed, may_wait_for_answers, piped, typed
 from tacit.cli.options import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.budget import Budget
     from tacit.privacy import Privacy
+    from tacit.wire import Reply
 
 
 _NOT_PAID = (

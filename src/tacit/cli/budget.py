@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json as jsons
 import sys
 from collections import deque
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
@@ -17,6 +16,7 @@ from tacit.budget.accountants import in_full
 from tacit.cli.exits import printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
 from tacit.privacy import exact
+from tacit.wire import to_line
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Entry, Pot, StreamState
@@ -174,7 +174,7 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
 
     with Budget.open(file) as budget:
         if json:
-            print(jsons.dumps(_as_json(budget)))
+            print(to_line(budget))
             return
         from tacit.cli.budget import show_budget
 
@@ -225,9 +225,7 @@ def share(
 
     with Budget.open(file) as budget:
         pot = budget.share(analyst, epsilon=epsilon, delta=delta, rho=rho)
-    print(
-        jsons.dumps(_pot(pot)) if json else f"{analyst}: {pot.limit}, of which {pot.left} is left"
-    )
+    print(to_line(pot) if json else f"{analyst}: {pot.limit}, of which {pot.left} is left")
 
 
 def cover(file: File, table: Name, /) -> None:
@@ -324,7 +322,7 @@ def history(
         only = None if stream is None else budget.stream(stream).id
         entries = (entry for entry in budget.history if only in (None, entry.stream))
         for entry in entries if most is None else deque(entries, most):
-            print(entry.text if json else printable(_told(entry)))
+            print(to_line(entry) if json else printable(_told(entry)))
 
 
 def _told(entry: Entry) -> str:
@@ -374,8 +372,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
 
     with Budget.open(file, head=head) as budget:
         verified = budget.verify(head)
-    told = {"entries": verified.entries, "head": verified.head}
-    print(jsons.dumps(told) if json else f"{verified}\nkept by {budget.engine}")
+    print(to_line(verified) if json else f"{verified}\nkept by {budget.engine}")
 
 
 def export(file: File, to: File | None = None, /) -> None:
@@ -400,36 +397,3 @@ def export(file: File, to: File | None = None, /) -> None:
         count = budget.export(sys.stdout if to is None else to)
     if to is not None:
         say(f"wrote {count} entries to {to}")
-
-
-def _as_json(budget: Budget) -> dict[str, Any]:
-    """Everything that ``show`` shows, with exact numbers as text."""
-    promise = budget.promise
-    return {
-        "promise": {"epsilon": str(promise.epsilon), "delta": str(promise.delta)},
-        "accountant": budget.accountant.name,
-        "covers": list(budget.covers),
-        "whole": _pot(budget.whole),
-        "pots": [_pot(pot) for pot in budget.pots],
-        "streams": [_stream(state) for state in budget.streams()],
-        "head": budget.head,
-    }
-
-
-def _pot(pot: Pot) -> dict[str, Any]:
-    amounts = {"limit": pot.limit, "spent": pot.spent, "left": pot.left}
-    return {"analyst": pot.analyst} | {name: each.as_json() for name, each in amounts.items()}
-
-
-def _stream(state: StreamState) -> dict[str, Any]:
-    return {
-        "name": state.name,
-        "table": state.table,
-        "analyst": state.analyst,
-        "status": state.status,
-        "at_most": state.at_most,
-        "tops": state.tops,
-        "lost": state.lost,
-        "tops_left": state.tops_left,
-        "threshold": state.binding.get("threshold"),
-    }

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from tacit.cli import lines
-from tacit.cli.exits import printable, withheld
-from tacit.errors import BadParameter, QuestionRefused, TacitError
+from tacit.cli.exits import printable
+from tacit.errors import BadParameter, InternalError, QuestionRefused, TacitError
 from tacit.privacy import exact
+from tacit.wire import Reply, to_line
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
-    from tacit.book.answer import Answer, Recorded
+    from tacit.book.answer import Answer
     from tacit.cli.exits import Signals
 
 
@@ -72,47 +70,6 @@ class Clock:
 
 
 _SHOWN = 500  # characters of a line that cannot be read
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What is said to one line, or to one cell of a GROUP BY."""
-
-    line: int
-    question: str
-    answer: Answer | None  # None: refused
-    refusal: str
-    cell: int | None
-    cells: int | None
-    tops_left: int
-    halted: bool
-
-    def as_json(self) -> str:
-        """One line of JSON."""
-        told: dict[str, object] = {"line": self.line, "question": self.question}
-        if self.cell is not None:
-            told |= {"cell": self.cell, "cells": self.cells}
-        if self.answer is None:
-            told["refused"] = self.refusal
-        else:
-            told |= {
-                "above": self.answer.above,
-                "value": _number(self.answer.value),
-                "error": _number(self.answer.error()),
-                "gap": _number(self.answer.gap),
-                "recorded": _recorded(self.answer.recorded),
-            }
-        return json.dumps(told | {"tops_left": self.tops_left, "halted": self.halted})
-
-
-def _number(value: Fraction | None) -> int | float | None:
-    if value is None:
-        return None
-    return value.numerator if value.denominator == 1 else float(value)
-
-
-def _recorded(since: Recorded | None) -> dict[str, str | None] | None:
-    return None if since is None else {"at": since.at, "as_of": since.as_of}
 
 
 def converse(
@@ -187,7 +144,7 @@ def _checked(stream: Stream, line: str) -> tuple[str, lines.Asking | None, str]:
     except TacitError:
         raise
     except Exception as error:
-        return words, None, withheld(error)
+        return words, None, str(InternalError.instead_of(error))
     return words, asking if told else None, told.refusal or ""
 
 
@@ -201,7 +158,7 @@ class Printer:
     def show(self, reply: Reply) -> None:
         """Answers on standard output; a refusal on standard error, unless it is JSON."""
         if self._as_json:
-            print(reply.as_json(), flush=True)
+            print(to_line(reply), flush=True)
         elif reply.answer is None:
             where = "" if self._at_terminal else f" (line {reply.line})"
             print(f"refused{where}: {printable(reply.refusal)}", file=sys.stderr, flush=True)

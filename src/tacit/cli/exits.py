@@ -23,26 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import StringIO, TextIOWrapper
 from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from tacit import errors
 
-Said = TypeVar("Said")
-
-DONE, CHECK_FAILED, BAD_INPUT, REFUSED, FAILED, BUG = 0, 1, 2, 3, 4, 70
-
-_CODES: dict[type[errors.TacitError], int] = {  # the first that fits
-    errors.LedgerDamaged: CHECK_FAILED,
-    errors.LedgerExists: BAD_INPUT,
-    errors.LedgerMissing: BAD_INPUT,
-    errors.LedgerBusy: FAILED,
-    errors.LedgerUnwritable: FAILED,
-    errors.EngineFailed: FAILED,
-    errors.NotWritten: FAILED,
-    errors.BudgetError: REFUSED,
-    errors.TacitError: BAD_INPUT,
-}
-
+DONE, CHECK_FAILED, BAD_INPUT, FAILED = 0, 1, 2, 4  # those of errors: `TacitError.exit_code`
 
 # Options that are not called as Python's parameters are.
 _CALLED = {
@@ -106,7 +91,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
     match error:
         case errors.TacitError():
             say("\n  ".join([_told(error, arguments), *_next(error, arguments)]))
-            return _first_of(_CODES, error)[0]
+            return error.exit_code
         case SystemExit(code=code):
             return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
         case Signalled(number=number):
@@ -120,16 +105,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
             say(why if name is None else f"{name}: {why}")
             return FAILED
         case _:
-            say(withheld(error))
-            return BUG
-
-
-def withheld(error: BaseException) -> str:
-    """An error that nobody expected, without its words."""
-    return (
-        f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, because it may "
-        "quote data.  Please report what you did."
-    )
+            return ended_by(errors.InternalError.instead_of(error))
 
 
 def _told(error: errors.TacitError, arguments: Sequence[str]) -> str:
@@ -151,7 +127,7 @@ def _next(error: errors.TacitError, arguments: Sequence[str]) -> list[str]:
         return ["tacit budget show lists the streams"]
     if isinstance(error, errors.ConditionNotMet) and "--recipe" in arguments:
         return ["--recipe best has no such limit, and less noise"]
-    return _first_of(_NEXT, error)
+    return [said for kind, said in _NEXT.items() if isinstance(error, kind)][:1]
 
 
 def _options(arguments: Sequence[str]) -> set[str]:
@@ -166,12 +142,6 @@ def _options(arguments: Sequence[str]) -> set[str]:
                 known = {name for each in app.assemble_argument_collection() for name in each.names}
                 break
     return known
-
-
-def _first_of(
-    table: Mapping[type[errors.TacitError], Said], error: errors.TacitError
-) -> list[Said]:
-    return [said for kind, said in table.items() if isinstance(error, kind)][:1]
 
 
 def _misunderstood(arguments: Sequence[str], error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -12,6 +11,7 @@ from cyclopts import Parameter
 
 from tacit.cli.exits import say
 from tacit.cli.options import File, Kind, Number, Whole, check_outputs
+from tacit.wire import to_line
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Option, Plan
@@ -200,38 +200,9 @@ def _show(planner: Callable[..., Plan], wanted: Wanted, **more: object) -> None:
         check_outputs({"plot": plot})
         check_can_draw(plot)
     plan = planner(**asked)
-    print(jsons.dumps(_as_json(plan)) if as_json else plan)
+    print(to_line(plan) if as_json else plan)
     if plot is not None:
         from tacit.cli.plan import draw
 
         draw(planner, plan, asked, plot)
         say(f"drew α against ε into {plot}")
-
-
-def _as_json(plan: Plan) -> dict[str, Any]:
-    """The plan's table; exact numbers as text, computed ones as numbers."""
-    return {
-        "algorithm": plan.algorithm,
-        "questions": plan.questions,
-        "at_most": plan.at_most,
-        "beta": str(plan.beta),
-        "delta": str(plan.delta),
-        "kind": plan.kind,
-        "epsilon": None if plan.epsilon is None else str(plan.epsilon),
-        "alpha": None if plan.wanted_alpha is None else str(plan.wanted_alpha),
-        "recipes": [
-            {
-                "name": option.name,
-                "epsilon": str(option.epsilon),
-                "alpha": option.alpha,
-                "proved_alpha": None if option.proved is None else float(option.proved),
-                "recipe": option.recipe.as_json(),
-            }
-            for option in plan.options
-        ],
-        "baselines": [
-            {"name": line.name, "epsilon": line.epsilon, "alpha": line.alpha}
-            for line in plan.baselines
-        ],
-        "not_possible": [{"name": name, "why": why} for name, why in plan.refused],
-    }
