@@ -71,9 +71,21 @@ def values(tmp_path_factory):
                 noise_scale=Fraction(22, 7),
                 grid=Fraction(1, 21),
             ),
-            "reply": Reply(2, "town = 'Ghent'", top, "", None, None, 2, False),
-            "reply to a cell": Reply(2, "count(age = 1)", again, "", 1, 10, 0, True),
-            "refused": Reply(3, "age / 2", None, "no division", None, None, 2, False),
+            "reply": Reply(
+                line=2, question="town = 'Ghent'", answer=top, tops_left=2, halted=False
+            ),
+            "reply to a cell": Reply(
+                line=2,
+                question="count(age = 1)",
+                answer=again,
+                cell=1,
+                cells=10,
+                tops_left=0,
+                halted=True,
+            ),
+            "refused": Reply(
+                line=3, question="age / 2", refusal="no division", tops_left=2, halted=False
+            ),
             "history": stream.history,
             "recorded": stream.recorded,
             "estimate": visits.sum("cost", epsilon=20, **pays),

@@ -56,22 +56,22 @@ class TacitError(Exception):
 class BadParameter(TacitError, ValueError):
     """A parameter is outside what is allowed.  Nothing was drawn and nothing was spent.
 
-    ``given`` is None for one that is missing.
+    ``given`` is None for one that is missing; ``shown`` is how the message writes it.
     """
 
     def __init__(self, parameter: str, given: object, allowed: str, advice: str = "") -> None:
         self.parameter = parameter
         self.given = given
         self.allowed = allowed
-        what = "is missing" if given is None else f"= {as_text(given)} is not allowed"
+        self.shown = None if given is None else _as_text(given)
+        what = "is missing" if given is None else f"= {self.shown} is not allowed"
         super().__init__(f"{parameter} {what}: {allowed}", advice=advice)
 
     def __reduce__(self) -> tuple[type[BadParameter], tuple[str, object, str, str]]:
         return type(self), (self.parameter, self.given, self.allowed, self.advice)
 
 
-def as_text(given: object) -> str:
-    """What was given for a parameter, as an error says it."""
+def _as_text(given: object) -> str:
     try:
         return str(given)
     except ValueError:  # Python does not print integers of more than 4300 digits

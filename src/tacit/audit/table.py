@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp, inf
 from pathlib import Path
@@ -14,7 +14,7 @@ from tacit.audit.exact_law import ExactLoss, certainly, exact
 from tacit.audit.exhibits import OffGridGap, Variant
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import most_telling, worst
-from tacit.errors import Infeasible
+from tacit.errors import BadParameter, Infeasible
 from tacit.privacy import Number, Privacy, probability, show
 from tacit.support import check_can_draw
 
@@ -56,6 +56,19 @@ class Row:
         return self.refuted == self.private
 
 
+def chosen(known: Sequence[Audited], names: Sequence[str]) -> list[Audited]:
+    """Those whose names begin so, in whatever case; all of them without a name."""
+    for name in names:
+        if not any(_begins(one, name) for one in known):
+            listed = "".join(f"\n    {one.name}" for one in known)
+            raise BadParameter("names", name, f"give the beginning of one of{listed}")
+    return [one for one in known if not names or any(_begins(one, name) for name in names)]
+
+
+def _begins(mechanism: Audited, name: str) -> bool:
+    return mechanism.name.lower().startswith(name.lower())
+
+
 def rows(
     audited: Iterable[Audited],
     *,
@@ -72,10 +85,10 @@ def rows(
     any of them with probability 1 − ``confidence`` at most.  Every single bound holds with at
     least that confidence.
     """
-    chosen = list(audited)
-    true_claims = sum(mechanism.private for mechanism in chosen)
+    mechanisms = list(audited)
+    true_claims = sum(mechanism.private for mechanism in mechanisms)
     each = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
-    for mechanism in chosen:
+    for mechanism in mechanisms:
         starting(mechanism.name)
         loss, at_least = worst_loss(mechanism, questions)
         sampled = None

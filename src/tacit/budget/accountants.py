@@ -343,6 +343,12 @@ def _no_more_than(value: Fraction) -> str:
     return in_full(certified.round_down(value, 14)) if text.startswith("≈") else text
 
 
+def no_less_than(value: Fraction) -> str:
+    """In full, or rounded up: what is said to have been paid was not more."""
+    text = in_full(value)
+    return in_full(certified.round_up(value, 14)) if text.startswith("≈") else text
+
+
 def _part(value: Number | None, name: str) -> Fraction:
     """A number that is at least 0; a share may be taken back to nothing."""
     if value is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from tacit.cli.exits import Signals
 
 
-# Answering on a clock, so that the time a question took does not show.
-
-
 _UNITS = {"ms": 0.001, "s": 1.0}
 _LONGEST = 3600.0
+_SHOWN = 500  # characters of a line that cannot be read
+
+
+# Answering on a clock, so that the time a question took does not show ----------------------------
 
 
 def seconds(text: str) -> float:
@@ -69,7 +71,7 @@ class Clock:
         self._next += self._period
 
 
-_SHOWN = 500  # characters of a line that cannot be read
+# Answering line by line ---------------------------------------------------------------------------
 
 
 def converse(
@@ -93,29 +95,32 @@ def converse(
 
 
 def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[Reply]:
-    def reply(
-        question: str,
-        answer: Answer | None,
-        refusal: str = "",
-        cell: int | None = None,
-        cells: int | None = None,
-    ) -> Reply:
-        state = stream.tops_left, stream.halted
-        return Reply(number, question, answer, refusal, cell, cells, *state)
-
     words, asking, refusal = _checked(stream, line)
     if asking is None:
-        yield reply(words, None, refusal)
+        yield _reply(stream, number, words, refusal=refusal)
         return
     prepared = table.prepare(asking.question)
     if prepared.keys:
         answers = stream.ask_all(prepared, threshold=asking.threshold, **asking.parameters)
         texts = stream.unanswered
         for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
-            yield reply(text, answer, cell=cell, cells=len(texts))
+            yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
     else:
         answer = stream.ask(prepared, threshold=asking.threshold, **asking.parameters)
-        yield reply(stream.history[-1].question, answer)
+        yield _reply(stream, number, stream.history[-1].question, answer)
+
+
+def _reply(
+    stream: Stream, number: int, question: str, answer: Answer | None = None, refusal: str = ""
+) -> Reply:
+    return Reply(
+        line=number,
+        question=question,
+        answer=answer,
+        refusal=refusal,
+        tops_left=stream.tops_left,
+        halted=stream.halted,
+    )
 
 
 def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
@@ -124,8 +129,7 @@ def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
         if not lines.is_silent(line):
             words, asking, refusal = _checked(stream, line)
             if asking is None:
-                left = stream.tops_left
-                yield Reply(number, words, None, refusal, None, None, left, halted=False)
+                yield _reply(stream, number, words, refusal=refusal)
 
 
 def _checked(stream: Stream, line: str) -> tuple[str, lines.Asking | None, str]:

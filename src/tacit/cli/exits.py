@@ -29,6 +29,10 @@ from tacit import errors
 
 DONE, CHECK_FAILED, BAD_INPUT, FAILED = 0, 1, 2, 4  # those of errors: `TacitError.exit_code`
 
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
 # Options that are not called as Python's parameters are.
 _CALLED = {
     "memory_limit": ("--memory",),
@@ -190,16 +194,11 @@ def _stop_writing_if_it_fails() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-# Ctrl-C and its relatives end a conversation between two questions, not within one.
+# Ctrl-C and its relatives end a conversation between two questions, not within one ----------------
 #
 # An exception between a coin and its record would cost the ⊤ that is reserved, so a signal that
 # arrives while a question is being answered waits for the answer.  A release that is paid waits
 # until it is written.  A second signal does not wait.
-
-
-_ENDING = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
 
 
 class Signals:

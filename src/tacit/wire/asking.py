@@ -29,16 +29,16 @@ _EXACT = ("grid", "value", "gap", "noise_scale")  # the numbers of an answer
 _WIDEST_SCALE = 2**200  # as coins draw; the error bar of a wider noise takes long to find
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What is said to one question of a stream, or to one cell of a GROUP BY."""
 
     line: int
     question: str
-    answer: Answer | None  # None: the question was refused
-    refusal: str
-    cell: int | None
-    cells: int | None
+    answer: Answer | None = None  # None: the question was refused
+    refusal: str = ""
+    cell: int | None = None
+    cells: int | None = None
     tops_left: int
     halted: bool
 
@@ -161,14 +161,14 @@ def _write_reply(reply: Reply) -> Json:
 def _read_reply(fields: Json) -> Reply:
     refused = "refused" in fields
     return Reply(
-        integer(fields["line"]),
-        string(fields["question"]),
-        None if refused else _read_answer(fields),
-        string(fields["refused"]) if refused else "",
-        integer(fields["cell"]) if "cell" in fields else None,
-        integer(fields["cells"]) if "cell" in fields else None,
-        integer(fields["tops_left"]),
-        fields["halted"] is True,
+        line=integer(fields["line"]),
+        question=string(fields["question"]),
+        answer=None if refused else _read_answer(fields),
+        refusal=string(fields["refused"]) if refused else "",
+        cell=integer(fields["cell"]) if "cell" in fields else None,
+        cells=integer(fields["cells"]) if "cell" in fields else None,
+        tops_left=integer(fields["tops_left"]),
+        halted=fields["halted"] is True,
     )
 
 
@@ -236,13 +236,13 @@ def _read_statement(fields: Json) -> Statement:
     from tacit.tables.show import Statement
 
     return Statement(
-        string(fields["question"]),
-        None if fields["refused"] is None else string(fields["refused"]),
-        fraction(fields["sensitivity"], "sensitivity"),
-        None if fields["direction"] is None else integer(fields["direction"]),
-        fraction(fields["grid"], "grid"),
-        None if fields["cells"] is None else integer(fields["cells"]),
-        tuple(string(each) for each in fields["counts"]),
+        text=string(fields["question"]),
+        refusal=None if fields["refused"] is None else string(fields["refused"]),
+        sensitivity=fraction(fields["sensitivity"], "sensitivity"),
+        direction=None if fields["direction"] is None else integer(fields["direction"]),
+        grid=fraction(fields["grid"], "grid"),
+        cells=None if fields["cells"] is None else integer(fields["cells"]),
+        counts=tuple(string(each) for each in fields["counts"]),
     )
 
 
@@ -411,8 +411,7 @@ def _write_error(error: TacitError) -> Json:
     kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
     told: Json = {"error": kind.__name__, "message": error.fact, "advice": error.advice}
     if isinstance(error, BadParameter):
-        given = None if error.given is None else errors.as_text(error.given)
-        told |= {"parameter": error.parameter, "given": given, "allowed": error.allowed}
+        told |= {"parameter": error.parameter, "given": error.shown, "allowed": error.allowed}
     return told | {"exit_code": error.exit_code}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tacit.privacy import Privacy, exact
+from tacit.privacy import Privacy
 from tacit.wire.asking import (
     Form,
     Json,
@@ -70,17 +70,8 @@ def summary(budget: Budget) -> BudgetSummary:
 
 def _stream_summary(state: StreamState) -> StreamSummary:
     threshold = state.binding.get("threshold")
-    return StreamSummary(
-        state.name,
-        state.table,
-        state.analyst,
-        state.status,
-        state.at_most,
-        state.tops,
-        state.lost,
-        state.tops_left,
-        None if threshold is None else exact(threshold, "threshold"),
-    )
+    told = {name: getattr(state, name) for name in StreamSummary.__slots__ if name != "threshold"}
+    return StreamSummary(**told, threshold=fraction(threshold, "threshold"))
 
 
 def _write_share(pot: Pot) -> Json:
