@@ -41,10 +41,12 @@ from tacit.errors import TacitError
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.privacy import Number, whole
 
-# What theory suspects: the outcomes of a known law that samples tell two databases apart by.
-
+Steps = NDArray[np.int64]
 
 _MOST_PATTERNS = 1 << 11  # beyond that, listing the law takes longer than learning
+
+
+# What theory suspects: the outcomes of a known law that tell two databases apart ------------------
 
 
 def suspicion(
@@ -86,7 +88,7 @@ def _code(pattern: Pattern) -> int:
     return sum(above << index for index, above in enumerate(pattern))
 
 
-Steps = NDArray[np.int64]
+# Streams as black boxes ---------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
@@ -186,7 +188,7 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
         return tuple(told)
 
 
-# Composition put to the test: adversaries for the experiment of Definition 3.7.
+# Composition put to the test: adversaries for the experiment of Definition 3.7 --------------------
 #
 # What composition promises is that nobody, however adaptive, tells b = 0 from b = 1 better than the
 # theorem says.  `composed` turns the experiment into a black box with inputs 0 and 1, so that the

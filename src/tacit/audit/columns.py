@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 
 
 Value = int | Fraction
+Floats = NDArray[np.float64]
+Fineness = Literal["coarse", "fine"]
+TableKind = Literal["mass", "below", "reaches"]
+
 _MOST_COLUMNS = 1 << 22
 _RATE_PER_PANEL = 8.0  # the integrand changes by at most e^8 or so within a panel
-Fineness = Literal["coarse", "fine"]
 _POINTS = {"coarse": 16, "fine": 24}
 
 
@@ -96,7 +99,8 @@ def columns(
     # Numbers told count up to the last bend, even if ρ is never so large.
     last = bends[-1] + noise.right * Fraction(reach)
     if law.continuous:
-        return _continuous(law, threshold, first, last, bends, questions, _POINTS[fineness])
+        edges = _panels(law, first, last, bends, questions)
+        return _continuous(law, threshold, bends, edges, _POINTS[fineness])
     if last - first > _MOST_COLUMNS:
         raise Infeasible(
             f"the exact law would need {floor(last - first)} columns, more than {_MOST_COLUMNS}: "
@@ -118,13 +122,7 @@ def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction)
 
 
 def _continuous(
-    law: Law,
-    threshold: Value,
-    first: Fraction,
-    last: Fraction,
-    bends: list[Fraction],
-    questions: int,
-    points: int,
+    law: Law, threshold: Value, bends: list[Fraction], edges: Floats, points: int
 ) -> Columns:
     noise = law.threshold_noise
     if not noise.scale:  # ρ = 0; the other columns are there for the numbers told
@@ -132,7 +130,6 @@ def _continuous(
         z = np.array([0.0, 0.0, *beyond, 0.0])
         ends = np.arange(1, len(z) - 1)
         return Columns(law, threshold, z, Scaled.of((ends[0] == np.arange(len(z))) * 1.0), 0, ends)
-    edges = _panels(law, first, last, bends, questions)
     if len(edges) * points > _MOST_COLUMNS:
         raise Infeasible(
             f"quadrature would need {len(edges) * points} points, more than {_MOST_COLUMNS}: "
@@ -149,7 +146,9 @@ def _continuous(
         _scaled(noise.log_reaches(edges[-1:])),
     )
     ends = _ends(points * np.arange(1, len(edges)), edges[1:], bends[0])
-    return Columns(law, threshold, z, weights, bends[0], ends, edges)
+    return Columns(
+        law=law, threshold=threshold, z=z, weights=weights, bend=bends[0], ends=ends, edges=edges
+    )
 
 
 def _ends(
@@ -167,6 +166,8 @@ def _panels(
     law: Law, first: Fraction, last: Fraction, bends: list[Fraction], questions: int
 ) -> NDArray[np.float64]:
     """Ends of panels: every bend is one, and the integrand does not change much within any."""
+    if not law.threshold_noise.scale:
+        return np.array([])
     rate = 1 / float(law.threshold_noise.scale)
     if law.question_noise.scale:
         rate += questions / float(law.question_noise.scale)
@@ -177,9 +178,6 @@ def _panels(
         if right > left
     ]
     return np.concatenate([*pieces, [cuts[-1]]])
-
-
-TableKind = Literal["mass", "below", "reaches"]
 
 
 def _looked_up(noise: Noise, kind: TableKind, first: int, end: int) -> Scaled:
@@ -219,15 +217,12 @@ def _with_ends(inner: Scaled, first: float | None = None, last: float | None = N
     return Scaled(mantissa, exponent, level.ulps)
 
 
-# Partial integrals that end anywhere, not only where a panel of the quadrature does.
+# Partial integrals that end anywhere, not only where a panel does ---------------------------------
 #
 # Within a panel the integrand is known at Gauss–Legendre nodes xⱼ, and so is the polynomial through
 # them: f = Σ cₙ Pₙ with cₙ = (2n + 1)/2 · Σⱼ wⱼ Pₙ(xⱼ) f(xⱼ).  Since ∫ Pₙ from −1 to τ is
 # (Pₙ₊₁(τ) − Pₙ₋₁(τ))/(2n + 1), an integral up to τ is a sum over the same terms wⱼ f(xⱼ) with other
 # weights.
-
-
-Floats = NDArray[np.float64]
 
 
 def partial_integrals(terms: Scaled, points: int, panels: NDArray[np.int64], at: Floats) -> Scaled:

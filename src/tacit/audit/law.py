@@ -23,17 +23,22 @@ from tacit.numerics import certified
 from tacit.numerics.scaled import Scaled, logarithm
 from tacit.privacy import Number, as_given, exact, positive, whole
 
-# Laws of noise, as the exact auditor needs them: density, Pr[ν < x] and Pr[ν ≥ x].
-#
-# Each law has a discrete form on whole grid steps, whose probabilities come from integers and are
-# good to a few units of 2^(−53), and a continuous form, in logarithms.
-
-
 Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
+Told = Literal["bits", "gap", "comparison"]
+"""Beside ⊤: nothing; how far q + ν is above T + ρ; or q + ν itself (the famous mistake)."""
 
+_MOST_QUESTIONS = 10**7  # as many as can be listed
 _BITS = 256
 _ROW = 512  # r^j is looked up as r^(512·a) · r^b
+_Wide = tuple[int, int]  # value · 2^(shift − 256), value of 256 bits
+_ONE: _Wide = (1 << _BITS, 0)
+
+
+# Laws of noise: the density, Pr[ν < x] and Pr[ν ≥ x] ----------------------------------------------
+#
+# Each has a discrete form on whole grid steps, whose probabilities come from integers and are good
+# to a few units of 2^(−53), and a continuous form, in logarithms.
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +252,6 @@ class _Powers:
         return self._rows
 
 
-_Wide = tuple[int, int]  # value · 2^(shift − 256), value of 256 bits
-_ONE: _Wide = (1 << _BITS, 0)
-
-
 def _leading(number: Fraction) -> _Wide:
     """A number in (0, 1) by its 256 leading bits."""
     shift = 0
@@ -293,11 +294,7 @@ def _choose(where: NDArray[np.bool_], first: Scaled, second: Scaled) -> Scaled:
     )
 
 
-Told = Literal["bits", "gap", "comparison"]
-"""Beside ⊤: nothing; how far q + ν is above T + ρ; or q + ν itself (the famous mistake)."""
-
-
-_MOST_QUESTIONS = 10**7  # as many as can be listed
+# The law of a stream ------------------------------------------------------------------------------
 
 
 def questions_to_audit(questions: int) -> int:

@@ -21,18 +21,22 @@ from tacit.errors import BadParameter
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
 
-# Events that tell two databases apart, learned from samples.
-#
-# Outcomes are sorted into cells: single values where there are few, quantiles where there are many,
-# column by column.  An event is a set of cells; :mod:`tacit.audit.learning` chooses one.
-
-
+Floats = NDArray[np.float64]
 Table = NDArray[Any]
 """Outcomes as rows of numbers."""
 
 _MOST_VALUES = 256  # more distinct ones than this are grouped by quantiles
 _MOST_CELLS = 2048
 _LEAST_IN_CELL = 40
+_CERTAIN = 3.0  # deviations below what is seen
+_MODEST = 1.5
+_DOUBT = 2.0  # deviations that a suspicion may be below its best rival and still be preferred
+
+
+# Events: sets of cells ----------------------------------------------------------------------------
+#
+# Outcomes are sorted into cells: single values where there are few, quantiles where there are many,
+# column by column.
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +223,7 @@ class Event:
         return runs
 
 
-Floats = NDArray[np.float64]
-
-_CERTAIN = 3.0  # deviations below what is seen
-_MODEST = 1.5
-_DOUBT = 2.0  # deviations that a suspicion may be below its best rival and still be preferred
+# Choosing one -------------------------------------------------------------------------------------
 
 
 class Suspicion(NamedTuple):
@@ -298,7 +298,15 @@ def _candidates(
         for order in _orders(order_counts[here], order_counts[there]):
             part = order[:-1] if len(order) > 1 else order
             one, other = (_rate(np.cumsum(counts[side][part]), size) for side in (here, there))
-            yield _Candidates(reader, cells, part, swapped, (one, other), size, delta)
+            yield _Candidates(
+                reader=reader,
+                cells=cells,
+                order=part,
+                swapped=swapped,
+                rates=(one, other),
+                size=size,
+                delta=delta,
+            )
 
 
 def _orders(
@@ -357,7 +365,15 @@ def _suspected(
         _rate(sum(int(members[cells.of(part[side][:, :1])].sum()) for part in samples), size)
         for side in ((1, 0) if suspicion.swapped else (0, 1))
     )
-    one = _Candidates(reader, cells, np.zeros(1, np.int64), False, (here, there), size, delta)
+    one = _Candidates(
+        reader=reader,
+        cells=cells,
+        order=np.zeros(1, np.int64),
+        swapped=False,
+        rates=(here, there),
+        size=size,
+        delta=delta,
+    )
     promise = float(one.loss[0] - one.slack(runs, RELIABLY)[0])
     rates = float(here[0]), float(there[0])
     event = Event(reader, cells, members, suspicion.swapped, promise, rates)

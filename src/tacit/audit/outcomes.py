@@ -20,9 +20,7 @@ from tacit.audit.law import Laplace, Law, OneSided
 from tacit.errors import Infeasible
 from tacit.numerics.scaled import UNIT, Scaled, strict
 
-# All strings of ⊤ and ⊥ that can come out, each with what its blocks give.
-
-
+Floats = NDArray[np.float64]
 Pattern = tuple[bool, ...]
 Sides = tuple[Side, Side]
 Blocks = tuple[Block, Block]
@@ -30,6 +28,13 @@ Result = TypeVar("Result")
 
 Closing = Callable[[Sides, Blocks, tuple[int, ...], int], Result]
 """Given the sides, their blocks, which questions were ⊤ in it, and how many there were."""
+Listed = tuple[Floats, float]
+"""Chances, and how far they may be off in all."""
+
+_MOST_OUTCOMES = 1 << 23
+
+
+# All strings of ⊤ and ⊥ that can come out, each with what its blocks give -------------------------
 
 
 def walk(
@@ -67,11 +72,7 @@ def walk(
     return from_restart(0, 0)
 
 
-Floats = NDArray[np.float64]
-Listed = tuple[Floats, float]
-"""Chances, and how far they may be off in all."""
-
-_MOST_OUTCOMES = 1 << 23
+# All outcomes, with the numbers that are told -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,13 +28,20 @@ from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
 from tacit.privacy import Number, whole
 
-# Blocks of a simple shape: some equal questions that stay ⊥, then some equal ones that are ⊤.
+Step = int | Fraction
+Place = tuple[Step, Step]
+
+_REACH = 48.0
+_START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
+_WORTHWHILE = 1e-12
+_HOPELESS = 0.75  # a layout that starts so far below another is not climbed
+_FURTHEST = 64  # scales
+_FAR_BELOW = 40  # scales: there a question is ⊥ but for e^(−40)
+
+
+# Blocks of a simple shape: equal questions that stay ⊥, then equal ones that are ⊤ ----------------
 #
 # Equal factors are raised to a power, so that a thousand questions cost no more than one.
-
-
-Step = int | Fraction
-_REACH = 48.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +115,10 @@ def _best_bound(here: NDArray[np.float64], there: NDArray[np.float64], runs: int
     return float((np.log(p / other) - slack(p, other, 0.0, runs, RELIABLY)).max())
 
 
-_START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
-_WORTHWHILE = 1e-12
-_HOPELESS = 0.75  # a layout that starts so far below another is not climbed
-_FURTHEST = 64  # scales
-_FAR_BELOW = 40  # scales: there a question is ⊥ but for e^(−40)
+# The search ---------------------------------------------------------------------------------------
+
 
 Score = Callable[[Law, Shape], float]
-Place = tuple[Step, Step]
 
 
 @dataclass(frozen=True, slots=True)

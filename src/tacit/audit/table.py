@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_RUNS_TO_SEE = 10**6
 Audited = Variant | OffGridGap
 Vectors = tuple[tuple[int, ...], tuple[int, ...]]
+
+_RUNS_TO_SEE = 10**6
+_INVISIBLE = 1e-7  # of δ, in a picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,13 @@ def rows(
                 workers=workers,
             )
         yield Row(
-            mechanism.name,
-            mechanism.claimed,
-            mechanism.private,
-            loss,
-            at_least,
-            sampled,
-            mechanism.why,
+            name=mechanism.name,
+            claimed=mechanism.claimed,
+            private=mechanism.private,
+            exact=loss,
+            at_least=at_least,
+            sampled=sampled,
+            why=mechanism.why,
         )
 
 
@@ -202,10 +204,7 @@ def written_loss(loss: float) -> str:
     return "∞" if loss == inf else show(loss, 5)
 
 
-# δ(ε), exact against claimed, as a picture.  Needs matplotlib, the extra ``plot``.
-
-
-_INVISIBLE = 1e-7
+# δ(ε), exact against claimed, as a picture: needs matplotlib, the extra ``plot`` ------------------
 
 
 def claimed_delta(claimed: Privacy, epsilon: float) -> float:

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.book.coins import Coins
 
-# Many runs of a stream side by side: what each has answered so far.
-
-
+Answers = Sequence[int]
 Bools = NDArray[np.bool_]
 Steps = NDArray[np.int64]
 WORD = 63  # questions whose ⊤ fit into one number
@@ -68,9 +66,6 @@ class Streams:
         if len(self._codes) == 1 and not told:
             return self._codes[0]
         return np.column_stack([*self._codes, *told])
-
-
-Answers = Sequence[int]
 
 
 def svt1(q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coins) -> Steps:
