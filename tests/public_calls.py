@@ -515,8 +515,8 @@ def calls(folder: Path) -> dict[str, Call]:
             {"mechanism": recipe, "questions": 1, "sensitivity": 1, "grid": 1}
             | {"continuous": False, "both_directions": None},
         ),
-        "tacit.audit.most_telling": Call(
-            tacit.audit.most_telling,
+        "tacit.audit.best_pair_to_sample": Call(
+            tacit.audit.best_pair_to_sample,
             {"mechanism": recipe, "questions": 1, "runs": 1000, "sensitivity": 1, "grid": 1}
             | {"both_directions": None},
         ),

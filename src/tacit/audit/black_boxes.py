@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import function, instance
 from tacit.audit.exact_law import exact
-from tacit.audit.law import Law
+from tacit.audit.law import StreamLaw
 from tacit.audit.learning import Suspicion
 from tacit.audit.outcomes import Pattern
 from tacit.audit.variants import WORD, Streams
@@ -50,7 +50,7 @@ _MOST_PATTERNS = 1 << 11  # beyond that, listing the law takes longer than learn
 
 
 def suspicion(
-    law: Law, pair: tuple[Sequence[int], Sequence[int]], runs: int, threshold: int = 0
+    law: StreamLaw, pair: tuple[Sequence[int], Sequence[int]], runs: int, threshold: int = 0
 ) -> Suspicion | None:
     """Patterns that give the best bound from so many runs a side, as `Streams` codes them.
 
@@ -118,7 +118,7 @@ class _Runs:
     def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
         """For `tacit.audit.sample`."""
         mechanism = self.mechanism
-        law = Law.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
+        law = StreamLaw.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
         return suspicion(law, pair, runs, mechanism.threshold_in_steps(None))
 
 
@@ -245,7 +245,7 @@ class SameDatabase:
 
 
 @dataclass(slots=True)
-class Wanderer:
+class ManyDatabases:
     """Goes through several databases that hold one person, led by what it hears.
 
     The second scene of section 3.5.2.  After a "yes" it stays, after a "no" it moves on, now and

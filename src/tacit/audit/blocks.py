@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.columns import Columns, Value, at_the_beginning, partial_integrals
-from tacit.audit.law import Laplace, Law
+from tacit.audit.columns import SumColumns, Value, at_the_beginning, partial_integrals
+from tacit.audit.law import Laplace, StreamLaw
 from tacit.numerics.scaled import UNIT, Scaled, log_ratio, of_logarithm
 
 Places = NDArray[np.int64]
@@ -86,7 +86,7 @@ NOTHING_YET = Closed(CERTAIN, CERTAIN, 0.0, 0.0, 0.0)
 class Side:
     """The factors of every question for one database."""
 
-    columns: Columns
+    columns: SumColumns
     answers: tuple[Value, ...]
     _bottoms: dict[Value, Scaled] = field(default_factory=dict)
     _tops: dict[Value, Scaled] = field(default_factory=dict)
@@ -107,32 +107,35 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class PatternBlock:
     """The pattern so far: all factors multiplied, and the ⊥ factors alone if numbers are told."""
 
     product: Scaled
     bottoms: Scaled | None
 
     @classmethod
-    def begin(cls, side: Side) -> Block:
+    def begin(cls, side: Side) -> PatternBlock:
         """A fresh ρ."""
         weights = side.columns.weights
         return cls(weights, None if side.columns.law.told == "bits" else weights)
 
-    def with_bottom(self, side: Side, index: int) -> Block:
+    def with_bottom(self, side: Side, index: int) -> PatternBlock:
         """One more question, answered ⊥."""
         factor = side.bottom(index)
-        return Block(
+        return PatternBlock(
             self.product.times(factor), None if self.bottoms is None else self.bottoms.times(factor)
         )
 
-    def with_top(self, side: Side, index: int) -> Block:
+    def with_top(self, side: Side, index: int) -> PatternBlock:
         """One more question, answered ⊤."""
-        return Block(self.product.times(side.top(index)), self.bottoms)
+        return PatternBlock(self.product.times(side.top(index)), self.bottoms)
 
 
 def close(
-    sides: tuple[Side, Side], blocks: tuple[Block, Block], tops: tuple[int, ...], questions: int
+    sides: tuple[Side, Side],
+    blocks: tuple[PatternBlock, PatternBlock],
+    tops: tuple[int, ...],
+    questions: int,
 ) -> Closed:
     """Sum over z, and find the worst that can be told; ``tops`` are the ⊤ of this block."""
     here, there = (
@@ -181,7 +184,7 @@ def chance(side: Side, product: Scaled, questions: int) -> Chance:
 
 
 def comparison(
-    sides: tuple[Side, ...], blocks: tuple[Block, ...], tops: tuple[int, ...]
+    sides: tuple[Side, ...], blocks: tuple[PatternBlock, ...], tops: tuple[int, ...]
 ) -> tuple[float, float]:
     """The supremum of ln P/P′ if q + ν is told for each ⊤, and its error.
 
@@ -228,7 +231,7 @@ def _worst_told(
 
 
 def _between_edges(
-    columns: Columns, terms: list[Scaled], answers: list[list[float]], scale: float
+    columns: SumColumns, terms: list[Scaled], answers: list[list[float]], scale: float
 ) -> float:
     """The same between the edges of panels, where a continuous law may have its worst."""
     edges = columns.edges
@@ -271,7 +274,10 @@ def _sum_error(sums: Scaled, cut_off: Scaled) -> float:
 
 
 def gaps(
-    sides: tuple[Side, Side], blocks: tuple[Block, Block], tops: tuple[int, ...], questions: int
+    sides: tuple[Side, Side],
+    blocks: tuple[PatternBlock, PatternBlock],
+    tops: tuple[int, ...],
+    questions: int,
 ) -> tuple[float, float, float]:
     """The range of ln P/P′ if the gap g = q + ν − T − z is told for each ⊤, and its error.
 
@@ -330,7 +336,7 @@ def gap_starts(here: Places, moved: Places, bend: int) -> Iterator[tuple[Places,
             yield allowed, allowed + shift
 
 
-def _limits_of_gaps(law: Law, moved: Places) -> NDArray[np.float64]:
+def _limits_of_gaps(law: StreamLaw, moved: Places) -> NDArray[np.float64]:
     """Where S(z₀)/S(z₀ + s) tends to as z₀ falls, for a block of ⊤ alone and a ρ with a left tail.
 
     S′ is S then.  Left of 0 its terms are ∝ x^z, x = e^(1/a − m/b), and S(z) = A + B x^z (or

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from tacit.audit.law import Law, Noise, OneSided
+from tacit.audit.law import NoiseLaw, OneSidedNoise, StreamLaw
 from tacit.errors import Infeasible
 from tacit.numerics.scaled import Scaled
 
@@ -42,10 +42,10 @@ _POINTS = {"coarse": 16, "fine": 24}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class SumColumns:
     """All z, with Pr[ρ = z] (or density times weight); the first and last column bound the rest."""
 
-    law: Law
+    law: StreamLaw
     threshold: Value
     z: NDArray[np.int64] | NDArray[np.float64]
     weights: Scaled
@@ -69,27 +69,27 @@ class Columns:
 
     def gap_decay(self) -> Scaled:
         """e^(−z/b), up to a constant: how the law of a gap depends on z, for each ⊤."""
-        return OneSided(self.law.question_noise.scale).reaches(
+        return OneSidedNoise(self.law.question_noise.scale).reaches(
             np.asarray(self.z - self.z[0], dtype=np.int64)
         )
 
     def _distance(self, answer: Value) -> NDArray[np.float64]:
         return np.asarray(self.z + float(self.threshold - answer), dtype=np.float64)
 
-    def _shifted(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
+    def _shifted(self, noise: NoiseLaw, kind: TableKind, answer: Value) -> Scaled:
         first = int(self.z[0]) + int(self.threshold - answer)
         return _looked_up(noise, kind, first, first + len(self.z))
 
 
 def columns(
-    law: Law,
+    law: StreamLaw,
     threshold: Value,
     answers: Iterable[Value],
     *,
     questions: int,
     reach: float,
     fineness: Fineness = "fine",
-) -> Columns:
+) -> SumColumns:
     """All z within ``reach`` decay lengths of where the factors bend, for all these answers."""
     bends = sorted({Fraction(0), *(Fraction(answer - threshold) for answer in answers)})
     noise = law.threshold_noise
@@ -109,7 +109,9 @@ def columns(
     return _discrete(law, threshold, floor(first), max(ceil(last), floor(first)), bends[0])
 
 
-def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction) -> Columns:
+def _discrete(
+    law: StreamLaw, threshold: Value, first: int, last: int, bend: Fraction
+) -> SumColumns:
     z = np.arange(first - 1, last + 2, dtype=np.int64)
     noise = law.threshold_noise
     weights = _joined(
@@ -118,18 +120,20 @@ def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction)
         _looked_up(noise, "reaches", last + 1, last + 2),
     )
     ends = _ends(np.arange(1, len(z) - 1), z[1:-1], bend - 1)
-    return Columns(law, threshold, z, weights, floor(bend), ends)
+    return SumColumns(law, threshold, z, weights, floor(bend), ends)
 
 
 def _continuous(
-    law: Law, threshold: Value, bends: list[Fraction], edges: Floats, points: int
-) -> Columns:
+    law: StreamLaw, threshold: Value, bends: list[Fraction], edges: Floats, points: int
+) -> SumColumns:
     noise = law.threshold_noise
     if not noise.scale:  # ρ = 0; the other columns are there for the numbers told
         beyond = [float(bend) for bend in bends if bend > 0]
         z = np.array([0.0, 0.0, *beyond, 0.0])
         ends = np.arange(1, len(z) - 1)
-        return Columns(law, threshold, z, Scaled.of((ends[0] == np.arange(len(z))) * 1.0), 0, ends)
+        return SumColumns(
+            law, threshold, z, Scaled.of((ends[0] == np.arange(len(z))) * 1.0), 0, ends
+        )
     if len(edges) * points > _MOST_COLUMNS:
         raise Infeasible(
             f"quadrature would need {len(edges) * points} points, more than {_MOST_COLUMNS}: "
@@ -146,7 +150,7 @@ def _continuous(
         _scaled(noise.log_reaches(edges[-1:])),
     )
     ends = _ends(points * np.arange(1, len(edges)), edges[1:], bends[0])
-    return Columns(
+    return SumColumns(
         law=law, threshold=threshold, z=z, weights=weights, bend=bends[0], ends=ends, edges=edges
     )
 
@@ -163,7 +167,7 @@ def _ends(
 
 
 def _panels(
-    law: Law, first: Fraction, last: Fraction, bends: list[Fraction], questions: int
+    law: StreamLaw, first: Fraction, last: Fraction, bends: list[Fraction], questions: int
 ) -> NDArray[np.float64]:
     """Ends of panels: every bend is one, and the integrand does not change much within any."""
     if not law.threshold_noise.scale:
@@ -180,14 +184,14 @@ def _panels(
     return np.concatenate([*pieces, [cuts[-1]]])
 
 
-def _looked_up(noise: Noise, kind: TableKind, first: int, end: int) -> Scaled:
+def _looked_up(noise: NoiseLaw, kind: TableKind, first: int, end: int) -> Scaled:
     """A discrete law at first .. end − 1."""
     half = max(abs(first), abs(end)).bit_length()
     return _table(noise, kind, half)[(1 << half) + first : (1 << half) + end]
 
 
 @lru_cache(maxsize=32)
-def _table(noise: Noise, kind: TableKind, half: int) -> Scaled:
+def _table(noise: NoiseLaw, kind: TableKind, half: int) -> Scaled:
     """The law for all |x| ≤ 2^half: a search looks at the same x many times."""
     x = np.arange(-(1 << half), (1 << half) + 1)
     law = {"mass": noise.mass, "below": noise.below, "reaches": noise.reaches}[kind]

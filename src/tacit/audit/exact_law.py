@@ -212,10 +212,10 @@ def exact(
 ) -> ExactLoss:
     """The exact law and loss on two vectors of true answers that a neighbour may cause.
 
-    ``mechanism`` is a recipe, a prepared stream, a :class:`Law`, or a member of the gallery.  With
-    discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of δ(ε)
-    as well; with ``continuous=True`` the book's continuous noise is integrated, and the error is
-    estimated from two quadratures.
+    ``mechanism`` is a recipe, a prepared stream, a `tacit.audit.Law`, or a member of the gallery.
+    With discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of
+    δ(ε) as well; with ``continuous=True`` the book's continuous noise is integrated, and the error
+    is estimated from two quadratures.
 
     >>> from tacit import Privacy
     >>> from tacit.book import recipes

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from tacit.arguments import flag, iterated
 from tacit.audit.columns import Value
-from tacit.audit.law import Law
+from tacit.audit.law import StreamLaw
 from tacit.book.coins import MOST_STEPS, threshold_steps
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import SparseVector
@@ -22,18 +22,18 @@ class HasLaw(Protocol):
     """Anything that knows its law, such as a member of the gallery."""
 
     @property
-    def law(self) -> Law:
+    def law(self) -> StreamLaw:
         """In grid steps."""
 
 
-Mechanism = Recipe | SparseVector | Law | HasLaw
+Mechanism = Recipe | SparseVector | StreamLaw | HasLaw
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A law, and what it is asked on either side, all in grid steps."""
 
-    law: Law
+    law: StreamLaw
     threshold: Value
     answers: tuple[Value, ...]
     neighbours: tuple[Value, ...]
@@ -45,7 +45,7 @@ def understood(
     sensitivity: Number = 1,
     grid: Number = 1,
     continuous: bool = False,
-) -> tuple[Law, Fraction, Fraction]:
+) -> tuple[StreamLaw, Fraction, Fraction]:
     """The law of whatever was handed in, its sensitivity and its grid: a stream's own, if it is."""
     if isinstance(mechanism, SparseVector):
         sensitivity, grid = mechanism.sensitivity, mechanism.grid
@@ -53,15 +53,15 @@ def understood(
     if isinstance(mechanism, SparseVector):
         mechanism = mechanism.recipe
     if isinstance(mechanism, Recipe):
-        law = Law.of(mechanism, sensitivity=most, grid=step, continuous=continuous)
+        law = StreamLaw.of(mechanism, sensitivity=most, grid=step, continuous=continuous)
         return law, most, step
     return _own_law(mechanism, continuous), most, step
 
 
-def _own_law(mechanism: Law | HasLaw, continuous: bool) -> Law:
+def _own_law(mechanism: StreamLaw | HasLaw, continuous: bool) -> StreamLaw:
     flag(continuous, "continuous")
-    law = mechanism if isinstance(mechanism, Law) else getattr(mechanism, "law", None)
-    if not isinstance(law, Law):
+    law = mechanism if isinstance(mechanism, StreamLaw) else getattr(mechanism, "law", None)
+    if not isinstance(law, StreamLaw):
         raise BadParameter(
             "mechanism",
             type(mechanism).__name__,

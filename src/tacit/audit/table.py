@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.audit.exact_law import ExactLoss, certainly, exact
-from tacit.audit.exhibits import OffGridGap, Variant
+from tacit.audit.exhibits import OffGridGap, Pair, Variant
 from tacit.audit.sampling import SampledLoss, sample
-from tacit.audit.search import most_telling, worst
+from tacit.audit.search import best_pair_to_sample, worst
 from tacit.errors import BadParameter, Infeasible
 from tacit.privacy import Number, Privacy, probability, show
 from tacit.support import check_can_draw
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 Audited = Variant | OffGridGap
-Vectors = tuple[tuple[int, ...], tuple[int, ...]]
 
 _RUNS_TO_SEE = 10**6
 _INVISIBLE = 1e-7  # of δ, in a picture
@@ -97,7 +96,7 @@ def rows(
         if runs is not None:
             sampled = sample(
                 mechanism,
-                telling_pair(mechanism, questions, runs),
+                pair_to_sample(mechanism, questions, runs),
                 epsilon=mechanism.claimed.epsilon,
                 delta=mechanism.claimed.delta,
                 confidence=each,
@@ -120,7 +119,7 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
     delta = mechanism.claimed.delta
     if delta:
         # The largest loss may stand in a pattern that δ covers: a telling pair is then worse.
-        laws = (worst_law(mechanism, questions), telling_law(mechanism, questions))
+        laws = (worst_law(mechanism, questions), law_to_sample(mechanism, questions))
         found = max(laws, key=lambda law: law.epsilon(delta))
         return found.epsilon(delta), found.at_least(delta)
     if isinstance(mechanism, OffGridGap):
@@ -146,10 +145,10 @@ def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
     return found
 
 
-def telling_law(mechanism: Audited, questions: int) -> ExactLoss:
+def law_to_sample(mechanism: Audited, questions: int) -> ExactLoss:
     """The whole law on a pair that differs where there is something to see."""
     law = mechanism if isinstance(mechanism, OffGridGap) else mechanism.law
-    pair = telling_pair(mechanism, questions, _RUNS_TO_SEE)
+    pair = pair_to_sample(mechanism, questions, _RUNS_TO_SEE)
     found = exact(law, *pair)
     try:
         found.delta(0)
@@ -159,11 +158,11 @@ def telling_law(mechanism: Audited, questions: int) -> ExactLoss:
     return found
 
 
-def telling_pair(mechanism: Audited, questions: int, runs: int) -> Vectors:
+def pair_to_sample(mechanism: Audited, questions: int, runs: int) -> Pair:
     """Two answer vectors that samples tell apart as well as possible."""
     if isinstance(mechanism, OffGridGap) or mechanism.pair is not None:
         return mechanism.pair or ((), ())
-    pair = most_telling(mechanism.law, questions=questions, runs=runs)
+    pair = best_pair_to_sample(mechanism.law, questions=questions, runs=runs)
     return (
         tuple(int(answer) for answer in pair.answers),
         tuple(int(answer) for answer in pair.neighbour_answers),
@@ -234,7 +233,7 @@ def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
     for axis in axes.flat[len(mechanisms) :]:
         axis.set_visible(False)
     for axis, mechanism in zip(axes.flat, mechanisms, strict=False):
-        law = telling_law(mechanism, questions)
+        law = law_to_sample(mechanism, questions)
         epsilons = np.linspace(0, 2 * float(mechanism.claimed.epsilon), 81)
         exact = np.array([law.delta(float(epsilon)) for epsilon in epsilons])
         axis.plot(
