@@ -111,7 +111,7 @@ def test_a_fresh_value_adds_its_own_loss():
         threshold_noise=Laplace(2), question_noise=Laplace(4), value_noise=Laplace(5), at_most=1
     )
     pair = (0, 0, 1), (1, 1, -1)
-    with pytest.raises(BadParameter, match="within sensitivity 1"):
+    with pytest.raises(BadParameter, match="within the sensitivity 1"):
         exact(law, *pair)
     bits = exact(law.bits_only(), *pair, sensitivity=2)
     with_value = exact(law, *pair, sensitivity=2)
@@ -429,7 +429,7 @@ def test_bad_input_is_named():
     recipe = RECIPES["book"]
     with pytest.raises(BadParameter, match="one for each answer"):
         exact(recipe, (0,), (0, 1))
-    with pytest.raises(BadParameter, match="whole multiple of grid"):
+    with pytest.raises(BadParameter, match="whole multiple of the grid"):
         exact(recipe, ("1/2",), ("1/2",))
     with pytest.raises(BadParameter, match="mechanism = int"):
         exact(7, (0,), (1,))

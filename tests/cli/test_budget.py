@@ -161,7 +161,7 @@ def test_tie_says_that_another_column_is_meant(ask, tacit, clinic):
     with Budget.open(clinic) as budget:
         assert budget.spent == before
     told = tacit("budget", "tie", clinic, "visits", "--person", "town").out
-    assert told == "the people of visits are told by town from now on\n"
+    assert told == "the people of visits are identified by town from now on\n"
     assert ask("age > 30\n", "--person", "town").code == 0
     assert "visits  town" in tacit("budget", "history", clinic).out
     assert tacit("budget", "tie", clinic, "payroll", "--each-row").code == 2

@@ -1,6 +1,6 @@
 """The exact privacy loss of a mechanism of the sparse vector family: no sampling.
 
-All strings of ⊤ and ⊥ are walked through; where ρ is drawn anew the law factorises, so that what
+All strings of ⊤ and ⊥ are walked through; where ρ is drawn again the law factorises, so that what
 follows a restart is computed once.
 """
 
@@ -102,7 +102,7 @@ class ExactLoss:
     def epsilon(self, delta: Number) -> float:
         """The least ε for which this pair is (ε, δ)-close; the loss itself for δ = 0.
 
-        It is as good as ``delta`` is; what is certain is told by `at_least` and `exceeds`.
+        It is as good as ``delta`` is; `at_least` and `exceeds` say what is certain.
         """
         allowed = float(exactly(delta, "delta"))
         if allowed <= 0:

@@ -89,7 +89,7 @@ def published(claimed: Privacy, c: int) -> tuple[Variant, ...]:
                 told="comparison",
             ),
             partial(variants.svt3, c=c),
-            why="tells q + ν",
+            why="releases q + ν",
         ),
         _variant(
             "SVT4",
@@ -155,7 +155,7 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
                 told="comparison",
             ),
             partial(variants.numeric_sparse_reusing_noise, c=c),
-            why="tells q + ν",
+            why="releases q + ν",
         ),
     )
 

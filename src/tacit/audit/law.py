@@ -301,7 +301,7 @@ def questions_to_audit(questions: int) -> int:
     """How many questions a mechanism is audited with."""
     number = whole(questions, "questions")
     if number > _MOST_QUESTIONS:
-        raise BadParameter("questions", as_given(number), f"at most {_MOST_QUESTIONS} are audited")
+        raise BadParameter("questions", as_given(number), f"it must be at most {_MOST_QUESTIONS}")
     return number
 
 

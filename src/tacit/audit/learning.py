@@ -64,7 +64,9 @@ class OutcomeReader:
             return np.array(numbers, dtype=np.int64)[:, None]
         table = _numeric(outcomes)
         if table is None:
-            raise BadParameter("mechanism", "numbers at first, then other things", "one kind only")
+            raise BadParameter(
+                "mechanism", "numbers at first, then other things", "return one kind"
+            )
         return table
 
     def words(self, column: int, low: Any, high: Any) -> str:

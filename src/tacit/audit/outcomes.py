@@ -91,7 +91,7 @@ class Outcomes:
         """Of two independent parts, every combination."""
         if len(self.here) * len(other.here) > _MOST_OUTCOMES:
             raise Infeasible(
-                "too many combinations of told numbers for δ(ε): audit law.bits_only(), or fewer ⊤"
+                "too many combinations of released numbers: audit law.bits_only(), or fewer ⊤"
             )
         return Outcomes(
             np.outer(self.here, other.here).ravel(),
@@ -121,7 +121,7 @@ def outcomes(sides: Sides) -> Outcomes:
     law = sides[0].columns.law
     if law.continuous and (law.told != "bits" or law.value_noise is not None):
         raise Infeasible(
-            "δ(ε) with numbers told is computed for discrete noise: leave out continuous=True"
+            "δ(ε) of released numbers is computed for discrete noise: leave out continuous=True"
         )
     found = [part for _, part in walk(law, sides, block_outcomes, Outcomes.beside)]
     return Outcomes(
@@ -144,7 +144,8 @@ def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], question
         )
     elif len(tops) > 1:
         raise Infeasible(
-            "δ(ε) is computed for numbers told on one ⊤ between draws of ρ: audit law.bits_only()"
+            "δ(ε) is computed for numbers released on one ⊤ between draws of ρ: "
+            "audit law.bits_only()"
         )
     else:
         told = _told_comparison if law.told == "comparison" else _told_gap

@@ -93,11 +93,15 @@ def read(
     )
     here, there = _answers(answers, "answers"), _answers(neighbour_answers, "neighbour_answers")
     if len(here) != len(there):
-        raise BadParameter("neighbour_answers", f"of length {len(there)}", "one for each answer")
+        raise BadParameter(
+            "neighbour_answers", f"of length {len(there)}", "give one for each answer"
+        )
     for index, (one, other) in enumerate(zip(here, there, strict=True)):
         if abs(one - other) > most:
             raise BadParameter(
-                f"neighbour_answers[{index}]", other, f"within sensitivity {most} of {one}"
+                f"neighbour_answers[{index}]",
+                other,
+                f"it must be within the sensitivity {most} of {one}",
             )
     asked = exact(0 if threshold is None else threshold, "threshold") + shift * most
     if law.continuous:
@@ -118,7 +122,7 @@ def _answers(answers: Sequence[Number], name: str) -> tuple[Fraction, ...]:
 def _whole_steps(answer: Fraction, step: Fraction, name: str) -> int:
     steps = answer / step
     if steps.denominator != 1:
-        raise BadParameter(name, answer, f"it must be a whole multiple of grid {step}")
+        raise BadParameter(name, answer, f"it must be a whole multiple of the grid {step}")
     if abs(steps) > MOST_STEPS:
         raise BadParameter(name, as_given(answer), "it must be within ±2^61 grid steps")
     return steps.numerator

@@ -203,7 +203,7 @@ def _confirmed(
 def _count(given: object, name: str, least: int, most: int) -> int:
     number = whole(given, name, at_least=least)
     if number > most:
-        raise BadParameter(name, as_given(number), f"at most {most}")
+        raise BadParameter(name, as_given(number), f"it must be at most {most}")
     return number
 
 
@@ -334,9 +334,11 @@ def _pairs(pair: InputPair | None, pairs: Sequence[InputPair] | None) -> Sequenc
     chosen = [pair] if pair is not None else known_bad_pairs() if pairs is None else several
     for number, given in enumerate(chosen):
         if not isinstance(given, tuple | list) or len(given) != 2:
-            raise BadParameter(f"pairs[{number}]", type(given).__name__, "two inputs, as a tuple")
+            raise BadParameter(
+                f"pairs[{number}]", type(given).__name__, "give two inputs, as a tuple"
+            )
     if not chosen:
-        raise BadParameter("pairs", "[]", "at least one pair of inputs")
+        raise BadParameter("pairs", "[]", "give at least one pair of inputs")
     return [(one, other) for one, other in chosen]
 
 

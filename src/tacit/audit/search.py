@@ -203,7 +203,7 @@ def best_pair_to_sample(
 ) -> WorstPair:
     """The pair that gives the best lower bound if so many runs a side are sampled.
 
-    The worst pair is often told by a pattern that almost never comes; this one trades some of the
+    The worst pair often shows in a pattern that almost never comes; this one trades some of the
     loss for a pattern that comes often enough to be counted.
     """
     law, largest, step = understood(mechanism, sensitivity=sensitivity, grid=grid)
@@ -264,7 +264,9 @@ def _moves(law: StreamLaw, most: Fraction, grid: Fraction, both: bool | None) ->
     """(⊥, ⊤) moves; the opposite ones are covered, since both signs of the loss count."""
     if not law.continuous:
         if (most / grid).denominator != 1:
-            raise BadParameter("sensitivity", most, f"a whole multiple of grid {grid}")
+            raise BadParameter(
+                "sensitivity", most, f"it must be a whole multiple of the grid {grid}"
+            )
         most /= grid
     step: Value = most if law.continuous else most.numerator
     one_way: list[Place] = [(step, 0), (step, step), (0, step)]
@@ -311,7 +313,7 @@ def _climb(
 
 
 def _near(place: Place, scale: Fraction) -> bool:
-    """Some losses creep towards their supremum for ever: the climb ends there."""
+    """Some losses creep towards their supremum without end: the climb stops there."""
     return all(abs(Fraction(distance)) <= _FURTHEST * scale for distance in place)
 
 

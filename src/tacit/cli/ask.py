@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _NOT_PAID = (
-    "nothing was paid and nothing was asked: mend these lines, or say --one-by-one, which answers "
-    "the others"
+    "nothing was paid and nothing was asked: correct these lines, or use --one-by-one to have the "
+    "others answered"
 )
 _PLANS = {"questions", "beta"}  # what helps to plan; a stream that is resumed may be asked again
 
@@ -42,7 +42,7 @@ class StreamPayment:
     analyst
         Whose share of the budget pays; by default what is not shared.
     resume
-        Go on with the stream of this name, as it was opened; it is not paid again.
+        Continue the stream of this name, as it was opened; it is not paid again.
 
     """
 
@@ -141,12 +141,13 @@ def ask(
 
     Each question is answered ⊤ if its count passes the threshold, as far as the
     noise lets one tell, else ⊥.  The whole stream is paid when it is opened; it
-    halts at its last ⊤.  Ctrl-D or Ctrl-C suspends it, and --resume goes on later
-    without paying again.
+    halts at its last ⊤.  Ctrl-D or Ctrl-C suspends it, and --resume continues it
+    later without paying again.
 
     Questions from a file or a pipe are all read and checked first: if one would be
-    refused, that is told and nothing is paid.  At a terminal, and with --one-by-one,
-    each is answered as it comes; a refused one is told why, and the stream goes on.
+    refused, the command says why and nothing is paid.  At a terminal, and with
+    --one-by-one, each is answered as it comes; a refused one gets the reason, and
+    the stream continues.
 
     A line is a question, such as  town = 'Ghent' and age >= 60
     A line that begins with { is JSON, for parameters or a threshold of its own:
@@ -225,7 +226,7 @@ def _all_questions() -> list[str]:
 
 
 def _refused(table: Table, given: dict[str, Any], asked: list[str]) -> list[Reply]:
-    """What a new stream would refuse, found on one like it that nobody pays and nobody asks."""
+    """What a new stream would refuse, found on an unpaid copy of it that is never asked."""
     from tacit.budget import Budget
 
     promise = {"epsilon": given["epsilon"], "delta": given.get("delta", 0)}
@@ -235,18 +236,16 @@ def _refused(table: Table, given: dict[str, Any], asked: list[str]) -> list[Repl
 
 
 def _check_options(given: dict[str, Any], resume: str | None) -> None:
-    """A new stream says what it is; a resumed one goes on as it was."""
+    """A new stream needs its options; a resumed one continues as it was."""
     fixed = [option for option in given if option not in _PLANS]
     if resume is not None and fixed:
         raise Misuse(
-            f"{_options(fixed)}: stream {resume!r} goes on as it was opened, so leave this out "
+            f"{_options(fixed)}: stream {resume!r} continues as it was opened: leave this out "
             "with --resume"
         )
     missing = [option for option in ("threshold", "at_most", "epsilon") if option not in given]
     if resume is None and missing:
-        raise Misuse(
-            f"a new stream needs {_options(missing)}; --resume NAME goes on with an old one"
-        )
+        raise Misuse(f"a new stream needs {_options(missing)}; --resume NAME continues an old one")
 
 
 def _options(names: Iterable[str]) -> str:
@@ -266,8 +265,8 @@ def _announce(stream: Stream, budget: Budget, resume: str | None, new: StreamOpt
         f"threshold {in_full(stream.threshold)}; left in the budget: {budget.left}"
     )
     planned = stream.planned or (
-        "Tacit 0.1 opened it and did not keep for how many questions; --questions N says how far "
-        "the answers to N can be trusted"
+        "it was opened by Tacit 0.1, which did not store what it was planned for; --questions N "
+        "says how far the answers to N questions can be trusted"
     )
     say(f"{recipe.name} noise: {planned}")
     for entry in stream.recorded:
@@ -283,13 +282,15 @@ def _trust(stream: Stream, questions: int | None, beta: str | None) -> Planned:
         questions = planned.questions if questions is None else questions
         return stream.accuracy(questions=questions, beta=planned.beta if beta is None else beta)
     if questions is None:
-        raise Misuse("--beta: say --questions as well, since it is not known what was planned")
+        raise Misuse(
+            "--beta: give --questions as well, since it is not known how many were planned for"
+        )
     return stream.accuracy(questions=questions, **{} if beta is None else {"beta": beta})
 
 
 @contextmanager
 def _left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator[None]:
-    """However the conversation ends, the stream is suspended and the analyst told where it is."""
+    """However the conversation ends, suspend the stream and say where it stands."""
     try:
         yield
     finally:
@@ -300,9 +301,9 @@ def _left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator
         if state.status == "halted":
             say(f"stream {state.name!r} has halted: the last of its {state.at_most} ⊤ is gone")
         elif state.status == "suspended":
-            say(f"stream {state.name!r} is suspended, {left}; --resume {state.name} goes on")
+            say(f"stream {state.name!r} is suspended, {left}; --resume {state.name} continues it")
         else:
             say(
                 f"stream {state.name!r} did not end cleanly, so the ⊤ that was reserved is lost; "
-                f"--resume {state.name} goes on with the rest"
+                f"--resume {state.name} continues with the rest"
             )

@@ -120,8 +120,8 @@ def share(
 ) -> None:
     """Set aside a part of a budget for an analyst.
 
-    Sharing again sets her share to the new size.  What is not shared stays for
-    whoever names no analyst.
+    Sharing again sets the share to the new size.  What is not shared pays for
+    those who name no analyst.
 
     For example:
 
@@ -136,11 +136,11 @@ def share(
     analyst
         Whose share it is; tacit ask --analyst draws from it.
     epsilon
-        Her ε.
+        The ε of the share.
     delta
-        Her δ; 0 unless said, and for zCDP the budget's.
+        The δ of the share; by default 0, and for zCDP the budget's.
     rho
-        Her ρ, in a budget that adds up zCDP.
+        The ρ of the share, in a budget that adds up zCDP.
     json
         One JSON object, with every number exact.
 
@@ -177,11 +177,12 @@ def cover(file: File, table: Name, /) -> None:
 def tie(
     file: File, table: Name, /, *, person: Column | None = None, each_row: bool = False
 ) -> None:
-    """Say that a table's people are told by another column from now on.
+    """Say that another column identifies a table's people from now on.
 
     A budget ties a table to its person column when it is first used, and refuses
-    the same name with another: it would be about other people.  Only if the same
-    people are meant, tie it anew.  Streams that were opened before cannot go on.
+    the same name with another column: it would be about other people.  Tie it again
+    only if the same people are meant.  Streams that were opened before cannot be
+    continued.
 
     For example:
 
@@ -207,7 +208,7 @@ def tie(
     identity = TableIdentity(person_text(person_of(person, each_row)))
     with Budget.open(file) as budget:
         budget.tie(table, identity)
-    print(f"the people of {table} are told by {identity} from now on")
+    print(f"the people of {table} are identified by {identity} from now on")
 
 
 def history(
@@ -255,7 +256,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
     It finds an entry that was edited, removed or reordered, and a total that does
     not follow from the history.  Note the head that it prints somewhere else: with
     it an end that was cut off, or an old copy put back together with its head file,
-    is found as well, and a budget whose head file is lost goes on.  The exit code
+    is found as well, and a budget whose head file is lost can be used.  The exit code
     is 1 if something is wrong.
 
     For example:
@@ -293,7 +294,7 @@ def export(file: File, to: File | None = None, /) -> None:
     file
         The budget file.
     to
-        A new file; standard output unless said.
+        A new file; by default standard output.
 
     """
     from tacit.budget import Budget
@@ -338,7 +339,7 @@ def _row(table: Table, name: str, pot: Pot) -> None:
 
 
 def bar(left: Fraction) -> Text:
-    """What is left, rounded down: full only if nothing is spent, and never nought for a little.
+    """What is left, rounded down: full only if nothing is spent, and never 0 % for a little.
 
     >>> bar(Fraction(1, 2)).plain, bar(Fraction(999, 1000)).plain
     ('█████░░░░░ 50 %', '█████████░ 99 %')

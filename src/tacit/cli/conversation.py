@@ -47,7 +47,7 @@ class Clock:
     """Ticks that are counted from the moment a question was taken up.
 
     An answer is shown at the first tick at which it is ready.  Counting from the question, not
-    from some fixed hour, matters: whoever may choose when to ask could otherwise ask just before
+    from some fixed hour, matters: somebody who chooses when to ask could otherwise ask just before
     a tick, and see from the tick that was missed how long the answer took.
     """
 
@@ -77,7 +77,7 @@ class Clock:
 def converse(
     table: Table, stream: Stream, asked: Iterable[str], *, clock: Clock, signals: Signals
 ) -> Iterator[Reply]:
-    """Answer line by line until the halt; a refused line is told so, and the stream goes on."""
+    """Answer line by line until the halt; a refused line gets its reason, and the next is read."""
     for number, line in enumerate(asked, 1):
         if lines.is_silent(line):
             continue

@@ -45,7 +45,7 @@ _NEXT: dict[type[errors.TacitError], str] = {
     errors.LedgerMissing: "tacit budget create makes a budget file",
     errors.LedgerExists: "tacit budget show shows a budget",
     errors.NotCovered: "tacit budget share and tacit budget cover change who and what it covers",
-    errors.TableMismatch: "tacit budget tie says so, if the same people are meant",
+    errors.TableMismatch: "if the same people are meant, say so with tacit budget tie",
     errors.LedgerDamaged: "tacit budget verify looks at everything",
     errors.BudgetExhausted: "tacit budget show shows who has how much left",
 }
@@ -227,7 +227,7 @@ class Signals:
 
     @contextmanager
     def wait(self, why: str = "") -> Iterator[None]:
-        """Until the block is done, the first signal waits; ``why`` is told to whoever sent it."""
+        """Until the block is done, the first signal waits; ``why`` is said on the terminal."""
         self._waiting, self._why = True, why
         try:
             yield

@@ -76,7 +76,7 @@ def all_of(lines: Iterable[str]) -> list[str]:
         if size > MOST_TOGETHER:
             raise Misuse(
                 f"the questions on standard input have more than {MOST_TOGETHER} characters: split "
-                "them, or say --one-by-one to have each answered as it comes; nothing was spent"
+                "them, or use --one-by-one to have each answered as it comes; nothing was spent"
             )
     return read
 

@@ -62,7 +62,7 @@ class TableOptions:
     person
         The column that says whose row it is: the promise is about people.
     each_row
-        Every row is a person of its own.  Say this or --person.
+        Every row is a person of its own.  Give this or --person.
     schema
         The schema; by default the TOML file beside the table.
     table
@@ -118,7 +118,7 @@ def person_of(column: str | None, each_row: bool) -> Person:
 
     if (column is None) is not each_row:
         raise Misuse(
-            "the promise is about people: say --person COLUMN, or --each-row if nobody has more "
+            "the promise is about people: give --person COLUMN, or --each-row if nobody has more "
             "than one row" + (", not both" if each_row else "")
         )
     return EACH_ROW if column is None else column

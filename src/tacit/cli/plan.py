@@ -28,7 +28,7 @@ class PlanOptions:
     epsilon
         Which error do I get for this ε?
     alpha
-        Which ε do I need for this error?  Say one of the two.
+        Which ε do I need for this error?  Give one of the two.
     beta
         The chance of a wrong answer.
     kind

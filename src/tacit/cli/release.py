@@ -62,7 +62,9 @@ class ReleaseOptions:
 
         given = (self.prefixes, self.intervals, self.questions)
         if sum(each is not None for each in given) != 1:
-            raise Misuse("say what to answer: one of --prefixes, --intervals and --questions")
+            raise Misuse(
+                "give one of --prefixes, --intervals and --questions: what the rows shall answer"
+            )
         if self.prefixes is not None:
             return question_class.prefixes(self.prefixes)
         if self.intervals is not None:
@@ -97,7 +99,7 @@ class ReleasePayment:
     analyst
         Whose share of the budget pays; by default what is not shared.
     plan
-        Only say what it would be like; nothing is paid and no data is used.
+        Only show what it would be like; nothing is paid and no data is used.
     save
         Write the release to this JSON file; tacit.load_release reads it.
     csv
@@ -125,7 +127,7 @@ def release(
 ) -> int:
     r"""Release a small database that answers a whole class of questions.
 
-    First it says what the release will be like: how many rows and by which proof,
+    First it shows what the release will be like: how many rows and by which proof,
     the promised error, the time, and whether something simpler would err less.
     With --plan that is all, and it costs nothing.  Then it pays, draws, and writes
     the rows as CSV to standard output or to --csv.
@@ -155,7 +157,9 @@ def release(
     asked = wanted.asked
     where.check()
     if paid.budget is None and not paid.plan:
-        raise Misuse("a release needs --budget FILE to pay from; --plan only says what it would be")
+        raise Misuse(
+            "a release needs --budget FILE to pay from; --plan shows what it would be like"
+        )
     if not paid.plan:
         read = {"FILE": file, "--budget": paid.budget}
         read |= {"--schema": where.schema, "--questions": wanted.questions}
@@ -199,7 +203,7 @@ def _write(drawn: Release, paid: ReleasePayment) -> int:
 
 
 def _tried(name: str, write: Callable[[], None]) -> list[str]:
-    """Why something could not be written; a library may raise anything, and the rest goes on."""
+    """Why something could not be written; whatever was raised, the rest is still written."""
     try:
         write()
     except Exception as error:
