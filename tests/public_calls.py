@@ -380,6 +380,7 @@ def calls(folder: Path) -> dict[str, Call]:
     judged = {"values": [1, 2], "threshold": 2, "alpha": 1}
     boxed = {"mechanism": _noisy, "pair": (0, 1), "epsilon": 1}
     sampled = {**boxed, "delta": 0, "confidence": "0.9", "runs": 1000, "workers": 1}
+    floating = {**sampled, "mechanism": _floating, "progress": None}
     book, mixed = tacit.book, {"0.1": 2, ("0.2", "1e-9"): 3}
 
     def on_table(name: str, /, **arguments: object) -> Call:
@@ -649,20 +650,16 @@ def calls(folder: Path) -> dict[str, Call]:
             {"mechanism": recipe, "questions": 1, "sensitivity": 1, "grid": 1}
             | {"continuous": False, "both_directions": None},
         ),
-        "tacit.audit.most_telling": Call(
-            tacit.audit.most_telling,
+        "tacit.audit.best_pair_to_sample": Call(
+            tacit.audit.best_pair_to_sample,
             {"mechanism": recipe, "questions": 1, "runs": 1000, "sensitivity": 1, "grid": 1}
             | {"both_directions": None},
         ),
         "tacit.audit.sample": Call(
             tacit.audit.sample, {**sampled, "pairs": None, "progress": None}
         ),
-        "tacit.audit.support_test": Call(
-            tacit.audit.support_test, {**boxed, "mechanism": _floating, "scale": 1, "runs": 1000}
-        ),
-        "tacit.audit.precision_test": Call(
-            tacit.audit.precision_test, {**boxed, "mechanism": _floating, "runs": 1000}
-        ),
+        "tacit.audit.support_test": Call(tacit.audit.support_test, {**floating, "scale": 1}),
+        "tacit.audit.precision_test": Call(tacit.audit.precision_test, floating),
         "tacit.audit.known_bad_pairs": Call(tacit.audit.known_bad_pairs, {"questions": 3}),
         "tacit.audit.off_grid": Call(tacit.audit.off_grid, {"numbers": [1, 2], "grid": 1}),
         "tacit.audit.gallery": Call(tacit.audit.gallery, {"epsilon": "1/10", "at_most": 1}),

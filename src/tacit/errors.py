@@ -13,6 +13,7 @@
     ├── Infeasible           no sampler can do what was asked; nothing was spent
     ├── NotWritten           a file could not be written (also an OSError)
     ├── CannotCopy           what holds a secret, a lease or the data exists once (also a TypeError)
+    ├── InternalError        an error inside Tacit, as another process reports it
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
@@ -34,13 +35,17 @@ came from the data: positions and public parameters only.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class TacitError(Exception):
     """The root of the tree: ``except tacit.TacitError`` catches all of Tacit's own errors.
 
     ``fact`` is what is wrong; ``advice`` is what to do about it in Python, and the command line
-    says its own instead.
+    says its own instead.  ``exit_code`` is how a command ends that raises it.
     """
+
+    exit_code: ClassVar[int] = 2
 
     def __init__(self, fact: str = "", *, advice: str = "") -> None:
         self.fact = fact
@@ -51,21 +56,22 @@ class TacitError(Exception):
 class BadParameter(TacitError, ValueError):
     """A parameter is outside what is allowed.  Nothing was drawn and nothing was spent.
 
-    ``given`` is None for one that is missing.
+    ``given`` is None for one that is missing; ``shown`` is how the message writes it.
     """
 
     def __init__(self, parameter: str, given: object, allowed: str, advice: str = "") -> None:
         self.parameter = parameter
         self.given = given
         self.allowed = allowed
-        what = "is missing" if given is None else f"= {_told(given)} is not allowed"
+        self.shown = None if given is None else _as_text(given)
+        what = "is missing" if given is None else f"= {self.shown} is not allowed"
         super().__init__(f"{parameter} {what}: {allowed}", advice=advice)
 
     def __reduce__(self) -> tuple[type[BadParameter], tuple[str, object, str, str]]:
         return type(self), (self.parameter, self.given, self.allowed, self.advice)
 
 
-def _told(given: object) -> str:
+def _as_text(given: object) -> str:
     try:
         return str(given)
     except ValueError:  # Python does not print integers of more than 4300 digits
@@ -95,6 +101,8 @@ class SchemaMismatch(TacitError):
 class EngineFailed(TacitError):
     """The data engine failed.  Its own message is withheld because it may quote data."""
 
+    exit_code: ClassVar[int] = 4
+
 
 class Infeasible(TacitError):
     """No sampler can do what was asked in reasonable time; refused before paying."""
@@ -102,6 +110,8 @@ class Infeasible(TacitError):
 
 class NotWritten(TacitError, OSError):
     """A file that was named could not be written.  What was to be in it is still held."""
+
+    exit_code: ClassVar[int] = 4
 
     @classmethod
     def because(cls, path: object, error: OSError) -> NotWritten:
@@ -116,8 +126,24 @@ class CannotCopy(TacitError, TypeError):
     """Whatever holds a secret, a lease or the data can be neither copied nor pickled."""
 
 
+class InternalError(TacitError):
+    """An error that nobody expected.  What it said is withheld, because it may quote data."""
+
+    exit_code: ClassVar[int] = 70
+
+    @classmethod
+    def instead_of(cls, error: BaseException) -> InternalError:
+        """What is said in the place of an error that is not Tacit's own."""
+        return cls(
+            f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, because it "
+            "may quote data.  Please report what you did."
+        )
+
+
 class BudgetError(TacitError):
     """Something about a budget."""
+
+    exit_code: ClassVar[int] = 3
 
 
 class BudgetExhausted(BudgetError):
@@ -131,21 +157,31 @@ class NotCovered(BudgetError):
 class LedgerExists(BudgetError, FileExistsError):
     """Something is at the path where a budget was to be created.  It was left as it is."""
 
+    exit_code: ClassVar[int] = 2
+
 
 class LedgerMissing(BudgetError, FileNotFoundError):
     """There is no budget file at this path."""
+
+    exit_code: ClassVar[int] = 2
 
 
 class LedgerBusy(BudgetError):
     """The budget file stayed locked for longer than the wait that was allowed."""
 
+    exit_code: ClassVar[int] = 4
+
 
 class LedgerUnwritable(BudgetError):
     """The write failed: a full disk, a read-only file, a forked copy.  Nothing was released."""
 
+    exit_code: ClassVar[int] = 4
+
 
 class LedgerDamaged(BudgetError):
     """The budget file is damaged, of another version, or not a budget file."""
+
+    exit_code: ClassVar[int] = 1
 
 
 class TableMismatch(BudgetError):

@@ -1,8 +1,8 @@
 """The law of a stream by plain sums: slow, obvious, and not the code under test.
 
 Every outcome is tried, and its chance is a sum over the values z of ρ, in integers of unit
-2^(−640).  What such a sum leaves out is bounded and checked to be negligible.  A `Law` is read as
-a description only; nothing of the auditor is called.
+2^(−640).  What such a sum leaves out is bounded and checked to be negligible.  A law is read as a
+description only; nothing of the auditor is called.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import ceil
 import mpmath
 import numpy as np
 
-from tacit.audit.law import Law, Noise
+from tacit.audit.law import NoiseLaw, StreamLaw
 
 BITS = 640
 ONE = 1 << BITS
@@ -25,68 +25,68 @@ REACH = 60  # scales of ρ: further away everything is smaller by e^(−60)
 NEGLIGIBLE = 1e-18  # of a chance, relatively: far below the errors that are checked
 
 
-def kind(noise: Noise) -> str:
+def kind(noise: NoiseLaw) -> str:
     """Its name; the laws themselves are written out below."""
     return type(noise).__name__ if noise.scale else "none"
 
 
-def left_tail(noise: Noise) -> bool:
+def left_tail(noise: NoiseLaw) -> bool:
     """Whether it can be far below 0."""
-    return kind(noise) in ("Laplace", "NegativeOneSided")
+    return kind(noise) in ("Laplace", "NegativeOneSidedNoise")
 
 
-def right_tail(noise: Noise) -> bool:
+def right_tail(noise: NoiseLaw) -> bool:
     """Whether it can be far above 0."""
-    return kind(noise) in ("Laplace", "OneSided")
+    return kind(noise) in ("Laplace", "OneSidedNoise")
 
 
 @lru_cache(maxsize=512)
-def decay(noise: Noise) -> mpmath.mpf:
+def decay(noise: NoiseLaw) -> mpmath.mpf:
     """e^(−1/scale)."""
     return mpmath.exp(-mpmath.mpf(noise.scale.denominator) / noise.scale.numerator)
 
 
-def mass(noise: Noise, x: int) -> mpmath.mpf:
+def mass(noise: NoiseLaw, x: int) -> mpmath.mpf:
     """Pr[ν = x]."""
     if kind(noise) == "none":
         return mpmath.mpf(x == 0)
     r = decay(noise)
     if kind(noise) == "Laplace":
         return (1 - r) / (1 + r) * r ** abs(x)
-    x = -x if kind(noise) == "NegativeOneSided" else x
+    x = -x if kind(noise) == "NegativeOneSidedNoise" else x
     return (1 - r) * r**x if x >= 0 else mpmath.mpf(0)
 
 
-def reaches(noise: Noise, x: int) -> mpmath.mpf:
+def reaches(noise: NoiseLaw, x: int) -> mpmath.mpf:
     """Pr[ν ≥ x], as a sum of masses."""
     if kind(noise) == "none":
         return mpmath.mpf(x <= 0)
     r = decay(noise)
     if kind(noise) == "Laplace":
         return r**x / (1 + r) if x > 0 else 1 - r ** (1 - x) / (1 + r)
-    if kind(noise) == "OneSided":
+    if kind(noise) == "OneSidedNoise":
         return r**x if x > 0 else mpmath.mpf(1)
     return 1 - r ** (1 - x) if x <= 0 else mpmath.mpf(0)
 
 
-def below(noise: Noise, x: int) -> mpmath.mpf:
+def below(noise: NoiseLaw, x: int) -> mpmath.mpf:
     """Pr[ν < x], of which 640 bits leave enough digits."""
     return 1 - reaches(noise, x)
 
 
 @lru_cache(maxsize=1 << 17)
-def _integer(function: str, noise: Noise, x: int) -> int:
+def _integer(function: str, noise: NoiseLaw, x: int) -> int:
     law = {"mass": mass, "reaches": reaches, "below": below}[function]
     return int(law(noise, x) * ONE)
 
 
 @lru_cache(maxsize=4096)
-def _vector(function: str, noise: Noise, first: int, end: int) -> np.ndarray:
+def _vector(function: str, noise: NoiseLaw, first: int, end: int) -> np.ndarray:
     """At first … end − 1, as integers of unit 2^(−640)."""
     return np.array([_integer(function, noise, x) for x in range(first, end)], dtype=object)
 
 
-def patterns(law: Law, questions: int) -> list[tuple[bool, ...]]:
+def patterns(law: StreamLaw, questions: int) -> list[tuple[bool, ...]]:
     """All strings that can come out."""
     found = set()
     for string in product((False, True), repeat=questions):
@@ -101,7 +101,7 @@ def patterns(law: Law, questions: int) -> list[tuple[bool, ...]]:
     return sorted(found)
 
 
-def probability(law: Law, answers, pattern, threshold: int = 0, told=None) -> mpmath.mpf:
+def probability(law: StreamLaw, answers, pattern, threshold: int = 0, told=None) -> mpmath.mpf:
     """Of a pattern, and of the gap or q + ν told on each ⊤ if they are asked about."""
     total, tops, start = mpmath.mpf(1), 0, 0
     numbers = iter(told or ())
@@ -119,7 +119,7 @@ def probability(law: Law, answers, pattern, threshold: int = 0, told=None) -> mp
 
 
 @lru_cache(maxsize=1 << 15)
-def _block(law: Law, distances: tuple, pattern: tuple, told: tuple) -> mpmath.mpf:
+def _block(law: StreamLaw, distances: tuple, pattern: tuple, told: tuple) -> mpmath.mpf:
     """Σ_z Pr[ρ = z] ∏ …, for the questions between two draws of ρ; distances are q − T."""
     rho, nu = law.threshold_noise, law.question_noise
     far = ceil(REACH * rho.scale) + 1
@@ -157,7 +157,7 @@ def _block(law: Law, distances: tuple, pattern: tuple, told: tuple) -> mpmath.mp
 # All that can be told ---------------------------------------------------------------------------
 
 
-def told_numbers(law: Law, index: int, pair, threshold: int, deep: int) -> list:
+def told_numbers(law: StreamLaw, index: int, pair, threshold: int, deep: int) -> list:
     """Numbers on a ⊤ among which the largest and smallest ratio are found.
 
     A gap g does not limit z ≥ q − T − g any more once it is at least q − T on both sides, if ρ is
@@ -174,7 +174,7 @@ def told_numbers(law: Law, index: int, pair, threshold: int, deep: int) -> list:
     return [None]
 
 
-def value_numbers(law: Law, index: int, pair, deep: int) -> list:
+def value_numbers(law: StreamLaw, index: int, pair, deep: int) -> list:
     """Fresh values up to where the ratio does not change any more, and ``deep`` more."""
     if law.value_noise is None:
         return [None]
@@ -182,7 +182,7 @@ def value_numbers(law: Law, index: int, pair, deep: int) -> list:
     return list(range(min(here, there) - 1 - deep, max(here, there) + 2 + deep))
 
 
-def listed(law: Law, pattern, pair, threshold: int = 0, deep: int = 0, deep_values: int = 0):
+def listed(law: StreamLaw, pattern, pair, threshold: int = 0, deep: int = 0, deep_values: int = 0):
     """(P, P′) of a pattern with everything that can be told."""
     tops = [index for index, above in enumerate(pattern) if above]
     numbers = [told_numbers(law, index, pair, threshold, deep) for index in tops]
@@ -204,7 +204,7 @@ def listed(law: Law, pattern, pair, threshold: int = 0, deep: int = 0, deep_valu
             yield here * one, there * other
 
 
-def extremes(law: Law, pair, threshold: int = 0, deep: int = 0) -> dict:
+def extremes(law: StreamLaw, pair, threshold: int = 0, deep: int = 0) -> dict:
     """For every pattern that can come, the least and largest ln P/P′ with all that can be told."""
     found = {}
     for pattern in patterns(law, len(pair[0])):
@@ -242,7 +242,7 @@ def log_ratio(one, other) -> float:
 # Continuous noise, by sums over a fine lattice ----------------------------------------------------
 
 
-def continuous_ratio(law: Law, here, there, y: Fraction, step: Fraction = Fraction(1, 64)):
+def continuous_ratio(law: StreamLaw, here, there, y: Fraction, step: Fraction = Fraction(1, 64)):
     """ln P/P′ of ⊥ … ⊥ and a last ⊤ with q + ν = y, for Laplace ν; None if it cannot come.
 
     The integral over z ≤ y is Simpson's, on a lattice fine enough for bends to cost 1e-5 or so.
@@ -258,7 +258,7 @@ def continuous_ratio(law: Law, here, there, y: Fraction, step: Fraction = Fracti
     return sums[0] - sums[1]
 
 
-def _integral(law: Law, bottoms: list[float], y: Fraction, step: Fraction) -> float:
+def _integral(law: StreamLaw, bottoms: list[float], y: Fraction, step: Fraction) -> float:
     rho, b = law.threshold_noise, float(law.question_noise.scale)
 
     def bottom_factors(z: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ import pytest
 
 from tacit.audit import composed, sample
 from tacit.audit.black_boxes import (
+    ManyDatabases,
     SameDatabase,
-    Wanderer,
     randomised_response_experiment,
     yes_count,
 )
@@ -22,7 +22,9 @@ INSURER = {"ann": None}
 
 ADVERSARIES = {
     "one database": lambda epsilon: partial(SameDatabase, CLINIC, "ann", epsilon),
-    "many databases": lambda epsilon: partial(Wanderer, [CLINIC, LAB, INSURER], "ann", epsilon),
+    "many databases": lambda epsilon: partial(
+        ManyDatabases, [CLINIC, LAB, INSURER], "ann", epsilon
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from tests.audit import brute
 from tacit import Privacy
 from tacit.audit import Law, compare, exact, worst
 from tacit.audit.exact_law import written
-from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
 from tacit.errors import BadParameter, Infeasible
@@ -30,11 +30,16 @@ LAWS = {
     "one ρ, two tops": Law(
         threshold_noise=Laplace(Fraction(3, 2)), question_noise=Laplace(Fraction(7, 3)), at_most=2
     ),
-    "one-sided": Law(threshold_noise=OneSided(2), question_noise=OneSided(3), at_most=2),
+    "one-sided": Law(threshold_noise=OneSidedNoise(2), question_noise=OneSidedNoise(3), at_most=2),
     "groups of two": Law(
-        threshold_noise=OneSided(2), question_noise=OneSided(3), at_most=3, tops_per_group=2
+        threshold_noise=OneSidedNoise(2),
+        question_noise=OneSidedNoise(3),
+        at_most=3,
+        tops_per_group=2,
     ),
-    "negative": Law(threshold_noise=NegativeOneSided(2), question_noise=OneSided(3), at_most=1),
+    "negative": Law(
+        threshold_noise=NegativeOneSidedNoise(2), question_noise=OneSidedNoise(3), at_most=1
+    ),
     "no noise on questions": Law(threshold_noise=Laplace(2), question_noise=NO_NOISE, at_most=None),
     "never halts": Law(threshold_noise=Laplace(2), question_noise=Laplace(2), at_most=None),
 }
@@ -81,7 +86,9 @@ def test_comparison_noise_told(tops, pair):
 @pytest.mark.parametrize("tops", [1, 2])
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_gaps_told(tops, pair):
-    law = Law(threshold_noise=OneSided(2), question_noise=OneSided(3), at_most=tops, told="gap")
+    law = Law(
+        threshold_noise=OneSidedNoise(2), question_noise=OneSidedNoise(3), at_most=tops, told="gap"
+    )
     _told_numbers_against_plain_sums(law, pair, range(9))
 
 
@@ -104,7 +111,7 @@ def test_a_fresh_value_adds_its_own_loss():
         threshold_noise=Laplace(2), question_noise=Laplace(4), value_noise=Laplace(5), at_most=1
     )
     pair = (0, 0, 1), (1, 1, -1)
-    with pytest.raises(BadParameter, match="within sensitivity 1"):
+    with pytest.raises(BadParameter, match="within the sensitivity 1"):
         exact(law, *pair)
     bits = exact(law.bits_only(), *pair, sensitivity=2)
     with_value = exact(law, *pair, sensitivity=2)
@@ -157,7 +164,7 @@ def test_continuous_laws_against_integrals(name):
     assert found.probabilities.sum() == pytest.approx(1, abs=1e-12)
     assert found.error < 1e-11
     finer = [0.1 * step for step in range(-400, 401)]
-    one_sided = isinstance(law.threshold_noise, OneSided)
+    one_sided = isinstance(law.threshold_noise, OneSidedNoise)
     points = [z for z in finer if z >= 0] if one_sided else finer
     pattern = (False, True, False) if law.at_most != 1 else (False, True)
     if law.tops_per_group == 1:
@@ -272,7 +279,12 @@ def test_the_curve_sums_over_patterns():
             range(-80, 81),
         ),
         (
-            Law(threshold_noise=OneSided(2), question_noise=OneSided(2), at_most=1, told="gap"),
+            Law(
+                threshold_noise=OneSidedNoise(2),
+                question_noise=OneSidedNoise(2),
+                at_most=1,
+                told="gap",
+            ),
             range(81),
         ),
     ],
@@ -417,7 +429,7 @@ def test_bad_input_is_named():
     recipe = RECIPES["book"]
     with pytest.raises(BadParameter, match="one for each answer"):
         exact(recipe, (0,), (0, 1))
-    with pytest.raises(BadParameter, match="whole multiple of grid"):
+    with pytest.raises(BadParameter, match="whole multiple of the grid"):
         exact(recipe, ("1/2",), ("1/2",))
     with pytest.raises(BadParameter, match="mechanism = int"):
         exact(7, (0,), (1,))
@@ -426,7 +438,12 @@ def test_bad_input_is_named():
     with pytest.raises(Infeasible, match="columns"):
         exact(recipe, (0,), (1,), threshold=10**9)
     with pytest.raises(BadParameter, match="Laplace"):
-        Law(threshold_noise=OneSided(2), question_noise=OneSided(2), at_most=1, told="comparison")
+        Law(
+            threshold_noise=OneSidedNoise(2),
+            question_noise=OneSidedNoise(2),
+            at_most=1,
+            told="comparison",
+        )
     with pytest.raises(BadParameter, match="one-sided"):
         Law(threshold_noise=Laplace(2), question_noise=Laplace(2), at_most=1, told="gap")
 

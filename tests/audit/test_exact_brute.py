@@ -18,7 +18,7 @@ from tests.audit import brute
 
 from tacit import Privacy
 from tacit.audit import Law, compare, exact, worst
-from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise
 from tacit.book import recipes
 from tacit.errors import Infeasible
 from tacit.numerics.scaled import strict
@@ -31,15 +31,15 @@ SMALL = [Fraction(1, 2), 1, Fraction(4, 3), 2, 3]
 
 def random_law(random: Random, path: str, scales=SMALL) -> Law:
     scale = lambda: random.choice(scales)  # noqa: E731 - a law in one line each
-    signs = random.choice([Laplace, OneSided, NegativeOneSided])
+    signs = random.choice([Laplace, OneSidedNoise, NegativeOneSidedNoise])
     rho = signs(scale())
-    nu = random.choice([Laplace, OneSided, NegativeOneSided])(scale())
+    nu = random.choice([Laplace, OneSidedNoise, NegativeOneSidedNoise])(scale())
     if random.random() < 0.1:
         rho, nu = random.choice([(NO_NOISE, nu), (rho, NO_NOISE)])
     if path == "gap":
-        rho, nu = OneSided(scale()), OneSided(scale())
+        rho, nu = OneSidedNoise(scale()), OneSidedNoise(scale())
     elif path.startswith("gap"):
-        rho, nu = random.choice([Laplace, NegativeOneSided])(scale()), OneSided(scale())
+        rho, nu = random.choice([Laplace, NegativeOneSidedNoise])(scale()), OneSidedNoise(scale())
     elif path == "comparison":
         rho, nu = random.choice([NO_NOISE, *[signs(scale())] * 9]), Laplace(scale())
     return Law(
@@ -135,7 +135,9 @@ def test_a_gap_tells_no_less_than_its_bit():
 
 
 def test_a_broken_law_is_not_passed_because_of_its_gaps():
-    law = Law(threshold_noise=OneSided(4), question_noise=OneSided(4), at_most=1, told="gap")
+    law = Law(
+        threshold_noise=OneSidedNoise(4), question_noise=OneSidedNoise(4), at_most=1, told="gap"
+    )
     found = exact(law, [0, 4], [-2, 6], sensitivity=2)
     assert found.loss == pytest.approx(1.26730146436, abs=1e-11)
     assert found.exceeds("1.26")
@@ -166,7 +168,7 @@ def test_recipes_at_their_sensitivity_and_grid(seed):
         sensitivity=sensitivity,
         grid=grid,
     )
-    kind = OneSided if noise == "one-sided" else Laplace
+    kind = OneSidedNoise if noise == "one-sided" else Laplace
     law = Law(
         threshold_noise=kind(recipe.threshold_scale * steps),
         question_noise=kind(recipe.question_scale * steps),
@@ -206,7 +208,7 @@ def test_curves_are_those_of_plain_sums(path, seed):
     check_curve(replace(law, at_most=1, value_noise=value), random_pair(random, 2, steps))
 
 
-@pytest.mark.parametrize("rho", [NO_NOISE, NegativeOneSided(1)], ids=str)
+@pytest.mark.parametrize("rho", [NO_NOISE, NegativeOneSidedNoise(1)], ids=str)
 def test_numbers_told_above_the_largest_threshold_are_listed_one_by_one(rho):
     """ρ is never positive, and q + ν is told where it is well above T + ρ."""
     law = Law(threshold_noise=rho, question_noise=Laplace(2), at_most=1, told="comparison")
@@ -238,9 +240,9 @@ def check_curve(law, pair) -> None:
 TOLD = [  # the worst number told lies at the end of a panel, inside one, and at the very beginning
     ((0, 1), (1, 0), Laplace(2), Laplace(2)),
     (("5/4", "11/4", "5/2"), ("-15/4", "-9/4", 5), Laplace(2), Laplace(1)),
-    (("-7/4", "9/4"), ("3/4", "19/4"), OneSided(1), Laplace(2)),
+    (("-7/4", "9/4"), ("3/4", "19/4"), OneSidedNoise(1), Laplace(2)),
     (("1/2", 2), ("3/2", 1), NO_NOISE, Laplace(2)),
-    (("1/2", 2), ("3/2", 1), NegativeOneSided(1), Laplace(2)),
+    (("1/2", 2), ("3/2", 1), NegativeOneSidedNoise(1), Laplace(2)),
 ]
 
 

@@ -15,11 +15,11 @@ from tests.fit import ACCEPT, chi_square_p
 from tacit import Privacy
 from tacit.audit import (
     Law,
+    best_pair_to_sample,
     black_boxes,
     bulk_runs,
     exact,
     gallery,
-    most_telling,
     ours,
     real_runs,
     sample,
@@ -165,7 +165,7 @@ def test_what_is_infinite_is_refuted_by_few_samples(name):
 @pytest.mark.parametrize("name", ["SVT3", "SVT4", "SVT6"])
 def test_broken_ones_are_refuted_by_samples(name):
     variant = GALLERY[name]
-    pair = most_telling(variant, questions=5, runs=100_000)
+    pair = best_pair_to_sample(variant, questions=5, runs=100_000)
     found = sample(
         variant, (pair.answers, pair.neighbour_answers), epsilon=1, runs=100_000, workers=1
     )
@@ -203,7 +203,7 @@ def _true_coins(monkeypatch):
 @pytest.mark.parametrize("name", ["SVT3", "SVT4", "SVT5", "SVT6"])
 def test_power_to_refute_at_a_tenth(name):
     variant = {v.name: v for v in gallery("1/10")}[name]
-    pair = most_telling(variant, questions=10, runs=10**7)
+    pair = best_pair_to_sample(variant, questions=10, runs=10**7)
     found = sample(variant, (pair.answers, pair.neighbour_answers), epsilon="1/10", runs=10**7)
     assert found.refuted
 
@@ -211,7 +211,7 @@ def test_power_to_refute_at_a_tenth(name):
 def _svt1_bounds(monkeypatch, audits: int, runs: int, known: bool = True) -> list[float]:
     """Lower bounds for SVT1 at ε = 1/10, of which none may refute it; the seeds are fixed."""
     variant = {v.name: v for v in gallery("1/10")}["SVT1"]
-    pair = most_telling(variant, questions=10, runs=runs)
+    pair = best_pair_to_sample(variant, questions=10, runs=runs)
     bounds = []
     for seed in range(audits):
         coins = InsecureTestCoins(1000 + seed)
@@ -252,7 +252,7 @@ def test_a_thousand_audits_of_a_true_claim_raise_no_alarm(monkeypatch):
 @pytest.mark.parametrize("name", [v.name for v in ours()])
 def test_ours_are_not_refuted_by_many_samples(name):
     variant = {v.name: v for v in ours()}[name]
-    pair = most_telling(variant, questions=10, runs=10**7)
+    pair = best_pair_to_sample(variant, questions=10, runs=10**7)
     found = sample(
         variant,
         (pair.answers, pair.neighbour_answers),
@@ -269,7 +269,7 @@ def test_ours_are_not_refuted_by_many_samples(name):
 @pytest.mark.parametrize("name", OURS)
 def test_the_code_that_answers_questions_is_not_refuted(name):
     variant = OURS[name]
-    pair = most_telling(variant, questions=6, runs=10**5)
+    pair = best_pair_to_sample(variant, questions=6, runs=10**5)
     found = sample(
         real_runs(variant.run.mechanism),
         (pair.answers, pair.neighbour_answers),

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tests.audit import brute
 
-from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSided, OneSided
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise
 
 SCALES = [Fraction(1, 300), Fraction(1, 3), Fraction(22, 7), Fraction(20), Fraction(10**6), 2**50]
 X = np.array([-100_000, -1025, -512, -3, -1, 0, 1, 2, 511, 512, 513, 4000, 100_000])
 
 
-@pytest.mark.parametrize("law", [Laplace, OneSided, NegativeOneSided])
+@pytest.mark.parametrize("law", [Laplace, OneSidedNoise, NegativeOneSidedNoise])
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_discrete_laws(law, scale):
     noise = law(Fraction(scale))
@@ -33,7 +33,11 @@ def test_discrete_laws(law, scale):
 
 def _below(noise, x: int) -> mpmath.mpf:
     """Pr[ν < x] = Pr[−ν ≥ 1 − x], from the law of −ν."""
-    mirrored = {Laplace: Laplace, OneSided: NegativeOneSided, NegativeOneSided: OneSided}
+    mirrored = {
+        Laplace: Laplace,
+        OneSidedNoise: NegativeOneSidedNoise,
+        NegativeOneSidedNoise: OneSidedNoise,
+    }
     return brute.reaches(mirrored[type(noise)](noise.scale), 1 - x)
 
 
@@ -44,7 +48,7 @@ def test_no_noise():
     assert NO_NOISE.reaches(x).floats().tolist() == [1, 1, 0]
 
 
-@pytest.mark.parametrize("law", [Laplace, OneSided, NegativeOneSided])
+@pytest.mark.parametrize("law", [Laplace, OneSidedNoise, NegativeOneSidedNoise])
 def test_continuous_laws_are_the_integrals_of_their_density(law):
     noise = law(Fraction(7, 3))
 

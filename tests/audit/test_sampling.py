@@ -17,10 +17,10 @@ import pytest
 from scipy.stats import binom
 from tests.cli.running import ENVIRONMENT
 
-from tacit.audit import Law, known_bad_pairs, most_telling, one_by_one, sample
+from tacit.audit import Law, best_pair_to_sample, known_bad_pairs, one_by_one, sample
 from tacit.audit.black_boxes import suspicion
 from tacit.audit.law import Laplace
-from tacit.audit.learning import Reader, Suspicion, learn
+from tacit.audit.learning import OutcomeReader, Suspicion, learn
 from tacit.audit.sampling import as_bulk
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.errors import BadParameter, TacitError
@@ -227,7 +227,7 @@ def test_a_suspicion_saves_runs_and_is_not_trusted():
 def test_theory_suspects_the_pattern_that_the_search_found():
     """⊥ … ⊥ ⊤ of the telling pair; nothing where numbers are told, or the law cannot be listed."""
     law = Law(threshold_noise=Laplace(20), question_noise=Laplace(40), at_most=1)
-    pair = most_telling(law, questions=10, runs=10**7)
+    pair = best_pair_to_sample(law, questions=10, runs=10**7)
     asked = pair.answers, pair.neighbour_answers
     assert suspicion(law, asked, 10**7) == ([1 << pair.pattern.index(True)], False)
     assert suspicion(law, asked[::-1], 10**7) == ([1 << pair.pattern.index(True)], True)
@@ -395,7 +395,7 @@ def test_events_are_told_in_words():
 
 
 def test_new_outcomes_after_training_are_no_error():
-    reader = Reader.learn(["a", "b"])
+    reader = OutcomeReader.learn(["a", "b"])
     assert reader.rows(["b", "c", "a"]).ravel().tolist() == [1, -1, 0]
     assert reader.words(0, None, 0) == "an outcome without a code"
     assert (reader.words(0, None, 1), reader.words(0, 1, None)) == ("a", "b")

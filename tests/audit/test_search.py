@@ -6,8 +6,9 @@ from math import inf
 
 import pytest
 
+import tacit
 from tacit import Privacy
-from tacit.audit import Law, exact, gallery, most_telling, ours, worst
+from tacit.audit import Law, best_pair_to_sample, exact, gallery, ours, worst
 from tacit.audit.law import Laplace
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
@@ -98,7 +99,7 @@ def test_sensitivity_and_grid():
 
 def test_the_telling_pair_trades_loss_for_frequency():
     law = Law(threshold_noise=Laplace(2), question_noise=Laplace(4), at_most=1)
-    few, many = (most_telling(law, questions=6, runs=runs) for runs in (10**3, 10**8))
+    few, many = (best_pair_to_sample(law, questions=6, runs=runs) for runs in (10**3, 10**8))
     assert few.loss < many.loss <= 1 + many.error
     assert few.score < many.score
     assert len(few.answers) == len(many.answers) == 6
@@ -114,9 +115,13 @@ def test_a_prepared_stream_is_searched_at_its_own_sensitivity_and_grid(sensitivi
     ):
         assert 1 - 1e-6 < found.loss <= 1 + found.error
     law = Law.of(recipe, sensitivity=sensitivity, grid=grid)
-    pair = most_telling(stream, questions=6, runs=10_000)
+    pair = best_pair_to_sample(stream, questions=6, runs=10_000)
     steps = int(stream.sensitivity / stream.grid)
     moves = [a - b for a, b in zip(pair.answers, pair.neighbour_answers, strict=True)]
     assert max(map(abs, moves)) == steps
     whole = exact(law, pair.answers, pair.neighbour_answers, sensitivity=steps)
     assert pair.loss == pytest.approx(whole.loss, rel=1e-9)
+
+
+def test_what_0_1_called_it_still_works():
+    assert tacit.audit.most_telling is best_pair_to_sample

@@ -83,7 +83,7 @@ def test_true_claims_share_the_probability_of_a_false_alarm(monkeypatch):
 
     monkeypatch.setattr(table, "sample", note)
     monkeypatch.setattr(table, "worst_loss", lambda mechanism, questions: (1.0, 1.0))
-    monkeypatch.setattr(table, "telling_pair", lambda *_: ((), ()))
+    monkeypatch.setattr(table, "pair_to_sample", lambda *_: ((), ()))
     exhibits = [GALLERY["SVT1"], GALLERY["SVT4"]] * 4 + [GALLERY["SVT2"]] * 16
     list(rows(exhibits, runs=1000, confidence="0.95"))
     assert [20 * (1 - each) for each in asked] == [Fraction(1, 20)] * 24

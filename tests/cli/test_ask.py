@@ -45,10 +45,10 @@ def test_json_has_the_same_keys_every_time(ask):
         "town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric", "--one-by-one"
     )
     above, below, refused = objects(ended)
-    told = ["above", "value", "error", "gap", "recorded"]
-    answered = ["line", "question", *told, "tops_left", "halted"]
+    told = ["above", "value", "error", "gap", "recorded", "exact"]
+    answered = ["tacit reply", "line", "question", *told, "tops_left", "halted"]
     assert list(above) == list(below) == answered
-    assert list(refused) == ["line", "question", "refused", "tops_left", "halted"]
+    assert list(refused) == ["tacit reply", "line", "question", "refused", "tops_left", "halted"]
     assert above["above"] is True
     assert abs(above["value"] - 200) <= 20
     assert above["error"] >= 0
@@ -238,7 +238,9 @@ def test_a_resumed_stream_goes_on_as_it_was_opened(ask):
     ask("", "--name", "watch")
     ended = ask("", "--resume", "watch", "--epsilon", "5", "--kind", "any")
     assert ended.code == 2
-    assert ended.err.startswith("tacit: --epsilon, --kind: stream 'watch' goes on as it was opened")
+    assert ended.err.startswith(
+        "tacit: --epsilon, --kind: stream 'watch' continues as it was opened"
+    )
     assert ask("", "--resume", "nosuch").code == 2
 
 
@@ -270,7 +272,7 @@ def test_somebody_elses_stream_is_refused(ask, clinic):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "say --person COLUMN, or --each-row"),
+        ([], "give --person COLUMN, or --each-row"),
         (["--person", "pid", "--each-row"], "not both"),
         (["--person", "nosuch"], "person column 'nosuch' is not declared"),
     ],
@@ -477,12 +479,12 @@ def test_what_version_0_1_did_not_keep_is_not_made_up(ask, clinic):
         )
         new.close()
     ended = ask("", "--resume", "old")
-    assert "Tacit 0.1 opened it and did not keep for how many questions" in ended.err
+    assert "it was opened by Tacit 0.1, which did not store what it was planned for" in ended.err
     assert "10 000" not in ended.err
     ended = ask("", "--resume", "old", "--questions", "50")
     assert "as asked: with 50 questions, all" in ended.err
     ended = ask("", "--resume", "old", "--beta", "1/4")
-    assert (ended.code, "say --questions as well" in ended.err) == (2, True)
+    assert (ended.code, "give --questions as well" in ended.err) == (2, True)
 
 
 def test_a_label_keeps_answers_apart_and_is_shown_with_them(ask):

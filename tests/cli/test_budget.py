@@ -77,7 +77,8 @@ def test_show_as_json_is_exact(ask, tacit, clinic):
     charge(clinic, "1/11", analyst="ana")
     ask("town = 'Bruges'\n", "--name", "watch")
     told = json.loads(tacit("budget", "show", clinic, "--json").out)
-    assert list(told) == ["promise", "accountant", "covers", "whole", "pots", "streams", "head"]
+    names = ["promise", "accountant", "covers", "whole", "pots", "streams", "head"]
+    assert list(told) == ["tacit budget", *names]
     assert told["promise"] == {"epsilon": "1000", "delta": "0"}
     assert told["whole"]["spent"]["epsilon"] == str(100 + Fraction(1, 11))
     assert told["pots"][1] == {
@@ -160,7 +161,7 @@ def test_tie_says_that_another_column_is_meant(ask, tacit, clinic):
     with Budget.open(clinic) as budget:
         assert budget.spent == before
     told = tacit("budget", "tie", clinic, "visits", "--person", "town").out
-    assert told == "the people of visits are told by town from now on\n"
+    assert told == "the people of visits are identified by town from now on\n"
     assert ask("age > 30\n", "--person", "town").code == 0
     assert "visits  town" in tacit("budget", "history", clinic).out
     assert tacit("budget", "tie", clinic, "payroll", "--each-row").code == 2

@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 
 import pytest
 
+from tacit import errors
 from tacit.cli import COMMANDS, GROUPS, application, exits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
@@ -51,8 +52,9 @@ def test_every_option_is_in_the_section_of_its_command(words):
 
 def test_every_exit_code_is_in_the_table():
     table = section("Exit codes")
-    codes = {exits.DONE, exits.CHECK_FAILED, exits.BAD_INPUT, exits.REFUSED, exits.FAILED}
-    for code in (*codes, exits.BUG, 129, 130, 141, 143):
+    codes = {each.exit_code for each in vars(errors).values() if hasattr(each, "exit_code")}
+    assert codes == {exits.CHECK_FAILED, exits.BAD_INPUT, 3, exits.FAILED, 70}
+    for code in (*codes, exits.DONE, 129, 130, 141, 143):
         assert re.search(rf"^\| .*\b{code}\b.* \|", table, re.MULTILINE)
 
 

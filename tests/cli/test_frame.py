@@ -214,6 +214,7 @@ KNOWN = {
     "Infeasible": 2,
     "NotWritten": 4,
     "CannotCopy": 2,
+    "InternalError": 70,
     "BudgetError": 3,
     "BudgetExhausted": 3,
     "NotCovered": 3,

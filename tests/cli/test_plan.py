@@ -81,13 +81,12 @@ def test_plot_draws_into_the_file(tacit, folder):
 
 def test_the_lines_of_the_picture_are_the_plans(monkeypatch):
     figure = pytest.importorskip("matplotlib.figure")
-    from tacit.cli.plan import draw
+    from tacit.analyst.plan_picture import plot_plan
 
     drawn = []
     monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: drawn.append(self))
-    asked = {"questions": 100, "at_most": 2, "epsilon": 1, "delta": "1e-6"}
-    planned = plan.sparse(**asked)
-    draw(plan.sparse, planned, asked, "alpha.png")
+    planned = plan.sparse(questions=100, at_most=2, epsilon=1, delta="1e-6")
+    plot_plan(planned, "alpha.png")
     (axes,) = drawn[0].axes
     lines = {line.get_label(): line.get_xydata() for line in axes.lines}
     assert set(lines) - {"the best for this plan"} == {

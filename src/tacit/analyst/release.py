@@ -119,18 +119,17 @@ class Release(Shapes):
 
     # Keeping it ---------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to a JSON file; `load_release` reads it again."""
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in plain JSON; `release_from_json` is the inverse."""
         asked = (
             {"column": self.asked.column, "kind": self.asked.kind}
             if isinstance(self.asked, Ordered)
             else list(self.asked)
         )
-        person = self.schema.person if isinstance(self.schema.person, str) else None
         fields = {
             "tacit release": _VERSION,
             "table": self.schema.name,
-            "person": person,
+            "person": self.schema.person if isinstance(self.schema.person, str) else None,
             "schema": write_schema(self.schema),
             "questions": asked,
             "epsilon": str(self.privacy.epsilon),
@@ -140,8 +139,12 @@ class Release(Shapes):
         }
         if self._class.by_keys:
             fields["domains"] = "keys"
+        return fields
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file; `load_release` reads it again."""
         with writing(path):
-            Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+            Path(path).write_text(json.dumps(self.as_json(), indent=1), encoding="utf-8")
 
     def __repr__(self) -> str:
         return f"<Release: {self}>"
@@ -208,15 +211,15 @@ def load_release(path: str | Path) -> Release:
     """Read a saved release; a file that is not one, or not a whole one, is refused."""
     file = file_path(path, "path")
     try:
-        return _from_json(json.loads(file.read_bytes()))
+        return release_from_json(json.loads(file.read_bytes()))
     except OSError as error:
         raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
     except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise BadParameter("path", str(path), "it is not a release saved by this version") from None
 
 
-def _from_json(fields: Any) -> Release:
-    """What `save` wrote; anything else raises one of many errors."""
+def release_from_json(fields: Any) -> Release:
+    """What `Release.as_json` wrote; anything else raises one of many errors."""
     if fields["tacit release"] != _VERSION:
         raise ValueError
     table, person = fields["table"], fields["person"]

@@ -14,15 +14,15 @@ from tacit.support import loader
 # Every public name and where it lives, loaded on first use.
 _HOME = {
     "ExactLoss": "tacit.audit.exact_law",
-    "Law": "tacit.audit.law",
+    "Law": "tacit.audit.law:StreamLaw",
     "SampledLoss": "tacit.audit.sampling",
+    "best_pair_to_sample": "tacit.audit.search",
     "bulk_runs": "tacit.audit.black_boxes",
     "compare": "tacit.audit.exact_law",
     "composed": "tacit.audit.black_boxes",
     "exact": "tacit.audit.exact_law",
     "gallery": "tacit.audit.exhibits",
     "known_bad_pairs": "tacit.audit.sampling",
-    "most_telling": "tacit.audit.search",
     "off_grid": "tacit.audit.floating_point",
     "one_by_one": "tacit.audit.sampling",
     "ours": "tacit.audit.exhibits",
@@ -31,6 +31,8 @@ _HOME = {
     "sample": "tacit.audit.sampling",
     "support_test": "tacit.audit.floating_point",
     "worst": "tacit.audit.search",
+    # What 0.1 called it.
+    "most_telling": "tacit.audit.search:best_pair_to_sample",
 }
 
 if TYPE_CHECKING:
@@ -38,21 +40,21 @@ if TYPE_CHECKING:
     from tacit.audit.exact_law import ExactLoss, compare, exact
     from tacit.audit.exhibits import gallery, ours
     from tacit.audit.floating_point import off_grid, precision_test, support_test
-    from tacit.audit.law import Law
+    from tacit.audit.law import StreamLaw as Law
     from tacit.audit.sampling import SampledLoss, known_bad_pairs, one_by_one, sample
-    from tacit.audit.search import most_telling, worst
+    from tacit.audit.search import best_pair_to_sample, worst
 
 __all__ = [
     "ExactLoss",
     "Law",
     "SampledLoss",
+    "best_pair_to_sample",
     "bulk_runs",
     "compare",
     "composed",
     "exact",
     "gallery",
     "known_bad_pairs",
-    "most_telling",
     "off_grid",
     "one_by_one",
     "ours",

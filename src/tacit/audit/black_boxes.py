@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import function, instance
 from tacit.audit.exact_law import exact
-from tacit.audit.law import Law
+from tacit.audit.law import StreamLaw
 from tacit.audit.learning import Suspicion
 from tacit.audit.outcomes import Pattern
 from tacit.audit.variants import WORD, Streams
@@ -40,14 +40,16 @@ from tacit.errors import TacitError
 from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 
-# What theory suspects: the outcomes of a known law that samples tell two databases apart by.
-
+Steps = NDArray[np.int64]
 
 _MOST_PATTERNS = 1 << 11  # beyond that, listing the law takes longer than learning
 
 
+# What theory suspects: the outcomes of a known law that tell two databases apart ------------------
+
+
 def suspicion(
-    law: Law, pair: tuple[Sequence[int], Sequence[int]], runs: int, threshold: int = 0
+    law: StreamLaw, pair: tuple[Sequence[int], Sequence[int]], runs: int, threshold: int = 0
 ) -> Suspicion | None:
     """Patterns that give the best bound from so many runs a side, as `Streams` codes them.
 
@@ -85,7 +87,7 @@ def _code(pattern: Pattern) -> int:
     return sum(above << index for index, above in enumerate(pattern))
 
 
-Steps = NDArray[np.int64]
+# Streams as black boxes ---------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
@@ -115,7 +117,7 @@ class _Runs:
     def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
         """For `tacit.audit.sample`."""
         mechanism = self.mechanism
-        law = Law.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
+        law = StreamLaw.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
         return suspicion(law, pair, runs, mechanism.threshold_in_steps(None))
 
 
@@ -186,7 +188,7 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
         return tuple(told)
 
 
-# Composition put to the test: adversaries for the experiment of Definition 3.7.
+# Composition put to the test: adversaries for the experiment of Definition 3.7 --------------------
 #
 # What composition promises is that nobody, however adaptive, tells b = 0 from b = 1 better than the
 # theorem says.  `composed` turns the experiment into a black box with inputs 0 and 1, so that the
@@ -243,7 +245,7 @@ class SameDatabase:
 
 
 @dataclass(slots=True)
-class Wanderer:
+class ManyDatabases:
     """Goes through several databases that hold one person, led by what it hears.
 
     The second scene of section 3.5.2.  After a "yes" it stays, after a "no" it moves on, now and

@@ -15,183 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.columns import Columns, Value, at_the_beginning, partial_integrals
-from tacit.audit.law import Laplace, Law
+from tacit.audit.columns import SumColumns, Value, at_the_beginning, partial_integrals
+from tacit.audit.law import Laplace, StreamLaw
 from tacit.numerics.scaled import UNIT, Scaled, log_ratio, of_logarithm
-
-# The worst that can be told beside the bits of a block: gaps, or the numbers compared.
-
 
 Places = NDArray[np.int64]
 
 _PLACES = 32  # in a panel, at first and whenever one looks closer
 _CLOSER_LOOKS = 4  # panels
-
-
-def comparison(
-    sides: tuple[Side, ...], blocks: tuple[Block, ...], tops: tuple[int, ...]
-) -> tuple[float, float]:
-    """The supremum of ln P/P′ if q + ν is told for each ⊤, and its error.
-
-    With numbers y ≥ T + z told, P = ∏_⊤ Pr[ν = yᵢ − qᵢ] · Σ_{z ≤ min y − T} Pr[ρ = z] ∏_⊥ …: a
-    partial sum, up to t = min y.  For each t, the ⊤ that has it is fixed there and the others
-    take whatever y ≥ t is worst.
-    """
-    columns = sides[0].columns
-    assert isinstance(columns.law.question_noise, Laplace)
-    scale = float(columns.law.question_noise.scale)
-    answers = [[float(side.answers[index] - columns.threshold) for side in sides] for index in tops]
-    terms = [block.bottoms[1:-1] for block in blocks if block.bottoms is not None]
-    sums = [part.running()[columns.ends - 1] for part in terms]
-    t = columns.z[columns.ends].astype(np.float64)
-    if columns.edges is not None:
-        t = columns.edges[1:][-len(t) :]
-    found = float(_worst_told(t, log_ratio(sums[0], sums[1]), answers, scale).max())
-    if columns.edges is not None:
-        found = max(found, _between_edges(columns, terms, answers, scale))
-    error = sum(
-        _sum_error(sums[side], block.bottoms[0]) + _sum_error(sums[side][-1:], block.bottoms[-1])
-        for side, block in enumerate(blocks)
-        if block.bottoms is not None
-    )
-    return found, error
-
-
-def _worst_told(
-    t: NDArray[np.float64],
-    ratios: NDArray[np.float64],
-    answers: list[list[float]],
-    scale: float,
-) -> NDArray[np.float64]:
-    """The largest ln P/P′ if the least number told is t, where the sums have these ratios."""
-    free = np.zeros_like(t)
-    least_given_up = np.full_like(t, inf)
-    for q, other in answers:
-        at_t = np.abs(t - other) - np.abs(t - q)
-        best = np.full_like(t, q - other) if other < q else at_t  # falls or rises with y
-        free += best
-        least_given_up = np.minimum(least_given_up, best - at_t)
-    impossible = np.isnan(ratios)  # on both sides
-    return np.where(impossible, -inf, ratios) + (free - least_given_up) / scale
-
-
-def _between_edges(
-    columns: Columns, terms: list[Scaled], answers: list[list[float]], scale: float
-) -> float:
-    """The same between the edges of panels, where a continuous law may have its worst."""
-    edges = columns.edges
-    assert edges is not None
-    count = len(edges) - 1
-    points = len(terms[0].mantissa) // count
-    half, middle = (edges[1:] - edges[:-1]) / 2, (edges[1:] + edges[:-1]) / 2
-
-    def worst_in(panels: Places, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        sums = [partial_integrals(part, points, panels, places) for part in terms]
-        t = middle[panels, None] + half[panels, None] * places
-        return _worst_told(t, log_ratio(sums[0], sums[1]), answers, scale)
-
-    even = np.linspace(-1, 1, _PLACES + 1)[1:]
-    first = int(np.searchsorted(edges, float(columns.bend), "right")) - 1
-    panels = np.arange(max(first, 0), count)
-    places = np.broadcast_to(even, (len(panels), _PLACES))
-    found = worst_in(panels, places)
-    chosen = np.argsort(-found.max(axis=1), kind="stable")[:_CLOSER_LOOKS]
-    panels, centre = panels[chosen], even[found[chosen].argmax(axis=1)]
-    best, width = float(found.max()), 2 / _PLACES
-    while width > 1e-7:  # at a maximum, what is off is of the order of its square
-        places = np.clip(centre[:, None] + width * even, -1 + 1e-9, 1)
-        found = worst_in(panels, places)
-        centre = places[np.arange(len(panels)), found.argmax(axis=1)]
-        best, width = max(best, float(found.max())), 4 * width / _PLACES
-    if not columns.law.threshold_noise.left:  # sums begin with nothing: as t falls to the first z
-        begin = [at_the_beginning(part, points) for part in terms]
-        limit = _worst_told(edges[:1], log_ratio(begin[0], begin[1]), answers, scale)
-        best = max(best, float(limit.max()))
-    return best
-
-
-def _sum_error(sums: Scaled, cut_off: Scaled) -> float:
-    """How far logarithms of sums may be off if that much is missing at their end."""
-    missing = 0.0
-    if cut_off.mantissa > 0 and len(sums.mantissa):
-        missing = exp(min(float(log_ratio(cut_off, sums).max()), 700.0))
-    return of_logarithm(sums.relative_error + missing)
-
-
-def gaps(
-    sides: tuple[Side, Side], blocks: tuple[Block, Block], tops: tuple[int, ...], questions: int
-) -> tuple[float, float, float]:
-    """The range of ln P/P′ if the gap g = q + ν − T − z is told for each ⊤, and its error.
-
-    ν = g + T + z − q must not be negative, and its law is then ∝ e^(−(g + T + z − q)/b).  So P is
-    S(z₀) = Σ_{z ≥ z₀} Pr[ρ = z] e^(−mz/b) ∏_⊥ …, for m ⊤ and z₀ = max(qᵢ − T − gᵢ), times a
-    constant e^(Σq/b); P′ is the same with S′(z₀′) and q′.
-    """
-    columns = sides[0].columns
-    first, threshold = int(columns.z[1]), int(columns.threshold)
-    decay = columns.gap_decay().to_the(len(tops))
-    sums: list[Scaled] = []
-    error = 0.0
-    furthest = max(int(answer) for side in sides for answer in side.answers) - threshold
-    for block in blocks:
-        assert block.bottoms is not None
-        terms = block.bottoms.times(decay)
-        sums.append(terms[1:-1].reversed().running().reversed())
-        error += _sum_error(sums[-1][: max(furthest - first, 0) + 1], terms[-1])
-    here = np.array([int(sides[0].answers[i]) - threshold for i in tops])
-    moved = np.array([int(sides[1].answers[i]) - threshold for i in tops]) - here
-    ratios = [
-        log_ratio(sums[0][np.maximum(z - first, 0)], sums[1][np.maximum(moved_z - first, 0)])
-        for z, moved_z in gap_starts(here, moved, int(columns.bend))
-    ]
-    if columns.law.threshold_noise.left and questions == len(tops):
-        ratios.append(_limits_of_gaps(columns.law, moved))
-    found = np.concatenate(ratios)
-    found = found[~np.isnan(found)] - float(moved.sum()) / float(columns.law.question_noise.scale)
-    return float(found.min()), float(found.max()), error
-
-
-def gap_starts(here: Places, moved: Places, bend: int) -> Iterator[tuple[Places, Places]]:
-    """All pairs (z₀, z₀′) at which the gaps of a block can make its two sums begin.
-
-    ``here`` are the qᵢ − T of its ⊤, ``moved`` the moves mᵢ = qᵢ′ − qᵢ, and ``bend`` is no larger
-    than any q − T or q′ − T of the stream, nor than 0.
-
-    gᵢ takes every value from 0 on, so aᵢ = qᵢ − T − gᵢ is any whole number ≤ qᵢ − T, and
-    z₀ = max aᵢ, z₀′ = max(aᵢ + mᵢ).  If the i-th has the largest, aᵢ = z₀, then the others have
-    aⱼ ≤ min(z₀, qⱼ − T): so z₀′ is at least z₀ + mᵢ, at most max(min(z₀, qⱼ − T) + mⱼ), and every
-    whole number in between, as the aⱼ that decides it may go down in steps of 1.
-
-    z₀ has no least value, but it is enough to go down to bend − max(mᵢ, 0).  There and below, both
-    z₀ and z₀′ ≤ z₀ + max mᵢ are at most ``bend``, where ⊥ is impossible (ν ≥ 0 would have to be
-    less than T + z − q ≤ 0).  So a sum over a block with a ⊥, or with a ρ that is never negative,
-    has no term left of ``bend``: S(z₀) = S(bend), S′(z₀′) = S′(bend), the same ratio for all of
-    them.  It is listed, since bend − max(mᵢ, 0) ≤ qᵢ − T for every i.  Without ⊥, and with a ρ
-    that may be negative, see `_limits_of_gaps`.
-    """
-    lowest = bend - max(int(moved.max()), 0)
-    for most, least_shift in zip(here.tolist(), moved.tolist(), strict=True):
-        z = np.arange(lowest, most + 1)
-        reachable = (np.minimum(z[:, None], here) + moved).max(axis=1)
-        for shift in range(least_shift, int(moved.max()) + 1):
-            allowed = z[z + shift <= reachable]
-            yield allowed, allowed + shift
-
-
-def _limits_of_gaps(law: Law, moved: Places) -> NDArray[np.float64]:
-    """Where S(z₀)/S(z₀ + s) tends to as z₀ falls, for a block of ⊤ alone and a ρ with a left tail.
-
-    S′ is S then.  Left of 0 its terms are ∝ x^z, x = e^(1/a − m/b), and S(z) = A + B x^z (or
-    A − B z if x = 1): S(z)/S(z + s) is a Möbius function of x^z (of z), monotone on this side of
-    its pole.  So its extremes for z₀ ≤ bend − max(mᵢ, 0) are its value there, which `gap_starts`
-    lists, and its limit: x^(−s) if x < 1, and 1 otherwise.  Any s from min mᵢ to max mᵢ is
-    reached, and the limit's logarithm is linear in s.
-    """
-    rate = len(moved) / law.question_noise.scale - 1 / law.threshold_noise.left
-    falls = rate if rate > 0 else Fraction(0)
-    return np.array([float(falls * int(shift)) for shift in (moved.min(), moved.max())])
-
-
 _LOG_SPREAD = 60.0  # terms below e^(−60) of the sum do not count
 
 
@@ -255,7 +86,7 @@ NOTHING_YET = Closed(CERTAIN, CERTAIN, 0.0, 0.0, 0.0)
 class Side:
     """The factors of every question for one database."""
 
-    columns: Columns
+    columns: SumColumns
     answers: tuple[Value, ...]
     _bottoms: dict[Value, Scaled] = field(default_factory=dict)
     _tops: dict[Value, Scaled] = field(default_factory=dict)
@@ -276,32 +107,35 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class PatternBlock:
     """The pattern so far: all factors multiplied, and the ⊥ factors alone if numbers are told."""
 
     product: Scaled
     bottoms: Scaled | None
 
     @classmethod
-    def begin(cls, side: Side) -> Block:
+    def begin(cls, side: Side) -> PatternBlock:
         """A fresh ρ."""
         weights = side.columns.weights
         return cls(weights, None if side.columns.law.told == "bits" else weights)
 
-    def with_bottom(self, side: Side, index: int) -> Block:
+    def with_bottom(self, side: Side, index: int) -> PatternBlock:
         """One more question, answered ⊥."""
         factor = side.bottom(index)
-        return Block(
+        return PatternBlock(
             self.product.times(factor), None if self.bottoms is None else self.bottoms.times(factor)
         )
 
-    def with_top(self, side: Side, index: int) -> Block:
+    def with_top(self, side: Side, index: int) -> PatternBlock:
         """One more question, answered ⊤."""
-        return Block(self.product.times(side.top(index)), self.bottoms)
+        return PatternBlock(self.product.times(side.top(index)), self.bottoms)
 
 
 def close(
-    sides: tuple[Side, Side], blocks: tuple[Block, Block], tops: tuple[int, ...], questions: int
+    sides: tuple[Side, Side],
+    blocks: tuple[PatternBlock, PatternBlock],
+    tops: tuple[int, ...],
+    questions: int,
 ) -> Closed:
     """Sum over z, and find the worst that can be told; ``tops`` are the ⊤ of this block."""
     here, there = (
@@ -344,3 +178,173 @@ def chance(side: Side, product: Scaled, questions: int) -> Chance:
             return Chance(mantissa, exponent, inf)
         error += float(np.ldexp(cut_off.mantissa / mantissa, max(shift, -1000)))
     return Chance(mantissa, exponent, error)
+
+
+# The worst that can be told beside the bits: gaps, or the numbers compared ------------------------
+
+
+def comparison(
+    sides: tuple[Side, ...], blocks: tuple[PatternBlock, ...], tops: tuple[int, ...]
+) -> tuple[float, float]:
+    """The supremum of ln P/P′ if q + ν is told for each ⊤, and its error.
+
+    With numbers y ≥ T + z told, P = ∏_⊤ Pr[ν = yᵢ − qᵢ] · Σ_{z ≤ min y − T} Pr[ρ = z] ∏_⊥ …: a
+    partial sum, up to t = min y.  For each t, the ⊤ that has it is fixed there and the others
+    take whatever y ≥ t is worst.
+    """
+    columns = sides[0].columns
+    assert isinstance(columns.law.question_noise, Laplace)
+    scale = float(columns.law.question_noise.scale)
+    answers = [[float(side.answers[index] - columns.threshold) for side in sides] for index in tops]
+    terms = [block.bottoms[1:-1] for block in blocks if block.bottoms is not None]
+    sums = [part.running()[columns.ends - 1] for part in terms]
+    t = columns.z[columns.ends].astype(np.float64)
+    if columns.edges is not None:
+        t = columns.edges[1:][-len(t) :]
+    found = float(_worst_told(t, log_ratio(sums[0], sums[1]), answers, scale).max())
+    if columns.edges is not None:
+        found = max(found, _between_edges(columns, terms, answers, scale))
+    error = sum(
+        _sum_error(sums[side], block.bottoms[0]) + _sum_error(sums[side][-1:], block.bottoms[-1])
+        for side, block in enumerate(blocks)
+        if block.bottoms is not None
+    )
+    return found, error
+
+
+def _worst_told(
+    t: NDArray[np.float64],
+    ratios: NDArray[np.float64],
+    answers: list[list[float]],
+    scale: float,
+) -> NDArray[np.float64]:
+    """The largest ln P/P′ if the least number told is t, where the sums have these ratios."""
+    free = np.zeros_like(t)
+    least_given_up = np.full_like(t, inf)
+    for q, other in answers:
+        at_t = np.abs(t - other) - np.abs(t - q)
+        best = np.full_like(t, q - other) if other < q else at_t  # falls or rises with y
+        free += best
+        least_given_up = np.minimum(least_given_up, best - at_t)
+    impossible = np.isnan(ratios)  # on both sides
+    return np.where(impossible, -inf, ratios) + (free - least_given_up) / scale
+
+
+def _between_edges(
+    columns: SumColumns, terms: list[Scaled], answers: list[list[float]], scale: float
+) -> float:
+    """The same between the edges of panels, where a continuous law may have its worst."""
+    edges = columns.edges
+    assert edges is not None
+    count = len(edges) - 1
+    points = len(terms[0].mantissa) // count
+    half, middle = (edges[1:] - edges[:-1]) / 2, (edges[1:] + edges[:-1]) / 2
+
+    def worst_in(panels: Places, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums = [partial_integrals(part, points, panels, places) for part in terms]
+        t = middle[panels, None] + half[panels, None] * places
+        return _worst_told(t, log_ratio(sums[0], sums[1]), answers, scale)
+
+    even = np.linspace(-1, 1, _PLACES + 1)[1:]
+    first = int(np.searchsorted(edges, float(columns.bend), "right")) - 1
+    panels = np.arange(max(first, 0), count)
+    places = np.broadcast_to(even, (len(panels), _PLACES))
+    found = worst_in(panels, places)
+    chosen = np.argsort(-found.max(axis=1), kind="stable")[:_CLOSER_LOOKS]
+    panels, centre = panels[chosen], even[found[chosen].argmax(axis=1)]
+    best, width = float(found.max()), 2 / _PLACES
+    while width > 1e-7:  # at a maximum, what is off is of the order of its square
+        places = np.clip(centre[:, None] + width * even, -1 + 1e-9, 1)
+        found = worst_in(panels, places)
+        centre = places[np.arange(len(panels)), found.argmax(axis=1)]
+        best, width = max(best, float(found.max())), 4 * width / _PLACES
+    if not columns.law.threshold_noise.left:  # sums begin with nothing: as t falls to the first z
+        begin = [at_the_beginning(part, points) for part in terms]
+        limit = _worst_told(edges[:1], log_ratio(begin[0], begin[1]), answers, scale)
+        best = max(best, float(limit.max()))
+    return best
+
+
+def _sum_error(sums: Scaled, cut_off: Scaled) -> float:
+    """How far logarithms of sums may be off if that much is missing at their end."""
+    missing = 0.0
+    if cut_off.mantissa > 0 and len(sums.mantissa):
+        missing = exp(min(float(log_ratio(cut_off, sums).max()), 700.0))
+    return of_logarithm(sums.relative_error + missing)
+
+
+def gaps(
+    sides: tuple[Side, Side],
+    blocks: tuple[PatternBlock, PatternBlock],
+    tops: tuple[int, ...],
+    questions: int,
+) -> tuple[float, float, float]:
+    """The range of ln P/P′ if the gap g = q + ν − T − z is told for each ⊤, and its error.
+
+    ν = g + T + z − q must not be negative, and its law is then ∝ e^(−(g + T + z − q)/b).  So P is
+    S(z₀) = Σ_{z ≥ z₀} Pr[ρ = z] e^(−mz/b) ∏_⊥ …, for m ⊤ and z₀ = max(qᵢ − T − gᵢ), times a
+    constant e^(Σq/b); P′ is the same with S′(z₀′) and q′.
+    """
+    columns = sides[0].columns
+    first, threshold = int(columns.z[1]), int(columns.threshold)
+    decay = columns.gap_decay().to_the(len(tops))
+    sums: list[Scaled] = []
+    error = 0.0
+    furthest = max(int(answer) for side in sides for answer in side.answers) - threshold
+    for block in blocks:
+        assert block.bottoms is not None
+        terms = block.bottoms.times(decay)
+        sums.append(terms[1:-1].reversed().running().reversed())
+        error += _sum_error(sums[-1][: max(furthest - first, 0) + 1], terms[-1])
+    here = np.array([int(sides[0].answers[i]) - threshold for i in tops])
+    moved = np.array([int(sides[1].answers[i]) - threshold for i in tops]) - here
+    ratios = [
+        log_ratio(sums[0][np.maximum(z - first, 0)], sums[1][np.maximum(moved_z - first, 0)])
+        for z, moved_z in gap_starts(here, moved, int(columns.bend))
+    ]
+    if columns.law.threshold_noise.left and questions == len(tops):
+        ratios.append(_limits_of_gaps(columns.law, moved))
+    found = np.concatenate(ratios)
+    found = found[~np.isnan(found)] - float(moved.sum()) / float(columns.law.question_noise.scale)
+    return float(found.min()), float(found.max()), error
+
+
+def gap_starts(here: Places, moved: Places, bend: int) -> Iterator[tuple[Places, Places]]:
+    """All pairs (z₀, z₀′) at which the gaps of a block can make its two sums begin.
+
+    ``here`` are the qᵢ − T of its ⊤, ``moved`` the moves mᵢ = qᵢ′ − qᵢ, and ``bend`` is no larger
+    than any q − T or q′ − T of the stream, nor than 0.
+
+    gᵢ takes every value from 0 on, so aᵢ = qᵢ − T − gᵢ is any whole number ≤ qᵢ − T, and
+    z₀ = max aᵢ, z₀′ = max(aᵢ + mᵢ).  If the i-th has the largest, aᵢ = z₀, then the others have
+    aⱼ ≤ min(z₀, qⱼ − T): so z₀′ is at least z₀ + mᵢ, at most max(min(z₀, qⱼ − T) + mⱼ), and every
+    whole number in between, as the aⱼ that decides it may go down in steps of 1.
+
+    z₀ has no least value, but it is enough to go down to bend − max(mᵢ, 0).  There and below, both
+    z₀ and z₀′ ≤ z₀ + max mᵢ are at most ``bend``, where ⊥ is impossible (ν ≥ 0 would have to be
+    less than T + z − q ≤ 0).  So a sum over a block with a ⊥, or with a ρ that is never negative,
+    has no term left of ``bend``: S(z₀) = S(bend), S′(z₀′) = S′(bend), the same ratio for all of
+    them.  It is listed, since bend − max(mᵢ, 0) ≤ qᵢ − T for every i.  Without ⊥, and with a ρ
+    that may be negative, see `_limits_of_gaps`.
+    """
+    lowest = bend - max(int(moved.max()), 0)
+    for most, least_shift in zip(here.tolist(), moved.tolist(), strict=True):
+        z = np.arange(lowest, most + 1)
+        reachable = (np.minimum(z[:, None], here) + moved).max(axis=1)
+        for shift in range(least_shift, int(moved.max()) + 1):
+            allowed = z[z + shift <= reachable]
+            yield allowed, allowed + shift
+
+
+def _limits_of_gaps(law: StreamLaw, moved: Places) -> NDArray[np.float64]:
+    """Where S(z₀)/S(z₀ + s) tends to as z₀ falls, for a block of ⊤ alone and a ρ with a left tail.
+
+    S′ is S then.  Left of 0 its terms are ∝ x^z, x = e^(1/a − m/b), and S(z) = A + B x^z (or
+    A − B z if x = 1): S(z)/S(z + s) is a Möbius function of x^z (of z), monotone on this side of
+    its pole.  So its extremes for z₀ ≤ bend − max(mᵢ, 0) are its value there, which `gap_starts`
+    lists, and its limit: x^(−s) if x < 1, and 1 otherwise.  Any s from min mᵢ to max mᵢ is
+    reached, and the limit's logarithm is linear in s.
+    """
+    rate = len(moved) / law.question_noise.scale - 1 / law.threshold_noise.left
+    falls = rate if rate > 0 else Fraction(0)
+    return np.array([float(falls * int(shift)) for shift in (moved.min(), moved.max())])

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
-from tacit.audit.law import Law, Noise, OneSided
+from tacit.audit.law import NoiseLaw, OneSidedNoise, StreamLaw
 from tacit.errors import Infeasible
 from tacit.numerics.scaled import Scaled
 
@@ -32,17 +32,20 @@ if TYPE_CHECKING:
 
 
 Value = int | Fraction
+Floats = NDArray[np.float64]
+Fineness = Literal["coarse", "fine"]
+TableKind = Literal["mass", "below", "reaches"]
+
 _MOST_COLUMNS = 1 << 22
 _RATE_PER_PANEL = 8.0  # the integrand changes by at most e^8 or so within a panel
-Fineness = Literal["coarse", "fine"]
 _POINTS = {"coarse": 16, "fine": 24}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class SumColumns:
     """All z, with Pr[ρ = z] (or density times weight); the first and last column bound the rest."""
 
-    law: Law
+    law: StreamLaw
     threshold: Value
     z: NDArray[np.int64] | NDArray[np.float64]
     weights: Scaled
@@ -66,27 +69,27 @@ class Columns:
 
     def gap_decay(self) -> Scaled:
         """e^(−z/b), up to a constant: how the law of a gap depends on z, for each ⊤."""
-        return OneSided(self.law.question_noise.scale).reaches(
+        return OneSidedNoise(self.law.question_noise.scale).reaches(
             np.asarray(self.z - self.z[0], dtype=np.int64)
         )
 
     def _distance(self, answer: Value) -> NDArray[np.float64]:
         return np.asarray(self.z + float(self.threshold - answer), dtype=np.float64)
 
-    def _shifted(self, noise: Noise, kind: TableKind, answer: Value) -> Scaled:
+    def _shifted(self, noise: NoiseLaw, kind: TableKind, answer: Value) -> Scaled:
         first = int(self.z[0]) + int(self.threshold - answer)
         return _looked_up(noise, kind, first, first + len(self.z))
 
 
 def columns(
-    law: Law,
+    law: StreamLaw,
     threshold: Value,
     answers: Iterable[Value],
     *,
     questions: int,
     reach: float,
     fineness: Fineness = "fine",
-) -> Columns:
+) -> SumColumns:
     """All z within ``reach`` decay lengths of where the factors bend, for all these answers."""
     bends = sorted({Fraction(0), *(Fraction(answer - threshold) for answer in answers)})
     noise = law.threshold_noise
@@ -96,7 +99,8 @@ def columns(
     # Numbers told count up to the last bend, even if ρ is never so large.
     last = bends[-1] + noise.right * Fraction(reach)
     if law.continuous:
-        return _continuous(law, threshold, first, last, bends, questions, _POINTS[fineness])
+        edges = _panels(law, first, last, bends, questions)
+        return _continuous(law, threshold, bends, edges, _POINTS[fineness])
     if last - first > _MOST_COLUMNS:
         raise Infeasible(
             f"the exact law would need {floor(last - first)} columns, more than {_MOST_COLUMNS}: "
@@ -105,7 +109,9 @@ def columns(
     return _discrete(law, threshold, floor(first), max(ceil(last), floor(first)), bends[0])
 
 
-def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction) -> Columns:
+def _discrete(
+    law: StreamLaw, threshold: Value, first: int, last: int, bend: Fraction
+) -> SumColumns:
     z = np.arange(first - 1, last + 2, dtype=np.int64)
     noise = law.threshold_noise
     weights = _joined(
@@ -114,25 +120,20 @@ def _discrete(law: Law, threshold: Value, first: int, last: int, bend: Fraction)
         _looked_up(noise, "reaches", last + 1, last + 2),
     )
     ends = _ends(np.arange(1, len(z) - 1), z[1:-1], bend - 1)
-    return Columns(law, threshold, z, weights, floor(bend), ends)
+    return SumColumns(law, threshold, z, weights, floor(bend), ends)
 
 
 def _continuous(
-    law: Law,
-    threshold: Value,
-    first: Fraction,
-    last: Fraction,
-    bends: list[Fraction],
-    questions: int,
-    points: int,
-) -> Columns:
+    law: StreamLaw, threshold: Value, bends: list[Fraction], edges: Floats, points: int
+) -> SumColumns:
     noise = law.threshold_noise
     if not noise.scale:  # ρ = 0; the other columns are there for the numbers told
         beyond = [float(bend) for bend in bends if bend > 0]
         z = np.array([0.0, 0.0, *beyond, 0.0])
         ends = np.arange(1, len(z) - 1)
-        return Columns(law, threshold, z, Scaled.of((ends[0] == np.arange(len(z))) * 1.0), 0, ends)
-    edges = _panels(law, first, last, bends, questions)
+        return SumColumns(
+            law, threshold, z, Scaled.of((ends[0] == np.arange(len(z))) * 1.0), 0, ends
+        )
     if len(edges) * points > _MOST_COLUMNS:
         raise Infeasible(
             f"quadrature would need {len(edges) * points} points, more than {_MOST_COLUMNS}: "
@@ -149,7 +150,9 @@ def _continuous(
         _scaled(noise.log_reaches(edges[-1:])),
     )
     ends = _ends(points * np.arange(1, len(edges)), edges[1:], bends[0])
-    return Columns(law, threshold, z, weights, bends[0], ends, edges)
+    return SumColumns(
+        law=law, threshold=threshold, z=z, weights=weights, bend=bends[0], ends=ends, edges=edges
+    )
 
 
 def _ends(
@@ -164,9 +167,11 @@ def _ends(
 
 
 def _panels(
-    law: Law, first: Fraction, last: Fraction, bends: list[Fraction], questions: int
+    law: StreamLaw, first: Fraction, last: Fraction, bends: list[Fraction], questions: int
 ) -> NDArray[np.float64]:
     """Ends of panels: every bend is one, and the integrand does not change much within any."""
+    if not law.threshold_noise.scale:
+        return np.array([])
     rate = 1 / float(law.threshold_noise.scale)
     if law.question_noise.scale:
         rate += questions / float(law.question_noise.scale)
@@ -179,17 +184,14 @@ def _panels(
     return np.concatenate([*pieces, [cuts[-1]]])
 
 
-TableKind = Literal["mass", "below", "reaches"]
-
-
-def _looked_up(noise: Noise, kind: TableKind, first: int, end: int) -> Scaled:
+def _looked_up(noise: NoiseLaw, kind: TableKind, first: int, end: int) -> Scaled:
     """A discrete law at first .. end − 1."""
     half = max(abs(first), abs(end)).bit_length()
     return _table(noise, kind, half)[(1 << half) + first : (1 << half) + end]
 
 
 @lru_cache(maxsize=32)
-def _table(noise: Noise, kind: TableKind, half: int) -> Scaled:
+def _table(noise: NoiseLaw, kind: TableKind, half: int) -> Scaled:
     """The law for all |x| ≤ 2^half: a search looks at the same x many times."""
     x = np.arange(-(1 << half), (1 << half) + 1)
     law = {"mass": noise.mass, "below": noise.below, "reaches": noise.reaches}[kind]
@@ -219,15 +221,12 @@ def _with_ends(inner: Scaled, first: float | None = None, last: float | None = N
     return Scaled(mantissa, exponent, level.ulps)
 
 
-# Partial integrals that end anywhere, not only where a panel of the quadrature does.
+# Partial integrals that end anywhere, not only where a panel does ---------------------------------
 #
 # Within a panel the integrand is known at Gauss–Legendre nodes xⱼ, and so is the polynomial through
 # them: f = Σ cₙ Pₙ with cₙ = (2n + 1)/2 · Σⱼ wⱼ Pₙ(xⱼ) f(xⱼ).  Since ∫ Pₙ from −1 to τ is
 # (Pₙ₊₁(τ) − Pₙ₋₁(τ))/(2n + 1), an integral up to τ is a sum over the same terms wⱼ f(xⱼ) with other
 # weights.
-
-
-Floats = NDArray[np.float64]
 
 
 def partial_integrals(terms: Scaled, points: int, panels: NDArray[np.int64], at: Floats) -> Scaled:

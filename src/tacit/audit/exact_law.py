@@ -1,6 +1,6 @@
 """The exact privacy loss of a mechanism of the sparse vector family: no sampling.
 
-All strings of ⊤ and ⊥ are walked through; where ρ is drawn anew the law factorises, so that what
+All strings of ⊤ and ⊥ are walked through; where ρ is drawn again the law factorises, so that what
 follows a restart is computed once.
 """
 
@@ -102,7 +102,7 @@ class ExactLoss:
     def epsilon(self, delta: Number) -> float:
         """The least ε for which this pair is (ε, δ)-close; the loss itself for δ = 0.
 
-        It is as good as ``delta`` is; what is certain is told by `at_least` and `exceeds`.
+        It is as good as ``delta`` is; `at_least` and `exceeds` say what is certain.
         """
         allowed = float(exactly(delta, "delta"))
         if allowed <= 0:
@@ -212,10 +212,10 @@ def exact(
 ) -> ExactLoss:
     """The exact law and loss on two vectors of true answers that a neighbour may cause.
 
-    ``mechanism`` is a recipe, a prepared stream, a :class:`Law`, or a member of the gallery.  With
-    discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of δ(ε)
-    as well; with ``continuous=True`` the book's continuous noise is integrated, and the error is
-    estimated from two quadratures.
+    ``mechanism`` is a recipe, a prepared stream, a `tacit.audit.Law`, or a member of the gallery.
+    With discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of
+    δ(ε) as well; with ``continuous=True`` the book's continuous noise is integrated, and the error
+    is estimated from two quadratures.
 
     >>> from tacit import Privacy
     >>> from tacit.book import recipes

@@ -11,7 +11,7 @@ from typing import Any
 
 from tacit.audit import variants
 from tacit.audit.black_boxes import bulk_runs, suspicion, system_coins
-from tacit.audit.law import NO_NOISE, Laplace, Law, NegativeOneSided, OneSided
+from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise, StreamLaw
 from tacit.audit.learning import Suspicion
 from tacit.audit.variants import Steps
 from tacit.book import recipes
@@ -34,7 +34,7 @@ class Variant:
     name: str
     claimed: Privacy
     private: bool  # whether the claim is true
-    law: Law = field(repr=False)
+    law: StreamLaw = field(repr=False)
     run: Callable[[Sequence[int], int], Steps] = field(repr=False)
     pair: Pair | None = field(default=None, repr=False)  # where its flaw shows; None: search
     why: str = ""
@@ -60,8 +60,8 @@ def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant | OffGr
 def published(claimed: Privacy, c: int) -> tuple[Variant, ...]:
     """SVT1 to SVT6."""
     epsilon = claimed.epsilon
-    once = partial(Law, at_most=c)
-    for_ever = partial(Law, at_most=None)
+    once = partial(StreamLaw, at_most=c)
+    for_ever = partial(StreamLaw, at_most=None)
     return (
         _variant(
             "SVT1",
@@ -90,7 +90,7 @@ def published(claimed: Privacy, c: int) -> tuple[Variant, ...]:
                 told="comparison",
             ),
             partial(variants.svt3, c=c),
-            why="tells q + ν",
+            why="releases q + ν",
         ),
         _variant(
             "SVT4",
@@ -128,9 +128,9 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
         _variant(
             "negative one-sided ρ",
             claimed,
-            Law(
-                threshold_noise=NegativeOneSided(2 / epsilon),
-                question_noise=OneSided(4 * c / epsilon),
+            StreamLaw(
+                threshold_noise=NegativeOneSidedNoise(2 / epsilon),
+                question_noise=OneSidedNoise(4 * c / epsilon),
                 at_most=c,
             ),
             partial(variants.negative_one_sided, c=c),
@@ -141,14 +141,14 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
             name="monotone recipe, both directions",
             claimed=claimed,
             private=False,
-            law=replace(Law.of(monotone), monotone=False),
+            law=replace(StreamLaw.of(monotone), monotone=False),
             run=bulk_runs(prepare(monotone, threshold=0)),
             why="for questions that move one way",
         ),
         _variant(
             "NumericSparse reusing ν",
             claimed,
-            Law(
+            StreamLaw(
                 threshold_noise=Laplace(2 * c / bits),
                 question_noise=Laplace(4 * c / bits),
                 at_most=c,
@@ -156,7 +156,7 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
                 told="comparison",
             ),
             partial(variants.numeric_sparse_reusing_noise, c=c),
-            why="tells q + ν",
+            why="releases q + ν",
         ),
     )
 
@@ -173,7 +173,7 @@ def _literal_e5() -> Variant:
     root = certified.sqrt(32 * certified.ln(2 / claimed.delta)[0])[0]
     printed = Fraction(2) / (certified.sqrt(Fraction(512))[0] + 1)
     value = (root / printed).limit_denominator(10**6)  # σ(ε₂) = √(32 c ln(2/δ))/ε₂
-    law = replace(Law.of(recipe), value_noise=Laplace(value))
+    law = replace(StreamLaw.of(recipe), value_noise=Laplace(value))
     scales = (recipe.threshold_scale, recipe.question_scale, value)
     sure = 10 * ceil(recipe.question_scale)  # far above the threshold: ⊤ is certain, q is told
     return Variant(
@@ -196,7 +196,7 @@ def _literal_e6(claimed: Privacy) -> Variant:
         name="NumericSparse, E6 as printed",
         claimed=claimed,
         private=False,
-        law=Law(
+        law=StreamLaw(
             threshold_noise=Laplace(scales[0]),
             question_noise=Laplace(scales[1]),
             value_noise=Laplace(scales[2]),
@@ -220,7 +220,7 @@ class _Run:
 def _variant(
     name: str,
     claimed: Privacy,
-    law: Law,
+    law: StreamLaw,
     function: Callable[..., Steps],
     *,
     private: bool = False,
@@ -288,6 +288,6 @@ def _our(name: str, recipe: Recipe) -> Variant:
         name=name,
         claimed=recipe.privacy,
         private=True,
-        law=Law.of(recipe),
+        law=StreamLaw.of(recipe),
         run=bulk_runs(prepare(recipe, threshold=0)),
     )

@@ -61,10 +61,27 @@ class _LastBits:
 
 
 def precision_test(
-    mechanism: Callable[..., Any], pair: tuple[Any, Any], *, epsilon: Number, **options: Any
+    mechanism: Callable[..., Any],
+    pair: tuple[Any, Any],
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    confidence: Number = "0.95",
+    runs: int = 1_000_000,
+    workers: int | None = None,
+    progress: bool | None = None,
 ) -> SampledLoss:
     """Whether the last bits of what is released tell the pair apart; options as for `sample`."""
-    return sample(_LastBits(as_bulk(mechanism)), pair, epsilon=epsilon, **options)
+    return sample(
+        _LastBits(as_bulk(mechanism)),
+        pair,
+        epsilon=epsilon,
+        delta=delta,
+        confidence=confidence,
+        runs=runs,
+        workers=workers,
+        progress=progress,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +128,31 @@ def support_test(
     *,
     scale: float,
     epsilon: Number,
-    **options: Any,
+    delta: Number = 0,
+    confidence: Number = "0.95",
+    runs: int = 1_000_000,
+    workers: int | None = None,
+    progress: bool | None = None,
 ) -> SampledLoss:
     """Whether numbers come that numpy's Laplace noise could add to one input but not the other.
 
-    For a mechanism that releases its input plus noise of this scale.
+    For a mechanism that releases its input plus noise of this scale; options as for `sample`.
     """
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise BadParameter("pair", kind_of(pair), "give two numbers, as a tuple")
     centres = [float(_length(exact(centre, "pair"), "pair")) for centre in pair]
     width = float(_length(positive(scale, "scale"), "scale"))
     view = _Reachable(as_bulk(mechanism), (centres[0], centres[1]), width)
-    return sample(view, pair, epsilon=epsilon, **options)
+    return sample(
+        view,
+        pair,
+        epsilon=epsilon,
+        delta=delta,
+        confidence=confidence,
+        runs=runs,
+        workers=workers,
+        progress=progress,
+    )
 
 
 def _length(number: Fraction, name: str) -> Fraction:

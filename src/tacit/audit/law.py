@@ -23,27 +23,32 @@ from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.numerics import certified
 from tacit.numerics.scaled import Scaled, logarithm
 
-# Laws of noise, as the exact auditor needs them: density, Pr[ν < x] and Pr[ν ≥ x].
-#
-# Each law has a discrete form on whole grid steps, whose probabilities come from integers and are
-# good to a few units of 2^(−53), and a continuous form, in logarithms.
-
-
 Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
+Disclosure = Literal["bits", "gap", "comparison"]
+"""What is told beside ⊤: nothing, how far q + ν is above T + ρ, or q + ν (a famous mistake)."""
 
+_MOST_QUESTIONS = 10**7  # as many as can be listed
 _BITS = 256
 _ROW = 512  # r^j is looked up as r^(512·a) · r^b
+_Wide = tuple[int, int]  # value · 2^(shift − 256), value of 256 bits
+_ONE: _Wide = (1 << _BITS, 0)
+
+
+# Laws of noise: the density, Pr[ν < x] and Pr[ν ≥ x] ----------------------------------------------
+#
+# Each has a discrete form on whole grid steps, whose probabilities come from integers and are good
+# to a few units of 2^(−53), and a continuous form, in logarithms.
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class NoiseLaw:
     """No noise at all, and what the laws with noise have in common."""
 
     scale: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        read = positive if type(self) is not Noise else exact
+        read = positive if type(self) is not NoiseLaw else exact
         object.__setattr__(self, "scale", read(self.scale, "scale"))
 
     # How far to the left and right the law has mass: its decay length, or 0 if it has none there.
@@ -86,11 +91,11 @@ class Noise:
         return np.where(x <= 0, 0.0, -np.inf)
 
 
-NO_NOISE = Noise()
+NO_NOISE = NoiseLaw()
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace(Noise):
+class Laplace(NoiseLaw):
     """Two-sided: Pr[ν = x] ∝ e^(−|x|/scale)."""
 
     @property
@@ -136,7 +141,7 @@ class Laplace(Noise):
 
 
 @dataclass(frozen=True, slots=True)
-class OneSided(Noise):
+class OneSidedNoise(NoiseLaw):
     """Never negative: Pr[ν = x] ∝ e^(−x/scale) for x ≥ 0."""
 
     @property
@@ -174,8 +179,8 @@ class OneSided(Noise):
 
 
 @dataclass(frozen=True, slots=True)
-class NegativeOneSided(Noise):
-    """Never positive: the mirror image of `OneSided`, and the wrong sign for a threshold."""
+class NegativeOneSidedNoise(NoiseLaw):
+    """Never positive: the mirror image of `OneSidedNoise`, and the wrong sign for a threshold."""
 
     @property
     def left(self) -> Fraction:
@@ -183,28 +188,28 @@ class NegativeOneSided(Noise):
         return self.scale
 
     def mass(self, x: Steps) -> Scaled:
-        """As OneSided's at −x."""
-        return OneSided(self.scale).mass(-x)
+        """As OneSidedNoise's at −x."""
+        return OneSidedNoise(self.scale).mass(-x)
 
     def below(self, x: Steps) -> Scaled:
         """−ν ≥ 1 − x."""
-        return OneSided(self.scale).reaches(1 - x)
+        return OneSidedNoise(self.scale).reaches(1 - x)
 
     def reaches(self, x: Steps) -> Scaled:
         """−ν < 1 − x."""
-        return OneSided(self.scale).below(1 - x)
+        return OneSidedNoise(self.scale).below(1 - x)
 
     def log_density(self, x: Floats) -> Floats:
-        """As OneSided's at −x."""
-        return OneSided(self.scale).log_density(-x)
+        """As OneSidedNoise's at −x."""
+        return OneSidedNoise(self.scale).log_density(-x)
 
     def log_reaches(self, x: Floats) -> Floats:
         """−ν ≤ −x."""
-        return OneSided(self.scale).log_below(-x)
+        return OneSidedNoise(self.scale).log_below(-x)
 
     def log_below(self, x: Floats) -> Floats:
         """−ν > −x."""
-        return OneSided(self.scale).log_reaches(-x)
+        return OneSidedNoise(self.scale).log_reaches(-x)
 
 
 class _Powers:
@@ -245,10 +250,6 @@ class _Powers:
                 self._row_powers.append(_product(self._row_powers[-1], self._row_step))
             self._rows = _rounded(self._row_powers)
         return self._rows
-
-
-_Wide = tuple[int, int]  # value · 2^(shift − 256), value of 256 bits
-_ONE: _Wide = (1 << _BITS, 0)
 
 
 def _leading(number: Fraction) -> _Wide:
@@ -293,34 +294,30 @@ def _choose(where: NDArray[np.bool_], first: Scaled, second: Scaled) -> Scaled:
     )
 
 
-Told = Literal["bits", "gap", "comparison"]
-"""Beside ⊤: nothing; how far q + ν is above T + ρ; or q + ν itself (the famous mistake)."""
-
-
-_MOST_QUESTIONS = 10**7  # as many as can be listed
+# The law of a stream ------------------------------------------------------------------------------
 
 
 def questions_to_audit(questions: int) -> int:
     """How many questions a mechanism is audited with."""
     number = whole(questions, "questions")
     if number > _MOST_QUESTIONS:
-        raise BadParameter("questions", as_given(number), f"at most {_MOST_QUESTIONS} are audited")
+        raise BadParameter("questions", as_given(number), f"it must be at most {_MOST_QUESTIONS}")
     return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class StreamLaw:
     """The law of a stream, with all noise in grid steps.
 
     ``value_noise`` is a *fresh* draw that is added to q and told on ⊤, in any case.
     """
 
-    threshold_noise: Noise  # ρ
-    question_noise: Noise  # ν
+    threshold_noise: NoiseLaw  # ρ
+    question_noise: NoiseLaw  # ν
     at_most: int | None  # halts at this many ⊤; None: never
     tops_per_group: int | None = None  # ρ is drawn again after so many ⊤; None: never
     value_noise: Laplace | None = None
-    told: Told = "bits"
+    told: Disclosure = "bits"
     continuous: bool = False
     monotone: bool = False  # the promise is made for questions that all move the same way
 
@@ -329,15 +326,15 @@ class Law:
             whole(self.at_most, "at_most")
         if self.tops_per_group is not None:
             whole(self.tops_per_group, "tops_per_group")
-        one_of(self.told, "told", get_args(Told))
+        one_of(self.told, "told", get_args(Disclosure))
         flag(self.continuous, "continuous")
         flag(self.monotone, "monotone")
         for name in ("threshold_noise", "question_noise"):
-            instance(getattr(self, name), name, Noise, "give a noise, such as Laplace(2)")
+            instance(getattr(self, name), name, NoiseLaw, "give a noise, such as Laplace(2)")
         if self.told == "comparison" and not isinstance(self.question_noise, Laplace):
             raise BadParameter("told", "comparison", "q + ν is audited for Laplace noise ν only")
         if self.told == "gap" and (
-            self.continuous or not isinstance(self.question_noise, OneSided)
+            self.continuous or not isinstance(self.question_noise, OneSidedNoise)
         ):
             raise BadParameter("told", "gap", "the gap is audited for discrete one-sided noise")
 
@@ -349,11 +346,11 @@ class Law:
         sensitivity: Number = 1,
         grid: Number = 1,
         continuous: bool = False,
-    ) -> Law:
+    ) -> StreamLaw:
         """The law of a recipe at work.  In the continuous form one-sided noise tells bits only."""
         instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         steps = positive(sensitivity, "sensitivity") / positive(grid, "grid")
-        kind = OneSided if recipe.noise == "one-sided" else Laplace
+        kind = OneSidedNoise if recipe.noise == "one-sided" else Laplace
         scale = recipe.value_scale
         return cls(
             threshold_noise=kind(recipe.threshold_scale * steps),
@@ -361,16 +358,16 @@ class Law:
             at_most=recipe.at_most,
             tops_per_group=recipe.tops_per_group,
             value_noise=None if scale is None else Laplace(scale * steps),
-            told="gap" if kind is OneSided and not flag(continuous, "continuous") else "bits",
+            told="gap" if kind is OneSidedNoise and not flag(continuous, "continuous") else "bits",
             continuous=continuous,
             monotone=recipe.monotone,
         )
 
-    def bits_only(self) -> Law:
+    def bits_only(self) -> StreamLaw:
         """The same stream, telling nothing beside ⊤ and ⊥."""
         return replace(self, told="bits", value_noise=None)
 
-    def as_continuous(self) -> Law:
+    def as_continuous(self) -> StreamLaw:
         """The same stream with continuous noise of the same scales; without the gap."""
         return replace(self, told="bits" if self.told == "gap" else self.told, continuous=True)
 

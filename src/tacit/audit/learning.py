@@ -21,28 +21,32 @@ from tacit.errors import BadParameter
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
 
-# Events that tell two databases apart, learned from samples.
-#
-# Outcomes are sorted into cells: single values where there are few, quantiles where there are many,
-# column by column.  An event is a set of cells; :mod:`tacit.audit.learning` chooses one.
-
-
-Table = NDArray[Any]
+Floats = NDArray[np.float64]
+OutcomeRows = NDArray[Any]
 """Outcomes as rows of numbers."""
 
 _MOST_VALUES = 256  # more distinct ones than this are grouped by quantiles
 _MOST_CELLS = 2048
 _LEAST_IN_CELL = 40
+_CERTAIN = 3.0  # deviations below what is seen
+_MODEST = 1.5
+_DOUBT = 2.0  # deviations that a suspicion may be below its best rival and still be preferred
+
+
+# Events: sets of cells ----------------------------------------------------------------------------
+#
+# Outcomes are sorted into cells: single values where there are few, quantiles where there are many,
+# column by column.
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class OutcomeReader:
     """Turns what a mechanism returns into rows of numbers."""
 
     codes: dict[Hashable, int] | None = None  # for outcomes that are not numbers
 
     @classmethod
-    def learn(cls, *samples: Any) -> Reader:
+    def learn(cls, *samples: Any) -> OutcomeReader:
         """Numbers are taken as they are; anything else is numbered in order of appearance."""
         if all(_numeric(outcomes) is not None for outcomes in samples):
             return cls()
@@ -53,14 +57,16 @@ class Reader:
             codes.setdefault(_hashable(outcome), len(codes))
         return cls(codes)
 
-    def rows(self, outcomes: Any) -> Table:
+    def rows(self, outcomes: Any) -> OutcomeRows:
         """One row an outcome; −1 for an outcome never seen in training."""
         if self.codes is not None:
             numbers = [self.codes.get(_hashable(outcome), -1) for outcome in outcomes]
             return np.array(numbers, dtype=np.int64)[:, None]
         table = _numeric(outcomes)
         if table is None:
-            raise BadParameter("mechanism", "numbers at first, then other things", "one kind only")
+            raise BadParameter(
+                "mechanism", "numbers at first, then other things", "return one kind"
+            )
         return table
 
     def words(self, column: int, low: Any, high: Any) -> str:
@@ -86,7 +92,7 @@ def _short(number: Any) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 
-def _numeric(outcomes: Any) -> Table | None:
+def _numeric(outcomes: Any) -> OutcomeRows | None:
     try:
         table = np.asarray(outcomes)
     except ValueError:  # rows of different lengths
@@ -114,19 +120,19 @@ def _hashable(outcome: Any) -> Hashable:
 class Cells:
     """A tree of cuts: by the first column, then within each part by the next."""
 
-    cuts: Table
+    cuts: OutcomeRows
     inner: tuple[Cells, ...] = ()
     first: tuple[int, ...] = ()  # the number of the first cell of every part
     count: int = 0
 
     @classmethod
-    def around(cls, values: Table) -> Cells:
+    def around(cls, values: OutcomeRows) -> Cells:
         """Every one of these whole numbers in a cell of its own, and what lies between."""
         cuts = np.unique(np.concatenate([values, values + 1]))
         return cls(cuts, count=len(cuts) + 1)
 
     @classmethod
-    def learn(cls, rows: Table, most: int = _MOST_CELLS) -> Cells:
+    def learn(cls, rows: OutcomeRows, most: int = _MOST_CELLS) -> Cells:
         """Cells for these rows, no more than ``most``."""
         column = rows[:, 0]
         values = np.unique(column)
@@ -145,7 +151,7 @@ class Cells:
         first = np.cumsum([0, *(cell.count for cell in inner)])
         return cls(cuts, tuple(inner), tuple(first[:-1].tolist()), int(first[-1]))
 
-    def of(self, rows: Table) -> NDArray[np.int64]:
+    def of(self, rows: OutcomeRows) -> NDArray[np.int64]:
         """The cell of every row."""
         parts = np.searchsorted(self.cuts, rows[:, 0], side="right")
         if not self.inner:
@@ -156,7 +162,7 @@ class Cells:
             cells[members] = self.first[part] + self.inner[part].of(rows[members, 1:])
         return cells
 
-    def describe(self, first: int, last: int, reader: Reader, column: int = 0) -> str:
+    def describe(self, first: int, last: int, reader: OutcomeReader, column: int = 0) -> str:
         """The cells first..last in words; they lie in one part of the tree."""
         part, part_to = first, last
         if self.inner:
@@ -189,7 +195,7 @@ def _levels(size: int, most: int) -> NDArray[np.float64]:
 class Event:
     """A set of cells that is likelier on one side."""
 
-    reader: Reader = field(repr=False)
+    reader: OutcomeReader = field(repr=False)
     cells: Cells = field(repr=False)
     members: NDArray[np.bool_] = field(repr=False)
     swapped: bool  # likelier on the neighbour
@@ -219,11 +225,7 @@ class Event:
         return runs
 
 
-Floats = NDArray[np.float64]
-
-_CERTAIN = 3.0  # deviations below what is seen
-_MODEST = 1.5
-_DOUBT = 2.0  # deviations that a suspicion may be below its best rival and still be preferred
+# Choosing one -------------------------------------------------------------------------------------
 
 
 class Suspicion(NamedTuple):
@@ -237,7 +239,7 @@ class Suspicion(NamedTuple):
 class _Candidates:
     """Events that grow cell by cell, and what training says about each."""
 
-    reader: Reader
+    reader: OutcomeReader
     cells: Cells
     order: NDArray[np.int64]
     swapped: bool
@@ -271,7 +273,7 @@ def learn(
     suspicion: Suspicion | None = None,
 ) -> Event:
     """The event with the best prospects if it is confirmed on ``runs`` runs a side."""
-    reader = Reader.learn(*ordering)
+    reader = OutcomeReader.learn(*ordering)
     first = [reader.rows(outcomes) for outcomes in ordering]
     second = [reader.rows(outcomes) for outcomes in choosing]
     found: list[_Candidates] = []
@@ -287,7 +289,11 @@ def learn(
 
 
 def _candidates(
-    reader: Reader, cells: Cells, first: list[Table], second: list[Table], delta: float
+    reader: OutcomeReader,
+    cells: Cells,
+    first: list[OutcomeRows],
+    second: list[OutcomeRows],
+    delta: float,
 ) -> Iterator[_Candidates]:
     """All beginnings of every order of the cells, in both directions; never all cells."""
     order_counts = [np.bincount(cells.of(rows), minlength=cells.count) for rows in first]
@@ -298,7 +304,15 @@ def _candidates(
         for order in _orders(order_counts[here], order_counts[there]):
             part = order[:-1] if len(order) > 1 else order
             one, other = (_rate(np.cumsum(counts[side][part]), size) for side in (here, there))
-            yield _Candidates(reader, cells, part, swapped, (one, other), size, delta)
+            yield _Candidates(
+                reader=reader,
+                cells=cells,
+                order=part,
+                swapped=swapped,
+                rates=(one, other),
+                size=size,
+                delta=delta,
+            )
 
 
 def _orders(
@@ -341,7 +355,11 @@ def _usual_loss(found: list[_Candidates]) -> float:
 
 @strict
 def _suspected(
-    reader: Reader, suspicion: Suspicion, samples: list[list[Table]], delta: float, runs: int
+    reader: OutcomeReader,
+    suspicion: Suspicion,
+    samples: list[list[OutcomeRows]],
+    delta: float,
+    runs: int,
 ) -> tuple[Event, float]:
     """The suspected event with what it promises, and how uncertain that is.
 
@@ -357,7 +375,15 @@ def _suspected(
         _rate(sum(int(members[cells.of(part[side][:, :1])].sum()) for part in samples), size)
         for side in ((1, 0) if suspicion.swapped else (0, 1))
     )
-    one = _Candidates(reader, cells, np.zeros(1, np.int64), False, (here, there), size, delta)
+    one = _Candidates(
+        reader=reader,
+        cells=cells,
+        order=np.zeros(1, np.int64),
+        swapped=False,
+        rates=(here, there),
+        size=size,
+        delta=delta,
+    )
     promise = float(one.loss[0] - one.slack(runs, RELIABLY)[0])
     rates = float(here[0]), float(there[0])
     event = Event(reader, cells, members, suspicion.swapped, promise, rates)

@@ -15,25 +15,33 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.blocks import Block, Chance, Side, chance
-from tacit.audit.law import Laplace, Law, OneSided
+from tacit.audit.blocks import Chance, PatternBlock, Side, chance
+from tacit.audit.law import Laplace, OneSidedNoise, StreamLaw
 from tacit.errors import Infeasible
 from tacit.numerics.scaled import UNIT, Scaled, strict
 
-# All strings of ⊤ and ⊥ that can come out, each with what its blocks give.
-
-
+Floats = NDArray[np.float64]
 Pattern = tuple[bool, ...]
 Sides = tuple[Side, Side]
-Blocks = tuple[Block, Block]
+Blocks = tuple[PatternBlock, PatternBlock]
 Result = TypeVar("Result")
 
-Closing = Callable[[Sides, Blocks, tuple[int, ...], int], Result]
+CloseBlock = Callable[[Sides, Blocks, tuple[int, ...], int], Result]
 """Given the sides, their blocks, which questions were ⊤ in it, and how many there were."""
+Listed = tuple[Floats, float]
+"""Chances, and how far they may be off in all."""
+
+_MOST_OUTCOMES = 1 << 23
+
+
+# All strings of ⊤ and ⊥ that can come out, each with what its blocks give -------------------------
 
 
 def walk(
-    law: Law, sides: Sides, close: Closing[Result], join: Callable[[Result, Result], Result]
+    law: StreamLaw,
+    sides: Sides,
+    close: CloseBlock[Result],
+    join: Callable[[Result, Result], Result],
 ) -> list[tuple[Pattern, Result]]:
     """Every pattern once; blocks are closed by ``close`` and joined by ``join``."""
     count = len(sides[0].answers)
@@ -41,7 +49,7 @@ def walk(
     @cache
     def from_restart(start: int, tops_before: int) -> list[tuple[Pattern, Result]]:
         results: list[tuple[Pattern, Result]] = []
-        fresh = (Block.begin(sides[0]), Block.begin(sides[1]))
+        fresh = (PatternBlock.begin(sides[0]), PatternBlock.begin(sides[1]))
         stack: list[tuple[Pattern, Blocks, tuple[int, ...]]] = [((), fresh, ())]
         while stack:
             pattern, blocks, tops = stack.pop()
@@ -67,11 +75,7 @@ def walk(
     return from_restart(0, 0)
 
 
-Floats = NDArray[np.float64]
-Listed = tuple[Floats, float]
-"""Chances, and how far they may be off in all."""
-
-_MOST_OUTCOMES = 1 << 23
+# All outcomes, with the numbers that are told -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +91,7 @@ class Outcomes:
         """Of two independent parts, every combination."""
         if len(self.here) * len(other.here) > _MOST_OUTCOMES:
             raise Infeasible(
-                "too many combinations of told numbers for δ(ε): audit law.bits_only(), or fewer ⊤"
+                "too many combinations of released numbers: audit law.bits_only(), or fewer ⊤"
             )
         return Outcomes(
             np.outer(self.here, other.here).ravel(),
@@ -117,9 +121,9 @@ def outcomes(sides: Sides) -> Outcomes:
     law = sides[0].columns.law
     if law.continuous and (law.told != "bits" or law.value_noise is not None):
         raise Infeasible(
-            "δ(ε) with numbers told is computed for discrete noise: leave out continuous=True"
+            "δ(ε) of released numbers is computed for discrete noise: leave out continuous=True"
         )
-    found = [part for _, part in walk(law, sides, tell, Outcomes.beside)]
+    found = [part for _, part in walk(law, sides, block_outcomes, Outcomes.beside)]
     return Outcomes(
         np.concatenate([part.here for part in found]),
         np.concatenate([part.there for part in found]),
@@ -128,7 +132,7 @@ def outcomes(sides: Sides) -> Outcomes:
     )
 
 
-def tell(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) -> Outcomes:
+def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) -> Outcomes:
     """The chances of all outcomes of one block; ``tops`` are its ⊤."""
     law = sides[0].columns.law
     if not tops or law.told == "bits":
@@ -140,7 +144,8 @@ def tell(sides: Sides, blocks: Blocks, tops: tuple[int, ...], questions: int) ->
         )
     elif len(tops) > 1:
         raise Infeasible(
-            "δ(ε) is computed for numbers told on one ⊤ between draws of ρ: audit law.bits_only()"
+            "δ(ε) is computed for numbers released on one ⊤ between draws of ρ: "
+            "audit law.bits_only()"
         )
     else:
         told = _told_comparison if law.told == "comparison" else _told_gap
@@ -184,7 +189,7 @@ def value_outcomes(noise: Laplace, moved: int) -> Outcomes:
     return Outcomes(here, here[::-1].copy(), error, error)
 
 
-def _told_comparison(side: Side, block: Block, top: int, reach: int) -> Listed:
+def _told_comparison(side: Side, block: PatternBlock, top: int, reach: int) -> Listed:
     """Pr[⊥…⊥⊤ and q + ν = y] = Pr[ν = y − q] Σ_{z ≤ y − T} …, for y from the left end on."""
     columns, noise = side.columns, side.columns.law.question_noise
     assert block.bottoms is not None
@@ -199,7 +204,7 @@ def _told_comparison(side: Side, block: Block, top: int, reach: int) -> Listed:
     return chances, error + 2 * _cut_off(block.bottoms)
 
 
-def _told_gap(side: Side, block: Block, top: int, reach: int) -> Listed:
+def _told_gap(side: Side, block: PatternBlock, top: int, reach: int) -> Listed:
     """Pr[⊥…⊥⊤ and the gap is g], for g = 0, 1, … and, lumped, from where it is geometric."""
     columns = side.columns
     scale = float(columns.law.question_noise.scale)
@@ -212,7 +217,7 @@ def _told_gap(side: Side, block: Block, top: int, reach: int) -> Listed:
     logs = sums.logarithm()[np.maximum(start - first, 0)]
     # The decay counts from the first column but one; ν = g + T + z − q counts from 0.
     decay = (gaps + threshold - answer + first - 1) / scale
-    mass = OneSided(columns.law.question_noise.scale).mass(np.array([0]))
+    mass = OneSidedNoise(columns.law.question_noise.scale).mass(np.array([0]))
     rest = float(mass.floats()[0])
     chances = np.exp(logs - decay + log(rest))
     chances[-1] /= rest  # from there on e^(−1/scale) a step

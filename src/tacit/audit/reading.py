@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from tacit.arguments import flag, iterated
 from tacit.audit.columns import Value
-from tacit.audit.law import Law
+from tacit.audit.law import StreamLaw
 from tacit.book.coins import MOST_STEPS, threshold_steps
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import SparseVector
@@ -22,18 +22,18 @@ class HasLaw(Protocol):
     """Anything that knows its law, such as a member of the gallery."""
 
     @property
-    def law(self) -> Law:
+    def law(self) -> StreamLaw:
         """In grid steps."""
 
 
-Mechanism = Recipe | SparseVector | Law | HasLaw
+Mechanism = Recipe | SparseVector | StreamLaw | HasLaw
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A law, and what it is asked on either side, all in grid steps."""
 
-    law: Law
+    law: StreamLaw
     threshold: Value
     answers: tuple[Value, ...]
     neighbours: tuple[Value, ...]
@@ -45,7 +45,7 @@ def understood(
     sensitivity: Number = 1,
     grid: Number = 1,
     continuous: bool = False,
-) -> tuple[Law, Fraction, Fraction]:
+) -> tuple[StreamLaw, Fraction, Fraction]:
     """The law of whatever was handed in, its sensitivity and its grid: a stream's own, if it is."""
     if isinstance(mechanism, SparseVector):
         sensitivity, grid = mechanism.sensitivity, mechanism.grid
@@ -53,15 +53,15 @@ def understood(
     if isinstance(mechanism, SparseVector):
         mechanism = mechanism.recipe
     if isinstance(mechanism, Recipe):
-        law = Law.of(mechanism, sensitivity=most, grid=step, continuous=continuous)
+        law = StreamLaw.of(mechanism, sensitivity=most, grid=step, continuous=continuous)
         return law, most, step
     return _own_law(mechanism, continuous), most, step
 
 
-def _own_law(mechanism: Law | HasLaw, continuous: bool) -> Law:
+def _own_law(mechanism: StreamLaw | HasLaw, continuous: bool) -> StreamLaw:
     flag(continuous, "continuous")
-    law = mechanism if isinstance(mechanism, Law) else getattr(mechanism, "law", None)
-    if not isinstance(law, Law):
+    law = mechanism if isinstance(mechanism, StreamLaw) else getattr(mechanism, "law", None)
+    if not isinstance(law, StreamLaw):
         raise BadParameter(
             "mechanism",
             type(mechanism).__name__,
@@ -93,11 +93,15 @@ def read(
     )
     here, there = _answers(answers, "answers"), _answers(neighbour_answers, "neighbour_answers")
     if len(here) != len(there):
-        raise BadParameter("neighbour_answers", f"of length {len(there)}", "one for each answer")
+        raise BadParameter(
+            "neighbour_answers", f"of length {len(there)}", "give one for each answer"
+        )
     for index, (one, other) in enumerate(zip(here, there, strict=True)):
         if abs(one - other) > most:
             raise BadParameter(
-                f"neighbour_answers[{index}]", other, f"within sensitivity {most} of {one}"
+                f"neighbour_answers[{index}]",
+                other,
+                f"it must be within the sensitivity {most} of {one}",
             )
     asked = exact(0 if threshold is None else threshold, "threshold") + shift * most
     if law.continuous:
@@ -118,7 +122,7 @@ def _answers(answers: Sequence[Number], name: str) -> tuple[Fraction, ...]:
 def _whole_steps(answer: Fraction, step: Fraction, name: str) -> int:
     steps = answer / step
     if steps.denominator != 1:
-        raise BadParameter(name, answer, f"it must be a whole multiple of grid {step}")
+        raise BadParameter(name, answer, f"it must be a whole multiple of the grid {step}")
     if abs(steps) > MOST_STEPS:
         raise BadParameter(name, as_given(answer), "it must be within ±2^61 grid steps")
     return steps.numerator

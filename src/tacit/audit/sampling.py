@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import exp
 from time import perf_counter
@@ -24,7 +24,7 @@ from typing import Any, Protocol, runtime_checkable
 from tacit.arguments import flag, function, iterated
 from tacit.audit.law import questions_to_audit
 from tacit.audit.learning import Event, Suspicion, learn
-from tacit.audit.workers import Bulk, cores, counting
+from tacit.audit.workers import Bulk, Count, cores, counting
 from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, exact, probability, show, small_probability, whole
 from tacit.numerics.clopper_pearson import least_log_ratio, weights
@@ -120,47 +120,72 @@ def sample(
     'not refuted'
     """
     bulk = as_bulk(mechanism)
-    claimed = None if epsilon is None else Privacy(epsilon, delta)
-    allowed = float(small_probability(delta, "delta"))
-    alpha = _false_alarm(confidence)
-    total = _count(runs, "runs", _LEAST_RUNS, _MOST_RUNS)
+    aim = _aim(epsilon, delta, confidence, runs)
     if workers is not None:
         workers = _count(workers, "workers", 1, _MOST_WORKERS)
     if progress is not None:
         flag(progress, "progress")
     choices = _pairs(pair, pairs)
-    suspicions = [_suspicion(bulk, choice, total) for choice in choices]
+    suspicions = [_suspicion(bulk, choice, aim.runs) for choice in choices]
     share = _TRAINING if None in suspicions else _TRAINING_WITH_A_SUSPICION
-    training = max(total // share, 100)
-    with _bar(progress, 2 * (total - training) + 2 * training * len(choices)) as advance:
+    training = max(aim.runs // share, 100)
+    rest = replace(aim, runs=aim.runs - training)
+    with _bar(progress, 2 * rest.runs + 2 * training * len(choices)) as advance:
         start = perf_counter()
-        chosen, event = _learned(
-            bulk, choices, suspicions, training, total - training, allowed, advance
-        )
+        suspected = list(zip(choices, suspicions, strict=True))
+        chosen, event = _learned(bulk, suspected, training, rest, advance)
         pace = (perf_counter() - start) / (training * len(choices))
         if workers is None:
-            workers = cores() if pace * (total - training) > _WORTH_SHARING else 1
+            workers = cores() if pace * rest.runs > _WORTH_SHARING else 1
         with counting(bulk, chosen, event, workers=workers) as count:
-            best, done = 0.0, 0
-            hits = (0, 0)
-            for goal, part in _looks(total - training, early=claimed is not None):
-                hits = (
-                    hits[0] + _hits(count, 0, goal - done, advance),
-                    hits[1] + _hits(count, 1, goal - done, advance),
-                )
-                done = goal
-                if done < total - training and not _may_refute(hits, event, claimed):
-                    continue
-                best = max(best, _bound(hits, done, event, allowed, part * alpha))
-                if claimed is not None and exact(best, "bound") > claimed.epsilon:
-                    break
+            return _confirmed(count, chosen, event, rest, advance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """What is to be refuted, how seldom a true claim may be, and the runs a side for it."""
+
+    claimed: Privacy | None
+    delta: float
+    confidence: float
+    false_alarm: float  # 1 − confidence, rounded from what was typed
+    runs: int
+
+    def refuted_by(self, bound: float) -> bool:
+        return self.claimed is not None and exact(bound, "bound") > self.claimed.epsilon
+
+
+def _aim(epsilon: Number | None, delta: Number, confidence: Number, runs: int) -> _Aim:
+    claimed = None if epsilon is None else Privacy(epsilon, delta)
+    allowed = float(small_probability(delta, "delta"))
+    false_alarm = _false_alarm(confidence)
+    total = _count(runs, "runs", _LEAST_RUNS, _MOST_RUNS)
+    return _Aim(claimed, allowed, float(exact(confidence, "confidence")), false_alarm, total)
+
+
+def _confirmed(
+    count: Count, pair: InputPair, event: Event, aim: _Aim, advance: Callable[[int], None]
+) -> SampledLoss:
+    """What fresh runs say of the event, look by look, until the claim is refuted."""
+    best, done, hits = 0.0, 0, (0, 0)
+    for goal, part in _looks(aim.runs, early=aim.claimed is not None):
+        hits = (
+            hits[0] + _hits(count, 0, goal - done, advance),
+            hits[1] + _hits(count, 1, goal - done, advance),
+        )
+        done = goal
+        if done < aim.runs and not _may_refute(hits, event, aim.claimed):
+            continue
+        best = max(best, _bound(hits, done, event, aim.delta, part * aim.false_alarm))
+        if aim.refuted_by(best):
+            break
     return SampledLoss(
         lower_bound=best,
-        delta=allowed,
-        confidence=float(exact(confidence, "confidence")),
-        claimed=claimed,
-        refuted=claimed is not None and exact(best, "bound") > claimed.epsilon,
-        pair=chosen,
+        delta=aim.delta,
+        confidence=aim.confidence,
+        claimed=aim.claimed,
+        refuted=aim.refuted_by(best),
+        pair=pair,
         event=event,
         hits=hits,
         runs=done,
@@ -170,7 +195,7 @@ def sample(
 def _count(given: object, name: str, least: int, most: int) -> int:
     number = whole(given, name, at_least=least)
     if number > most:
-        raise BadParameter(name, as_given(number), f"at most {most}")
+        raise BadParameter(name, as_given(number), f"it must be at most {most}")
     return number
 
 
@@ -197,21 +222,19 @@ def _looks(runs: int, *, early: bool) -> list[tuple[int, float]]:
 
 def _learned(
     bulk: Bulk,
-    choices: Sequence[InputPair],
-    suspicions: Sequence[Suspicion | None],
+    suspected: Sequence[tuple[InputPair, Suspicion | None]],
     training: int,
-    runs: int,
-    delta: float,
+    aim: _Aim,
     advance: Callable[[int], None],
 ) -> tuple[InputPair, Event]:
-    """The pair and the event with the best prospects."""
+    """The pair and the event with the best prospects in the runs that are left."""
     best: tuple[InputPair, Event] | None = None
-    for pair, suspicion in zip(choices, suspicions, strict=True):
+    for pair, suspicion in suspected:
         halves = []
         for size in (training // 3, training - training // 3):
             halves.append((_drawn(bulk, pair[0], size), _drawn(bulk, pair[1], size)))
             advance(2 * size)
-        event = learn(halves[0], halves[1], delta=delta, runs=runs, suspicion=suspicion)
+        event = learn(*halves, delta=aim.delta, runs=aim.runs, suspicion=suspicion)
         if best is None or event.promise > best[1].promise:
             best = pair, event
     assert best is not None
@@ -234,12 +257,7 @@ def _drawn(bulk: Bulk, given: Any, size: int) -> Any:
     return outcomes
 
 
-def _hits(
-    count: Callable[[int, int], Iterator[tuple[int, int]]],
-    side: int,
-    runs: int,
-    advance: Callable[[int], None],
-) -> int:
+def _hits(count: Count, side: int, runs: int, advance: Callable[[int], None]) -> int:
     total = 0
     for done, hits in count(side, runs):
         total += hits
@@ -308,9 +326,11 @@ def _pairs(pair: InputPair | None, pairs: Sequence[InputPair] | None) -> Sequenc
     chosen = [pair] if pair is not None else known_bad_pairs() if pairs is None else several
     for number, given in enumerate(chosen):
         if not isinstance(given, tuple | list) or len(given) != 2:
-            raise BadParameter(f"pairs[{number}]", type(given).__name__, "two inputs, as a tuple")
+            raise BadParameter(
+                f"pairs[{number}]", type(given).__name__, "give two inputs, as a tuple"
+            )
     if not chosen:
-        raise BadParameter("pairs", "[]", "at least one pair of inputs")
+        raise BadParameter("pairs", "[]", "give at least one pair of inputs")
     return [(one, other) for one, other in chosen]
 
 

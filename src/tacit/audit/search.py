@@ -18,35 +18,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import flag
-from tacit.audit.blocks import Block, Closed, Side, close
-from tacit.audit.columns import columns
-from tacit.audit.law import Law, questions_to_audit
-from tacit.audit.outcomes import Blocks, Pattern, Sides, tell
+from tacit.audit.blocks import Closed, PatternBlock, Side, close
+from tacit.audit.columns import Value, columns
+from tacit.audit.law import StreamLaw, questions_to_audit
+from tacit.audit.outcomes import Blocks, Pattern, Sides, block_outcomes
 from tacit.audit.reading import Mechanism, understood
 from tacit.errors import BadParameter
 from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
 
-# Blocks of a simple shape: some equal questions that stay ⊥, then some equal ones that are ⊤.
+Place = tuple[Value, Value]
+
+_REACH = 48.0
+_START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
+_WORTHWHILE = 1e-12
+_HOPELESS = 0.75  # a layout that starts so far below another is not climbed
+_FURTHEST = 64  # scales
+_FAR_BELOW = 40  # scales: there a question is ⊥ but for e^(−40)
+
+
+# Blocks of a simple shape: equal questions that stay ⊥, then equal ones that are ⊤ ----------------
 #
 # Equal factors are raised to a power, so that a thousand questions cost no more than one.
 
 
-Step = int | Fraction
-_REACH = 48.0
-
-
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PairShape:
     """How many ⊥ and ⊤, how far below the threshold they lie, and how they move."""
 
     bottoms: int
     tops: int
-    bottom_distance: Step  # T − q, in grid steps
-    top_distance: Step
-    bottom_moves: Step  # q′ − q
-    top_moves: Step
+    bottom_distance: Value  # T − q, in grid steps
+    top_distance: Value
+    bottom_moves: Value  # q′ − q
+    top_moves: Value
     times: int = 1  # so many such blocks, one after another
 
     @property
@@ -54,7 +60,7 @@ class Shape:
         """Of one block."""
         return self.bottoms + self.tops
 
-    def sides(self, law: Law) -> Sides:
+    def sides(self, law: StreamLaw) -> Sides:
         """Two questions, ⊥ and ⊤, on either database; the threshold is 0."""
         here = (-self.bottom_distance, -self.top_distance)
         there = (here[0] + self.bottom_moves, here[1] + self.top_moves)
@@ -65,20 +71,22 @@ class Shape:
         """All factors of one block."""
         return self._block(sides[0]), self._block(sides[1])
 
-    def _block(self, side: Side) -> Block:
-        fresh = Block.begin(side)
+    def _block(self, side: Side) -> PatternBlock:
+        fresh = PatternBlock.begin(side)
         bottoms = side.bottom(0).to_the(self.bottoms)
         product = fresh.product.times(bottoms).times(side.top(1).to_the(self.tops))
-        return Block(product, None if fresh.bottoms is None else fresh.bottoms.times(bottoms))
+        return PatternBlock(
+            product, None if fresh.bottoms is None else fresh.bottoms.times(bottoms)
+        )
 
 
-def block_loss(law: Law, shape: Shape) -> Closed:
+def block_loss(law: StreamLaw, shape: PairShape) -> Closed:
     """The chances and the loss of one block."""
     sides = shape.sides(law)
     return close(sides, shape.blocks(sides), (1,) * shape.tops, shape.questions)
 
 
-def worst_loss(law: Law, shape: Shape) -> float:
+def worst_loss(law: StreamLaw, shape: PairShape) -> float:
     """The loss of all blocks; −∞ if the pattern cannot come at all."""
     closed = block_loss(law, shape)
     if not (closed.here.mantissa or closed.there.mantissa):
@@ -86,13 +94,13 @@ def worst_loss(law: Law, shape: Shape) -> float:
     return max(closed.highest, -closed.lowest) * shape.times
 
 
-def sampled_bound(law: Law, shape: Shape, *, runs: int) -> float:
+def sampled_bound(law: StreamLaw, shape: PairShape, *, runs: int) -> float:
     """The lower bound to expect from counting the most telling outcomes of this pattern."""
     alone = shape.tops == 1 and shape.times == 1
     law = law if alone else law.bits_only()
     sides = shape.sides(law)
     if alone:
-        told = tell(sides, shape.blocks(sides), (1,), shape.questions)
+        told = block_outcomes(sides, shape.blocks(sides), (1,), shape.questions)
         here, there = told.here, told.there
     else:
         closed = close(sides, shape.blocks(sides), (1,) * shape.tops, shape.questions)
@@ -108,14 +116,10 @@ def _best_bound(here: NDArray[np.float64], there: NDArray[np.float64], runs: int
     return float((np.log(p / other) - slack(p, other, 0.0, runs, RELIABLY)).max())
 
 
-_START_DISTANCES = (0, -2, 1, 4, 16)  # in scales of the question's noise
-_WORTHWHILE = 1e-12
-_HOPELESS = 0.75  # a layout that starts so far below another is not climbed
-_FURTHEST = 64  # scales
-_FAR_BELOW = 40  # scales: there a question is ⊥ but for e^(−40)
+# The search ---------------------------------------------------------------------------------------
 
-Score = Callable[[Law, Shape], float]
-Place = tuple[Step, Step]
+
+Score = Callable[[StreamLaw, PairShape], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,30 +127,30 @@ class WorstPair:
     """A pair of answer vectors and the pattern that tells them apart best.
 
     Both are in grid steps above a threshold of 0, whatever threshold, shift and grid a stream has:
-    for the whole law, hand them to `exact` with a `Law`.
+    for the whole law, hand them to `exact` with a `tacit.audit.Law`.
     """
 
     loss: float
     error: float
-    shape: Shape = field(repr=False)
+    shape: PairShape = field(repr=False)
     score: float = field(repr=False)  # what the search looked for
-    idle: tuple[Step, ...] = field(default=(), repr=False)  # questions that stay far below
+    idle: tuple[Value, ...] = field(default=(), repr=False)  # questions that stay far below
 
     @property
-    def answers(self) -> tuple[Step, ...]:
+    def answers(self) -> tuple[Value, ...]:
         """True answers on one database, in grid steps."""
         shape = self.shape
         return self._vector(-shape.bottom_distance, -shape.top_distance)
 
     @property
-    def neighbour_answers(self) -> tuple[Step, ...]:
+    def neighbour_answers(self) -> tuple[Value, ...]:
         """True answers on the neighbouring one."""
         shape = self.shape
         return self._vector(
             shape.bottom_moves - shape.bottom_distance, shape.top_moves - shape.top_distance
         )
 
-    def _vector(self, bottom: Step, top: Step) -> tuple[Step, ...]:
+    def _vector(self, bottom: Value, top: Value) -> tuple[Value, ...]:
         block = (bottom,) * self.shape.bottoms + (top,) * self.shape.tops
         return block * self.shape.times + self.idle
 
@@ -188,7 +192,7 @@ def worst(
 
 
 @strict
-def most_telling(
+def best_pair_to_sample(
     mechanism: Mechanism,
     *,
     questions: int,
@@ -199,7 +203,7 @@ def most_telling(
 ) -> WorstPair:
     """The pair that gives the best lower bound if so many runs a side are sampled.
 
-    The worst pair is often told by a pattern that almost never comes; this one trades some of the
+    The worst pair often shows in a pattern that almost never comes; this one trades some of the
     loss for a pattern that comes often enough to be counted.
     """
     law, largest, step = understood(mechanism, sensitivity=sensitivity, grid=grid)
@@ -217,12 +221,12 @@ def most_telling(
     return best
 
 
-def _best(law: Law, questions: int, moves: list[Place], score: Score) -> WorstPair:
-    best: tuple[float, Shape] | None = None
+def _best(law: StreamLaw, questions: int, moves: list[Place], score: Score) -> WorstPair:
+    best: tuple[float, PairShape] | None = None
     for times, bottoms, tops in _layouts(law, questions):
         for move in moves:
             so_far = -inf if best is None else best[0]
-            found = _climb(law, Shape(bottoms, tops, 0, 0, *move, times), score, so_far)
+            found = _climb(law, PairShape(bottoms, tops, 0, 0, *move, times), score, so_far)
             if best is None or found[0] > best[0] + _WORTHWHILE:
                 best = found
             if best[0] == inf:
@@ -233,7 +237,7 @@ def _best(law: Law, questions: int, moves: list[Place], score: Score) -> WorstPa
     return WorstPair(loss, closed.error * best[1].times, best[1], best[0])
 
 
-def _layouts(law: Law, questions: int) -> Iterator[tuple[int, int, int]]:
+def _layouts(law: StreamLaw, questions: int) -> Iterator[tuple[int, int, int]]:
     """How many blocks, and how many ⊥ and ⊤ each."""
     per_block = law.tops_per_group or law.at_most
     if per_block is None:  # never halts and never restarts: any division is possible
@@ -256,19 +260,23 @@ def _several(most: int) -> Iterable[int]:
     return sorted({*(1 << power for power in range(most.bit_length())), most})
 
 
-def _moves(law: Law, most: Fraction, grid: Fraction, both: bool | None) -> list[Place]:
+def _moves(law: StreamLaw, most: Fraction, grid: Fraction, both: bool | None) -> list[Place]:
     """(⊥, ⊤) moves; the opposite ones are covered, since both signs of the loss count."""
     if not law.continuous:
         if (most / grid).denominator != 1:
-            raise BadParameter("sensitivity", most, f"a whole multiple of grid {grid}")
+            raise BadParameter(
+                "sensitivity", most, f"it must be a whole multiple of the grid {grid}"
+            )
         most /= grid
-    step: Step = most if law.continuous else most.numerator
+    step: Value = most if law.continuous else most.numerator
     one_way: list[Place] = [(step, 0), (step, step), (0, step)]
     mixed = not law.monotone if both is None else flag(both, "both_directions")
     return [(step, -step), *one_way] if mixed else one_way
 
 
-def _climb(law: Law, shape: Shape, score: Score, so_far: float) -> tuple[float, Shape]:
+def _climb(
+    law: StreamLaw, shape: PairShape, score: Score, so_far: float
+) -> tuple[float, PairShape]:
     """The best distances for this layout: from a coarse lattice, then uphill if it is worth it."""
     scale = law.question_noise.scale or law.threshold_noise.scale or Fraction(1)
     starts = [_steps(law, scale * start) for start in _START_DISTANCES]
@@ -305,15 +313,15 @@ def _climb(law: Law, shape: Shape, score: Score, so_far: float) -> tuple[float, 
 
 
 def _near(place: Place, scale: Fraction) -> bool:
-    """Some losses creep towards their supremum for ever: the climb ends there."""
+    """Some losses creep towards their supremum without end: the climb stops there."""
     return all(abs(Fraction(distance)) <= _FURTHEST * scale for distance in place)
 
 
-def _at(shape: Shape, place: Place) -> Shape:
+def _at(shape: PairShape, place: Place) -> PairShape:
     return replace(shape, bottom_distance=place[0], top_distance=place[1])
 
 
-def _steps(law: Law, distance: Fraction) -> Step:
+def _steps(law: StreamLaw, distance: Fraction) -> Value:
     if law.continuous or not distance:
         return distance if law.continuous else 0
     size = max(round(abs(distance)), 1)

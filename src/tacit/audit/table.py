@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp, inf
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.audit.exact_law import ExactLoss, certainly, exact
-from tacit.audit.exhibits import OffGridGap, Variant
+from tacit.audit.exhibits import OffGridGap, Pair, Variant
 from tacit.audit.sampling import SampledLoss, sample
-from tacit.audit.search import most_telling, worst
-from tacit.errors import Infeasible
+from tacit.audit.search import best_pair_to_sample, worst
+from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import Number, probability, show
 from tacit.privacy import Privacy
 from tacit.support import check_can_plot
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-_RUNS_TO_SEE = 10**6
 Audited = Variant | OffGridGap
-Vectors = tuple[tuple[int, ...], tuple[int, ...]]
+
+_RUNS_TO_SEE = 10**6
+_INVISIBLE = 1e-7  # of δ, in a picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,19 @@ class Row:
         return self.refuted == self.private
 
 
+def chosen(known: Sequence[Audited], names: Sequence[str]) -> list[Audited]:
+    """Those whose names begin so, in whatever case; all of them without a name."""
+    for name in names:
+        if not any(_begins(one, name) for one in known):
+            listed = "".join(f"\n    {one.name}" for one in known)
+            raise BadParameter("names", name, f"give the beginning of one of{listed}")
+    return [one for one in known if not names or any(_begins(one, name) for name in names)]
+
+
+def _begins(mechanism: Audited, name: str) -> bool:
+    return mechanism.name.lower().startswith(name.lower())
+
+
 def rows(
     audited: Iterable[Audited],
     *,
@@ -73,17 +87,17 @@ def rows(
     any of them with probability 1 − ``confidence`` at most.  Every single bound holds with at
     least that confidence.
     """
-    chosen = list(audited)
-    true_claims = sum(mechanism.private for mechanism in chosen)
+    mechanisms = list(audited)
+    true_claims = sum(mechanism.private for mechanism in mechanisms)
     each = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
-    for mechanism in chosen:
+    for mechanism in mechanisms:
         starting(mechanism.name)
         loss, at_least = worst_loss(mechanism, questions)
         sampled = None
         if runs is not None:
             sampled = sample(
                 mechanism,
-                telling_pair(mechanism, questions, runs),
+                pair_to_sample(mechanism, questions, runs),
                 epsilon=mechanism.claimed.epsilon,
                 delta=mechanism.claimed.delta,
                 confidence=each,
@@ -91,13 +105,13 @@ def rows(
                 workers=workers,
             )
         yield Row(
-            mechanism.name,
-            mechanism.claimed,
-            mechanism.private,
-            loss,
-            at_least,
-            sampled,
-            mechanism.why,
+            name=mechanism.name,
+            claimed=mechanism.claimed,
+            private=mechanism.private,
+            exact=loss,
+            at_least=at_least,
+            sampled=sampled,
+            why=mechanism.why,
         )
 
 
@@ -106,7 +120,7 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
     delta = mechanism.claimed.delta
     if delta:
         # The largest loss may stand in a pattern that δ covers: a telling pair is then worse.
-        laws = (worst_law(mechanism, questions), telling_law(mechanism, questions))
+        laws = (worst_law(mechanism, questions), law_to_sample(mechanism, questions))
         found = max(laws, key=lambda law: law.epsilon(delta))
         return found.epsilon(delta), found.at_least(delta)
     if isinstance(mechanism, OffGridGap):
@@ -132,10 +146,10 @@ def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
     return found
 
 
-def telling_law(mechanism: Audited, questions: int) -> ExactLoss:
+def law_to_sample(mechanism: Audited, questions: int) -> ExactLoss:
     """The whole law on a pair that differs where there is something to see."""
     law = mechanism if isinstance(mechanism, OffGridGap) else mechanism.law
-    pair = telling_pair(mechanism, questions, _RUNS_TO_SEE)
+    pair = pair_to_sample(mechanism, questions, _RUNS_TO_SEE)
     found = exact(law, *pair)
     try:
         found.delta(0)
@@ -145,11 +159,11 @@ def telling_law(mechanism: Audited, questions: int) -> ExactLoss:
     return found
 
 
-def telling_pair(mechanism: Audited, questions: int, runs: int) -> Vectors:
+def pair_to_sample(mechanism: Audited, questions: int, runs: int) -> Pair:
     """Two answer vectors that samples tell apart as well as possible."""
     if isinstance(mechanism, OffGridGap) or mechanism.pair is not None:
         return mechanism.pair or ((), ())
-    pair = most_telling(mechanism.law, questions=questions, runs=runs)
+    pair = best_pair_to_sample(mechanism.law, questions=questions, runs=runs)
     return (
         tuple(int(answer) for answer in pair.answers),
         tuple(int(answer) for answer in pair.neighbour_answers),
@@ -190,10 +204,7 @@ def written_loss(loss: float) -> str:
     return "∞" if loss == inf else show(loss, 5)
 
 
-# δ(ε), exact against claimed, as a picture.  Needs matplotlib, the extra ``plot``.
-
-
-_INVISIBLE = 1e-7
+# δ(ε), exact against claimed, as a picture: needs matplotlib, the extra ``plot`` ------------------
 
 
 def claimed_delta(claimed: Privacy, epsilon: float) -> float:
@@ -223,7 +234,7 @@ def draw(audited: Iterable[Audited], file: Path, *, questions: int) -> None:
     for axis in axes.flat[len(mechanisms) :]:
         axis.set_visible(False)
     for axis, mechanism in zip(axes.flat, mechanisms, strict=False):
-        law = telling_law(mechanism, questions)
+        law = law_to_sample(mechanism, questions)
         epsilons = np.linspace(0, 2 * float(mechanism.claimed.epsilon), 81)
         exact = np.array([law.delta(float(epsilon)) for epsilon in epsilons])
         axis.plot(

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.book.coins import Coins
 
-# Many runs of a stream side by side: what each has answered so far.
-
-
+Answers = Sequence[int]
 Bools = NDArray[np.bool_]
 Steps = NDArray[np.int64]
 WORD = 63  # questions whose ⊤ fit into one number
@@ -70,9 +68,6 @@ class Streams:
         return np.column_stack([*self._codes, *told])
 
 
-Answers = Sequence[int]
-
-
 def svt1(q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coins) -> Steps:
     """SVT1: Algorithm 1 of Lyu, Su and Li.  Private."""
     runs = Streams(size, at_most=c)
@@ -90,7 +85,7 @@ def svt2(q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coi
     for value in q:
         nu = coins.laplaces(4 * c / epsilon, size)
         tops = runs.answer(value + nu >= T + rho)
-        rho = np.where(tops, coins.laplaces(2 * c / epsilon, size), rho)  # drawn anew after ⊤
+        rho = np.where(tops, coins.laplaces(2 * c / epsilon, size), rho)  # drawn again after ⊤
     return runs.outcomes()
 
 
@@ -100,7 +95,9 @@ def svt3(q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coi
     rho = coins.laplaces(2 / epsilon, size)
     for value in q:
         nu = coins.laplaces(2 * c / epsilon, size)  # cΔ/ε₂, where ⊤ needs twice that
-        runs.answer(value + nu >= T + rho, value + nu)  # WRONG: ν is told, and with it a limit on ρ
+        runs.answer(
+            value + nu >= T + rho, value + nu
+        )  # WRONG: this releases ν, and with it a limit on ρ
     return runs.outcomes()
 
 
@@ -128,7 +125,9 @@ def svt6(q: Answers, size: int, *, T: int, epsilon: Fraction, coins: Coins) -> S
     runs = Streams(size, at_most=None)  # WRONG: it never halts
     rho = coins.laplaces(2 / epsilon, size)
     for value in q:
-        nu = coins.laplaces(2 / epsilon, size)  # WRONG: no multiple of Δ/ε₂ lasts for ever
+        nu = coins.laplaces(
+            2 / epsilon, size
+        )  # WRONG: no multiple of Δ/ε₂ is enough without a halt
         runs.answer(value + nu >= T + rho)
     return runs.outcomes()
 
@@ -164,7 +163,7 @@ def gap_off_grid(q: Answers, size: int, *, T: Fraction, epsilon: Fraction, coins
 def numeric_sparse_reusing_noise(
     q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coins
 ) -> Steps:
-    """NumericSparse that tells the number it compared.  Not private for any ε."""
+    """NumericSparse that releases the number it compared.  Not private for any ε."""
     runs = Streams(size, at_most=c)
     bits = epsilon * 8 / 9
     rho = coins.laplaces(2 * c / bits, size)

@@ -25,6 +25,7 @@ Bulk = Callable[[Any, int], Any]
 """mechanism(input, size): so many independent outcomes."""
 Count = Callable[[int, int], Iterator[tuple[int, int]]]
 """count(side, runs): yields (runs done, hits among them) until all are done."""
+Process = tuple[Any, Connection]
 
 _PROBE = 4096
 _BATCH = 1 << 16
@@ -62,9 +63,6 @@ def _alone(
         size = min(runs, _BATCH)
         yield size, event.count(mechanism(pair[side], size))
         runs -= size
-
-
-Process = tuple[Any, Connection]
 
 
 def _started(mechanism: Bulk, pair: tuple[Any, Any], event: Event, workers: int) -> list[Process]:

@@ -77,6 +77,24 @@ class Entry:
         """created, share, cover, tie, charge, open, top, resume, suspend or close."""
         return str(self.body["kind"])
 
+    def describe(self) -> str:
+        """The entry on one line, with what it changed."""
+        from tacit.book.answer import Answer  # here, because coins bring numpy
+
+        body = self.body
+        with readable(f"entry {self.number} of the history makes no sense"):
+            more = [str(Amount.from_json(body["limit"]))] if "limit" in body else []
+            match self.kind:
+                case "created":
+                    more.append(f"covers {', '.join(body['covers'])}")
+                case "open":
+                    more.append(f"at most {body['at_most']} ⊤")
+                case "top":
+                    more += [str(Answer.from_json(body["answer"])), body["answer"].get("text", "")]
+                case "resume" if body["lost"]:
+                    more.append("one ⊤ lost: the last holder did not leave in order")
+        return "  ".join([str(self), *more])
+
     def __repr__(self) -> str:
         return f"Entry({self.number}, {self.kind}, {self.hash[:12]}…)"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, Self
 
 from tacit.budget.accountants import Amount
@@ -47,6 +48,12 @@ class Share:
     def left(self) -> Amount:
         """What may still be drawn."""
         return self.limit - self.spent
+
+    @property
+    def part_left(self) -> Fraction:
+        """The part of the limit that is left, of whichever of ε and δ is scarcer."""
+        promised = any(number for _, number in self.limit.values)
+        return 1 - self.spent.share_of(self.limit) if promised else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "show": "Show what is left, the shares and the streams.",
         "share": "Set aside a part of a budget for an analyst.",
         "cover": "Let a budget cover one more table of the same people.",
-        "tie": "Say that a table's people are told by another column from now on.",
+        "tie": "Say that another column identifies a table's people from now on.",
         "history": "Print every entry of a budget, oldest first.",
         "verify": "Read the whole history again and find whatever was changed.",
         "export": "Write the history as JSON lines; no secrets are in it.",

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 from tacit.cli.exits import CHECK_FAILED, DONE
 from tacit.cli.options import File, Number, Whole, check_outputs
-from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tacit.audit.table import Audited
 
 
 def audit(
@@ -69,7 +66,7 @@ def audit(
     if plot is not None:
         check_outputs({"plot": plot})
         check_can_plot(plot)
-    chosen = _chosen((*gallery(epsilon), *ours(epsilon)), names)
+    chosen = table.chosen((*gallery(epsilon), *ours(epsilon)), names)
     errors = Console(stderr=True)
     found = list(
         table.rows(
@@ -85,9 +82,7 @@ def audit(
     told = None if exact_only else confidence
     Console().print(table.as_table(found, questions=questions, confidence=told))
     if plot is not None:
-        from tacit.audit.table import draw
-
-        draw(chosen, Path(plot), questions=questions)
+        table.draw(chosen, Path(plot), questions=questions)
         errors.print(f"δ(ε) was drawn into {plot}")
     return CHECK_FAILED if any(row.surprising for row in found) else DONE
 
@@ -99,14 +94,3 @@ def _tell(console: Console, what: str) -> None:
     """
     if console.is_terminal:
         console.print(what.ljust(console.width - 1), end="\r")
-
-
-def _chosen(known: tuple[Audited, ...], names: tuple[str, ...]) -> list[Audited]:
-    if not names:
-        return list(known)
-    chosen = [one for one in known if one.name.lower().startswith(tuple(n.lower() for n in names))]
-    for name in names:
-        if not any(one.name.lower().startswith(name.lower()) for one in known):
-            listed = "".join(f"\n    {one.name}" for one in known)
-            raise BadParameter("names", name, f"give the beginning of one of{listed}")
-    return chosen

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json as jsons
 import sys
 from collections import deque
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
@@ -16,86 +15,15 @@ from rich.text import Text
 from tacit.cli.exits import printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
 from tacit.numbers import exact, in_full
+from tacit.wire import to_line
 
 if TYPE_CHECKING:
-    from tacit.budget import Budget, Entry, Pot, StreamState
+    from tacit.budget import Budget, Share, StreamState
     from tacit.privacy import Privacy
-
-
-# A budget as tables, with a bar of what is left.
 
 
 _BAR = 10
 _PIPE_WIDTH = 140  # a pipe has no width of its own; numbers must not be cut
-
-
-def show_budget(path: str, budget: Budget) -> None:
-    """The promise, what is left of it for whom, and the streams."""
-    console = Console(highlight=False, soft_wrap=False)
-    if not console.is_terminal:
-        console.width = _PIPE_WIDTH
-    console.print(Text(f"{path}: {budget.promise} promised to the people of", "bold"), end=" ")
-    console.print(Text(printable(", ".join(budget.covers))))
-    console.print(Text(f"{budget.spent} spent, by the accountant {budget.accountant.name!r}"))
-    console.print(_pots(budget))
-    if streams := budget.streams():
-        console.print(_streams(streams))
-
-
-def _pots(budget: Budget) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("", "left", "of", ""):
-        table.add_column(heading, no_wrap=heading == "")
-    first, *shares = budget.pots
-    _row(table, "whole", budget.whole)
-    if shares:
-        for pot in shares:
-            _row(table, f"  {printable(pot.analyst or '')}", pot)
-        _row(table, "  not shared", first)
-    return table
-
-
-def _row(table: Table, name: str, pot: Pot) -> None:
-    table.add_row(Text(name), str(pot.left), str(pot.limit), bar(_left_of(pot)))
-
-
-def _left_of(pot: Pot) -> Fraction:
-    """The part that is left, of whichever of ε and δ is scarcer."""
-    return 1 - pot.spent.share_of(pot.limit) if any(v for _, v in pot.limit.values) else Fraction(0)
-
-
-def bar(left: Fraction) -> Text:
-    """What is left, rounded down: full only if nothing is spent, and never nought for a little.
-
-    >>> bar(Fraction(1, 2)).plain, bar(Fraction(999, 1000)).plain
-    ('█████░░░░░ 50 %', '█████████░ 99 %')
-    >>> bar(Fraction(1, 10**6)).plain, bar(Fraction(0)).plain
-    ('░░░░░░░░░░ under 1 %', '░░░░░░░░░░ 0 %')
-    """
-    full = left * _BAR // 1
-    percent = "under 1 %" if 0 < left < Fraction(1, 100) else f"{left * 100 // 1} %"
-    colour = "green" if left > Fraction(1, 2) else "yellow" if left > Fraction(1, 5) else "red"
-    return Text.assemble(("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {percent}")
-
-
-def _streams(states: list[StreamState]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("stream", "table", "analyst", "threshold", "⊤ given", "lost", "left", "is"):
-        right = heading in ("threshold", "⊤ given", "lost", "left")
-        table.add_column(heading, justify="right" if right else "left")
-    for state in states:
-        threshold = state.binding.get("threshold")
-        table.add_row(
-            Text(printable(state.name)),
-            Text(printable(state.table)),
-            Text(printable(state.analyst or "")),
-            "" if threshold is None else in_full(exact(threshold, "threshold")),
-            f"{state.tops} of {state.at_most}",
-            str(state.lost),
-            str(state.tops_left),
-            state.status,
-        )
-    return table
 
 
 def create(
@@ -145,8 +73,6 @@ def create(
 
 
 def _typed(promise: Privacy) -> str:
-    from tacit.numbers import in_full
-
     return f"ε = {in_full(promise.epsilon)}, δ = {in_full(promise.delta)}"
 
 
@@ -173,10 +99,8 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
 
     with Budget.open(file) as budget:
         if json:
-            print(jsons.dumps(_as_json(budget)))
+            print(to_line(budget))
             return
-        from tacit.cli.budget import show_budget
-
         show_budget(file, budget)
         if compare:
             print(f"The accountant is sound because {budget.accountant.because}.")
@@ -195,8 +119,8 @@ def share(
 ) -> None:
     """Set aside a part of a budget for an analyst.
 
-    Sharing again sets her share to the new size.  What is not shared stays for
-    whoever names no analyst.
+    Sharing again sets the share to the new size.  What is not shared pays for
+    those who name no analyst.
 
     For example:
 
@@ -211,11 +135,11 @@ def share(
     analyst
         Whose share it is; tacit ask --analyst draws from it.
     epsilon
-        Her ε.
+        The ε of the share.
     delta
-        Her δ; 0 unless said, and for zCDP the budget's.
+        The δ of the share; by default 0, and for zCDP the budget's.
     rho
-        Her ρ, in a budget that adds up zCDP.
+        The ρ of the share, in a budget that adds up zCDP.
     json
         One JSON object, with every number exact.
 
@@ -223,10 +147,8 @@ def share(
     from tacit.budget import Budget
 
     with Budget.open(file) as budget:
-        pot = budget.share(analyst, epsilon=epsilon, delta=delta, rho=rho)
-    print(
-        jsons.dumps(_pot(pot)) if json else f"{analyst}: {pot.limit}, of which {pot.left} is left"
-    )
+        share = budget.share(analyst, epsilon=epsilon, delta=delta, rho=rho)
+    print(to_line(share) if json else f"{analyst}: {share.limit}, of which {share.left} is left")
 
 
 def cover(file: File, table: Name, /) -> None:
@@ -254,11 +176,12 @@ def cover(file: File, table: Name, /) -> None:
 def tie(
     file: File, table: Name, /, *, person: Column | None = None, each_row: bool = False
 ) -> None:
-    """Say that a table's people are told by another column from now on.
+    """Say that another column identifies a table's people from now on.
 
     A budget ties a table to its person column when it is first used, and refuses
-    the same name with another: it would be about other people.  Only if the same
-    people are meant, tie it anew.  Streams that were opened before cannot go on.
+    the same name with another column: it would be about other people.  Tie it again
+    only if the same people are meant.  Streams that were opened before cannot be
+    continued.
 
     For example:
 
@@ -284,7 +207,7 @@ def tie(
     identity = TableIdentity(person_text(person_of(person, each_row)))
     with Budget.open(file) as budget:
         budget.tie(table, identity)
-    print(f"the people of {table} are told by {identity} from now on")
+    print(f"the people of {table} are identified by {identity} from now on")
 
 
 def history(
@@ -323,26 +246,7 @@ def history(
         only = None if stream is None else budget.stream(stream).id
         entries = (entry for entry in budget.history if only in (None, entry.stream))
         for entry in entries if most is None else deque(entries, most):
-            print(entry.text if json else printable(_told(entry)))
-
-
-def _told(entry: Entry) -> str:
-    """An entry on one line, with what it changed."""
-    from tacit.book.answer import Answer
-    from tacit.budget import Amount
-
-    body = entry.body
-    more = [str(Amount.from_json(body["limit"]))] if "limit" in body else []
-    match entry.kind:
-        case "created":
-            more.append(f"covers {', '.join(body['covers'])}")
-        case "open":
-            more.append(f"at most {body['at_most']} ⊤")
-        case "top":
-            more += [str(Answer.from_json(body["answer"])), body["answer"].get("text", "")]
-        case "resume" if body["lost"]:
-            more.append("one ⊤ lost: the last holder did not leave in order")
-    return "  ".join([str(entry), *more])
+            print(to_line(entry) if json else printable(entry.describe()))
 
 
 def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> None:
@@ -351,7 +255,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
     It finds an entry that was edited, removed or reordered, and a total that does
     not follow from the history.  Note the head that it prints somewhere else: with
     it an end that was cut off, or an old copy put back together with its head file,
-    is found as well, and a budget whose head file is lost goes on.  The exit code
+    is found as well, and a budget whose head file is lost can be used.  The exit code
     is 1 if something is wrong.
 
     For example:
@@ -373,8 +277,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
 
     with Budget.open(file, head=head) as budget:
         verified = budget.verify(head)
-    told = {"entries": verified.entries, "head": verified.head}
-    print(jsons.dumps(told) if json else f"{verified}\nkept by {budget.engine}")
+    print(to_line(verified) if json else f"{verified}\nkept by {budget.engine}")
 
 
 def export(file: File, to: File | None = None, /) -> None:
@@ -390,7 +293,7 @@ def export(file: File, to: File | None = None, /) -> None:
     file
         The budget file.
     to
-        A new file; standard output unless said.
+        A new file; by default standard output.
 
     """
     from tacit.budget import Budget
@@ -401,34 +304,62 @@ def export(file: File, to: File | None = None, /) -> None:
         say(f"wrote {count} entries to {to}")
 
 
-def _as_json(budget: Budget) -> dict[str, Any]:
-    """Everything that ``show`` shows, with exact numbers as text."""
-    promise = budget.promise
-    return {
-        "promise": {"epsilon": str(promise.epsilon), "delta": str(promise.delta)},
-        "accountant": budget.accountant.name,
-        "covers": list(budget.covers),
-        "whole": _pot(budget.whole),
-        "pots": [_pot(pot) for pot in budget.pots],
-        "streams": [_stream(state) for state in budget.streams()],
-        "head": budget.head,
-    }
+# A budget as tables, with a bar of what is left ---------------------------------------------------
 
 
-def _pot(pot: Pot) -> dict[str, Any]:
-    amounts = {"limit": pot.limit, "spent": pot.spent, "left": pot.left}
-    return {"analyst": pot.analyst} | {name: each.as_json() for name, each in amounts.items()}
+def show_budget(path: str, budget: Budget) -> None:
+    """The promise, what is left of it for whom, and the streams."""
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    console.print(Text(f"{path}: {budget.promise} promised to the people of", "bold"), end=" ")
+    console.print(Text(printable(", ".join(budget.covers))))
+    console.print(Text(f"{budget.spent} spent, by the accountant {budget.accountant.name!r}"))
+    console.print(_shares(budget))
+    if streams := budget.streams():
+        console.print(_streams(streams))
 
 
-def _stream(state: StreamState) -> dict[str, Any]:
-    return {
-        "name": state.name,
-        "table": state.table,
-        "analyst": state.analyst,
-        "status": state.status,
-        "at_most": state.at_most,
-        "tops": state.tops,
-        "lost": state.lost,
-        "tops_left": state.tops_left,
-        "threshold": state.binding.get("threshold"),
-    }
+def _shares(budget: Budget) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("", "left", "of", ""):
+        table.add_column(heading, no_wrap=heading == "")
+    first, *shares = budget.shares
+    _row(table, "whole", budget.whole)
+    if shares:
+        for share in shares:
+            _row(table, f"  {printable(share.analyst or '')}", share)
+        _row(table, "  not shared", first)
+    return table
+
+
+def _row(table: Table, name: str, share: Share) -> None:
+    table.add_row(Text(name), str(share.left), str(share.limit), bar(share.part_left))
+
+
+def bar(left: Fraction) -> Text:
+    """What is left, rounded down: full only if nothing is spent, and never 0 % for a little.
+
+    >>> bar(Fraction(1, 2)).plain, bar(Fraction(999, 1000)).plain
+    ('█████░░░░░ 50 %', '█████████░ 99 %')
+    >>> bar(Fraction(1, 10**6)).plain, bar(Fraction(0)).plain
+    ('░░░░░░░░░░ under 1 %', '░░░░░░░░░░ 0 %')
+    """
+    full = left * _BAR // 1
+    percent = "under 1 %" if 0 < left < Fraction(1, 100) else f"{left * 100 // 1} %"
+    colour = "green" if left > Fraction(1, 2) else "yellow" if left > Fraction(1, 5) else "red"
+    return Text.assemble(("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {percent}")
+
+
+def _streams(states: list[StreamState]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("stream", "table", "analyst", "threshold", "⊤ given", "lost", "left", "is"):
+        right = heading in ("threshold", "⊤ given", "lost", "left")
+        table.add_column(heading, justify="right" if right else "left")
+    for state in states:
+        threshold = state.binding.get("threshold")
+        cells = [Text(printable(text)) for text in (state.name, state.table, state.analyst or "")]
+        shown = "" if threshold is None else in_full(exact(threshold, "threshold"))
+        numbers = [f"{state.tops} of {state.at_most}", str(state.lost), str(state.tops_left)]
+        table.add_row(*cells, shown, *numbers, state.status)
+    return table

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from tacit.cli import lines
-from tacit.cli.exits import printable, withheld
-from tacit.errors import BadParameter, QuestionRefused, TacitError
+from tacit.cli.exits import printable
+from tacit.errors import BadParameter, InternalError, QuestionRefused, TacitError
 from tacit.numbers import exact
+from tacit.wire import Reply, to_line
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
-    from tacit.book.answer import Answer, Recorded
+    from tacit.book.answer import Answer
     from tacit.cli.exits import Signals
-
-
-# Answering on a clock, so that the time a question took does not show.
 
 
 _UNITS = {"ms": 0.001, "s": 1.0}
 _LONGEST = 3600.0
+_SHOWN = 500  # characters of a line that cannot be read
+
+
+# Answering on a clock, so that the time a question took does not show ----------------------------
 
 
 def seconds(text: str) -> float:
@@ -47,7 +47,7 @@ class Clock:
     """Ticks that are counted from the moment a question was taken up.
 
     An answer is shown at the first tick at which it is ready.  Counting from the question, not
-    from some fixed hour, matters: whoever may choose when to ask could otherwise ask just before
+    from some fixed hour, matters: somebody who chooses when to ask could otherwise ask just before
     a tick, and see from the tick that was missed how long the answer took.
     """
 
@@ -71,54 +71,13 @@ class Clock:
         self._next += self._period
 
 
-_SHOWN = 500  # characters of a line that cannot be read
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What is said to one line, or to one cell of a GROUP BY."""
-
-    line: int
-    question: str
-    answer: Answer | None  # None: refused
-    refusal: str
-    cell: int | None
-    cells: int | None
-    tops_left: int
-    halted: bool
-
-    def as_json(self) -> str:
-        """One line of JSON."""
-        told: dict[str, object] = {"line": self.line, "question": self.question}
-        if self.cell is not None:
-            told |= {"cell": self.cell, "cells": self.cells}
-        if self.answer is None:
-            told["refused"] = self.refusal
-        else:
-            told |= {
-                "above": self.answer.above,
-                "value": _number(self.answer.value),
-                "error": _number(self.answer.error()),
-                "gap": _number(self.answer.gap),
-                "recorded": _recorded(self.answer.recorded),
-            }
-        return json.dumps(told | {"tops_left": self.tops_left, "halted": self.halted})
-
-
-def _number(value: Fraction | None) -> int | float | None:
-    if value is None:
-        return None
-    return value.numerator if value.denominator == 1 else float(value)
-
-
-def _recorded(since: Recorded | None) -> dict[str, str | None] | None:
-    return None if since is None else {"at": since.at, "as_of": since.as_of}
+# Answering line by line ---------------------------------------------------------------------------
 
 
 def converse(
     table: Table, stream: Stream, asked: Iterable[str], *, clock: Clock, signals: Signals
 ) -> Iterator[Reply]:
-    """Answer line by line until the halt; a refused line is told so, and the stream goes on."""
+    """Answer line by line until the halt; a refused line gets its reason, and the next is read."""
     for number, line in enumerate(asked, 1):
         if lines.is_silent(line):
             continue
@@ -136,29 +95,32 @@ def converse(
 
 
 def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[Reply]:
-    def reply(
-        question: str,
-        answer: Answer | None,
-        refusal: str = "",
-        cell: int | None = None,
-        cells: int | None = None,
-    ) -> Reply:
-        state = stream.tops_left, stream.halted
-        return Reply(number, question, answer, refusal, cell, cells, *state)
-
     words, asking, refusal = _checked(stream, line)
     if asking is None:
-        yield reply(words, None, refusal)
+        yield _reply(stream, number, words, refusal=refusal)
         return
     prepared = table.prepare(asking.question)
     if prepared.keys:
         answers = stream.ask_all(prepared, threshold=asking.threshold, **asking.parameters)
         texts = stream.unanswered
         for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
-            yield reply(text, answer, cell=cell, cells=len(texts))
+            yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
     else:
         answer = stream.ask(prepared, threshold=asking.threshold, **asking.parameters)
-        yield reply(stream.history[-1].question, answer)
+        yield _reply(stream, number, stream.history[-1].question, answer)
+
+
+def _reply(
+    stream: Stream, number: int, question: str, answer: Answer | None = None, refusal: str = ""
+) -> Reply:
+    return Reply(
+        line=number,
+        question=question,
+        answer=answer,
+        refusal=refusal,
+        tops_left=stream.tops_left,
+        halted=stream.halted,
+    )
 
 
 def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
@@ -167,8 +129,7 @@ def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
         if not lines.is_silent(line):
             words, asking, refusal = _checked(stream, line)
             if asking is None:
-                left = stream.tops_left
-                yield Reply(number, words, None, refusal, None, None, left, halted=False)
+                yield _reply(stream, number, words, refusal=refusal)
 
 
 def _checked(stream: Stream, line: str) -> tuple[str, lines.Asking | None, str]:
@@ -187,7 +148,7 @@ def _checked(stream: Stream, line: str) -> tuple[str, lines.Asking | None, str]:
     except TacitError:
         raise
     except Exception as error:
-        return words, None, withheld(error)
+        return words, None, str(InternalError.instead_of(error))
     return words, asking if told else None, told.refusal or ""
 
 
@@ -201,7 +162,7 @@ class Printer:
     def show(self, reply: Reply) -> None:
         """Answers on standard output; a refusal on standard error, unless it is JSON."""
         if self._as_json:
-            print(reply.as_json(), flush=True)
+            print(to_line(reply), flush=True)
         elif reply.answer is None:
             where = "" if self._at_terminal else f" (line {reply.line})"
             print(f"refused{where}: {printable(reply.refusal)}", file=sys.stderr, flush=True)

@@ -297,7 +297,7 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
 
 
 def _can_draw(console: Console, path: Path) -> bool:
-    """A demo goes on without pictures."""
+    """A demo continues without pictures."""
     try:
         check_can_plot(path)
     except BadParameter as error:

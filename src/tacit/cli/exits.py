@@ -23,26 +23,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import StringIO, TextIOWrapper
 from types import FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from tacit import errors
 
-Said = TypeVar("Said")
+DONE, CHECK_FAILED, BAD_INPUT, FAILED = 0, 1, 2, 4  # those of errors: `TacitError.exit_code`
 
-DONE, CHECK_FAILED, BAD_INPUT, REFUSED, FAILED, BUG = 0, 1, 2, 3, 4, 70
-
-_CODES: dict[type[errors.TacitError], int] = {  # the first that fits
-    errors.LedgerDamaged: CHECK_FAILED,
-    errors.LedgerExists: BAD_INPUT,
-    errors.LedgerMissing: BAD_INPUT,
-    errors.LedgerBusy: FAILED,
-    errors.LedgerUnwritable: FAILED,
-    errors.EngineFailed: FAILED,
-    errors.NotWritten: FAILED,
-    errors.BudgetError: REFUSED,
-    errors.TacitError: BAD_INPUT,
-}
-
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 # Options that are not called as Python's parameters are.
 _CALLED = {
@@ -56,7 +45,7 @@ _NEXT: dict[type[errors.TacitError], str] = {
     errors.LedgerMissing: "tacit budget create makes a budget file",
     errors.LedgerExists: "tacit budget show shows a budget",
     errors.NotCovered: "tacit budget share and tacit budget cover change who and what it covers",
-    errors.TableMismatch: "tacit budget tie says so, if the same people are meant",
+    errors.TableMismatch: "if the same people are meant, say so with tacit budget tie",
     errors.LedgerDamaged: "tacit budget verify looks at everything",
     errors.BudgetExhausted: "tacit budget show shows who has how much left",
 }
@@ -106,7 +95,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
     match error:
         case errors.TacitError():
             say("\n  ".join([_told(error, arguments), *_next(error, arguments)]))
-            return _first_of(_CODES, error)[0]
+            return error.exit_code
         case SystemExit(code=code):
             return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
         case Signalled(number=number):
@@ -120,16 +109,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
             say(why if name is None else f"{name}: {why}")
             return FAILED
         case _:
-            say(withheld(error))
-            return BUG
-
-
-def withheld(error: BaseException) -> str:
-    """An error that nobody expected, without its words."""
-    return (
-        f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, because it may "
-        "quote data.  Please report what you did."
-    )
+            return ended_by(errors.InternalError.instead_of(error))
 
 
 def _told(error: errors.TacitError, arguments: Sequence[str]) -> str:
@@ -151,7 +131,7 @@ def _next(error: errors.TacitError, arguments: Sequence[str]) -> list[str]:
         return ["tacit budget show lists the streams"]
     if isinstance(error, errors.ConditionNotMet) and "--recipe" in arguments:
         return ["--recipe best has no such limit, and less noise"]
-    return _first_of(_NEXT, error)
+    return [said for kind, said in _NEXT.items() if isinstance(error, kind)][:1]
 
 
 def _options(arguments: Sequence[str]) -> set[str]:
@@ -166,12 +146,6 @@ def _options(arguments: Sequence[str]) -> set[str]:
                 known = {name for each in app.assemble_argument_collection() for name in each.names}
                 break
     return known
-
-
-def _first_of(
-    table: Mapping[type[errors.TacitError], Said], error: errors.TacitError
-) -> list[Said]:
-    return [said for kind, said in table.items() if isinstance(error, kind)][:1]
 
 
 def _misunderstood(arguments: Sequence[str], error: Exception) -> str:
@@ -220,16 +194,11 @@ def _stop_writing_if_it_fails() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-# Ctrl-C and its relatives end a conversation between two questions, not within one.
+# Ctrl-C and its relatives end a conversation between two questions, not within one ----------------
 #
 # An exception between a coin and its record would cost the ⊤ that is reserved, so a signal that
 # arrives while a question is being answered waits for the answer.  A release that is paid waits
 # until it is written.  A second signal does not wait.
-
-
-_ENDING = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
 
 
 class Signals:
@@ -258,7 +227,7 @@ class Signals:
 
     @contextmanager
     def wait(self, why: str = "") -> Iterator[None]:
-        """Until the block is done, the first signal waits; ``why`` is told to whoever sent it."""
+        """Until the block is done, the first signal waits; ``why`` is said on the terminal."""
         self._waiting, self._why = True, why
         try:
             yield

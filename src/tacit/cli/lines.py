@@ -11,7 +11,6 @@ Empty lines and lines that begin with ``#`` say nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
@@ -24,6 +23,7 @@ from typing import TextIO
 from tacit.arguments import LONGEST_QUESTION
 from tacit.cli.exits import Misuse
 from tacit.errors import QuestionRefused
+from tacit.wire import NameTwice, parsed
 
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along
@@ -76,7 +76,7 @@ def all_of(lines: Iterable[str]) -> list[str]:
         if size > MOST_TOGETHER:
             raise Misuse(
                 f"the questions on standard input have more than {MOST_TOGETHER} characters: split "
-                "them, or say --one-by-one to have each answered as it comes; nothing was spent"
+                "them, or use --one-by-one to have each answered as it comes; nothing was spent"
             )
     return read
 
@@ -121,7 +121,9 @@ def read(line: str) -> Asking:
 
 def _read_json(line: str) -> Asking:
     try:
-        entries = json.loads(line, parse_constant=_no_number, object_pairs_hook=_each_once)
+        entries = parsed(line)
+    except NameTwice as twice:
+        raise QuestionRefused(f"{twice.name!r} stands twice in this line: say it once") from None
     except (ValueError, RecursionError):
         raise QuestionRefused(
             "this line begins with { and is not a JSON object such as "
@@ -139,17 +141,3 @@ def _read_json(line: str) -> Asking:
     if taken := parameters.keys() & _TAKEN:
         raise QuestionRefused(f"a parameter cannot be called {min(taken)!r}: give it another name")
     return Asking(question, entries.get("threshold"), parameters)
-
-
-def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """JSON lets a name stand twice, and would quietly take the second."""
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise QuestionRefused(f"{twice!r} stands twice in this line: say it once")
-    return entries
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(name)

@@ -1,13 +1,14 @@
-"""What several commands share: options, the people of a table, files that will be written."""
+"""What several commands share: options, how a table is opened, files that will be written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from errno import EACCES
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from tacit.cli.exits import Misuse
 from tacit.errors import BadParameter
@@ -15,10 +16,8 @@ from tacit.errors import BadParameter
 if TYPE_CHECKING:
     from cyclopts import Token
 
+    from tacit.analyst.table import Table
     from tacit.tables.schema import Person
-
-
-# Options that several commands have, and the words that stand for their values in help.
 
 
 def _whole(kind: type, given: Sequence[Token]) -> int:
@@ -35,7 +34,9 @@ def _whole(kind: type, given: Sequence[Token]) -> int:
     return number.numerator
 
 
+# The types of options, and the words that stand for their values in help.
 File = Annotated[str, Parameter(metavar="FILE")]
+Folder = Annotated[str, Parameter(metavar="FOLDER")]
 Name = Annotated[str, Parameter(metavar="NAME")]
 Column = Annotated[str, Parameter(metavar="COLUMN")]
 Number = Annotated[str, Parameter(metavar="NUMBER", allow_leading_hyphen=True)]
@@ -48,7 +49,67 @@ Names = Annotated[list[str], Parameter(metavar="NAME", consume_multiple=True)]
 Kind = Literal["counts", "any"]
 
 
-# Who the people of a table are, as commands are told.
+# Opening a table: every command that does so has all of these options --------------------------
+
+
+@Parameter(name="*", group=Group("The table", sort_key=1))
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The table that is opened, and who its people are.
+
+    Parameters
+    ----------
+    person
+        The column that says whose row it is: the promise is about people.
+    each_row
+        Every row is a person of its own.  Give this or --person.
+    schema
+        The schema; by default the TOML file beside the table.
+    table
+        Which table of a DuckDB file.
+    called
+        What the budget and FROM call the table; by default the file's stem.
+    people
+        A public number of people, for planning; it is never read from the data.
+    memory
+        The most memory to use, such as 2GB; by default half of the machine's.
+    spill_folder
+        Where rows go meanwhile that do not fit into memory.
+    as_of
+        Which state of the data this is, such as 2026-11-01: a public label that
+        the steward types.  Recorded answers belong to it; :as_of is its date.
+
+    """
+
+    person: Column | None = None
+    each_row: bool = False
+    schema: File | None = None
+    table: Name | None = None
+    called: Name | None = None
+    people: Whole | None = None
+    memory: Size | None = None
+    spill_folder: Folder | None = None
+    as_of: Label | None = None
+
+    def check(self) -> None:
+        """Refuse what could be refused only after other files were opened."""
+        person_of(self.person, self.each_row)
+
+    def open(self, file: str) -> Table:
+        """Open the table."""
+        from tacit.analyst.table import open_table
+
+        return open_table(
+            file,
+            person=person_of(self.person, self.each_row),
+            name=self.called,
+            people=self.people,
+            schema=self.schema,
+            table=self.table,
+            memory_limit=self.memory,
+            spill_folder=self.spill_folder,
+            as_of=self.as_of,
+        )
 
 
 def person_of(column: str | None, each_row: bool) -> Person:
@@ -57,13 +118,13 @@ def person_of(column: str | None, each_row: bool) -> Person:
 
     if (column is None) is not each_row:
         raise Misuse(
-            "the promise is about people: say --person COLUMN, or --each-row if nobody has more "
+            "the promise is about people: give --person COLUMN, or --each-row if nobody has more "
             "than one row" + (", not both" if each_row else "")
         )
     return EACH_ROW if column is None else column
 
 
-# Files that a command will write, tried before anything is paid.
+# Files that a command will write, tried before anything is paid -----------------------------------
 
 
 def check_outputs(

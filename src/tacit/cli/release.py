@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv as csv_file
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import Group, Parameter
 
 from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
-from tacit.cli.options import Column, File, Name, Number, Size, Whole, check_outputs, person_of
+from tacit.cli.lines import is_silent
+from tacit.cli.options import Column, File, Name, Number, TableOptions, Whole, check_outputs
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
@@ -19,34 +23,111 @@ if TYPE_CHECKING:
 _PAID = "what is paid is written first; a second signal would lose it"
 
 
+@Parameter(name="*", group=Group("What to release", sort_key=2))
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """Which questions the rows shall answer, how many rows, and what it may cost.
+
+    Parameters
+    ----------
+    prefixes
+        Answer every question  COLUMN <= v
+    intervals
+        Answer every question  COLUMN between u and v
+    questions
+        Answer the predicates in this file, one a line.
+    epsilon
+        What it costs, such as 1, 0.1 or 1/2.
+    alpha
+        The error that the number of rows alone may cause; sets the rows.
+    rows
+        How many rows to release.
+    max_rows
+        How many rows of each person take part.
+
+    """
+
+    prefixes: Column | None = None
+    intervals: Column | None = None
+    questions: File | None = None
+    epsilon: Number
+    alpha: Number | None = None
+    rows: Whole | None = None
+    max_rows: Whole = 1
+
+    @property
+    def asked(self) -> Questions:
+        """The class of questions."""
+        from tacit.analyst import question_class
+
+        given = (self.prefixes, self.intervals, self.questions)
+        if sum(each is not None for each in given) != 1:
+            raise Misuse(
+                "give one of --prefixes, --intervals and --questions: what the rows shall answer"
+            )
+        if self.prefixes is not None:
+            return question_class.prefixes(self.prefixes)
+        if self.intervals is not None:
+            return question_class.intervals(self.intervals)
+        assert self.questions is not None
+        return _predicates(self.questions)
+
+    @property
+    def size(self) -> dict[str, Any]:
+        """What else a release takes."""
+        names = ("epsilon", "alpha", "rows", "max_rows")
+        return {name: getattr(self, name) for name in names}
+
+
+def _predicates(path: str) -> list[str]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misuse(f"--questions {path} cannot be read: {error}") from None
+    return [line.strip() for line in lines if not is_silent(line)]
+
+
+@Parameter(name="*", group=Group("What pays, and where it is written", sort_key=3))
+@dataclass(frozen=True, kw_only=True)
+class ReleasePayment:
+    """What pays for a release, and where it is written.
+
+    Parameters
+    ----------
+    budget
+        The budget file that pays; tacit budget create makes one.
+    analyst
+        Whose share of the budget pays; by default what is not shared.
+    plan
+        Only show what it would be like; nothing is paid and no data is used.
+    save
+        Write the release to this JSON file; tacit.load_release reads it.
+    csv
+        Write the rows to this CSV file.
+    plot
+        Draw the prefix curve, or the answers, to this file.
+
+    """
+
+    budget: File | None = None
+    analyst: Name | None = None
+    plan: bool = False
+    save: File | None = None
+    csv: File | None = None
+    plot: File | None = None
+
+
 def release(
     file: File,
     /,
     *,
-    person: Column | None = None,
-    each_row: bool = False,
-    prefixes: Column | None = None,
-    intervals: Column | None = None,
-    questions: File | None = None,
-    epsilon: Number,
-    alpha: Number | None = None,
-    rows: Whole | None = None,
-    people: Whole | None = None,
-    max_rows: Whole = 1,
-    budget: File | None = None,
-    analyst: Name | None = None,
-    plan: bool = False,
-    save: File | None = None,
-    csv: File | None = None,
-    plot: File | None = None,
-    schema: File | None = None,
-    table: Name | None = None,
-    called: Name | None = None,
-    memory: Size | None = None,
+    where: TableOptions | None = None,
+    wanted: ReleaseOptions,
+    paid: ReleasePayment | None = None,
 ) -> int:
     r"""Release a small database that answers a whole class of questions.
 
-    First it says what the release will be like: how many rows and by which proof,
+    First it shows what the release will be like: how many rows and by which proof,
     the promised error, the time, and whether something simpler would err less.
     With --plan that is all, and it costs nothing.  Then it pays, draws, and writes
     the rows as CSV to standard output or to --csv.
@@ -64,77 +145,36 @@ def release(
     ----------
     file
         The table: a Parquet, CSV, TSV or DuckDB file.
-    person
-        The column that says whose row it is: the promise is about people.
-    each_row
-        Every row is a person of its own.  Say this or --person.
-    prefixes
-        Answer every question  COLUMN <= v
-    intervals
-        Answer every question  COLUMN between u and v
-    questions
-        Answer the predicates in this file, one a line.
-    epsilon
-        What it costs, such as 1, 0.1 or 1/2.
-    alpha
-        The error that the number of rows alone may cause; sets the rows.
-    rows
-        How many rows to release.
-    people
-        A public number of people, for the promised error and for choosing the rows.
-    max_rows
-        How many rows of each person take part.
-    budget
-        The budget file that pays; tacit budget create makes one.
-    analyst
-        Whose share of the budget pays; by default what is not shared.
-    plan
-        Only say what it would be like; nothing is paid and no data is used.
-    save
-        Write the release to this JSON file; tacit.load_release reads it.
-    csv
-        Write the rows to this CSV file.
-    plot
-        Draw the prefix curve, or the answers, to this file.
-    schema
-        The schema; by default the TOML file beside the table.
-    table
-        Which table of a DuckDB file.
-    called
-        What the budget and FROM call the table; by default the file's stem.
-    memory
-        The most memory to use, such as 2GB; by default half of the machine's.
+    where
+        How it is opened.
+    wanted
+        Which questions the rows shall answer.
+    paid
+        What pays, and where it is written.
 
     """
-    asked = _asked(prefixes, intervals, questions)
-    whose = person_of(person, each_row)
-    if budget is None and not plan:
-        raise Misuse("a release needs --budget FILE to pay from; --plan only says what it would be")
-    if not plan:
-        _check_files(
-            {"csv": csv, "save": save, "plot": plot},
-            {"FILE": file, "--budget": budget, "--schema": schema, "--questions": questions},
+    where, paid = where or TableOptions(), paid or ReleasePayment()
+    asked = wanted.asked
+    where.check()
+    if paid.budget is None and not paid.plan:
+        raise Misuse(
+            "a release needs --budget FILE to pay from; --plan shows what it would be like"
         )
-    import tacit
-
-    size = {"epsilon": epsilon, "alpha": alpha, "rows": rows, "max_rows": max_rows}
-    with tacit.open(
-        file,
-        person=whose,
-        name=called,
-        people=people,
-        schema=schema,
-        table=table,
-        memory_limit=memory,
-    ) as opened:
-        planned = opened.plan_small_db(asked, **size)  # type: ignore[arg-type]
-        if plan or budget is None:
+    if not paid.plan:
+        read = {"FILE": file, "--budget": paid.budget}
+        read |= {"--schema": where.schema, "--questions": wanted.questions}
+        _check_files({"csv": paid.csv, "save": paid.save, "plot": paid.plot}, read)
+    with where.open(file) as opened:
+        planned = opened.plan_small_db(asked, **wanted.size)
+        if paid.plan or paid.budget is None:
             print(planned)
             return DONE
         say(str(planned))
-        with tacit.Budget.open(budget) as paying, Signals() as signals, signals.wait(_PAID):
-            drawn = opened.small_db(asked, budget=paying, analyst=analyst, **size)  # type: ignore[arg-type]
-            return _write(drawn, save, csv, plot)
+        from tacit.budget import Budget
+
+        with Budget.open(paid.budget) as budget, Signals() as signals, signals.wait(_PAID):
+            drawn = opened.small_db(asked, budget=budget, analyst=paid.analyst, **wanted.size)
+            return _write(drawn, paid)
 
 
 def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> None:
@@ -146,31 +186,14 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
         check_can_plot(plot)
 
 
-def _asked(prefixes: str | None, intervals: str | None, questions: str | None) -> Questions:
-    from tacit.analyst import question_class
-
-    if sum(given is not None for given in (prefixes, intervals, questions)) != 1:
-        raise Misuse("say what to answer: one of --prefixes, --intervals and --questions")
-    if prefixes is not None:
-        return question_class.prefixes(prefixes)
-    if intervals is not None:
-        return question_class.intervals(intervals)
-    assert questions is not None
-    try:
-        lines = Path(questions).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Misuse(f"--questions {questions} cannot be read: {error}") from None
-    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-
-
-def _write(drawn: Release, save: str | None, csv: str | None, plot: str | None) -> int:
+def _write(drawn: Release, paid: ReleasePayment) -> int:
     """Rows first, then the rest: what is paid and drawn is not lost to a file that fails."""
-    wanted = ((csv, drawn.to_csv), (save, drawn.save), (plot, drawn.plot))
-    failed = [] if csv is not None else _tried("standard output", lambda: _print_rows(drawn))
+    wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, drawn.plot))
+    failed = [] if paid.csv is not None else _tried("standard output", lambda: _print_rows(drawn))
     for path, write in wanted:
         if path is not None:
             failed += _tried(path, partial(write, path))
-    if failed and csv is not None:
+    if failed and paid.csv is not None:
         failed += _tried("standard output", lambda: _print_rows(drawn)) or [
             "the rows are on standard output"
         ]
@@ -180,7 +203,7 @@ def _write(drawn: Release, save: str | None, csv: str | None, plot: str | None) 
 
 
 def _tried(name: str, write: Callable[[], None]) -> list[str]:
-    """Why something could not be written; a library may raise anything, and the rest goes on."""
+    """Why something could not be written; whatever was raised, the rest is still written."""
     try:
         write()
     except Exception as error:

@@ -1,0 +1,183 @@
+"""What leaves a process as JSON, and how it is read again: one place for every form.
+
+`to_json` turns a value of ours into an object of plain JSON and `from_json` gives the value back;
+`to_line` and `from_line` do the same with one line of text.  Every ``--json`` of the command line
+is written here.
+
+- An object says what it is in its first key, whose value is the version of that form:
+  ``"tacit plan": 1``.  Names never change; new ones may be added, and a reader ignores those that
+  it does not know.
+- Exact numbers are text, such as "1/3".  Where people read an answer, its numbers are plain, and
+  what is exact stands beside them under "exact".
+- What was read must write the same again.  So an object that was cut, edited or mixed up is
+  refused, whatever is wrong with it, and nothing of it is quoted.
+- An entry of a budget's history is the one form without such a key: it is the text that was
+  hashed, and a key more would be another text.
+
+How a ledger stores its entries, bindings and secrets is its own business.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any, TypeVar, overload
+
+from tacit.errors import BadParameter, InternalError, TacitError
+from tacit.wire import asking, budgets
+from tacit.wire.asking import Form, Json, Reply
+from tacit.wire.budgets import ENTRY, BudgetSummary, StreamSummary, summary
+
+__all__ = [
+    "VERSION",
+    "BudgetSummary",
+    "Json",
+    "NameTwice",
+    "Reply",
+    "StreamSummary",
+    "from_json",
+    "from_line",
+    "parsed",
+    "summary",
+    "to_json",
+    "to_line",
+]
+
+T = TypeVar("T")
+
+VERSION = 1
+
+_OF_AN_ENTRY = frozenset({"number", "previous", "kind", "at"})
+_UNREADABLE = (
+    *(TacitError, ValueError, TypeError, LookupError),
+    *(AttributeError, ArithmeticError, RecursionError),
+)
+
+
+FORMS = (*asking.FORMS, *budgets.FORMS)
+
+
+def to_json(value: object) -> Json:
+    """A value of ours, or any exception, as an object of plain JSON.
+
+    >>> from tacit.book.answer import Answer
+    >>> to_json(Answer(above=False))["above"]
+    False
+    """
+    if isinstance(value, BaseException):
+        value = value if isinstance(value, TacitError) else InternalError.instead_of(value)
+    for form in FORMS:
+        if form.fits(value):
+            tag = {} if form is ENTRY else {form.tag: VERSION}
+            return tag | form.write(value)
+    raise BadParameter(
+        "value", f"something of type {type(value).__name__}", f"there is JSON for {_known()} only"
+    )
+
+
+def to_line(value: object) -> str:
+    """The same as one line of text."""
+    return json.dumps(to_json(value), allow_nan=False)
+
+
+@overload
+def from_json(fields: object) -> Any: ...
+@overload
+def from_json(fields: object, expected: type[T]) -> T: ...
+def from_json(fields: object, expected: type[T] | None = None) -> Any:
+    """The value that `to_json` wrote, of the type that is expected, if one is.
+
+    >>> from tacit.book.answer import Answer
+    >>> from_json(to_json(Answer(above=True))) == Answer(above=True)
+    True
+    """
+    form, fields = _form_of(fields)
+    try:
+        value = form.read(fields)
+        whole = _same(fields, to_json(value))
+    except _UNREADABLE:
+        whole = False
+    if not whole:
+        raise _refused(
+            f"it is not {form.tag!r} as Tacit writes it: it was cut or changed on its way"
+        )
+    if expected is not None and not isinstance(value, expected):
+        raise _refused(f"it is {form.tag!r}, and {expected.__name__} was expected")
+    return value
+
+
+@overload
+def from_line(text: str) -> Any: ...
+@overload
+def from_line(text: str, expected: type[T]) -> T: ...
+def from_line(text: str, expected: type[T] | None = None) -> Any:
+    """The value that `to_line` wrote."""
+    fields = None
+    with suppress(ValueError, TypeError, RecursionError):
+        fields = parsed(text)
+    return from_json(fields) if expected is None else from_json(fields, expected)
+
+
+class NameTwice(ValueError):
+    """A name stands twice in an object of JSON."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__("a name stands twice in an object")
+
+
+def parsed(text: str) -> Any:
+    """Plain JSON, strictly: no NaN, no name twice in an object.  ValueError if it is not."""
+    return json.loads(text, parse_constant=_no_number, object_pairs_hook=_each_once)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Python's reader would quietly take the second of two."""
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise NameTwice(next(name for name in names if names.count(name) > 1))
+    return entries
+
+
+def _form_of(fields: object) -> tuple[Form, Json]:
+    if not isinstance(fields, dict):
+        raise _refused("it is not an object of JSON")
+    for form in (form for form in FORMS if form is not ENTRY):
+        version = fields.get(form.tag)
+        if type(version) is int and version == VERSION:
+            return form, fields
+        if version is not None:
+            raise _refused(
+                f"it is {form.tag!r} of another version: this Tacit reads version {VERSION}"
+            )
+    if fields.keys() >= _OF_AN_ENTRY:
+        return ENTRY, fields
+    raise _refused(f"it does not say what it is; known are {_known()}")
+
+
+def _refused(why: str) -> BadParameter:
+    return BadParameter("fields", "this JSON", why)
+
+
+def _same(given: object, written: object) -> bool:
+    """Whether two pieces of JSON say the same; what is new in an object is left alone."""
+    if isinstance(written, dict):
+        return isinstance(given, dict) and all(
+            name in given and _same(given[name], each) for name, each in written.items()
+        )
+    if isinstance(written, list):
+        return (
+            isinstance(given, list)
+            and len(given) == len(written)
+            and all(map(_same, given, written))
+        )
+    return given == written and isinstance(given, bool) is isinstance(written, bool)
+
+
+def _known() -> str:
+    return ", ".join(repr(form.tag) for form in FORMS)

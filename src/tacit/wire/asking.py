@@ -1,0 +1,441 @@
+"""The JSON of what an analyst gets: answers, statements, plans, releases and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from tacit import errors
+from tacit.errors import BadParameter, TacitError
+from tacit.numbers import exact, positive
+from tacit.privacy import Privacy
+
+if TYPE_CHECKING:  # a command loads what it uses, and nothing for the sake of its form
+    from tacit.analyst.histogram import Histogram
+    from tacit.analyst.history import Asked, History
+    from tacit.analyst.plan import Option, Plan
+    from tacit.analyst.release import Release
+    from tacit.analyst.task import Planned
+    from tacit.analyst.tuning import Baseline
+    from tacit.book.answer import Answer
+    from tacit.book.laplace import Estimate
+    from tacit.tables.schema import Column
+    from tacit.tables.show import Statement
+
+Json = dict[str, Any]
+
+_EXACT = ("grid", "value", "gap", "noise_scale")  # the numbers of an answer
+_WIDEST_SCALE = 2**200  # as coins draw; the error bar of a wider noise takes long to find
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What is said to one question of a stream, or to one cell of a GROUP BY."""
+
+    line: int
+    question: str
+    answer: Answer | None = None  # None: the question was refused
+    refusal: str = ""
+    cell: int | None = None
+    cells: int | None = None
+    tops_left: int
+    halted: bool
+
+
+# Pieces ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kind of object: its name, the types that are written so, and how.
+
+    A type is written as its package and its name, so that no module is loaded to recognise it.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    write: Callable[[Any], Json]
+    read: Callable[[Json], object]
+
+    def fits(self, value: object) -> bool:
+        """Whether the value is of one of the types, or made from one of them."""
+        return any(_written_as(kind) in self.types for kind in type(value).__mro__)
+
+    @property
+    def tag(self) -> str:
+        """The key that says which kind of object it is."""
+        return f"tacit {self.name}"
+
+
+def _written_as(kind: type) -> str:
+    ours, _, within = kind.__module__.partition(".")
+    return f"{within.partition('.')[0]}.{kind.__name__}" if ours == "tacit" else ""
+
+
+def plain(value: Fraction | None) -> int | float | None:
+    """A number for programs that do not need its last digit."""
+    if value is None:
+        return None
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def text(value: Fraction | None) -> str | None:
+    """A number exactly."""
+    return None if value is None else str(value)
+
+
+def fraction(written: object, name: str) -> Fraction | None:
+    """The inverse of `text`."""
+    return None if written is None else exact(written, name)
+
+
+def integer(value: object) -> int:
+    """A whole number, and neither True nor 1.0."""
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def string(value: object) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def write_privacy(privacy: Privacy) -> Json:
+    """An (ε, δ) inside another object."""
+    return {"epsilon": str(privacy.epsilon), "delta": str(privacy.delta)}
+
+
+def read_privacy(fields: Json) -> Privacy:
+    """The inverse of `write_privacy`."""
+    return Privacy(fields["epsilon"], fields["delta"])
+
+
+def _scale(written: object) -> Fraction:
+    """The scale of some noise: of a size that was drawn, so that its error bar is soon found."""
+    scale = positive(written, "noise_scale")
+    if scale > _WIDEST_SCALE:
+        raise ValueError
+    return scale
+
+
+# Answers ----------------------------------------------------------------------------------------
+
+
+def _write_answer(answer: Answer) -> Json:
+    since, told = answer.recorded, answer.as_json()
+    return {
+        "above": answer.above,
+        "value": plain(answer.value),
+        "error": plain(answer.error()),
+        "gap": plain(answer.gap),
+        "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
+        "exact": {name: told[name] for name in _EXACT if name in told},
+    }
+
+
+def _read_answer(fields: Json) -> Answer:
+    from tacit.book.answer import Answer
+
+    told = {name: text for name, text in fields["exact"].items() if name in _EXACT}
+    for name, written in told.items():
+        exact(written, name)  # of a size that can be handled
+    if "noise_scale" in told:
+        _scale(told["noise_scale"])
+    answer = Answer.from_json({"above": "⊤" if fields["above"] is True else "⊥", **told})
+    since = fields["recorded"]
+    return answer if since is None else answer.on_record(string(since["at"]), since["as_of"])
+
+
+def _write_reply(reply: Reply) -> Json:
+    told: Json = {"line": reply.line, "question": reply.question}
+    if reply.cell is not None:
+        told |= {"cell": reply.cell, "cells": reply.cells}
+    told |= {"refused": reply.refusal} if reply.answer is None else _write_answer(reply.answer)
+    return told | {"tops_left": reply.tops_left, "halted": reply.halted}
+
+
+def _read_reply(fields: Json) -> Reply:
+    refused = "refused" in fields
+    return Reply(
+        line=integer(fields["line"]),
+        question=string(fields["question"]),
+        answer=None if refused else _read_answer(fields),
+        refusal=string(fields["refused"]) if refused else "",
+        cell=integer(fields["cell"]) if "cell" in fields else None,
+        cells=integer(fields["cells"]) if "cell" in fields else None,
+        tops_left=integer(fields["tops_left"]),
+        halted=fields["halted"] is True,
+    )
+
+
+def _asked(asked: Asked) -> Json:
+    told = {"question": asked.question, "threshold": text(asked.threshold)}
+    return told | _write_answer(asked.answer)
+
+
+def _write_history(history: History) -> Json:
+    return {"forgotten": history.forgotten, "asked": [_asked(each) for each in history]}
+
+
+def _read_history(fields: Json) -> History:
+    from tacit.analyst.history import History
+
+    entries = [
+        (string(each["question"]), _read_answer(each), fraction(each["threshold"], "threshold"))
+        for each in fields["asked"]
+    ]
+    return History(entries, forgotten=integer(fields["forgotten"]))
+
+
+def _write_estimate(estimate: Estimate) -> Json:
+    cells = getattr(estimate, "cells", None)  # of a sum of noisy counts
+    return {
+        "value": plain(estimate.value),
+        "error": plain(estimate.error()),
+        "privacy": write_privacy(estimate.privacy),
+        **({} if cells is None else {"cells": cells}),
+        "exact": {
+            "value": str(estimate.value),
+            "noise_scale": str(estimate.noise_scale),
+            "grid": str(estimate.grid),
+        },
+    }
+
+
+def _read_estimate(fields: Json) -> Estimate:
+    from tacit.book.laplace import Estimate
+
+    numbers = {name: exact(given, name) for name, given in fields["exact"].items()}
+    told: Json = {name: numbers[name] for name in ("value", "grid")}
+    told["noise_scale"] = _scale(fields["exact"]["noise_scale"])
+    told["privacy"] = read_privacy(fields["privacy"])
+    if "cells" not in fields:
+        return Estimate(**told)
+    from tacit.analyst.histogram import CellSum
+
+    return CellSum(**told, cells=integer(fields["cells"]))
+
+
+def _write_statement(statement: Statement) -> Json:
+    return {
+        "question": statement.text,
+        "refused": statement.refusal,
+        "sensitivity": text(statement.sensitivity),
+        "direction": statement.direction,
+        "grid": text(statement.grid),
+        "cells": statement.cells,
+        "counts": list(statement.counts),
+    }
+
+
+def _read_statement(fields: Json) -> Statement:
+    from tacit.tables.show import Statement
+
+    return Statement(
+        text=string(fields["question"]),
+        refusal=None if fields["refused"] is None else string(fields["refused"]),
+        sensitivity=fraction(fields["sensitivity"], "sensitivity"),
+        direction=None if fields["direction"] is None else integer(fields["direction"]),
+        grid=fraction(fields["grid"], "grid"),
+        cells=None if fields["cells"] is None else integer(fields["cells"]),
+        counts=tuple(string(each) for each in fields["counts"]),
+    )
+
+
+# Plans ------------------------------------------------------------------------------------------
+
+
+def _write_plan(plan: Plan) -> Json:
+    return {
+        "algorithm": plan.algorithm,
+        "questions": plan.questions,
+        "at_most": plan.at_most,
+        "beta": str(plan.beta),
+        "delta": str(plan.delta),
+        "kind": plan.kind,
+        "epsilon": text(plan.epsilon),
+        "alpha": text(plan.wanted_alpha),
+        "recipes": [_option(option) for option in plan.options],
+        "baselines": [_baseline(line) for line in plan.baselines],
+        "not_possible": [{"name": name, "why": why} for name, why in plan.refused],
+    }
+
+
+def _read_plan(fields: Json) -> Plan:
+    from typing import get_args
+
+    from tacit.analyst.plan import Algorithm, Plan
+    from tacit.analyst.task import Kind
+    from tacit.arguments import one_of
+
+    one_of(fields["algorithm"], "algorithm", get_args(Algorithm))
+    one_of(fields["kind"], "kind", get_args(Kind))
+    return Plan(
+        algorithm=fields["algorithm"],
+        questions=integer(fields["questions"]),
+        at_most=integer(fields["at_most"]),
+        beta=exact(fields["beta"], "beta"),
+        delta=exact(fields["delta"], "delta"),
+        kind=fields["kind"],
+        epsilon=fraction(fields["epsilon"], "epsilon"),
+        wanted_alpha=fraction(fields["alpha"], "alpha"),
+        options=tuple(_read_option(each) for each in fields["recipes"]),
+        baselines=tuple(_read_baseline(each) for each in fields["baselines"]),
+        refused=tuple(
+            (string(each["name"]), string(each["why"])) for each in fields["not_possible"]
+        ),
+    )
+
+
+def _option(option: Option) -> Json:
+    return {
+        "name": option.name,
+        "epsilon": str(option.epsilon),
+        "alpha": option.alpha,
+        "proved_alpha": None if option.proved is None else float(option.proved),
+        "recipe": option.recipe.as_json(),
+        "exact": {"proved_alpha": text(option.proved)},
+    }
+
+
+def _read_option(fields: Json) -> Option:
+    """A recipe is checked again as it is built, so that one with too little noise cannot arrive."""
+    from tacit.analyst.plan import Option
+    from tacit.book.recipes import Recipe
+
+    proved = fraction(fields["exact"]["proved_alpha"], "proved_alpha")
+    recipe = Recipe.from_json(fields["recipe"])
+    return Option(string(fields["name"]), recipe, float(fields["alpha"]), proved)
+
+
+def _baseline(line: Baseline) -> Json:
+    return {
+        "name": line.name,
+        "epsilon": line.epsilon,
+        "alpha": line.alpha,
+        "on_all": line.on_all,
+    }
+
+
+def _read_baseline(fields: Json) -> Baseline:
+    from tacit.analyst.tuning import Baseline
+
+    return Baseline(
+        string(fields["name"]),
+        float(fields["alpha"]),
+        float(fields["epsilon"]),
+        fields["on_all"] is True,
+    )
+
+
+def _write_planned(planned: Planned) -> Json:
+    return {
+        "questions": planned.questions,
+        "beta": str(planned.beta),
+        "alpha": str(planned.alpha),
+    }
+
+
+def _read_planned(fields: Json) -> Planned:
+    from tacit.analyst.task import Planned
+
+    integer(fields["questions"])
+    return Planned.from_json(fields)
+
+
+# Releases ---------------------------------------------------------------------------------------
+
+
+def _write_release(release: Release) -> Json:
+    return release.as_json()
+
+
+def _read_release(fields: Json) -> Release:
+    from tacit.analyst.release import release_from_json
+
+    return release_from_json(fields)
+
+
+def _write_histogram(histogram: Histogram) -> Json:
+    from tacit.tables.schema import write_schema
+
+    schema = histogram.schema
+    return {
+        "table": schema.name,
+        "person": schema.person if isinstance(schema.person, str) else None,
+        "schema": write_schema(schema),
+        "columns": [column.name for column in histogram.columns],
+        "cells": [list(cell) for cell in histogram.cells],
+        "counts": histogram.counts.tolist(),
+        "privacy": write_privacy(histogram.privacy),
+        "max_rows": histogram.max_rows,
+    }
+
+
+def _read_histogram(fields: Json) -> Histogram:
+    import numpy as np
+
+    from tacit.analyst.histogram import Histogram
+    from tacit.numbers import whole
+    from tacit.tables.schema import EACH_ROW, read_schema
+
+    person = EACH_ROW if fields["person"] is None else string(fields["person"])
+    schema = read_schema(string(fields["schema"]), name=string(fields["table"]), person=person)
+    columns = tuple(schema.column(name) for name in fields["columns"])
+    counts = np.array([integer(count) for count in fields["counts"]], np.int64)
+    counts.flags.writeable = False
+    cells = tuple(_cell(cell, columns) for cell in fields["cells"])
+    if len(set(cells)) != len(counts):
+        raise ValueError
+    privacy, max_rows = read_privacy(fields["privacy"]), integer(fields["max_rows"])
+    return Histogram(schema, columns, cells, counts, privacy, whole(max_rows, "max_rows"))
+
+
+def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[int | str, ...]:
+    """One code for each column, such as the column can hold."""
+    for code, column in zip(codes, columns, strict=True):
+        low, high = column.range
+        if code not in (column.keys or ()) if column.type == "text" else not low <= code <= high:
+            raise ValueError
+    return tuple(codes)
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+
+def _write_error(error: TacitError) -> Json:
+    """The class, what it says and the exit code; no message of ours carries a value of the data."""
+    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+    told: Json = {"error": kind.__name__, "message": error.fact, "advice": error.advice}
+    if isinstance(error, BadParameter):
+        told |= {"parameter": error.parameter, "given": error.shown, "allowed": error.allowed}
+    return told | {"exit_code": error.exit_code}
+
+
+def _read_error(fields: Json) -> TacitError:
+    kind: type[TacitError] = vars(errors)[fields["error"]]
+    advice = string(fields["advice"])
+    if issubclass(kind, BadParameter):
+        return kind(string(fields["parameter"]), fields["given"], string(fields["allowed"]), advice)
+    if not issubclass(kind, TacitError):
+        raise TypeError
+    return kind(string(fields["message"]), advice=advice)
+
+
+FORMS = (
+    Form("answer", ("book.Answer",), _write_answer, _read_answer),
+    Form("reply", ("wire.Reply",), _write_reply, _read_reply),
+    Form("history", ("analyst.History",), _write_history, _read_history),
+    Form("estimate", ("book.Estimate",), _write_estimate, _read_estimate),
+    Form("statement", ("tables.Statement",), _write_statement, _read_statement),
+    Form("plan", ("analyst.Plan",), _write_plan, _read_plan),
+    Form("planned", ("analyst.Planned",), _write_planned, _read_planned),
+    Form("release", ("analyst.Release",), _write_release, _read_release),
+    Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
+    Form("error", ("errors.TacitError",), _write_error, _read_error),
+)

@@ -1,0 +1,157 @@
+"""The JSON of budgets: what is left for whom, the streams, and the history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from tacit.privacy import Privacy
+from tacit.wire.asking import (
+    Form,
+    Json,
+    fraction,
+    integer,
+    read_privacy,
+    string,
+    text,
+    write_privacy,
+)
+
+if TYPE_CHECKING:
+    from tacit.budget import Budget, Entry, Share, StreamState, Verified
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSummary:
+    """Where a stream stands, as far as others may know."""
+
+    name: str
+    table: str
+    analyst: str | None
+    status: str
+    at_most: int
+    tops: int
+    lost: int
+    tops_left: int
+    threshold: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSummary:
+    """What a budget shows: the promise, what is left for whom, and the streams."""
+
+    promise: Privacy
+    accountant: str
+    covers: tuple[str, ...]
+    shares: tuple[Share, ...]
+    streams: tuple[StreamSummary, ...]
+    head: str
+
+    @property
+    def whole(self) -> Share:
+        """All shares together."""
+        from tacit.budget.spending import together
+
+        return together(self.shares)
+
+
+def summary(budget: Budget) -> BudgetSummary:
+    """A budget as it stands now."""
+    return BudgetSummary(
+        budget.promise,
+        budget.accountant.name,
+        budget.covers,
+        budget.shares,
+        tuple(_stream_summary(state) for state in budget.streams()),
+        budget.head,
+    )
+
+
+def _stream_summary(state: StreamState) -> StreamSummary:
+    threshold = state.binding.get("threshold")
+    told = {name: getattr(state, name) for name in StreamSummary.__slots__ if name != "threshold"}
+    return StreamSummary(**told, threshold=fraction(threshold, "threshold"))
+
+
+def _write_share(share: Share) -> Json:
+    amounts = {"limit": share.limit, "spent": share.spent, "left": share.left}
+    return {"analyst": share.analyst} | {name: each.as_json() for name, each in amounts.items()}
+
+
+def _read_share(fields: Json) -> Share:
+    from tacit.budget import Amount, Share
+
+    analyst = None if fields["analyst"] is None else string(fields["analyst"])
+    return Share(analyst, *(Amount.from_json(fields[name]) for name in ("limit", "spent")))
+
+
+def _stream(state: StreamSummary) -> Json:
+    told: Json = {name: getattr(state, name) for name in state.__slots__}
+    return told | {"threshold": text(state.threshold)}
+
+
+def _read_stream(fields: Json) -> StreamSummary:
+    for name in ("name", "table", "status"):
+        string(fields[name])
+    for name in ("at_most", "tops", "lost", "tops_left"):
+        integer(fields[name])
+    told = {name: fields[name] for name in StreamSummary.__slots__}
+    return StreamSummary(**told | {"threshold": fraction(fields["threshold"], "threshold")})
+
+
+def _write_budget(budget: Budget | BudgetSummary) -> Json:
+    told = budget if isinstance(budget, BudgetSummary) else summary(budget)
+    return {
+        "promise": write_privacy(told.promise),
+        "accountant": told.accountant,
+        "covers": list(told.covers),
+        "whole": _write_share(told.whole),
+        "pots": [_write_share(share) for share in told.shares],
+        "streams": [_stream(state) for state in told.streams],
+        "head": told.head,
+    }
+
+
+def _read_budget(fields: Json) -> BudgetSummary:
+    from tacit.budget.accountants import accountant_named
+
+    return BudgetSummary(
+        read_privacy(fields["promise"]),
+        accountant_named(fields["accountant"]).name,
+        tuple(string(each) for each in fields["covers"]),
+        tuple(_read_share(each) for each in fields["pots"]),
+        tuple(_read_stream(each) for each in fields["streams"]),
+        string(fields["head"]),
+    )
+
+
+def _write_verified(verified: Verified) -> Json:
+    return {"entries": verified.entries, "head": verified.head}
+
+
+def _read_verified(fields: Json) -> Verified:
+    from tacit.budget import Verified
+
+    return Verified(integer(fields["entries"]), string(fields["head"]))
+
+
+def _write_entry(entry: Entry) -> Json:
+    return entry.body
+
+
+def _read_entry(fields: Json) -> Entry:
+    """The entry and its hash; under which stream a ledger files it is not in its text."""
+    from tacit.budget.chain import Entry, canonical, digest
+
+    text = canonical(fields)
+    return Entry(integer(fields["number"]), text, digest(text))
+
+
+ENTRY = Form("entry", ("budget.Entry",), _write_entry, _read_entry)
+FORMS = (
+    Form("budget", ("wire.BudgetSummary", "budget.Budget"), _write_budget, _read_budget),
+    Form("share", ("budget.Share",), _write_share, _read_share),
+    Form("verified", ("budget.Verified",), _write_verified, _read_verified),
+    ENTRY,
+)

@@ -1,0 +1,162 @@
+"""The shape of the code: short functions, few arguments in a row, one meaning for each type name.
+
+Each rule has a list of what broke it when the rule was written.  The lists only shrink: whoever
+mends one of these takes it off, and nothing may be added.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import tacit
+
+SOURCE = Path(tacit.__file__).parent
+MOST_LINES = 60
+MOST_IN_A_ROW = 6  # positional values of a call
+
+LONG = {"analyst.table.Table.sparse"}
+UNTYPED = {
+    "analyst.table.Table.above_threshold",
+    "analyst.table.Table.numeric_sparse",
+    "book.one_sided.numeric_sparse",
+}
+THREADED = {
+    "analyst.plan._plan",
+    "analyst.plan.above_threshold",
+    "analyst.plan.numeric_sparse",
+    "analyst.plan.sparse",
+    "analyst.release_plan.plan_release",
+    "book.accuracy.numeric_sparse",
+    "book.accuracy.sparse",
+    "book.loss_grid.Window.plus",
+    "budget.budget.Budget.charge",
+    "budget.history.hypothetical",
+}
+SHARED_NAMES = {
+    "Block": {"book.loss_grid", "draws.candidates"},
+    "Clause": {"book.accuracy", "book.small_db_size"},
+    "Closing": {"budget.sqlite_uses", "support"},
+    "Group": {"book.half_gap", "book.loss_grid"},
+    "History": {"analyst.history", "budget.history"},
+    "Layout": {"tables.columns", "tables.lines"},
+    "OnGrid": {"book.loss_grid", "book.sparse_vector"},
+    "Read": {"tables.prepared", "tables.sql"},
+    "Reader": {"budget.ledger", "tables.prepared"},
+    "Table": {"analyst.table", "draws.candidates"},
+    "Tail": {"budget.ledger", "numerics.binomial"},
+}
+
+
+class Reader(ast.NodeVisitor):
+    """Every function and class of a module by its dotted name, and every call inside them."""
+
+    def __init__(self, module: str) -> None:
+        self.inside = [module]
+        self.functions: dict[str, ast.FunctionDef] = {}
+        self.classes: list[str] = []
+        self.calls: list[tuple[str, ast.Call]] = []
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        if len(self.inside) == 1:
+            self.classes.append(node.name)
+        self._enter(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.functions[".".join([*self.inside, node.name])] = node
+        self._enter(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.calls.append((".".join(self.inside), node))
+        self.generic_visit(node)
+
+    def _enter(self, node: ast.ClassDef | ast.FunctionDef) -> None:
+        self.inside.append(node.name)
+        self.generic_visit(node)
+        self.inside.pop()
+
+
+def read(source: str, module: str) -> Reader:
+    reader = Reader(module)
+    reader.visit(ast.parse(source))
+    return reader
+
+
+@pytest.fixture(scope="module")
+def package() -> dict[str, Reader]:
+    found = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        module = ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+        found[module] = read(file.read_text(encoding="utf-8"), module)
+    return found
+
+
+def length(name: str, node: ast.FunctionDef) -> int:
+    """Lines of a function; a command's docstring is its help, and does not count."""
+    lines = (node.end_lineno or 0) - node.lineno + 1
+    if name.startswith("cli.") and ast.get_docstring(node):
+        lines -= (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    return lines
+
+
+def too_long(reader: Reader) -> set[str]:
+    return {name for name, node in reader.functions.items() if length(name, node) > MOST_LINES}
+
+
+def untyped(reader: Reader) -> set[str]:
+    """Public functions that hide what they take behind ``**options: Any``."""
+    return {
+        name
+        for name, node in reader.functions.items()
+        if not any(part.startswith("_") for part in name.split("."))
+        and node.args.kwarg is not None
+        and ast.unparse(node.args.kwarg.annotation or ast.Name("Any")) == "Any"
+    }
+
+
+def threaded(reader: Reader) -> set[str]:
+    """Where a call has more positional values than anybody can follow.
+
+    A ``*`` of several literals counts as what it is; of anything else, as one.
+    """
+    return {where for where, call in reader.calls if len(call.args) > MOST_IN_A_ROW}
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"),
+    [(too_long, LONG), (untyped, UNTYPED), (threaded, THREADED)],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_nothing_new_breaks_a_rule(package, rule, known):
+    found = set().union(*map(rule, package.values()))
+    assert found - known == set(), "this is new: mend it"
+    assert known - found == set(), "this is mended: take it off the list"
+
+
+def test_one_type_name_has_one_meaning(package):
+    homes = defaultdict(set)
+    for module, reader in package.items():
+        for name in reader.classes:
+            homes[name].add(module)
+    shared = {name: where for name, where in homes.items() if len(where) > 1}
+    new = {n: where for n, where in shared.items() if not where <= SHARED_NAMES.get(n, set())}
+    assert new == {}, "this is new: name it otherwise"
+    assert SHARED_NAMES.keys() - shared.keys() == set(), "this is mended: take it off the list"
+
+
+def test_the_rules_notice_what_breaks_them():
+    lines = "\n".join(["    x = 1"] * 60)
+    reader = read(
+        f"def long():\n{lines}\n"
+        "def short(**options: Any):\n    f(1, 2, 3, 4, 5, 6, 7)\n"
+        "class C:\n    def m(self, **options):\n        f(1, 2, 3, 4, 5, 6)\n"
+        "    def n(self, **parameters: object): ...\n    def _p(self, **options: Any): ...\n",
+        "m",
+    )
+    assert too_long(reader) == {"m.long"}
+    assert untyped(reader) == {"m.short", "m.C.m"}
+    assert threaded(reader) == {"m.short"}
+    assert reader.classes == ["C"]

@@ -1,0 +1,406 @@
+"""Everything that leaves as JSON comes back as it was; what was cut or changed is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.golden.stored import FOLDER, noted
+
+import tacit
+from tacit import errors, wire
+from tacit.analyst.histogram import CellSum
+from tacit.analyst.history import History
+from tacit.book.answer import Answer
+from tacit.book.laplace import Estimate
+from tacit.budget import Entry, Share, Verified
+from tacit.wire import BudgetSummary, Reply, from_json, from_line, to_json, to_line
+
+POISON = "Zyzzyva-4711"
+SCHEMA = """
+[columns.pid]
+type = "integer"
+[columns.town]
+type = "text"
+keys = ["Bruges", "Ghent"]
+[columns.age]
+type = "integer"
+bounds = [0, 9]
+[columns.cost]
+type = "real"
+grid = "0.1"
+bounds = [0, 100]
+total = [0, 200]
+"""
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory):
+    """One of everything, made as a user makes it."""
+    folder = tmp_path_factory.mktemp("wire")
+    rows = [f"{pid},{'Ghent' if pid % 3 else 'Bruges'},{pid % 10},10.5" for pid in range(90)]
+    (folder / "visits.csv").write_text("\n".join(["pid,town,age,cost", *rows]))
+    (folder / "visits.toml").write_text(SCHEMA)
+    budget = tacit.Budget.create(
+        folder / "clinic.budget", epsilon=1000, delta="1e-9", covers=["visits", "labs"]
+    )
+    budget.share("ana", epsilon="100/3")
+    with budget, tacit.open(folder / "visits.csv", person="pid", people=90) as visits:
+        pays = {"budget": budget}
+        stream = visits.numeric_sparse(
+            threshold=20, at_most=3, epsilon=50, analyst=None, name="watch", **pays
+        )
+        top = stream.ask("town = 'Ghent'", threshold="41/2")
+        stream.ask("age = 3 and town = 'Bruges'")
+        again = stream.ask("town = 'Ghent'", threshold="41/2")
+        histogram = visits.histogram("town", "age", epsilon=7, **pays)
+        found = {
+            "⊤": top,
+            "⊤ on record": again,
+            "⊥": Answer(above=False),
+            "exact ⊤": Answer(
+                above=True,
+                value=Fraction(-7, 3),
+                gap=Fraction(1, 7),
+                noise_scale=Fraction(22, 7),
+                grid=Fraction(1, 21),
+            ),
+            "reply": Reply(
+                line=2, question="town = 'Ghent'", answer=top, tops_left=2, halted=False
+            ),
+            "reply to a cell": Reply(
+                line=2,
+                question="count(age = 1)",
+                answer=again,
+                cell=1,
+                cells=10,
+                tops_left=0,
+                halted=True,
+            ),
+            "refused": Reply(
+                line=3, question="age / 2", refusal="no division", tops_left=2, halted=False
+            ),
+            "history": stream.history,
+            "recorded": stream.recorded,
+            "estimate": visits.sum("cost", epsilon=20, **pays),
+            "cell sum": histogram.count("age >= 5"),
+            "histogram": histogram,
+            "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),
+            "release of a list": visits.small_db(["age = 3"], epsilon=50, rows=5, **pays),
+            "statement": visits.check("town = 'Ghent'"),
+            "statement about cells": visits.check("SELECT COUNT(DISTINCT pid) GROUP BY town"),
+            "refusal": visits.check("age / 2 > 1"),
+            "plan": tacit.plan.sparse(questions=50, at_most=3, epsilon="1/3", delta="1e-6"),
+            "plan for α": tacit.plan.numeric_sparse(questions=9, at_most=2, alpha=40, kind="any"),
+            "planned": stream.planned,
+            "budget": wire.summary(budget),
+            "share": budget.shares[1],
+            "verified": budget.verify(),
+            "entry": budget.history[-1],
+            "error": errors.BudgetExhausted("asks for ε = 2; ε = 1 is left", advice="ask less"),
+            "bad parameter": errors.BadParameter("epsilon", -1, "it must be greater than 0"),
+            "missing": errors.BadParameter("epsilon", None, "say how much"),
+        }
+        stream.suspend()
+    return found
+
+
+NAMES = [
+    "⊤",
+    "⊤ on record",
+    "⊥",
+    "exact ⊤",
+    "reply",
+    "reply to a cell",
+    "refused",
+    "history",
+    "recorded",
+    "estimate",
+    "cell sum",
+    "histogram",
+    "release",
+    "release of a list",
+    "statement",
+    "statement about cells",
+    "refusal",
+    "plan",
+    "plan for α",
+    "planned",
+    "budget",
+    "share",
+    "verified",
+    "entry",
+    "error",
+    "bad parameter",
+    "missing",
+]
+
+
+def facts(value):
+    """All that a value says, so that two can be compared."""
+    if isinstance(value, History):
+        return value.forgotten, [(*map(facts, (a.question, a.answer, a.threshold)),) for a in value]
+    if isinstance(value, Answer):
+        return value, value.recorded
+    if isinstance(value, errors.TacitError):
+        return type(value), str(value), value.fact, value.advice, value.exit_code
+    if isinstance(value, Entry):
+        return value.number, value.text, value.hash
+    if hasattr(value, "to_dict"):
+        return type(value), str(value), value.to_dict(), value.privacy, value.schema.digest
+    return value
+
+
+def test_one_of_everything_is_tried(values):
+    assert list(values) == NAMES
+    written = {form.name for form in wire.FORMS if any(map(form.fits, values.values()))}
+    assert written == {form.name for form in wire.FORMS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_comes_back_as_it_was(values, name):
+    value = values[name]
+    again = from_line(to_line(value))
+    assert type(again) is type(value)
+    assert facts(again) == facts(value)
+    assert to_line(again) == to_line(value)
+    assert from_json(to_json(value), type(value)) is not None
+    assert "\n" not in to_line(value)
+
+
+def test_its_first_key_says_what_it_is_and_in_which_version(values):
+    for name in set(NAMES) - {"entry"}:
+        first, *_ = to_json(values[name]).items()
+        assert first[0].startswith("tacit ")
+        assert first[1] == wire.VERSION
+
+
+def places(tree, path=()):
+    """The path of everything in an object of JSON."""
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, each in pairs:
+        yield (*path, key)
+        if isinstance(each, dict | list):
+            yield from places(each, (*path, key))
+
+
+def changed(fields, path, change):
+    found = copy.deepcopy(fields)
+    at = found
+    for key in path[:-1]:
+        at = at[key]
+    change(at, path[-1])
+    return found
+
+
+def drop(at, key):
+    del at[key]
+
+
+def other(at, key):
+    """Another value of the same kind."""
+    match at[key]:
+        case bool():
+            at[key] = not at[key]
+        case int() | float():
+            at[key] = at[key] + 1
+        case str():
+            at[key] = f"{at[key]}1"
+        case None:
+            at[key] = "1"
+        case list() | dict():
+            at[key] = None
+
+
+def unkind(at, key):
+    at[key] = {"a": [POISON]}
+
+
+def refused(fields):
+    """None, once the refusal was found to quote nothing; else the value that was read."""
+    refusal = None
+    try:
+        return from_json(fields)
+    except errors.BadParameter as error:
+        refusal = error
+    assert POISON not in str(refusal)
+    assert refusal.__cause__ is refusal.__context__ is None
+    return None
+
+
+@pytest.mark.parametrize("change", [drop, other, unkind])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_cut_or_changed_is_refused_or_says_something_else(values, name, change):
+    """No change goes unnoticed: an error of ours, or a value that writes what was changed."""
+    fields = to_json(values[name])
+    paths = list(places(fields))
+    for path in paths if len(paths) < 400 else paths[:100] + paths[-100:]:
+        damaged = changed(fields, path, change)
+        value = refused(damaged)
+        if value is not None:
+            assert to_json(value) != fields
+            assert wire._same(damaged, to_json(value))
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"entry"}))
+def test_a_key_that_is_missing_is_noticed_and_a_new_one_is_not(values, name):
+    fields = to_json(values[name])
+    optional = {"cell", "cells", "refused"}  # with them it says something else
+    for key in fields.keys() - optional:
+        assert refused(changed(fields, (key,), drop)) is None, key
+    assert facts(from_json({**fields, "of a later version": 1})) == facts(values[name])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(None, 1, "text", [], {}, {"tacit": 1}, {"tacit answer": 2}, {"tacit answer": "1"}),
+        *({"tacit answer": True}, {"tacit nonsense": 1}, {"tacit entry": 1}, {POISON: POISON}),
+        *({"tacit answer": 1}, {"tacit error": 1, "error": "__doc__", "advice": ""}),
+        {"tacit error": 1, "error": "annotations", "advice": "", "message": ""},
+    ],
+)
+def test_what_is_not_ours_is_refused(fields):
+    assert refused(fields) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "NaN", "[" * 100_000, "null", "9" * 5000),
+        '{"tacit verified": 1, "entries": NaN, "head": ""}',
+        '{"tacit verified": 1, "entries": 1, "entries": 1, "head": ""}',
+    ],
+)
+def test_text_that_is_not_json_is_refused(text):
+    with pytest.raises(errors.BadParameter) as caught:
+        from_line(text)
+    assert caught.value.__context__ is None
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
+def test_any_value_under_a_known_key_is_refused(anything):
+    for form in wire.FORMS:
+        assert refused({form.tag: wire.VERSION, "exact": anything}) is None
+
+
+@given(
+    st.fractions(),
+    st.fractions(),
+    st.fractions(min_value=Fraction(1, 10**9), max_value=10**9),
+    st.fractions(min_value=Fraction(1, 10**9), max_value=10**9),
+)
+def test_exact_numbers_stay_exact(value, gap, scale, grid):
+    answer = Answer(above=True, value=value, gap=gap, noise_scale=scale, grid=grid)
+    assert from_line(to_line(answer), Answer) == answer
+    told = to_json(answer)
+    assert told["value"] == value if value.denominator == 1 else told["value"] == float(value)
+    estimate = Estimate(value=value, noise_scale=scale, privacy=tacit.Privacy(scale), grid=grid)
+    assert from_line(to_line(estimate), Estimate) == estimate
+
+
+@pytest.mark.parametrize("scale", ["-1", "0", "1e4000", f"{2**200 + 1}"])
+def test_a_noise_that_nobody_draws_is_refused_at_once(scale):
+    answer = Answer(above=True, value=Fraction(1), noise_scale=Fraction(1))
+    fields = changed(
+        to_json(answer), ("exact", "noise_scale"), lambda at, key: at.update({key: scale})
+    )
+    assert refused(fields) is None
+
+
+def test_floats_come_back_as_they_were(values):
+    plan = values["plan"]
+    again = from_line(to_line(plan))
+    assert [option.alpha.hex() for option in again.options] == [
+        option.alpha.hex() for option in plan.options
+    ]
+    assert again.baselines == plan.baselines
+    assert again.recipe("book") == plan.recipe("book")
+
+
+def test_a_recipe_with_too_little_noise_cannot_arrive(values):
+    fields = to_json(values["plan"])
+    fields["recipes"][0]["recipe"]["question_epsilon"] = "1000"
+    assert refused(fields) is None
+
+
+def test_a_type_that_is_not_expected_is_refused(values):
+    assert isinstance(from_json(to_json(values["cell sum"]), Estimate), CellSum)
+    for expected in (Share, Verified, BudgetSummary):
+        with pytest.raises(errors.BadParameter, match=f"{expected.__name__} was expected"):
+            from_json(to_json(values["⊤"]), expected)
+
+
+def test_a_budget_itself_is_written_as_its_summary(values, tmp_path):
+    with tacit.Budget.create(tmp_path / "a.budget", epsilon=1, covers=["a"]) as budget:
+        assert to_json(budget) == to_json(wire.summary(budget))
+
+
+def test_an_entry_is_the_text_that_was_hashed(values):
+    entry = values["entry"]
+    assert json.loads(to_line(entry)) == json.loads(entry.text)
+    assert from_json(json.loads(entry.text)).hash == entry.hash
+
+
+@pytest.mark.parametrize("name", ["clinic", "research"])
+def test_every_entry_that_0_1_wrote_is_read_with_its_hash(name):
+    for line in (FOLDER / f"{name}.jsonl").read_text().splitlines():
+        told = json.loads(line)
+        assert from_json(told["entry"], Entry).hash == told["hash"]
+
+
+@pytest.mark.parametrize("name", noted("releases"))
+def test_a_release_that_0_1_saved_is_read(name):
+    saved = (FOLDER / f"release-{name}.json").read_text()
+    assert to_json(from_line(saved)) == json.loads(saved)
+
+
+@pytest.mark.parametrize(
+    "kind", [each for each in vars(errors).values() if hasattr(each, "exit_code")]
+)
+def test_every_error_comes_back(kind):
+    if kind is errors.BadParameter:
+        error = kind("delta", Fraction(3, 2), "it must be less than 1", "give a smaller one")
+    else:
+        error = kind("what is wrong", advice="what to do")
+    told = to_json(error)
+    assert told["error"] == kind.__name__
+    assert (told["message"], told["advice"]) == (error.fact, error.advice)
+    assert told["exit_code"] == kind.exit_code
+    assert facts(from_json(told)) == facts(error)
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError(POISON), OSError(2, POISON, POISON), KeyError(POISON), SystemExit(POISON)]
+)
+def test_an_error_that_is_not_ours_says_its_class_and_nothing_else(error):
+    told = to_json(error)
+    assert POISON not in json.dumps(told)
+    assert type(error).__name__ in told["message"]
+    assert (told["error"], told["exit_code"]) == ("InternalError", 70)
+    assert type(from_json(told)) is errors.InternalError
+
+
+def test_an_error_of_a_command_is_told_as_the_one_above_it():
+    from tacit.cli.exits import Misuse
+
+    assert to_json(Misuse("both"))["error"] == "TacitError"
+
+
+@pytest.mark.parametrize("value", [1, "text", None, object(), {"tacit answer": 1}, Fraction(1)])
+def test_what_has_no_form_cannot_be_written(value):
+    with pytest.raises(errors.BadParameter, match="there is JSON for"):
+        to_json(value)
+
+
+def test_it_loads_nothing_by_itself():
+    heavy = {"numpy", "duckdb", "sqlglot", "sqlite3", "tacit.analyst", "tacit.budget", "tacit.book"}
+    code = "import sys, tacit.wire; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert set(done.stdout.split()) & heavy == set()
