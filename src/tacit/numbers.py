@@ -141,7 +141,7 @@ def chance_or_zero(value: object, name: str) -> Fraction:
 
 
 def show(number: Number, digits: int = 4) -> str:
-    """A number for people: short, and never a tiny number shown as nought.
+    """A number for people: short, and never a tiny number shown as zero.
 
     >>> show(Fraction(1, 2)), show("2e-6"), show(1/3), show(1204), show(0)
     ('0.5', '2e-06', '0.3333', '1204', '0')
@@ -175,7 +175,7 @@ def spaced(number: Fraction) -> str:
     ('-1 234.567', '5.00001', '0.666666666667')
     """
     size = abs(number)
-    if size >= _HUGE or 0 < size < _TINY:  # neither sixty digits, nor nought for what is not
+    if size >= _HUGE or 0 < size < _TINY:  # neither sixty digits, nor zero for what is not
         return show(number)
     whole, parts = divmod(round(size * 10**_MOST_DECIMALS), 10**_MOST_DECIMALS)
     decimals = f".{parts:0{_MOST_DECIMALS}}".rstrip("0") if parts else ""

@@ -150,7 +150,7 @@ _THEOREMS = {
     "3.26": _sparse_clauses,
     "3.28": _numeric_sparse_clauses,
 }
-_NOUGHT = Fraction(0)
+_ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,9 +241,9 @@ def _solve(
     if small and not Fraction("1e-300") <= small <= Fraction("0.999"):
         raise BadParameter("delta", as_given(small), "it must be 0, or between 1e-300 and 0.999")
     # What is left out reads as 0 until it is solved for.
-    a = _NOUGHT if alpha is None else positive(alpha, "alpha")
-    b = _NOUGHT if beta is None else probability(beta, "beta")
-    e = _NOUGHT if epsilon is None else positive(epsilon, "epsilon")
+    a = _ZERO if alpha is None else positive(alpha, "alpha")
+    b = _ZERO if beta is None else probability(beta, "beta")
+    e = _ZERO if epsilon is None else positive(epsilon, "epsilon")
     k = 0 if questions is None else whole(questions, "questions")
     c = 0 if at_most is None else whole(at_most, "at_most")
     if at_most is None:

@@ -1,4 +1,4 @@
-"""One noisy number: the Laplace mechanism on the grid, and the error bar of its noise."""
+"""A single number with noise: the Laplace mechanism on the grid, and the error bar of its noise."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
 
 
 def _order(rising: Callable[[float], float]) -> Fraction:
-    """A good order a, as b = a − 1: where the derivative, a rising function of b, is nought."""
+    """A good order a, as b = a − 1: where the derivative, a rising function of b, is zero."""
     low, high = -700.0, 700.0  # of ln b
     for _ in range(64):
         middle = (low + high) / 2

@@ -195,7 +195,7 @@ class _Side:
     weighted: float = 0.0
     drift: float = 0.0
     last: float = 1.0
-    """The ratio at the far end; nought if the sum was closed before it."""
+    """The ratio at the far end; zero if the sum was closed before it."""
 
 
 def _walk(k: int, start: int, steps: int, odds: float, weight: Weight) -> _Side:

@@ -178,7 +178,7 @@ SMALLEST = sys.float_info.min
 
 
 def rounded_up(value: Fraction | Decimal) -> float:
-    """A float above `value` ≥ 0; nought only for nought, infinity beyond a float's range.
+    """A float above `value` ≥ 0; zero only for zero, infinity beyond a float's range.
 
     >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3), rounded_up(Fraction(0))
     (True, 0.0)
