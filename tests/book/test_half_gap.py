@@ -12,7 +12,7 @@ import pytest
 from tests.book.exact_law import chance_of_top, threshold_law
 
 from tacit.book import recipes
-from tacit.book.half_gap import StreamGroup, StreamLaw, best_shift, half_gap, success_probability
+from tacit.book.half_gap import StreamGroup, SuccessLaw, best_shift, half_gap, success_probability
 from tacit.book.noise import ONE_SIDED, TWO_SIDED
 from tacit.errors import BadParameter
 from tacit.privacy import Privacy
@@ -182,7 +182,7 @@ def test_the_best_shift_is_the_best(recipe):
 
 @pytest.mark.parametrize("recipe", VARIED, ids=str)
 def test_questions_further_away_only_help(recipe):
-    law = StreamLaw.of(recipe, 500)
+    law = SuccessLaw.of(recipe, 500)
     at = law.log_success(half_gap(recipe, 500, BETA), 0.0)
     assert at.by_low > 0
     assert at.by_high > 0
@@ -221,7 +221,7 @@ def test_released_values_must_be_within_alpha_too():
 def test_a_last_group_may_be_smaller():
     """7 tops in 3 groups: 3, 3 and 1, with the questions below spread alike."""
     recipe = recipes.spend("one-sided", 7, PURE, monotone=False, groups=3)
-    counts = [(count, group.tops, group.below) for count, group in StreamLaw.of(recipe, 77).groups]
+    counts = [(count, group.tops, group.below) for count, group in SuccessLaw.of(recipe, 77).groups]
     assert counts == [(2, 3, pytest.approx(30)), (1, 1, pytest.approx(10))]
 
 

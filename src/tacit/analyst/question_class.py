@@ -42,7 +42,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class ClassFacts(TypedDict, total=False):
+class KnownFacts(TypedDict, total=False):
     """What is known of a class of questions, as the theorems of `tacit.book.small_db_size` take it.
 
     Either its structure, or of the class without disguises: how many questions, on how many kinds
@@ -152,7 +152,7 @@ class OrderedClass:
         return Prefixes(self.domain) if self.kind == "prefixes" else Intervals(self.domain)
 
     @property
-    def facts(self) -> ClassFacts:
+    def facts(self) -> KnownFacts:
         """The structure is enough: its matrix is totally unimodular."""
         return {"structure": self.kind}
 
@@ -287,7 +287,7 @@ class FiniteClass:
         return shattering.vc_dimension(self.matrix, seconds=seconds)
 
     @property
-    def facts(self) -> ClassFacts:
+    def facts(self) -> KnownFacts:
         """Of the compressed class: how many questions, on how many atoms, of which dimension."""
         questions = len(self.queries.answers)
         if questions == 0:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
 from tacit.analyst.histogram import can_be_listed
-from tacit.analyst.question_class import ClassFacts, FiniteClass, OrderedClass, QuestionClass
+from tacit.analyst.question_class import FiniteClass, KnownFacts, OrderedClass, QuestionClass
 from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
 from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
 from tacit.draws.candidates import reach
@@ -139,7 +139,7 @@ def _size(task: ReleaseTask, alpha: Number | None, rows: int | None) -> ProvedSi
     return alpha_of_rows(whole(rows, "rows"), **facts)
 
 
-def _best_rows(task: ReleaseTask, facts: ClassFacts) -> int:
+def _best_rows(task: ReleaseTask, facts: KnownFacts) -> int:
     """The m with the least promised error, or fewer if that would take too long."""
     if task.people is None:
         raise BadParameter(

@@ -20,7 +20,7 @@ import numpy as np
 from tacit.analyst.task import Task
 from tacit.book import recipes
 from tacit.book.composition import optimal_each, optimal_epsilon
-from tacit.book.half_gap import StreamLaw, at_best_shift, best_shift, half_gap
+from tacit.book.half_gap import SuccessLaw, at_best_shift, best_shift, half_gap
 from tacit.book.noise import NoiseFamily
 from tacit.book.recipes import Recipe, group_epsilons
 from tacit.numbers import spaced
@@ -219,9 +219,9 @@ def _unit_half_gap(family: Family, task: Task, groups: int, split: Split) -> flo
     return at_best_shift(_unit_law(family, task, groups, split), float(task.beta)).alpha
 
 
-def _unit_law(family: Family, task: Task, groups: int, split: Split) -> StreamLaw:
+def _unit_law(family: Family, task: Task, groups: int, split: Split) -> SuccessLaw:
     tops = -(-task.at_most // groups)
-    return StreamLaw.build(
+    return SuccessLaw.build(
         family.noise,
         questions=task.planned,
         at_most=task.at_most,

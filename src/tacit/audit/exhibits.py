@@ -181,7 +181,7 @@ def _literal_e5() -> Variant:
         claimed=claimed,
         private=False,
         law=law,
-        run=_Run(partial(variants.numeric_sparse_scales, c=1, scales=scales)),
+        run=_GalleryRun(partial(variants.numeric_sparse_scales, c=1, scales=scales)),
         pair=((sure,), (sure + 1,)),
         why="ε₂ lacks its ε",
     )
@@ -202,13 +202,13 @@ def _literal_e6(claimed: Privacy) -> Variant:
             value_noise=Laplace(scales[2]),
             at_most=1,
         ),
-        run=_Run(partial(variants.numeric_sparse_scales, c=1, scales=scales)),
+        run=_GalleryRun(partial(variants.numeric_sparse_scales, c=1, scales=scales)),
         why="the parts exceed ε",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _GalleryRun:
     """A gallery function with everything but the answers filled in."""
 
     function: Callable[..., Steps]
@@ -226,7 +226,7 @@ def _variant(
     private: bool = False,
     why: str = "",
 ) -> Variant:
-    run = _Run(partial(function, epsilon=claimed.epsilon))
+    run = _GalleryRun(partial(function, epsilon=claimed.epsilon))
     return Variant(name=name, claimed=claimed, private=private, law=law, run=run, why=why)
 
 

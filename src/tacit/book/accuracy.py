@@ -189,7 +189,15 @@ def above_threshold(
     1028
     """
     theorem = "3.24, sharper" if flag(sharper, "sharper") else "3.24"
-    return _solve(theorem, alpha, beta, epsilon, questions, 1, delta=0)
+    return _solve(
+        theorem,
+        alpha=alpha,
+        beta=beta,
+        epsilon=epsilon,
+        questions=questions,
+        at_most=1,
+        delta=0,
+    )
 
 
 def sparse(
@@ -206,7 +214,15 @@ def sparse(
     >>> round(float(sparse(alpha=1000, beta=0.05, questions=1000, at_most=10).epsilon), 4)
     1.0319
     """
-    return _solve("3.26", alpha, beta, epsilon, questions, at_most, delta)
+    return _solve(
+        "3.26",
+        alpha=alpha,
+        beta=beta,
+        epsilon=epsilon,
+        questions=questions,
+        at_most=at_most,
+        delta=delta,
+    )
 
 
 def numeric_sparse(
@@ -219,11 +235,20 @@ def numeric_sparse(
     delta: Number = 0,
 ) -> Guarantee:
     """Theorem 3.28 with E7, solved for the one that is left out."""
-    return _solve("3.28", alpha, beta, epsilon, questions, at_most, delta)
+    return _solve(
+        "3.28",
+        alpha=alpha,
+        beta=beta,
+        epsilon=epsilon,
+        questions=questions,
+        at_most=at_most,
+        delta=delta,
+    )
 
 
 def _solve(
     theorem: str,
+    *,
     alpha: Number | None,
     beta: Number | None,
     epsilon: Number | None,

@@ -119,7 +119,7 @@ class LogSuccess:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamLaw:
+class SuccessLaw:
     """What a recipe does with k questions: its groups, and the noise of the values it releases."""
 
     groups: tuple[tuple[int, StreamGroup], ...]  # (how many, of which kind)
@@ -127,7 +127,7 @@ class StreamLaw:
     value_scale: float | None
 
     @classmethod
-    def of(cls, recipe: Recipe, questions: int) -> StreamLaw:
+    def of(cls, recipe: Recipe, questions: int) -> SuccessLaw:
         """The law of a recipe that is asked k > c questions."""
         instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         questions = whole(questions, "questions")
@@ -166,7 +166,7 @@ class StreamLaw:
         threshold_scale: float,
         question_scale: float,
         value_scale: float | None,
-    ) -> StreamLaw:
+    ) -> SuccessLaw:
         """The same from plain numbers, for whoever tries many recipes."""
         below_a_top = (questions - at_most) / at_most
         full, rest = divmod(at_most, tops_per_group)
@@ -219,20 +219,20 @@ def success_probability(
     recipe: Recipe, questions: int, alpha: Number, shift: Number | None = None
 ) -> float:
     """Pr[every answer is right]; `shift` stands in for the recipe's own, if given."""
-    law = StreamLaw.of(recipe, questions)
+    law = SuccessLaw.of(recipe, questions)
     at = _length(recipe.shift if shift is None else shift, "shift")
     return exp(law.log_success(_length(positive(alpha, "alpha"), "alpha"), at).value)
 
 
 def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
     """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
-    law, at = StreamLaw.of(recipe, questions), _length(recipe.shift, "shift")
+    law, at = SuccessLaw.of(recipe, questions), _length(recipe.shift, "shift")
     return at_shift(law, read_beta(beta), at).alpha
 
 
 def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
     """The public shift of T, in units of Δ, that gives the least half-gap."""
-    return at_best_shift(StreamLaw.of(recipe, questions), read_beta(beta)).shift
+    return at_best_shift(SuccessLaw.of(recipe, questions), read_beta(beta)).shift
 
 
 def _length(number: Number, name: str) -> float:
@@ -268,7 +268,7 @@ class HalfGap:
     slope: float
 
 
-def at_shift(law: StreamLaw, beta: float, shift: float, guess: float | None = None) -> HalfGap:
+def at_shift(law: SuccessLaw, beta: float, shift: float, guess: float | None = None) -> HalfGap:
     """The half-gap at one shift, by Newton's method.
 
     It works on ln(−ln Pr), which falls in nearly a straight line once α is large.
@@ -289,7 +289,7 @@ def at_shift(law: StreamLaw, beta: float, shift: float, guess: float | None = No
     return HalfGap(alpha, shift, tilt, slope)
 
 
-def at_best_shift(law: StreamLaw, beta: float) -> HalfGap:
+def at_best_shift(law: SuccessLaw, beta: float) -> HalfGap:
     """The least half-gap over all shifts, by the secant method on the tilt.
 
     Success is log-concave in (α, s), so the half-gap is convex in the shift: no other shift can

@@ -239,12 +239,12 @@ class Window:
             self.step,
             self.below,
             law,
-            (*self.parts, *parts),
-            self.bottom + sum(part.centre for part in parts),
-            self.splits + sum(part.split for part in parts),
-            risen,
-            fell,
-            roundings,
+            parts=(*self.parts, *parts),
+            bottom=self.bottom + sum(part.centre for part in parts),
+            splits=self.splits + sum(part.split for part in parts),
+            risen=risen,
+            fell=fell,
+            roundings=roundings,
         )
 
     @property
