@@ -91,7 +91,7 @@ def test_test_coins_are_refused_where_a_budget_is_spent(visits):
 def test_people_is_a_public_number_and_a_person_has_no_default(visits_file):
     with pytest.raises(BadParameter, match="people"):
         tacit.open(visits_file, person="pid", people=0)
-    with pytest.raises(TypeError):
+    with pytest.raises(BadParameter, match="person"):
         tacit.open(visits_file)
     with tacit.open(visits_file, person="pid", people=300) as table:
         assert table.people == 300
