@@ -11,6 +11,7 @@ from time import perf_counter
 from benchmarks.report import Report, seconds
 from tacit.budget import Budget
 from tacit.budget.chain import cost_as_json
+from tacit.budget.spending import Charge
 from tacit.privacy import Cost
 
 COST = Cost.pure("1/1000000")
@@ -91,9 +92,10 @@ def _against_the_disk(report: Report, folder: Path) -> None:
 
 def _fill(budget: Budget, entries: int) -> None:
     """A long history in one transaction: the same entries that single charges would leave."""
+    asked = Charge(COST, "visits", None, None)
     with budget._ledger.writing("fill") as writer:
         while writer.tail().number < entries:
-            charged, _ = budget._pay(writer, COST, "visits", None, "filler")
+            charged, _ = budget._terms.pay(writer, asked, "filler")
             fields = {"table": "visits", "analyst": None, "what": "count of smokers"}
             paid = {"cost": cost_as_json(COST), "charged": charged.as_json()}
             writer.append("charge", {**fields, **paid})
