@@ -338,6 +338,7 @@ def look_without_writing(path: Path | str) -> tuple[int, str, list[str]]:
 def look_as_nobody(path: Path, results: Any) -> None:
     """The same as one who owns the file and may write neither it nor its folder."""
     Budget.in_memory(epsilon=1, covers=["visits"]).verify()
+    path.as_uri()  # Python imports what it needs for that late, from where nobody may read
     for file in path.parent.iterdir():
         file.chmod(0o400)
         if os.geteuid() == 0:

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -57,35 +57,75 @@ class Interrupter:
 
     def run(self, act: Callable[[], object]) -> KeyboardInterrupt | None:
         """What escaped; None if the act ended before its time came, or swallowed it."""
-        before, hook = sys.gettrace(), sys.unraisablehook
-        sys.unraisablehook = lambda told: None  # a finaliser that is interrupted says so
-        sys._getframe().f_trace_opcodes = True  # Python 3.12 wants to be told before
-        sys.settrace(self._entered)
+        hook = sys.unraisablehook
+        sys.unraisablehook = lambda unraisable: None  # a finaliser that is interrupted says so
+        self._stop = _before_each_instruction(self._step)
         try:
             act()
         except KeyboardInterrupt as struck:
             return struck
         finally:
-            sys.settrace(before)
+            self._stop()
             sys.unraisablehook = hook
         return None
 
-    def _entered(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code is Interrupter.run.__code__:
-            return None
-        frame.f_trace_opcodes = True
-        frame.f_trace_lines = False
-        return self._stepped
+    def _step(self, frame: FrameType) -> None:
+        code = frame.f_code
+        if code.co_filename == __file__:
+            return
+        self.steps += 1
+        if self.steps == self.at:
+            self.struck_in = f"{code.co_name} at {code.co_filename}:{frame.f_lineno}"
+            self._stop()
+            self.strike()
 
-    def _stepped(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode":
-            self.steps += 1
-            if self.steps == self.at:
-                code = frame.f_code
-                self.struck_in = f"{code.co_name} at {code.co_filename}:{frame.f_lineno}"
-                sys.settrace(None)
-                self.strike()
-        return self._stepped
+
+Step = Callable[[FrameType], None]
+
+
+if sys.version_info >= (3, 12):
+
+    def _before_each_instruction(step: Step) -> Callable[[], None]:
+        """Call ``step`` before each instruction of this thread, until the result is called.
+
+        A tracer would miss most of a function's first run in Python 3.13.
+        """
+        watch, thread = sys.monitoring, threading.get_ident()
+        tool, instructions = watch.DEBUGGER_ID, watch.events.INSTRUCTION
+
+        def met(code: CodeType, offset: int) -> None:
+            if threading.get_ident() == thread:
+                step(sys._getframe(1))
+
+        def stop() -> None:
+            if watch.get_tool(tool) is not None:
+                watch.set_events(tool, 0)
+                watch.register_callback(tool, instructions, None)
+                watch.free_tool_id(tool)
+
+        watch.use_tool_id(tool, "interrupts")
+        watch.register_callback(tool, instructions, met)
+        watch.set_events(tool, instructions)
+        return stop
+
+else:
+
+    def _before_each_instruction(step: Step) -> Callable[[], None]:
+        """Call ``step`` before each instruction of this thread, until the result is called."""
+        before = sys.gettrace()
+
+        def entered(frame: FrameType, event: str, argument: Any) -> Any:
+            frame.f_trace_opcodes = True
+            frame.f_trace_lines = False
+            return stepped
+
+        def stepped(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "opcode":
+                step(frame)
+            return stepped
+
+        sys.settrace(entered)
+        return lambda: sys.settrace(before)
 
 
 def steps_of(act: Callable[[], object]) -> int:

@@ -135,3 +135,13 @@ def test_white_space_in_a_binding_is_found(path, space):
             edited(path, table, column, key, value.replace(b": ", b":" + space * 2), text=True)
     with Budget.open(path) as budget, pytest.raises(LedgerDamaged, match="its streams"):
         budget.verify()
+
+
+def test_an_error_that_is_kept_does_not_keep_the_old_view(path):
+    with Budget.open(path) as budget:
+        edited(path, "entries", "stream", 1, 0)
+        with pytest.raises(LedgerDamaged) as kept:
+            budget.verify()
+        edited(path, "entries", "stream", 1, None)
+        budget.verify()
+    assert kept.value.__traceback__ is not None

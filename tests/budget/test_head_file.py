@@ -111,7 +111,8 @@ def test_an_old_copy_is_noticed_by_the_head_file_that_stayed(path, tmp_path):
     shutil.copy(tmp_path / "old copy", path)
     with pytest.raises(LedgerDamaged, match=r"notes entry 2 .* this history of 1 entries"):
         Budget.open(path)
-    head = sqlite3.connect(path).execute("SELECT hash FROM entries").fetchone()[0]
+    with closing(sqlite3.connect(path)) as opened:
+        head = opened.execute("SELECT hash FROM entries").fetchone()[0]
     with pytest.raises(LedgerDamaged, match="treat the budget as spent"):
         Budget.open(path, head=head)  # a head from before does not undo what is known
 

@@ -130,6 +130,14 @@ class SqliteReader(Uncopyable):
                 f"versions 1 to {VERSION}: use the newer Tacit that changed it from now on"
             )
 
+    def _rows(self, query: str, values: Mapping[str, object] | None = None) -> list[Any]:
+        """All rows, before any is understood.
+
+        A row that makes no sense raises, and the error's traceback would keep a cursor that is
+        still open; with it the connection would go on seeing the file as it was then.
+        """
+        return self.execute(query, values or {}).fetchall()
+
     def tail(self) -> HistoryEnd:
         """The last row, by the primary key: as quick at the millionth entry as at the first."""
         row = self.execute(
@@ -145,19 +153,18 @@ class SqliteReader(Uncopyable):
     ) -> list[Entry]:
         """In order; a stream's own by their index."""
         only = "AND stream = :stream" if stream is not None else ""
-        rows = self.execute(
+        query = (
             "SELECT number, text, hash, stream FROM entries WHERE number > :after "
-            f"{only} ORDER BY number LIMIT :most",
-            {"after": after, "stream": stream, "most": -1 if most is None else most},
+            f"{only} ORDER BY number LIMIT :most"
         )
+        limits = {"after": after, "stream": stream, "most": -1 if most is None else most}
         with readable("a row of the table 'entries' cannot be read"):
-            return [_entry(*row) for row in rows]
+            return [_entry(*row) for row in self._rows(query, limits)]
 
     def tables(self) -> list[str]:
         """In the order they were named."""
-        rows = self.execute("SELECT name FROM tables ORDER BY number")
         with readable("a row of the table 'tables' cannot be read"):
-            return [_str(name) for (name,) in rows]
+            return [_str(name) for (name,) in self._rows("SELECT name FROM tables ORDER BY number")]
 
     def covers(self, table: str) -> bool:
         """By the unique index."""
@@ -173,7 +180,7 @@ class SqliteReader(Uncopyable):
 
     def ties(self) -> dict[str, TableIdentity]:
         """By name."""
-        rows = self.execute(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
+        rows = self._rows(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
         return dict(map(_tie, rows))
 
     def share(self, analyst: str | None) -> Share | None:
@@ -183,7 +190,7 @@ class SqliteReader(Uncopyable):
 
     def shares(self) -> list[Share]:
         """The empty name sorts first."""
-        return [_share(row) for row in self.execute(f"{_SHARES} ORDER BY analyst")]
+        return [_share(row) for row in self._rows(f"{_SHARES} ORDER BY analyst")]
 
     def stream(self, name: str) -> StreamState | None:
         """By the unique index."""
@@ -192,7 +199,7 @@ class SqliteReader(Uncopyable):
 
     def streams(self) -> list[StreamState]:
         """In the order they were opened."""
-        return [_stream(row) for row in self.execute(f"{_STREAMS} ORDER BY id")]
+        return [_stream(row) for row in self._rows(f"{_STREAMS} ORDER BY id")]
 
     def secret(self, stream: int) -> bytes | None:
         """The only place that reads a secret, and checks that it is the one that was stored."""
@@ -210,7 +217,7 @@ class SqliteReader(Uncopyable):
 
     def secrets(self) -> list[int]:
         """Who has one, not what it is."""
-        return [stream for (stream,) in self.execute("SELECT stream FROM secrets ORDER BY stream")]
+        return [stream for (stream,) in self._rows("SELECT stream FROM secrets ORDER BY stream")]
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
         """Rows as they are, beside those that would be written now."""
