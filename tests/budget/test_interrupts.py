@@ -6,6 +6,7 @@ same one first (while the traceback still holds every frame, as it does at the p
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -62,6 +63,13 @@ class Two:
         thread.join(60)
         assert not thread.is_alive(), "it hangs"
         assert not failed, failed
+
+
+@pytest.fixture(autouse=True)
+def _drop_everything_here():
+    """A connection that is dropped in a later test would be a warning there."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
