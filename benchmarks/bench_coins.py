@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -31,10 +32,10 @@ def run(report: Report) -> None:
 
     bulk = "of the rate of numpy's Generator.laplace"
     for scale, target in ((20, 1.0), (10**4, 0.6), (10**6, None)):
-        ratio = per_second_of_numpy(lambda scale=scale: coins.laplaces(scale, _SIZE))
+        ratio = per_second_of_numpy(partial(coins.laplaces, scale, _SIZE))
         _compare(report, f"discrete Laplace, scale {scale:g}, {bulk}", ratio, target)
     for name, array, rate in (("1/20", steps, "1/20"), ("10⁻⁴", long_steps, "1e-4")):
-        ratio = per_second_of_numpy(lambda n=array, rate=rate: coins.bernoulli_exps(n, rate))
+        ratio = per_second_of_numpy(partial(coins.bernoulli_exps, array, rate))
         _compare(report, f"Bernoulli(e^(−n·{name})), {bulk}", ratio, 0.7)
     ratio = per_second_of_numpy(lambda: coins.bernoullis("1/3", _SIZE))
     _compare(report, f"Bernoulli(1/3), {bulk}", ratio, None)

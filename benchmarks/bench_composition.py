@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks.report import Report, seconds
 from tacit.book.composition import optimal_delta, optimal_each, optimal_epsilon, two_point_delta
@@ -13,7 +14,7 @@ MILLION = 10**6
 
 def run(report: Report) -> None:
     slowest = max(
-        _milliseconds(lambda at=epsilon: optimal_delta(MILLION, "0.001", at))
+        _milliseconds(partial(optimal_delta, MILLION, "0.001", epsilon))
         for epsilon in ("0", "0.5", "1", "5", "10")
     )
     report.at_most("optimal_delta, k = 10⁶, slowest of five ε", slowest, 1, "ms")

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from benchmarks.report import Report, seconds
 from tacit.budget import Budget
@@ -124,8 +125,8 @@ def _below(report: Report, folder: Path) -> None:
         lease = budget.open_stream(
             "flu", cost=COST, table="visits", at_most=1, binding={}, secret=b"offset"
         )
-        writes = []
-        ledger = budget._ledger
+        writes: list[str] = []
+        ledger: Any = budget._ledger  # whose method is replaced
         ledger.writing = writes.append  # any write would show
 
         def ask_below() -> None:

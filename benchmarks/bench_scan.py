@@ -8,6 +8,7 @@ from benchmarks.report import Report, seconds
 from tacit.book import recipes
 from tacit.book.coins import Coins
 from tacit.book.one_sided import prepare
+from tacit.book.sparse_vector import SparseVector
 from tacit.privacy import Privacy
 
 VALUES = 4_000_000
@@ -26,7 +27,7 @@ def run(report: Report) -> None:
         far = 500 + 25 * int(recipe.question_scale)
         mechanism = prepare(recipe, threshold=far)
 
-        def scan(mechanism=mechanism) -> None:
+        def scan(mechanism: SparseVector = mechanism) -> None:
             state, rest = mechanism.start(coins), values
             while len(rest) and not mechanism.halted(state):
                 answered, _, state = mechanism.scan(state, rest, coins)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,16 +48,16 @@ def run(report: Report) -> None:
     for name, matrix, target in classes:
         found = vc_dimension(matrix)
         what = f"VC dimension of {name}, {len(matrix)} rows: {found.dimension}"
-        report.at_most(what, seconds(lambda m=matrix: vc_dimension(m), repeats=3), target, "s")
+        report.at_most(what, seconds(partial(vc_dimension, matrix), repeats=3), target, "s")
     growing = [(f"random {size} × {size}", random_class(size)) for size in (50, 100, 150)]
     growing += [(f"half-planes, {size} points", half_planes(size)) for size in (25, 50)]
     for name, matrix in growing:
-        time = seconds(lambda m=matrix: vc_dimension(m), repeats=3)
+        time = seconds(partial(vc_dimension, matrix), repeats=3)
         report.note(f"VC dimension of {name}: {vc_dimension(matrix).dimension}", f"{time:.3g} s")
     quarters = np.random.default_rng(3).integers(0, 5, (60, 60)) / 4
-    found = fat_shattering_dimension(quarters, "1/8").dimension
+    fat = fat_shattering_dimension(quarters, "1/8").dimension
     time = seconds(lambda: fat_shattering_dimension(quarters, "1/8"), repeats=3)
-    report.note(f"fat-shattering of random quarters, 60 × 60, γ = 1/8: {found}", f"{time:.3g} s")
+    report.note(f"fat-shattering of random quarters, 60 × 60, γ = 1/8: {fat}", f"{time:.3g} s")
     time = seconds(lambda: rows_needed(Fraction(1, 100), vc=5, atoms=10**6, questions=10**9))
     report.note("rows needed, all clauses", f"{1000 * time:.3g} ms")
     time = seconds(

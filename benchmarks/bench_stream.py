@@ -123,6 +123,9 @@ def _adaptive(
     report.at_most("prepared questions, against reading their bitmaps", again.each / bound, 4)
 
 
+Asking = Callable[[str, int], object]  # of a town and an age
+
+
 @dataclass
 class Way:
     """An adaptive run: its questions with their answers, and what one of them took, in seconds."""
@@ -133,17 +136,18 @@ class Way:
     top: float  # by the clock, with its write
 
 
-def _each(
-    stream: Callable[[], Stream], asker: Callable[[Stream, int], Callable[[str, int], object]]
-) -> Way:
+def _each(stream: Callable[[], Stream], asker: Callable[[Stream, int], Asking]) -> Way:
     """The best of several runs, question by question: they take different ways, as ⊤ is random."""
     best: dict[tuple[str, int, bool], float] = {}
     top = float("inf")
     for turn in range(6):
         live = stream()
-        ask, way = asker(live, turn), []
+        ask = asker(live, turn)
+        way: list[tuple[str, int, bool]] = []
 
-        def timed(town: str, age: int, ask=ask, way=way) -> object:
+        def timed(
+            town: str, age: int, ask: Asking = ask, way: list[tuple[str, int, bool]] = way
+        ) -> object:
             nonlocal top
             clock, start = perf_counter(), process_time()
             answer = ask(town, age)
@@ -172,10 +176,12 @@ def _same(table: Table, rival: duckdb.DuckDBPyConnection, asked: Sequence[tuple[
 def _rate(rival: duckdb.DuckDBPyConnection, source: str, asked: Sequence[tuple[str, int]]) -> float:
     """Seconds of processor time for one of these counts."""
     texts = [f"SELECT count(*) FROM {source} WHERE {text_of(*one)}" for one in asked]
-    spent = [
-        seconds(lambda text=text: rival.execute(text).fetchall(), 5, process_time) for text in texts
-    ]
+    spent = [seconds(partial(_executed, rival, text), 5, process_time) for text in texts]
     return sum(spent) / len(texts)
+
+
+def _executed(rival: duckdb.DuckDBPyConnection, text: str) -> list[Any]:
+    return rival.execute(text).fetchall()
 
 
 def _reading(atoms: int) -> float:
@@ -297,6 +303,10 @@ def _quiet(works: Sequence[Callable[[Any], object]], items: Sequence[Any]) -> li
     for _ in range(40):
         for work, found in zip(works, best, strict=True):
             for place, part in enumerate(chunks):
-                spent = seconds(lambda part=part, work=work: [work(item) for item in part], 2)
+                spent = seconds(partial(_each_of, work, part), 2)
                 found[place] = min(found[place], spent)
     return [sum(found) / len(items) for found in best]
+
+
+def _each_of(work: Callable[[Any], object], items: Sequence[Any]) -> list[object]:
+    return [work(item) for item in items]

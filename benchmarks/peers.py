@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -147,7 +148,9 @@ def _our_count(path: Path) -> tuple[float, float, float]:
     text = "age >= :age and week = :week and smoker"
     with tacit.open(path, person=tacit.EACH_ROW, schema=schema) as visits:
         prepared = visits.prepare(text)
-        questions = [{"age": 20 + n % 40, "week": 1 + n % 10} for n in range(40)]
+        questions: list[dict[str, Any]] = [
+            {"age": 20 + n % 40, "week": 1 + n % 10} for n in range(40)
+        ]
         for question in questions:
             visits.engine.values([prepared.question(**question)])
         turn = iter(range(10**9))
@@ -157,7 +160,7 @@ def _our_count(path: Path) -> tuple[float, float, float]:
             tacit.Budget.create(path.with_suffix(".budget"), epsilon=10**6, covers=["visits"]),
         ):
 
-            def count(budget=budget) -> None:
+            def count(budget: tacit.Budget = budget) -> None:
                 question = questions[next(turn) % len(questions)]
                 visits.count(prepared, epsilon="1/10", budget=budget, **question)
 

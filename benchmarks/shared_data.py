@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(os.environ.get("TACIT_SHARED", "../shared/data"))
@@ -23,7 +24,7 @@ def shared(name: str) -> Path:
     return path
 
 
-def table(head: list[str], rows: list[list[object]]) -> str:
+def table(head: list[str], rows: Sequence[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *[[str(cell) for cell in row] for row in rows]]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

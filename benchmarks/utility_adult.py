@@ -13,12 +13,14 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import tacit
 from benchmarks.shared_data import shared, table
 from tacit.analyst.table import Table
 from tacit.tables.propose import propose_schema
+from tacit.tables.schema import EachRow
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def main() -> None:
     nulls()
 
 
-def opened(name: str, person: object) -> Table:
+def opened(name: str, person: str | EachRow) -> Table:
     path = shared(name)
     schema = propose_schema(path)
     return tacit.open(path, person=person, schema=schema)
@@ -79,7 +81,7 @@ def _found(
     icebergs: set[str],
     threshold: float,
     epsilon: str,
-    recipe: str,
+    recipe: Literal["book", "best"],
     streams: int,
 ) -> str:
     recall = precision = 0.0
@@ -105,11 +107,12 @@ def people_not_rows() -> None:
         rows = list(csv.DictReader(file))
     print("\npums_dup.csv, person = pid")
     with opened("pums_dup.csv", "pid") as pums:
-        for predicate, holds in {
+        predicates: dict[str, Callable[[dict[str, str]], bool]] = {
             "age >= 60": lambda row: int(row["age"]) >= 60,
             "sex = 1 and married = 1": lambda row: row["sex"] == row["married"] == "1",
             "educ >= 13": lambda row: int(row["educ"]) >= 13,
-        }.items():
+        }
+        for predicate, holds in predicates.items():
             matching = [row["pid"] for row in rows if holds(row)]
             (people,) = pums.engine.values([pums.prepare(predicate).question()])
             assert people == len(set(matching)), predicate
@@ -121,12 +124,13 @@ def nulls() -> None:
         rows = list(csv.DictReader(file))
     print("\npums_null.csv, person = pid: a comparison with NULL is neither TRUE nor FALSE")
     with opened("pums_null.csv", "pid") as pums:
-        for predicate, holds in {
+        predicates: dict[str, Callable[[str], bool]] = {
             "age >= 60": lambda age: age != "" and int(age) >= 60,
             "not (age >= 60)": lambda age: age != "" and int(age) < 60,
             "age is null": lambda age: age == "",
             "age >= 60 or age is null": lambda age: age == "" or int(age) >= 60,
-        }.items():
+        }
+        for predicate, holds in predicates.items():
             matching = {row["pid"] for row in rows if row["pid"] and holds(row["age"])}
             (people,) = pums.engine.values([pums.prepare(predicate).question()])
             assert people == len(matching), predicate

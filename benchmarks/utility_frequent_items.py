@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from benchmarks.shared_data import shared, table
 from tacit.analyst import plan
+from tacit.analyst.task import Kind
 from tacit.book import recipes
 from tacit.book.coins import Coins
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import SparseVector
+from tacit.numbers import Number
 from tacit.privacy import Privacy
 
 EPSILON, DELTA, SHUFFLES = "0.1", "1e-6", 100
@@ -58,7 +60,7 @@ def main() -> None:
 def contestants(size: int, questions: int) -> dict[str, Recipe]:
     """The printed algorithms, and the best of each kind as planned from k, c, ε and δ alone."""
 
-    def planned(kind: plan.Kind, delta: object) -> plan.Plan:
+    def planned(kind: Kind, delta: Number) -> plan.Plan:
         return plan.sparse(
             questions=questions, at_most=size, epsilon=EPSILON, delta=delta, kind=kind
         )

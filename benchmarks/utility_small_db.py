@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import ceil, log2, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +91,7 @@ def adult(column: str, largest: int) -> Histogram:
 # Prefixes and intervals ---------------------------------------------------------------------
 
 
-def ordered(histogram: Histogram, kind: str, epsilon: str, draws: int) -> dict[str, object]:
+def ordered(histogram: Histogram, kind: str, epsilon: str, draws: int) -> dict[str, Any]:
     people, domain = int(histogram.sum()), len(histogram)
     size = best_rows(people, epsilon=epsilon, beta=BETA, structure=kind, atoms=domain).rows
     usual = ceil(sqrt(people * Fraction(epsilon)))
@@ -128,7 +129,8 @@ def _spread(errors: list[float]) -> tuple[float, float]:
 def noisy_histogram(histogram: Histogram, epsilon: str) -> NDArray[np.float64]:
     """Laplace noise on each value's count: one person is in one of them."""
     noisy = histogram + COINS.laplaces(1 / Fraction(epsilon), len(histogram))
-    return np.cumsum(noisy) / histogram.sum()
+    shares: NDArray[np.float64] = np.cumsum(noisy) / histogram.sum()
+    return shares
 
 
 def tree(histogram: Histogram, epsilon: str) -> NDArray[np.float64]:
@@ -162,7 +164,8 @@ def smoothed(prefixes: NDArray[np.float64], people: int) -> NDArray[np.float64]:
             last[0] = (last[0] * last[1] + mean * length) / (last[1] + length)
             last[1] += length
     rising = np.repeat([mean for mean, _ in blocks], [int(length) for _, length in blocks])
-    return np.clip(rising, 0, people) / people
+    shares: NDArray[np.float64] = np.clip(rising, 0, people) / people
+    return shares
 
 
 # Marginals ----------------------------------------------------------------------------------
@@ -204,7 +207,7 @@ def czech(draws: int) -> str:
     return table(["ε", "mechanism", "largest error"], rows)
 
 
-def draw(drawn: list[tuple[str, dict[str, object]]], path: Path) -> None:
+def draw(drawn: list[tuple[str, dict[str, Any]]], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -221,7 +224,7 @@ def draw(drawn: list[tuple[str, dict[str, object]]], path: Path) -> None:
         places = np.arange(len(drawn)) + 0.15 * (shift - 2)
         reach = [figures[name][1] - figures[name][0] for _, figures in drawn]
         axes.errorbar(
-            places, middle, yerr=[np.zeros(len(reach)), reach], fmt=shape, label=name, markersize=5
+            places, middle, yerr=[[0.0] * len(reach), reach], fmt=shape, label=name, markersize=5
         )
     bounds = [figures["bound (95 %)"] for _, figures in drawn]
     axes.plot(range(len(drawn)), bounds, "k_", markersize=22, label="bound of SmallDB (95 %)")
