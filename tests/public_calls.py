@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow
@@ -283,10 +283,20 @@ NEW = object()  # a file of a name that is not taken
 
 def budget_calls(folder: Path) -> dict[str, Call]:
     """The budget's own, each on a budget of its own: most can be done only once."""
-    promised = {"epsilon": 9, "delta": 0, "covers": ["visits"], "accountant": "sum"}
+    promised: dict[str, Any] = {"epsilon": 9, "delta": 0, "covers": ["visits"], "accountant": "sum"}
     identity = TableIdentity("pid")
-    paid = {"cost": Cost.pure(1), "table": "visits", "analyst": None, "identity": identity}
-    stream = {"name": "s", "at_most": 3, "binding": {"kind": "counts"}, "secret": b"s"}
+    paid: dict[str, Any] = {
+        "cost": Cost.pure(1),
+        "table": "visits",
+        "analyst": None,
+        "identity": identity,
+    }
+    stream: dict[str, Any] = {
+        "name": "s",
+        "at_most": 3,
+        "binding": {"kind": "counts"},
+        "secret": b"s",
+    }
     with tacit.Budget.create(folder / "clinic.budget", **promised) as kept:
         head = kept.head
     files = (folder / f"{number}" for number in count())
@@ -468,7 +478,8 @@ def calls(folder: Path) -> dict[str, Call]:
         "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
         "Stream.ask_all": Call(asked.ask_all, {"questions": ["age > 3"], "threshold": None}),
         "Answer.error": Call(
-            Answer(above=True, value=1, noise_scale=tacit.Privacy(1).epsilon).error, {"beta": 0.1}
+            Answer(above=True, value=Fraction(1), noise_scale=tacit.Privacy(1).epsilon).error,
+            {"beta": 0.1},
         ),
         "Estimate.error": Call(
             table.count("age > 3", epsilon=1, budget=budget).error, {"beta": 0.1}
@@ -542,7 +553,9 @@ def calls(folder: Path) -> dict[str, Call]:
         **on_coins("laplaces", scale=3, size=3),
         **on_coins("laplace_sampler", scale=3),
         **{
-            f"tacit.book.{module}.{name}": Call(getattr(book.composition, name), arguments)
+            f"tacit.book.{module}.{name}": Call(
+                getattr(book.composition, name), cast("dict[str, Any]", arguments)
+            )
             for name, arguments in {
                 "advanced_each": {"k": 9, "epsilon": 1, "delta_prime": 0.1, "form": "book"},
                 "advanced_epsilon": {"k": 9, "epsilon_each": 1, "delta_prime": 0.1, "form": "book"},
@@ -569,7 +582,7 @@ def calls(folder: Path) -> dict[str, Call]:
             if name in getattr(book, module).__all__
         },
         "tacit.book.answer.Answer.error": Call(
-            Answer(above=True, value=1, noise_scale=Fraction(1)).error, {"beta": 0.1}
+            Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).error, {"beta": 0.1}
         ),
         "tacit.book.laplace.Estimate.error": Call(
             LaplaceMechanism(epsilon=1).draw(3, coins).error, {"beta": 0.1}

@@ -7,10 +7,12 @@ there inherits it: a test that sends a signal says first that it is heard.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
-USUAL = {
+USUAL: dict[signal.Signals, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,

@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -24,7 +25,7 @@ ROWS = pd.DataFrame({"pid": range(40), "age": [20 + n % 50 for n in range(40)]})
 
 @pytest.fixture(params=["memory", "sqlite"])
 def budget(request, tmp_path):
-    promise = {"epsilon": 9, "covers": ["visits"]}
+    promise: dict[str, Any] = {"epsilon": 9, "covers": ["visits"]}
     if request.param == "memory":
         made = Budget.in_memory(**promise)
     else:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ def values(tmp_path_factory):
     )
     budget.share("ana", epsilon="100/3")
     with budget, tacit.open(folder / "visits.csv", person="pid", people=90) as visits:
-        pays = {"budget": budget}
+        pays: dict[str, Any] = {"budget": budget}
         stream = visits.numeric_sparse(
             threshold=20, at_most=3, epsilon=50, analyst=None, name="watch", **pays
         )

@@ -118,8 +118,8 @@ def _parameters() -> Iterator[Asked]:
         yield "cost <> :n", {"n": value}
     for value in (0.1, 1e-9, Decimal("0.1"), Fraction(1, 10)):
         yield "score <= :n", {"n": value}
-    for value in ("Ghent", "", "O'Hara", "%_", "Ғент 🏥", None):
-        yield "town = :t", {"t": value}
+    for town in ("Ghent", "", "O'Hara", "%_", "Ғент 🏥", None):
+        yield "town = :t", {"t": town}
     yield "town like :t", {"t": "G%"}
     yield "town in :towns", {"towns": ["Ghent", "Bruges", "Ghent"]}
     yield "age not in :ages", {"ages": [1, 2, 3]}

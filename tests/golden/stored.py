@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,13 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit.tables.schema import EachRow
 
 FOLDER = Path(__file__).parent / "0.1"
 BUDGETS = ("clinic", "research", "killed", "secrets")
-PEOPLE = {"visits": "pid", "readings": tacit.EACH_ROW, "staff": "each row"}
+PEOPLE: dict[str, str | EachRow] = {
+    "visits": "pid",
+    "readings": tacit.EACH_ROW,
+    "staff": "each row",
+}
 ENDED = ("halted", "closed")
 
-_TYPES = {
+_TYPES: dict[str, Callable[[str], Any]] = {
     "decimal": Decimal,
     "fraction": Fraction,
     "date": date.fromisoformat,
