@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tacit
@@ -42,7 +44,7 @@ def visits(visits_file):
 
 @pytest.fixture(params=["memory", "file"])
 def budget(request, tmp_path):
-    promise = {"epsilon": 10_000, "covers": ["visits"]}
+    promise: dict[str, Any] = {"epsilon": 10_000, "covers": ["visits"]}
     if request.param == "memory":
         yield Budget.in_memory(**promise)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import pytest
@@ -39,7 +40,8 @@ def test_the_distance_is_what_the_law_says(beta):
 
 
 def test_one_answer_alone_needs_no_distance_at_one_half():
-    for given in ({"epsilon": 1}, {"alpha": 20}):
+    aims: list[dict[str, Any]] = [{"epsilon": 1}, {"alpha": 20}]
+    for given in aims:
         for questions in (1, 2, 100):
             made = plan.above_threshold(questions=questions, beta="1/2", **given)
             known, all_of_them = made.baselines

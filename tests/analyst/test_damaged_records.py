@@ -92,6 +92,7 @@ def test_a_recorded_answer_of_another_shape(visits, path):
             change = "UPDATE entries SET text = ?, hash = ? WHERE number = ?"
             connection.execute(change, (text, digest(text), number))
 
+        hostile: object
         for key in ("above", "grid", "value", "gap", "noise_scale", "text"):
             for hostile in (None, "x", "1/0", [], 5.5):
                 body = json.loads(stored)

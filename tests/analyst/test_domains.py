@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.analyst.question_class import question_class
+from tacit.analyst.question_class import FiniteClass, question_class
 from tacit.budget import Budget
 from tacit.errors import QuestionRefused
 from tacit.tables import Column, read_schema
@@ -127,6 +127,7 @@ def test_a_saved_release_keeps_its_domain(table, budget, tmp_path):
     del fields["domains"]
     path.write_text(json.dumps(fields))
     old = tacit.load_release(path)
+    assert isinstance(old.plan.question_class, FiniteClass)
     assert old.plan.question_class.universe == list(product(range(10), range(3)))
     with pytest.raises(QuestionRefused, match="this release answers"):
         old.answer("age >= 3")
@@ -143,4 +144,5 @@ def test_only_a_release_by_keys_says_so(table, budget, tmp_path):
 
 def test_as_version_0_1_read_it(table):
     stored = question_class(["age >= 5"], table.schema, stored=True, by_keys=False)
+    assert isinstance(stored, FiniteClass)
     assert stored.universe == [(age,) for age in range(10)]

@@ -19,7 +19,7 @@ FAILURES = [EngineFailed, MemoryError]
 class Failing:
     """An engine that fails on demand, and counts how often it was asked."""
 
-    cannot = frozenset()
+    cannot: frozenset[str] = frozenset()
 
     def __init__(self, engine) -> None:
         self._engine = engine
@@ -171,7 +171,8 @@ def test_what_is_refused_before_it_is_accepted_stays_free(engine, stream, table)
 def test_a_closed_table_is_refused_before_and_costs_nothing(visits_file, budget, calm):
     with tacit.open(visits_file, person="pid") as visits:
         stream = visits.sparse(threshold=100, at_most=4, budget=budget, name="flu", **calm)
-        assert not visits.closed
+        closed_before = visits.closed
+    assert not closed_before
     assert visits.closed
     for ask in WAYS.values():
         with pytest.raises(EngineFailed, match="has been closed"):

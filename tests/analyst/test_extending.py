@@ -30,7 +30,7 @@ RELEASE = names_of("add-a-release.md")
 RECIPE = names_of("add-a-recipe.md")
 
 
-class TestMostFrequent(RELEASE["TestMostFrequent"]):
+class TestMostFrequent(RELEASE["TestMostFrequent"]):  # type: ignore[misc, valid-type]
     """All of the contract, as the page subclasses it."""
 
 

@@ -68,8 +68,8 @@ def test_ordinary_values_are_all_told_apart():
     for value in (-(2**61) + 1, -8, -1, 0, 1, 3, 2**61 - 2):
         assert numbers.tells_apart(value, value)
     reals = Points.of(WIDE["real"])
-    for value in (-1e76, -1.7, -1e-70, 0.0, 1e-70, 0.1, 1.7, 1e76):
-        rank = rank_of_double(value)
+    for real in (-1e76, -1.7, -1e-70, 0.0, 1e-70, 0.1, 1.7, 1e76):
+        rank = rank_of_double(real)
         assert reals.tells_apart(rank, rank)
     assert Points.of(WIDE["age"]).all_apart
     assert Points.of(WIDE["timestamp"]).all_apart

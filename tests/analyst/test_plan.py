@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, exp, log
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -233,7 +234,9 @@ def test_the_book_with_least_noise_takes_the_smaller_of_both():
 
 def test_above_threshold_has_theorem_3_24_beside_it():
     made = plan.above_threshold(questions=1000, epsilon=1)
-    assert float(made.option("book").proved) == pytest.approx(8 * log(1000 * 40))
+    proved = made.option("book").proved
+    assert proved is not None
+    assert float(proved) == pytest.approx(8 * log(1000 * 40))
     assert made.at_most == made.best.at_most == 1
 
 
@@ -340,7 +343,9 @@ def test_the_table_is_aligned_and_complete(made):
     assert all(line == line.rstrip() for line in lines)
     table = lines[2 : 3 + len(made.options)]
     assert table[0].split()[:3] == ["recipe", "ε", "α"]
-    ends = [re.search(r"^.*?\S(?=  )", line).end() for line in table]
+    names = [re.search(r"^.*?\S(?=  )", line) for line in table]
+    assert all(names)
+    ends = [name.end() for name in names if name]
     assert max(ends) <= max(len(option.name) for option in made.options)
     for option, line in zip(made.options, table[1:], strict=True):
         assert line.startswith(option.name)
@@ -382,7 +387,8 @@ def test_a_name_that_is_not_there_is_told_what_is():
 
 # Bad input ----------------------------------------------------------------------------------
 
-GOOD = {"questions": 100, "at_most": 3, "epsilon": 1, "delta": 0, "beta": 0.05, "kind": "counts"}
+GOOD: dict[str, Any] = {"questions": 100, "at_most": 3, "epsilon": 1, "delta": 0, "beta": 0.05}
+GOOD |= {"kind": "counts"}
 
 
 @pytest.mark.parametrize(
@@ -409,6 +415,7 @@ def test_a_bad_alpha_is_named(alpha):
 
 
 def test_one_of_epsilon_and_alpha():
+    both: dict[str, Any]
     for both in ({"epsilon": 1, "alpha": 1}, {"epsilon": None}):
         with pytest.raises(BadParameter, match="epsilon or alpha"):
             plan.sparse(**GOOD | both)

@@ -13,6 +13,7 @@ from tacit.budget import Budget
 from tacit.cli import lines
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.tables import sql
+from tacit.tables.parsing import parsed
 
 TOO_LONG = "age >= 60 or " + " " * LONGEST_QUESTION + "age < 3"
 LONGEST = "age >= 60" + " " * (LONGEST_QUESTION - len("age >= 60"))
@@ -58,7 +59,7 @@ def test_a_text_that_is_too_long_is_refused_every_way_unread_and_unpaid(
     ways, purse, visits, monkeypatch
 ):
     spent, texts = purse.spent, []
-    read = sql.parsed
+    read = parsed
     monkeypatch.setattr(sql, "parsed", lambda text: texts.append(text) or read(text))
     for ask in ways.values():
         with pytest.raises(QuestionRefused, match="at most 10000 characters"):
@@ -170,4 +171,4 @@ def test_no_question_at_all_is_refused_in_our_own_words(visits, purse):
     for nothing in (7, None, b"age > 3", object(), ["age > 3"]):
         with pytest.raises((QuestionRefused, BadParameter)):
             visits.count(nothing, epsilon=1, budget=purse)
-        assert not tables.check(nothing, visits.schema)
+        assert not tables.check(nothing, visits.schema)  # type: ignore[arg-type]

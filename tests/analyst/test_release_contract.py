@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,7 +172,7 @@ class Broken:
 
     sound: NoisyCount
     needs: tuple[str, ...] = ()
-    draws: object = None
+    draws: Callable[[Any, Any], Any] | None = None
     text: str = "a count"
     price: Cost | None = None
 

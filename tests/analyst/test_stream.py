@@ -241,7 +241,7 @@ def test_answers_follow_the_exact_law_however_they_are_asked(visits, together):
     recipe = recipes.spend("one-sided", 2, Privacy(1), monotone=True)
     questions = ["town = 'Ypres'", "age < 4", "age < 5", "age < 3"]  # 10, 12, 15 and 9 people
     law = exact_law.pattern_law(recipe, [10, 12, 15, 9], 12)
-    counts = Counter()
+    counts: Counter[tuple[bool, ...]] = Counter()
     for _ in range(700):
         stream = visits.sparse(threshold=12, at_most=2, epsilon=1, budget=budget, recipe=recipe)
         if together:

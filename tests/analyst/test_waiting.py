@@ -77,7 +77,7 @@ def test_a_pipe_and_a_quick_work_see_nothing(terminal, monkeypatch):
 @pytest.mark.parametrize("find", ["vc", "fat"])
 def test_a_long_search_shows_that_it_lives(terminal, find):
     matrix = np.random.default_rng(1).integers(0, 2, (40, 40))
-    heard = []
+    heard: list[float] = []
     dimension = {
         "vc": lambda **more: tacit.vc_dimension(matrix, **more),
         "fat": lambda **more: tacit.fat_shattering_dimension(matrix, "1/4", **more),

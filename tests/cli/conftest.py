@@ -80,7 +80,8 @@ def ask(tacit, clinic):
     def asked(stdin: str, *options: str) -> Ended:
         default = usual if "--resume" in options else usual | new
         unsaid = [word for name in default if name not in options for word in (name, default[name])]
-        return tacit("ask", "visits.csv", *unsaid, *options, stdin=stdin)
+        ended: Ended = tacit("ask", "visits.csv", *unsaid, *options, stdin=stdin)
+        return ended
 
     return asked
 

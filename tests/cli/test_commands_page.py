@@ -10,6 +10,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,7 @@ def test_the_examples_run_twice_in_one_folder_and_print_what_is_shown(tmp_path, 
 
 
 def check_examples():
-    names = {}
+    names: dict[str, Any] = {}
     commands = 0
     for kind, text in BLOCK.findall(PAGE):
         if kind == "python":

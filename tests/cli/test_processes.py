@@ -96,6 +96,7 @@ def test_tests_that_send_signals_may_be_started_by_nohup(tmp_path, number):
                 cwd=tmp_path,
             )
         assert signal.getsignal(number) is signal.SIG_IGN
+        assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
         process.communicate(timeout=60)
@@ -141,7 +142,8 @@ def test_a_signal_while_questions_are_read_costs_nothing(start, clinic, number):
     _, err = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in err) == (128 + number, False)
     with Budget.open(clinic) as budget:
-        assert (budget.streams(), budget.spent.epsilon) == ([], 0)
+        assert budget.streams() == []
+        assert budget.spent.epsilon == 0
 
 
 def test_questions_in_a_file_are_read_to_the_end_without_a_word(start, clinic, folder):

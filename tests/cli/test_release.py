@@ -162,8 +162,9 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_paying(tacit, monkeypa
 
 def test_a_signal_waits_until_what_is_paid_is_written(tacit, monkeypatch, usual_signals):
     from tacit.analyst import release
+    from tacit.book.small_db import small_db
 
-    draw = release.small_db
+    draw = small_db
 
     def interrupted(*arguments, **options):
         os.kill(os.getpid(), signal.SIGINT)
