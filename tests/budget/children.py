@@ -18,14 +18,14 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from tests.budget.common import ask, open_stream, resume
+from tests.budget.common import ask, open_stream, resume, sqlite_of
 from tests.budget.interrupts import Interrupter, steps_of
 from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import HistoryEnd
-from tacit.budget.locks import WritersLine
+from tacit.budget.locks import FileHold, WritersLine
 from tacit.errors import BudgetError, BudgetExhausted, LedgerUnwritable, StreamEnded, StreamHeld
 from tacit.privacy import Cost
 
@@ -154,7 +154,7 @@ def charge_and_log(path: Path, log_path: Path, times: int) -> None:
         log.say("drew", me)
         return number
 
-    WritersLine._draw = draw_and_tell  # type: ignore[method-assign]
+    WritersLine._draw = draw_and_tell  # type: ignore[assignment, method-assign]
     watch(budget, lambda point: log.say("served", me) if "begun" in point else None)
     for _ in range(times):
         budget.charge(Cost.pure("1/100000"), table="visits", what="one of many")
@@ -287,13 +287,13 @@ def steps_of_a_charge(folder: Path) -> int:
 def die_at_step(path: Path, at: int, told: Path) -> None:
     """Be killed before one instruction of a charge."""
     budget = Budget.open(path)
-    budget._ledger._disconnect()  # connecting again is a part of it
+    sqlite_of(budget)._disconnect()  # connecting again is a part of it
     Interrupter(at, lambda: _die("")).run(lambda: _grain(budget, told))
 
 
 def create_and_die_at(path: Path, point: str) -> None:
     """Be killed while a budget is made: after its folder, its lock, its content or its name."""
-    from tacit.budget import drafts, sqlite
+    from tacit.budget import sqlite
 
     def then_die(module: Any, name: str) -> None:
         act = getattr(module, name)
@@ -308,11 +308,11 @@ def create_and_die_at(path: Path, point: str) -> None:
         case "mkdir":
             then_die(Path, "mkdir")
         case "flock":
-            then_die(drafts.FileHold, "take")
+            then_die(FileHold, "take")
         case "connect":
             then_die(sqlite, "connect")
         case "link":
-            os.link = lambda draft, target: _die("link")  # type: ignore[assignment]
+            os.link = lambda draft, target: _die("link")  # type: ignore[assignment, misc]
         case "unlink":
             then_die(os, "link")
     Budget.create(path, epsilon=1, covers=["visits"])

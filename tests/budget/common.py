@@ -10,6 +10,7 @@ from typing import Any
 from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import HistoryEnd
+from tacit.budget.sqlite import SqliteLedger
 from tacit.privacy import Cost
 
 BINDING = {"table": "visits", "recipe": "book"}
@@ -52,6 +53,13 @@ def ask(lease: Lease, key: str, *, above: bool = True, secret: bytes | None = No
     with lease.turn():
         if above:
             lease.record_top({"above": True}, question_key=key, secret=secret)
+
+
+def sqlite_of(budget: Budget) -> SqliteLedger:
+    """The ledger of a budget in a file."""
+    ledger = budget._ledger
+    assert isinstance(ledger, SqliteLedger)
+    return ledger
 
 
 def mend_head(path: Path) -> None:

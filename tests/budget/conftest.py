@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tacit.budget import Budget
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Budget]:
     """Make a budget on either ledger; ε = 1 over visits and labs unless said otherwise."""
 
-    def make_budget(**options: object) -> Budget:
+    def make_budget(**options: Any) -> Budget:
         options = {"epsilon": 1, "covers": ["visits", "labs"], **options}
         if request.param == "memory":
             return Budget.in_memory(**options)

@@ -7,6 +7,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def write_budget(path: Path) -> None:
                 lease.suspend()
 
 
-def rows_of(path: Path) -> list[tuple[str, str, str, Any]]:
+def rows_of(path: Path) -> list[tuple[str, str, Any, Any]]:
     """Every stored value: its table, its column, its key and itself."""
     with closing(sqlite3.connect(path)) as connection:
         connection.text_factory = bytes
@@ -145,9 +146,9 @@ def asked_of(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         "spent_privacy",
         "left_privacy",
     ):
-        yield name, lambda name=name: getattr(budget(), name)
+        yield name, partial(getattr, budget(), name)
     for name in ("promise", "accountant", "head", "tied"):
-        yield name, lambda name=name: getattr(budget(), name)
+        yield name, partial(getattr, budget(), name)
     yield "streams", lambda: [str(state) for state in budget().streams()]
     yield "history", lambda: list(budget().history)
     yield "history len", lambda: len(budget().history)
@@ -160,7 +161,7 @@ def asked_of(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "verify", lambda: budget().verify()
     yield "hypothetical", lambda: str(budget().hypothetical())
     for name in ("flu", "measles", "cold", "gout"):
-        yield "stream", lambda name=name: budget().stream(name)
+        yield "stream", partial(budget().stream, name)
     yield "charge", lambda: budget().charge(cost, table="visits", what="x", analyst="ana")
     yield "charge", lambda: budget().charge(cost, table="labs", what="x")
     yield "share", lambda: budget().share("ana", epsilon="1/5")
@@ -168,8 +169,8 @@ def asked_of(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     for name in ("flu", "gout"):
         yield (
             "resume",
-            lambda name=name: budget().resume_stream(
-                name, binding=BINDING, after_loss=lambda secret: secret
+            partial(
+                budget().resume_stream, name, binding=BINDING, after_loss=lambda secret: secret
             ),
         )
     yield (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.toys.json_ledger import JsonLedger
@@ -15,7 +16,7 @@ from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import BadParameter, LedgerExists, LedgerMissing
 from tacit.privacy import Cost
 
-PROMISE = {"epsilon": 1, "covers": ["visits"]}
+PROMISE: dict[str, Any] = {"epsilon": 1, "covers": ["visits"]}
 TOY = "tests.toys.json_ledger:JsonLedger"
 
 

@@ -195,8 +195,9 @@ def test_bad_promises_are_named_and_nothing_is_made(make, tmp_path, options, par
 
 
 def test_views_before_and_after_spending(budget):
-    assert budget.spent_privacy is None
-    assert budget.left_privacy == budget.promise == Privacy(1, "1e-6")
+    spent, left = budget.spent_privacy, budget.left_privacy
+    assert spent is None
+    assert left == budget.promise == Privacy(1, "1e-6")
     charge(budget, 1)
     assert budget.spent_privacy == Privacy(1)
     assert budget.left_privacy is None

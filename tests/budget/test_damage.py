@@ -15,7 +15,7 @@ from tacit.errors import BudgetError
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("sound") / "clinic.budget"
+    path: Path = tmp_path_factory.mktemp("sound") / "clinic.budget"
     write_budget(path)
     return path
 

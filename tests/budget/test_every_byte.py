@@ -85,7 +85,7 @@ def test_every_byte_of_every_value(path, table):
 @pytest.mark.parametrize("column", ["secret", "checksum"])
 def test_a_changed_secret_is_found_before_it_is_used(path, column):
     """120 of 120 changed bytes passed in 0.1."""
-    used = []
+    used: list[bytes] = []
     for table, name, key, value in rows_of(path):
         if table == "secrets" and name == column and key == 1:
             for at in range(len(value)):

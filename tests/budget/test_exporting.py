@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -112,13 +113,14 @@ def test_many_exports_at_once_sweep_nothing_of_each_other(budget, tmp_path):
 
 
 def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(budget, tmp_path, monkeypatch):
-    take, taken = FileHold.take.__func__, []
+    take = FileHold.take
+    taken: list[Path] = []
 
     def swept_first(cls, path):
         if not taken:
             taken.append(path)
             path.parent.rmdir()
-        return take(cls, path)
+        return take(path)
 
     monkeypatch.setattr(FileHold, "take", classmethod(swept_first))
     assert budget.export(tmp_path / "new") == 1

@@ -186,7 +186,7 @@ def test_a_missing_head_file_asks_for_the_noted_head(path):
         Budget.open(path, head="f" * 64)
     assert not head_of(path).exists()
     with pytest.raises(BadParameter, match="head"):
-        Budget.open(path, head=7)
+        Budget.open(path, head=7)  # type: ignore[arg-type]
     for head in (noted, first):  # whatever was noted, as long as it is there
         Budget.open(path, head=head).close()
         with Budget.open(path) as budget:
@@ -303,7 +303,8 @@ def test_a_head_that_is_read_while_it_is_written_is_read_again(path, monkeypatch
     """A reader may see half of what another process writes; it then waits for its turn."""
     with Budget.open(path) as budget:
         charge(budget)
-    pread, seen = os.pread, []
+    pread = os.pread
+    seen: list[int] = []
 
     def half_once(descriptor: int, length: int, at: int) -> bytes:
         said = pread(descriptor, length, at)

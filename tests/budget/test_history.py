@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.budget.common import abandon, ask, mend_head, open_stream, resume
+from tests.budget.common import abandon, ask, mend_head, open_stream, resume, sqlite_of
 
 from tacit.budget import Budget
 from tacit.budget.chain import canonical, digest
@@ -255,7 +255,7 @@ def test_an_old_copy_put_back_while_open_is_noticed_at_the_next_charge(filled, t
         shutil.copy(filled, old)
         budget = Budget.open(filled)
         budget.charge(Cost.pure("1/1000"), table="visits", what="seen by this process")
-        budget._ledger._disconnect()  # as it happens around a fork
+        sqlite_of(budget)._disconnect()  # as it happens around a fork
         replace(old, filled)
         with pytest.raises(LedgerDamaged, match=r"old copy|replaced"):
             budget.charge(Cost.pure("1/1000"), table="visits", what="more")

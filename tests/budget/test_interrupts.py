@@ -22,6 +22,8 @@ from tests.budget.common import ask, open_stream, resume
 from tests.budget.interrupts import Interrupter, in_a_thread_of_its_own, spread, steps_of
 
 from tacit.budget import Budget
+from tacit.budget.memory import MemoryLedger
+from tacit.budget.sqlite import SqliteLedger
 from tacit.budget.turns import Line
 from tacit.errors import BudgetError, StreamEnded
 from tacit.privacy import Cost
@@ -126,7 +128,13 @@ def _strike_charges(two: Two, most: int) -> int:
 
 
 def _no_line_is_left(two: Two) -> bool:
-    return all(not line._places for line in (two.mine._ledger.line, two.other._ledger.line))
+    return all(not _line_of(budget)._places for budget in (two.mine, two.other))
+
+
+def _line_of(budget: Budget) -> Line:
+    ledger = budget._ledger
+    assert isinstance(ledger, MemoryLedger | SqliteLedger)
+    return ledger.line
 
 
 def test_a_charge_that_is_interrupted_happened_or_did_not(two):
@@ -148,7 +156,7 @@ def _strike_tops(two: Two, most: int) -> int:
     for at in spread(steps, most):
         name = f"stream {at}"
         lease = open_stream(two.mine, name, at_most=3, cost=tiny)
-        drawn = []
+        drawn: list[int] = []
 
         def draw(lease=lease, drawn=drawn) -> None:
             with lease.turn():

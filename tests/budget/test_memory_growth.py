@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from tests.budget.common import ask, open_stream, resume
 
 from tacit.budget import Budget, TableIdentity
+from tacit.budget.memory import MemoryLedger
 from tacit.privacy import Cost
 
 MOST = 8  # entries of one stream, tables and shares in this test
@@ -21,13 +23,13 @@ def _refuse(self, *arguments, **named):
     raise Touched
 
 
-class NarrowDict(dict):
+class NarrowDict(dict[Any, Any]):
     """Takes keys, and cannot be walked through."""
 
     __iter__ = keys = values = items = __or__ = __ror__ = copy = _refuse
 
 
-class NarrowList(list):
+class NarrowList(list[Any]):
     """Gives the elements that are asked for, and cannot be walked through."""
 
     __iter__ = __add__ = __contains__ = index = count = copy = _refuse
@@ -44,7 +46,9 @@ GROWS = ("entries", "of_stream", "streams", "ids", "secrets")
 
 def narrow(budget: Budget) -> None:
     """Let nothing that grows with the number of streams be walked through."""
-    contents = budget._ledger.contents
+    ledger = budget._ledger
+    assert isinstance(ledger, MemoryLedger)
+    contents = ledger.contents
     for field in fields(contents):
         held = getattr(contents, field.name)
         if isinstance(held, dict) and field.name in GROWS:

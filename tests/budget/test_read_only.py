@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, PROCESSES, ROOT, run
-from tests.budget.common import open_stream, resume
+from tests.budget.common import open_stream, resume, sqlite_of
 
 from tacit.budget import Budget
 from tacit.budget import sqlite_files as files
@@ -163,7 +163,7 @@ def test_a_folder_that_becomes_read_only_while_in_use(path, monkeypatch):
     """The next write fails, with nothing spent; then it is read only."""
     budget = Budget.open(path)
     charge(budget)
-    budget._ledger._disconnect()
+    sqlite_of(budget)._disconnect()
     _as_if_read_only(monkeypatch)
     with pytest.raises(LedgerUnwritable):
         charge(budget)

@@ -6,11 +6,12 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
+from typing import Any
 
 import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, PROCESSES, start
-from tests.budget.common import open_stream, resume
+from tests.budget.common import open_stream, resume, sqlite_of
 
 from tacit.budget import Budget
 from tacit.budget import sqlite_files as files
@@ -92,7 +93,7 @@ def test_a_log_that_is_deleted_in_use_stops_the_next_write_and_loses_nothing(pat
 def test_our_own_reconnecting_is_no_replacement(path):
     one = Budget.open(path)
     charge(one)
-    one._ledger._disconnect()  # the last one: SQLite removes the log
+    sqlite_of(one)._disconnect()  # the last one: SQLite removes the log
     assert not path.with_name(f"{path.name}-wal").exists()
     charge(one)
     with Budget.open(path) as other:
@@ -124,8 +125,12 @@ def _is_our_turn(path) -> bool:
 def test_sqlite_folds_nothing_by_itself(path):
     """However long the log grows: only where we say so, and only while we hold the lock."""
     budget = Budget.open(path)
-    assert budget._ledger._opened.connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
-    before, folded = path.read_bytes(), []
+    opened = sqlite_of(budget)._opened
+    assert opened is not None
+    connection = opened.connection
+    assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
+    before = path.read_bytes()
+    folded: list[tuple[int, bool]] = []
     fold = Opened.fold
 
     def watched(opened: Opened) -> None:
@@ -151,7 +156,7 @@ def test_the_last_fold_on_closing_is_in_turn_as_well(path, monkeypatch):
     wal = path.with_name(f"{path.name}-wal")
     assert wal.stat().st_size > 0  # not the last: nothing is folded
     turns, close = [], sqlite3.Connection.close
-    opened = budget._ledger._opened
+    opened: Any = sqlite_of(budget)._opened
 
     class Watched:
         in_transaction = False

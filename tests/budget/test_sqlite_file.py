@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 
 import pytest
-from tests.budget.common import ask, lost_by_resuming, open_stream, resume
+from tests.budget.common import ask, lost_by_resuming, open_stream, resume, sqlite_of
 from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget
@@ -326,11 +326,9 @@ def test_opening_does_not_replay(path):
         opened.connection.row_factory = lambda cursor, row: read.append(1) or row
         return opened
 
-    SqliteLedger._connect = counting
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteLedger, "_connect", counting)
         Budget.open(path)
-    finally:
-        SqliteLedger._connect = original
     assert 0 < len(read) < 10
 
 
@@ -357,14 +355,18 @@ def test_what_is_committed_is_on_the_disk(path):
         "fullfsync": 1,
         "secure_delete": 1,
     }.items():
-        assert budget._ledger._opened.connection.execute(f"PRAGMA {setting}").fetchone() == (value,)
+        opened = sqlite_of(budget)._opened
+        assert opened is not None
+        assert opened.connection.execute(f"PRAGMA {setting}").fetchone() == (value,)
     assert (path.parent / "clinic.budget-wal").stat().st_size > 0
 
 
 def test_a_lock_file_that_was_removed_in_between_is_not_a_hold(tmp_path, monkeypatch):
     """Between opening and locking the file, its holder goes and another one comes."""
     path = tmp_path / "held"
-    first, later = FileHold.take(path), []
+    first = FileHold.take(path)
+    assert first is not None
+    later: list[FileHold | None] = []
     flock = fcntl.flock
 
     def slowly(descriptor: int, how: int) -> None:
@@ -375,5 +377,6 @@ def test_a_lock_file_that_was_removed_in_between_is_not_a_hold(tmp_path, monkeyp
 
     monkeypatch.setattr(fcntl, "flock", slowly)
     assert FileHold.take(path) is None
+    assert later[0] is not None
     later[0].release()
     assert FileHold.take(path) is not None

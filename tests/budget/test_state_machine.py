@@ -300,7 +300,7 @@ TestInAFile.settings = settings(
 
 
 @pytest.mark.long
-class TestInAFileForLong(SqliteMachine.TestCase):
+class TestInAFileForLong(SqliteMachine.TestCase):  # type: ignore[misc, valid-type]
     settings = settings(
         max_examples=500, stateful_step_count=60, deadline=None, suppress_health_check=QUIET
     )

@@ -31,7 +31,8 @@ def test_it_halts_at_its_last_answer_and_stays_so(budget):
     lease = open_stream(budget, at_most=2)
     ask(lease, "a")
     ask(lease, "b", above=False)
-    assert not lease.halted
+    halted_early = lease.halted
+    assert not halted_early
     ask(lease, "c")
     assert lease.halted
     assert lease.tops_left == 0
@@ -76,7 +77,7 @@ def test_a_recorded_answer_is_shown_again_and_not_recorded_twice(budget):
     with pytest.raises(BadParameter, match="on record already"):
         ask(lease, "a")
     with pytest.raises(TypeError):
-        lease.answers["b"] = {}
+        lease.answers["b"] = {}  # type: ignore[index]
 
 
 def test_an_unclean_end_loses_the_reserved_answer(budget):
@@ -249,6 +250,7 @@ def test_one_holder(budget):
 def test_a_stolen_stream_refuses_its_old_holder(budget):
     """Should a hold ever fail, compare-and-swap still lets nobody see more than was paid for."""
     first = open_stream(budget, at_most=3)
+    assert first._hold is not None
     first._hold.release()  # as if somebody had removed the lock file
     second = resume(budget)
     assert budget.stream("flu").lost == 1  # what the first holder could still see is paid for

@@ -20,7 +20,8 @@ PEOPLE = {"table": "visits", "person": "pid", "schema": "a" * 64}
 
 def version_of(path) -> int:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        return connection.execute("PRAGMA user_version").fetchone()[0]
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
 
 
 def run(path, *statements) -> None:

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.budget import children
@@ -15,8 +16,10 @@ from tests.budget.watched import watch, watched
 
 from tacit.budget import Budget, locks
 from tacit.budget.locks import WritersLine
+from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import LedgerBusy
 from tacit.privacy import Cost
+from tacit.testing.ledgers import WatchedLedger
 
 WAITERS = 6
 
@@ -61,7 +64,7 @@ def charge(budget: Budget, what: str) -> None:
     budget.charge(Cost.pure("1/1000"), table="visits", what=what)
 
 
-def _line_up(path: Path, names: list[str]) -> tuple[Blocking, list]:
+def _line_up(path: Path, names: list[str]) -> tuple[Blocking, list[Any]]:
     """Somebody is writing; the others come one by one, each when the one before is waiting."""
     lock = path.with_name(f"{path.name}-lock")
     budgets = [start(children.charge_when_told, path, name) for name in names]
@@ -135,11 +138,15 @@ def test_nobody_is_overtaken_again_and_again_by_many(path, tmp_path):
 
 def test_threads_wait_in_turn_as_well(path):
     blocking = Blocking(path)
+    ledger = blocking.budget._ledger
+    assert isinstance(ledger, WatchedLedger)
+    assert isinstance(ledger.ledger, SqliteLedger)
+    line = ledger.ledger.line
     threads = []
     for number in range(WAITERS):
         thread = threading.Thread(target=charge, args=(blocking.budget, f"thread {number}"))
         thread.start()
-        _until(lambda number=number: len(blocking.budget._ledger.ledger.line._places) == number + 2)
+        _until(lambda number=number: len(line._places) == number + 2)
         threads.append(thread)
     blocking.release()
     for thread in threads:

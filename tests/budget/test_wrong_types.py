@@ -6,6 +6,7 @@ import inspect
 import io
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from tests.budget.common import BINDING, open_stream
@@ -22,8 +23,10 @@ NOT_TEXT = [5, None, object(), b"visits", ["visits"], "", "\ud800", "x" * 200_00
 NOT_A_NUMBER = ["x", object(), b"1", [], float("nan"), 1j, True, "1/0", "9" * 5000]
 NOT_AN_AMOUNT = [*NOT_A_NUMBER, 0, -1, None]
 NOT_A_PATH = [5, object(), b"x", "", "a\0b", "\ud800", ["a"], None]
-NOT_A_COST = [5, None, "1", Privacy(1), Cost("x"), Cost(None), replace(COST, parts="ab")] + [
-    replace(COST, parts=parts)
+made: Any = Cost  # from what it does not take
+changed: Any = replace
+NOT_A_COST = [5, None, "1", Privacy(1), made("x"), made(None), changed(COST, parts="ab")] + [
+    changed(COST, parts=parts)
     for parts in (((1,),), ((0, Fraction(1)),), ((1, Fraction(0)),), ((1.5, Fraction(1)),), 5)
 ]
 NOT_A_MAPPING = [5, None, "x", [("a", "b")], {"a": 5}, {5: "a"}, {"a": "\ud800"}, {"": "x"}]

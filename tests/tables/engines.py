@@ -83,7 +83,7 @@ def quick(rows: Sequence[RawRow], person: Person, limit: int = 2**20) -> Engine:
             codes = [0 if value is None else words.index(value) for value in values]
             held = _text(codes, nulls, [str(word) for word in words])
         else:
-            codes = [0 if value is None else int(column.place(value)) for value in values]  # type: ignore[arg-type]
+            codes = [0 if value is None else int(column.place(value)) for value in values]
             held = hold_numbers(np.array(codes, dtype=np.int64), nulls)
         columns[column.name] = placed(held, layout.slots, slots)
     return BitmapEngine(schema, layout, columns, limit=limit)

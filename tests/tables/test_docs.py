@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import sqlglot
@@ -124,11 +125,11 @@ def test_every_reader_of_the_code_is_used_by_the_forms(monkeypatch: pytest.Monke
     """What the code reads is on the page, so that the page is tried with every sqlglot."""
     used: set[object] = set()
 
-    def noting(known: dict) -> dict:
-        def noted(key: object, make: object) -> object:
+    def noting(known: dict[Any, Any]) -> dict[Any, Any]:
+        def noted(key: object, make: Any) -> object:
             def call(*args: object) -> object:
                 used.add(key)
-                return make(*args)  # type: ignore[operator]
+                return make(*args)
 
             return call
 

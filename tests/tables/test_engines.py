@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,7 @@ from tacit.tables.cells import grouped
 from tacit.tables.schema import Person
 from tacit.testing import meaning as brute
 from tacit.testing.engines import ASKED, PEOPLE, EngineContract, row
-from tacit.testing.meaning import Pred, RawRow, Summand
+from tacit.testing.meaning import Pred, RawRow, Summand, Truth
 from tacit.testing.random_questions import tables
 
 SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -93,6 +94,10 @@ def test_every_row_of_people_of_every_size_is_seen() -> None:
     assert ask(engine, "count(*)") == 2 * (1 + 2 + 3 * 138)
 
 
+def both(*tests: Callable[[RawRow], Truth]) -> Callable[[RawRow], Truth]:
+    return lambda row: brute.conjunction([test(row) for test in tests])
+
+
 def test_a_crowd_of_all_sizes_against_plain_python() -> None:
     """People, rows and sums over random rows; the last matching row of a person is often alone."""
     random = np.random.default_rng(7)
@@ -104,10 +109,7 @@ def test_a_crowd_of_all_sizes_against_plain_python() -> None:
     engine, homes = quick(rows, "pid"), brute.households(rows, "pid")
     for week in range(0, 40, 5):
         first, second = brute.compare("week", "=", week), brute.compare("age", "<=", 20 + week * 4)
-        where = Pred(
-            f"week = {week} and age <= {20 + week * 4}",
-            lambda row, first=first, second=second: brute.conjunction([first(row), second(row)]),
-        )
+        where = Pred(f"week = {week} and age <= {20 + week * 4}", both(first, second))
         parts = [brute.people(Fraction(1), where), brute.some_rows(Fraction(3), where, 2)]
         parts.append(brute.total(Fraction(-2), "cost", where))
         question = parse(brute.text_of(parts), engine.schema, max_rows=2)

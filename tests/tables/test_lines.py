@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -185,7 +186,9 @@ def _value(field: bytes) -> str | None:
         return None
 
 
-def _by_duckdb(path: Path, width: int, delimiter: bytes, header: bool) -> list[object] | None:
+def _by_duckdb(
+    path: Path, width: int, delimiter: bytes, header: bool
+) -> list[tuple[Any, ...]] | None:
     more = "" if header else ", new_line = '\\n'"
     columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(width))
     try:

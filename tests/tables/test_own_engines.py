@@ -30,7 +30,7 @@ NAMES = names_on_the_page()
 ListEngine, coded = NAMES["ListEngine"], NAMES["coded"]
 
 
-class TestListEngine(NAMES["TestListEngine"]):  # type: ignore[misc]
+class TestListEngine(NAMES["TestListEngine"]):  # type: ignore[misc, valid-type]
     """The engine of the page."""
 
 

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,4 +202,5 @@ def test_values_asked_before_are_forgotten_in_the_end(monkeypatch):
     prepared = prepare("age = :a", SCHEMA)
     for age in (1, 2, 3, 4, 1, 5, 2):
         assert prepared.question(a=age) == parse(f"age = {age}", SCHEMA)
-    assert len(prepared.shape.terms[0].where.made) <= 3
+    where: Any = prepared.shape.terms[0].where  # with a place for the parameter
+    assert len(where.made) <= 3

@@ -47,7 +47,7 @@ def test_values_are_stored_as_codes() -> None:
     column = read(declared(type='"date"', keys="{from = '2026-01-30', to = 2026-02-01}")).column(
         "x"
     )
-    assert [date.fromordinal(key + 719163).day for key in column.keys or ()] == [30, 31, 1]
+    assert [date.fromordinal(int(key) + 719163).day for key in column.keys or ()] == [30, 31, 1]
     assert read(declared(type='"boolean"')).column("x").cells == (0, 1)
     assert read(declared(type='"integer"')).column("X").cells is None
 

@@ -13,7 +13,7 @@ from tests.tables.engines import quick
 
 from tacit.errors import QuestionRefused
 from tacit.tables import EACH_ROW, Column, Schema, parse, read_schema
-from tacit.tables.question import People, Rows, Total, weighted
+from tacit.tables.question import People, Predicate, Rows, Total, weighted
 from tacit.tables.question_key import canonical
 from tacit.tables.show import question as shown
 from tacit.testing import meaning as brute
@@ -140,7 +140,7 @@ def test_with_each_row_a_person_the_bounds_of_a_row_count() -> None:
     assert parse("sum(huge)", schema).sensitivity == 2**62
 
 
-def _true() -> object:
+def _true() -> Predicate:
     schema = read_schema(TOML, name="visits", person=EACH_ROW)
     return parse("true", schema).terms[0].where
 
@@ -157,7 +157,8 @@ def test_bounds_given_with_the_question() -> None:
 
 def test_the_worst_person_reaches_the_sensitivity() -> None:
     """The stated sensitivity is not larger than it must be."""
-    every = [People(_true()), Rows(_true(), 3), Total("cost", _true(), -8050, 15000)]  # type: ignore[arg-type]
+    every: list[People | Rows | Total] = [People(_true()), Rows(_true(), 3)]
+    every.append(Total("cost", _true(), -8050, 15000))
     question = weighted(
         [(Fraction(2), every[0], Fraction(1)), (Fraction(-3), every[1], Fraction(1))]
     )

@@ -33,7 +33,8 @@ def ask(engine: Engine, text: str, **parameters: object) -> Fraction:
 
 def codes(engine: Engine, name: str) -> list[int]:
     """The codes of a column, sorted, without NULL."""
-    return engine.points([name], max_rows=10**6)[:, 0].tolist()
+    found: list[int] = engine.points([name], max_rows=10**6)[:, 0].tolist()
+    return found
 
 
 def column(type_: str, **more: str) -> str:
@@ -394,13 +395,13 @@ def test_every_kind_of_source(tmp_path: Path, kind: str) -> None:
     types = {"pid": "integer", "age": "integer", "town": "text"}
     declared = "\n".join(f'[columns.{name}]\ntype = "{type_}"' for name, type_ in types.items())
     for limit in ("1GB", 1):
-        with load(source, person="pid", schema=declared, memory_limit=limit, **more) as engine:  # type: ignore[arg-type]
+        with load(source, person="pid", schema=declared, memory_limit=limit, **more) as engine:
             assert isinstance(engine, DuckDBEngine) == (limit == 1)
             assert ask(engine, "age >= 60") == 1
             assert ask(engine, "town is null or town = 'b'") == 2
             assert ask(engine, "true") == 2
     if kind in ("parquet", "duckdb"):
-        with load(source, person="pid", **more) as engine:  # type: ignore[arg-type]
+        with load(source, person="pid", **more) as engine:
             assert ask(engine, "age >= 60") == 1
             assert engine.schema.name == ("visits" if kind == "duckdb" else "visits[1]*")
 
@@ -430,7 +431,7 @@ def test_a_folder_says_nothing_about_a_column(tmp_path: Path, opener: Opener, en
     declared = column("integer") + '\n[columns.p]\ntype = "integer"'
     with opener(path, declared, "p") as engine:
         assert ask(engine, "true") == 3
-        assert (ask(engine, "x = 1"), ask(engine, "x = 7"), ask(engine, "p = 7")) == (2, 0, 0)
+        assert [ask(engine, text) for text in ("x = 1", "x = 7", "p = 7")] == [2, 0, 0]
         assert codes(engine, "p") == [1, 2, 3]
 
 
@@ -508,7 +509,7 @@ def test_data_given_in_the_wrong_place_is_not_quoted() -> None:
     for wrong in ("person", "schema", "name", "table", "memory_limit"):
         given = {"person": EACH_ROW, wrong: values}
         with pytest.raises(BadParameter, match=wrong) as caught:
-            load(pa.table({"x": [1]}), **given)  # type: ignore[arg-type]
+            load(pa.table({"x": [1]}), **given)
         assert POISON not in _everything_said(caught.value)
 
 
@@ -587,7 +588,7 @@ def test_poison_in_every_column_never_comes_out(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(",".join(types) + "\n" + ",".join([POISON] * 6) + "\n" + "," * 5 + "x\n")
     for limit in (1, "1GB"):
-        with load(path, person="text", schema=declared, memory_limit=limit) as engine:  # type: ignore[arg-type]
+        with load(path, person="text", schema=declared, memory_limit=limit) as engine:
             for type_ in types[:-1]:
                 assert ask(engine, f"{type_} is null") == 2
             assert ask(engine, f"text = '{POISON}'") == 1

@@ -114,7 +114,7 @@ def test_a_folder_swept_while_it_is_being_made_is_made_again(
 ) -> None:
     """Between its making and its lock a new folder looks like a leftover."""
     made = spill._locked
-    swept = []
+    swept: list[Path] = []
 
     def late(folder: Path, how: int = 0) -> int | None:
         if how and len(swept) < 3:
@@ -133,7 +133,8 @@ def test_a_folder_swept_while_it_is_being_made_is_made_again(
 def test_a_folder_whose_lock_another_sweep_takes_first_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, swept = fcntl.flock, []
+    real = fcntl.flock
+    swept: list[int] = []
 
     def late(lock: int, how: int) -> None:
         if not swept:
