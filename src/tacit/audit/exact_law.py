@@ -32,7 +32,7 @@ from tacit.numerics.scaled import UNIT, Scaled, log_ratio, strict
 class HasOutcomes(Protocol):
     """A mechanism that can list its finitely many outcomes and their chances."""
 
-    def outcome_law(self, answers: Sequence[Any]) -> Mapping[Hashable, float | Fraction]:
+    def outcome_law(self, answers: Sequence[Any]) -> Mapping[Any, float | Fraction]:
         """Every outcome, on a database with these true answers."""
 
 
@@ -154,7 +154,7 @@ def written(outcome: object) -> str:
 
 @strict
 def compare(
-    here: Mapping[Hashable, float | Fraction], there: Mapping[Hashable, float | Fraction]
+    here: Mapping[Any, float | Fraction], there: Mapping[Any, float | Fraction]
 ) -> ExactLoss:
     """The exact loss of any mechanism with finitely many outcomes, from its law on two databases.
 

@@ -45,11 +45,11 @@ _ONE: _Wide = (1 << _BITS, 0)
 class NoiseLaw:
     """No noise at all, and what the laws with noise have in common."""
 
-    scale: Fraction = Fraction(0)
+    scale: Fraction
 
-    def __post_init__(self) -> None:
+    def __init__(self, scale: Number = 0) -> None:
         read = positive if type(self) is not NoiseLaw else exact
-        object.__setattr__(self, "scale", read(self.scale, "scale"))
+        object.__setattr__(self, "scale", read(scale, "scale"))
 
     # How far to the left and right the law has mass: its decay length, or 0 if it has none there.
     @property
@@ -94,7 +94,7 @@ class NoiseLaw:
 NO_NOISE = NoiseLaw()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Laplace(NoiseLaw):
     """Two-sided: Pr[ν = x] ∝ e^(−|x|/scale)."""
 
@@ -140,7 +140,7 @@ class Laplace(NoiseLaw):
         return self.log_reaches(-x)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class OneSidedNoise(NoiseLaw):
     """Never negative: Pr[ν = x] ∝ e^(−x/scale) for x ≥ 0."""
 
@@ -178,7 +178,7 @@ class OneSidedNoise(NoiseLaw):
         return logarithm(-np.expm1(self.log_reaches(x)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class NegativeOneSidedNoise(NoiseLaw):
     """Never positive: the mirror image of `OneSidedNoise`, and the wrong sign for a threshold."""
 

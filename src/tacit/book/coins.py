@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import instance
 from tacit.draws import scalar
@@ -131,7 +131,7 @@ class Coins(Uncopyable):
         """An array of independent ``bernoulli(p)``."""
         return bernoullis(self._stream, _chance(p), _size(size))
 
-    def bernoulli_exps(self, steps: NDArray[np.int64], rate: Number) -> NDArray[np.bool_]:
+    def bernoulli_exps(self, steps: ArrayLike, rate: Number) -> NDArray[np.bool_]:
         """An array whose element i is True with probability e^(−max(steps[i], 0) · rate)."""
         checked = _steps(steps)
         if (step := _not_negative(rate, "rate")) == 0:

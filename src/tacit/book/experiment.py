@@ -33,7 +33,7 @@ __all__ = [
     "with_and_without",
 ]
 
-Database = Mapping[Hashable, object]
+Database = Mapping[Any, object]
 """People and what is known of each."""
 Drawn = TypeVar("Drawn", bound=Hashable)
 

@@ -323,8 +323,8 @@ def spend(
     *,
     monotone: bool,
     groups: int = 1,
-    threshold_share: Fraction | None = None,
-    value_share: Fraction | None = None,
+    threshold_share: Number | None = None,
+    value_share: Number | None = None,
 ) -> Recipe:
     """A recipe that uses all of (ε, δ): groups composed optimally, one ρ a group.
 

@@ -37,9 +37,10 @@ __all__ = [
 
 
 ZeroOne = NDArray[np.bool_]
+QuestionMatrix = ArrayLike | Sequence[Sequence[Number]]  # exact numbers, too
 
 
-def zero_one(matrix: ArrayLike) -> ZeroOne:
+def zero_one(matrix: QuestionMatrix) -> ZeroOne:
     """A matrix of 0 and 1 (or False and True); anything else is refused."""
     table = _two_dimensional(matrix)
     if table.dtype == np.bool_ or not table.size:
@@ -52,7 +53,7 @@ def zero_one(matrix: ArrayLike) -> ZeroOne:
     return ones
 
 
-def rational(matrix: ArrayLike) -> tuple[NDArray[np.intp], list[Fraction]]:
+def rational(matrix: QuestionMatrix) -> tuple[NDArray[np.intp], list[Fraction]]:
     """A matrix of rationals in [0, 1] as ranks into the sorted list of its distinct values.
 
     Floats are read by their shortest decimal, like everywhere in Tacit.
@@ -82,7 +83,7 @@ def distinct(table: NDArray[np.bool_ | np.intp]) -> NDArray[np.intp]:
     return np.sort(np.unique(small, axis=0, return_index=True)[1])
 
 
-def _two_dimensional(matrix: ArrayLike) -> NDArray[Any]:
+def _two_dimensional(matrix: QuestionMatrix) -> NDArray[Any]:
     allowed = "give a list of rows of equal length, one row for each question"
     try:
         table = np.asarray(matrix)
@@ -206,7 +207,7 @@ def deadline(seconds: Number | None) -> float | None:
 
 
 def vc_dimension(
-    matrix: ArrayLike, *, seconds: Number | None = None, progress: Progress | None = None
+    matrix: QuestionMatrix, *, seconds: Number | None = None, progress: Progress | None = None
 ) -> VcDimension:
     """VC-DIM of a class given as questions × points of 0 and 1 (Def 4.2), exactly.
 
@@ -251,7 +252,7 @@ def _without_repetition(table: ZeroOne) -> tuple[np.ndarray[Any, Any], np.ndarra
     return rows, kinds
 
 
-def shatters(questions: ArrayLike | Sequence[PointQuestion], points: Iterable[Any]) -> bool:
+def shatters(questions: QuestionMatrix | Sequence[PointQuestion], points: Iterable[Any]) -> bool:
     """Whether the questions cut out every subset of the points (Def 4.1).
 
     Either a 0/1 matrix and the columns of the points, or a list of functions and the points
@@ -337,7 +338,7 @@ class _Level:
 
 
 def fat_shattering_dimension(
-    matrix: ArrayLike,
+    matrix: QuestionMatrix,
     gamma: Number,
     *,
     seconds: Number | None = None,

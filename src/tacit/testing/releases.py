@@ -36,7 +36,7 @@ from tacit.tables.engine import Engine
 from tacit.tables.loading import load
 from tacit.tables.schema import Schema
 
-Probabilities = Mapping[Hashable, Fraction | float]
+Probabilities = Mapping[Any, Fraction | float]
 
 PERSON = "pid"
 SECRET = "patient 4711 lives in Ghent"
