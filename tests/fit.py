@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 ACCEPT = 1e-6
 """A correct sampler is rejected once in a million runs; a wrong one must fall below this."""
 
 
-def chi_square_p(observed: Sequence[int], probabilities: Sequence[float]) -> float:
+def chi_square_p(
+    observed: Sequence[int] | NDArray[np.integer],
+    probabilities: Sequence[float] | NDArray[np.float64],
+) -> float:
     """The p-value of counts against probabilities; cells that expect under 10 are pooled."""
     total = sum(observed)
     pooled: list[tuple[float, float]] = []

@@ -12,11 +12,12 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
 from math import ceil
+from typing import Any
 
 import mpmath
 import numpy as np
 
-from tacit.audit.law import NoiseLaw, StreamLaw
+from tacit.audit.law import NO_NOISE, NoiseLaw, StreamLaw
 
 BITS = 640
 ONE = 1 << BITS
@@ -118,8 +119,11 @@ def probability(law: StreamLaw, answers, pattern, threshold: int = 0, told=None)
     return total
 
 
+Each = tuple[Any, ...]  # of the questions of a block
+
+
 @lru_cache(maxsize=1 << 15)
-def _block(law: StreamLaw, distances: tuple, pattern: tuple, told: tuple) -> mpmath.mpf:
+def _block(law: StreamLaw, distances: Each, pattern: Each, told: Each) -> mpmath.mpf:
     """Σ_z Pr[ρ = z] ∏ …, for the questions between two draws of ρ; distances are q − T."""
     rho, nu = law.threshold_noise, law.question_noise
     far = ceil(REACH * rho.scale) + 1
@@ -157,7 +161,7 @@ def _block(law: StreamLaw, distances: tuple, pattern: tuple, told: tuple) -> mpm
 # All that can be told ---------------------------------------------------------------------------
 
 
-def told_numbers(law: StreamLaw, index: int, pair, threshold: int, deep: int) -> list:
+def told_numbers(law: StreamLaw, index: int, pair, threshold: int, deep: int) -> list[Any]:
     """Numbers on a ⊤ among which the largest and smallest ratio are found.
 
     A gap g does not limit z ≥ q − T − g any more once it is at least q − T on both sides, if ρ is
@@ -174,7 +178,7 @@ def told_numbers(law: StreamLaw, index: int, pair, threshold: int, deep: int) ->
     return [None]
 
 
-def value_numbers(law: StreamLaw, index: int, pair, deep: int) -> list:
+def value_numbers(law: StreamLaw, index: int, pair, deep: int) -> list[Any]:
     """Fresh values up to where the ratio does not change any more, and ``deep`` more."""
     if law.value_noise is None:
         return [None]
@@ -187,10 +191,11 @@ def listed(law: StreamLaw, pattern, pair, threshold: int = 0, deep: int = 0, dee
     tops = [index for index, above in enumerate(pattern) if above]
     numbers = [told_numbers(law, index, pair, threshold, deep) for index in tops]
     values = [value_numbers(law, index, pair, deep_values) for index in tops]
+    noise = law.value_noise or NO_NOISE  # without it there are no values
     fresh = [
         tuple(
             mpmath.fprod(
-                mass(law.value_noise, value - answers[index])
+                mass(noise, value - answers[index])
                 for index, value in zip(tops, told, strict=True)
                 if value is not None
             )
@@ -204,7 +209,7 @@ def listed(law: StreamLaw, pattern, pair, threshold: int = 0, deep: int = 0, dee
             yield here * one, there * other
 
 
-def extremes(law: StreamLaw, pair, threshold: int = 0, deep: int = 0) -> dict:
+def extremes(law: StreamLaw, pair, threshold: int = 0, deep: int = 0) -> dict[Any, Any]:
     """For every pattern that can come, the least and largest ln P/P′ with all that can be told."""
     found = {}
     for pattern in patterns(law, len(pair[0])):
@@ -218,7 +223,7 @@ def extremes(law: StreamLaw, pair, threshold: int = 0, deep: int = 0) -> dict:
     return found
 
 
-def delta(chances: Sequence, epsilon) -> mpmath.mpf:
+def delta(chances: Sequence[Any], epsilon) -> mpmath.mpf:
     """Σ (P − e^ε P′)₊, the worse direction."""
     factor = mpmath.exp(epsilon)
     return max(

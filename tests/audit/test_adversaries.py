@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import partial
 
 import pytest
@@ -15,12 +16,14 @@ from tacit.audit.black_boxes import (
 )
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.composition import advanced_epsilon, optimal_delta, optimal_epsilon
+from tacit.book.experiment import Adversary
+from tacit.numbers import Number
 
 CLINIC = {"ann": "flu", "bob": "cough"}
 LAB = {"ann": 7, "eve": 5, "fay": 2}
 INSURER = {"ann": None}
 
-ADVERSARIES = {
+ADVERSARIES: dict[str, Callable[[Number], Callable[[], Adversary]]] = {
     "one database": lambda epsilon: partial(SameDatabase, CLINIC, "ann", epsilon),
     "many databases": lambda epsilon: partial(
         ManyDatabases, [CLINIC, LAB, INSURER], "ann", epsilon
@@ -71,7 +74,7 @@ def test_the_wanderer_is_led_by_answers():
     asked = set()
     for _ in range(20):
         wanderer = make()
-        answers: tuple[int, ...] = ()
+        answers: tuple[Hashable, ...] = ()
         for _ in range(5):
             from tacit.book.experiment import NotedCoins
 

@@ -292,7 +292,7 @@ def test_the_curve_sums_over_patterns():
 )
 def test_the_curve_sums_over_told_numbers(law, numbers):
     pair = (0, 1), (1, 0)
-    outcomes = [((False, False), None)]
+    outcomes: list[tuple[tuple[bool, ...], tuple[int, ...] | None]] = [((False, False), None)]
     outcomes += [(pattern, (n,)) for pattern in ((True,), (False, True)) for n in numbers]
     here, there = (
         [brute.probability(law, answers, p, told=told) for p, told in outcomes] for answers in pair
@@ -305,7 +305,7 @@ def test_the_curve_sums_over_told_numbers(law, numbers):
 
 
 def true_excess(here, there, epsilon):
-    factor = brute.mpmath.exp(epsilon)
+    factor = mpmath.exp(epsilon)
     return sum(max(p - factor * q, 0) for p, q in zip(here, there, strict=True))
 
 
@@ -432,7 +432,7 @@ def test_bad_input_is_named():
     with pytest.raises(BadParameter, match="whole multiple of the grid"):
         exact(recipe, ("1/2",), ("1/2",))
     with pytest.raises(BadParameter, match="mechanism = int"):
-        exact(7, (0,), (1,))
+        exact(7, (0,), (1,))  # type: ignore[arg-type]
     with pytest.raises(Infeasible, match="patterns"):
         exact(LAWS["never halts"], (0,) * 17, (1,) * 17)
     with pytest.raises(Infeasible, match="columns"):

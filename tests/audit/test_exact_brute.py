@@ -52,7 +52,9 @@ def random_law(random: Random, path: str, scales=SMALL) -> Law:
     )
 
 
-def random_pair(random: Random, questions: int, steps: int) -> tuple:
+def random_pair(
+    random: Random, questions: int, steps: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Around a threshold of 0; all move one way, or both ways, or one question moves alone."""
     answers = [random.randint(-steps - 2, steps + 2) for _ in range(questions)]
     way = random.choice(["up", "down", "both", "one"])
@@ -169,12 +171,14 @@ def test_recipes_at_their_sensitivity_and_grid(seed):
         grid=grid,
     )
     kind = OneSidedNoise if noise == "one-sided" else Laplace
+    value_scale = recipe.value_scale
+    assert (value_scale is None) == (share is None)
     law = Law(
         threshold_noise=kind(recipe.threshold_scale * steps),
         question_noise=kind(recipe.question_scale * steps),
         at_most=tops,
         tops_per_group=recipe.tops_per_group,
-        value_noise=None if share is None else Laplace(recipe.value_scale * steps),
+        value_noise=None if value_scale is None else Laplace(value_scale * steps),
         told="gap" if noise == "one-sided" else "bits",
     )
     asked = -(-(threshold + recipe.shift * sensitivity) // grid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,12 @@ def test_our_streams_release_on_one_grid_whatever_the_data():
     for _ in range(40):
         values = [int(step) * grid for step in rng.integers(-40, 40, 6)]
         threshold = Fraction(int(rng.integers(-30, 30)), 7)  # off the grid
-        options = {"threshold": threshold, "epsilon": 1, "grid": grid, "coins": coins}
+        options: dict[str, Any] = {
+            "threshold": threshold,
+            "epsilon": 1,
+            "grid": grid,
+            "coins": coins,
+        }
         answers = [
             *sparse_vector.numeric_sparse(values, at_most=2, **options),
             *one_sided.sparse(values, at_most=2, value_share=Fraction(1, 4), **options),

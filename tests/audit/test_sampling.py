@@ -33,7 +33,8 @@ class RandomisedResponse:
         self.coins = InsecureTestCoins(seed)
 
     def __call__(self, truth: int, size: int) -> np.ndarray:
-        return self.coins.bernoullis(Fraction(3, 4), size) == bool(truth)
+        told: np.ndarray = self.coins.bernoullis(Fraction(3, 4), size) == bool(truth)
+        return told
 
 
 class LaplaceCount:
@@ -228,7 +229,8 @@ def test_theory_suspects_the_pattern_that_the_search_found():
     """⊥ … ⊥ ⊤ of the telling pair; nothing where numbers are told, or the law cannot be listed."""
     law = Law(threshold_noise=Laplace(20), question_noise=Laplace(40), at_most=1)
     pair = best_pair_to_sample(law, questions=10, runs=10**7)
-    asked = pair.answers, pair.neighbour_answers
+    asked = tuple(map(int, pair.answers)), tuple(map(int, pair.neighbour_answers))
+    assert asked == (pair.answers, pair.neighbour_answers)
     assert suspicion(law, asked, 10**7) == ([1 << pair.pattern.index(True)], False)
     assert suspicion(law, asked[::-1], 10**7) == ([1 << pair.pattern.index(True)], True)
     assert suspicion(replace(law, value_noise=Laplace(9)), asked, 10**7) is None
@@ -322,6 +324,7 @@ with counting(box, (0, 1), learn(*halves, delta=0.0, runs=999), workers=3) as co
         text=True,
     )
     with parent:
+        assert parent.stdout is not None
         assert parent.stdout.readline() == "counted\n"
         children = [path.name for path in tmp_path.iterdir()]
         assert len(children) == 3

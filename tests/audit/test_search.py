@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import inf
 
 import pytest
@@ -9,12 +10,13 @@ import pytest
 import tacit
 from tacit import Privacy
 from tacit.audit import Law, best_pair_to_sample, exact, gallery, ours, worst
+from tacit.audit.exhibits import Variant
 from tacit.audit.law import Laplace
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
 from tacit.errors import BadParameter
 
-GALLERY = {variant.name: variant for variant in gallery(1)}
+GALLERY = {one.name: one for one in gallery(1) if isinstance(one, Variant)}
 OURS = {variant.name: variant for variant in ours(1, delta="1e-4")}
 
 
@@ -38,7 +40,7 @@ def test_continuous_noise_approaches_it_too():
 
 @pytest.mark.parametrize("tops", [1, 3])
 def test_svt4_reaches_its_own_supremum(tops):
-    variant = {v.name: v for v in gallery(1, at_most=tops)}["SVT4"]
+    variant = {v.name: v for v in gallery(1, at_most=tops) if isinstance(v, Variant)}["SVT4"]
     found = worst(variant, questions=40)
     assert found.loss == pytest.approx((1 + 6 * tops) / 4, abs=1e-9)
 
@@ -117,8 +119,8 @@ def test_a_prepared_stream_is_searched_at_its_own_sensitivity_and_grid(sensitivi
     law = Law.of(recipe, sensitivity=sensitivity, grid=grid)
     pair = best_pair_to_sample(stream, questions=6, runs=10_000)
     steps = int(stream.sensitivity / stream.grid)
-    moves = [a - b for a, b in zip(pair.answers, pair.neighbour_answers, strict=True)]
-    assert max(map(abs, moves)) == steps
+    moves = [Fraction(a - b) for a, b in zip(pair.answers, pair.neighbour_answers, strict=True)]
+    assert max(abs(move) for move in moves) == steps
     whole = exact(law, pair.answers, pair.neighbour_answers, sensitivity=steps)
     assert pair.loss == pytest.approx(whole.loss, rel=1e-9)
 

@@ -94,7 +94,8 @@ def test_a_plain_tail(hits, runs, p):
 def test_what_proposes_agrees_with_what_decides(k):
     epsilon = Fraction(1)
     ups = [Fraction(x) / int(k**0.5 + 1) for x in ("1/4", "1/2", "1")]
-    downs = [up * share for up, share in zip(ups, (1, Fraction(1, 2), Fraction(4, 5)), strict=True)]
+    shares = [Fraction(1), Fraction(1, 2), Fraction(4, 5)]
+    downs = [up * share for up, share in zip(ups, shares, strict=True)]
     found = about_tails(k, np.array(ups, float), np.array(downs, float), float(epsilon))
     for about, up, down in zip(found, ups, downs, strict=True):
         delta = tail(k, up, down, epsilon).delta

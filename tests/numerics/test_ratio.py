@@ -26,7 +26,7 @@ RUNS = 12
 )
 def test_it_fails_no_more_often_than_stated(alpha, guess, delta):
     """Whatever the weights were made from: a sum over all pairs of counts."""
-    weight = weights(*guess, delta)
+    weight = weights(guess[0], guess[1], delta)
     bounds = np.array(
         [
             [
@@ -58,8 +58,8 @@ def test_two_counts_together_lose_less_than_each_by_itself(hits, runs):
     apart = log(
         clopper_pearson_low(hits[0], runs, 0.025) / clopper_pearson_high(hits[1], runs, 0.025)
     )
-    rates = (np.array([count / runs]) for count in hits)
-    deviation = float(slack(*rates, 0.0, runs, 0.001)[0]) / 0.001
+    first, second = (np.array([count / runs]) for count in hits)
+    deviation = float(slack(first, second, 0.0, runs, 0.001)[0]) / 0.001
     assert apart < together < seen
     assert (seen - together) / deviation < 1.8  # 1.645 would be the best there is
     assert (seen - apart) / deviation > 2.7
