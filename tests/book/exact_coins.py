@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from fractions import Fraction
+from typing import Any
 
 
 class _Undecided(Exception):
@@ -28,7 +29,7 @@ class ReplayedCoins:
 
 
 def exact_law(
-    program: Callable[[ReplayedCoins], Hashable], *, depth: int | None = None
+    program: Callable[[Any], Hashable], *, depth: int | None = None
 ) -> tuple[dict[Hashable, Fraction], Fraction]:
     """(probability of each outcome, probability left undecided after `depth` draws)."""
     law: dict[Hashable, Fraction] = defaultdict(Fraction)

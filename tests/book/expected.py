@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 from tests.fit import chi_square_p
 
 SCALES = [Fraction(1, 3), Fraction(22, 7), Fraction(20), Fraction(10**4), Fraction(10**6)]
@@ -28,7 +29,9 @@ def _below(edge: int, scale: float, two_sided: bool) -> float:
     return float(1 - beyond if edge > 0 else beyond)
 
 
-def p_value(draws: Sequence[int], scale: Fraction, *, two_sided: bool) -> float:
+def p_value(
+    draws: Sequence[int] | NDArray[np.integer], scale: Fraction, *, two_sided: bool
+) -> float:
     """How well the draws agree with the law of this scale."""
     edges = _edges(float(scale), two_sided)
     below = [0.0, *(_below(edge, float(scale), two_sided) for edge in edges), 1.0]
@@ -37,7 +40,9 @@ def p_value(draws: Sequence[int], scale: Fraction, *, two_sided: bool) -> float:
     return chi_square_p(counts.tolist(), np.diff(below).tolist())
 
 
-def low_digit_p_value(draws: Sequence[int], scale: Fraction, modulus: int = 64) -> float:
+def low_digit_p_value(
+    draws: Sequence[int] | NDArray[np.integer], scale: Fraction, modulus: int = 64
+) -> float:
     """How well the last bits of the sizes agree; coarse cells would not see them."""
     sizes = np.asarray(draws)
     sizes = np.where(sizes < 0, ~sizes, sizes)
@@ -46,7 +51,7 @@ def low_digit_p_value(draws: Sequence[int], scale: Fraction, modulus: int = 64) 
     return chi_square_p(counts.tolist(), (powers / powers.sum()).tolist())
 
 
-def coin_p_value(coins: Sequence[bool], probability: float) -> float:
+def coin_p_value(coins: Sequence[bool] | NDArray[np.bool_], probability: float) -> float:
     """How well the share of successes agrees with a probability."""
     successes = int(np.sum(coins))
     return chi_square_p([successes, len(coins) - successes], [probability, 1 - probability])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -195,8 +196,8 @@ def test_one_must_be_left_out():
     ],
 )
 def test_bad_numbers_are_named(parameter, value):
-    numbers = {"alpha": 10**4, "beta": 0.05, "epsilon": 1, "questions": 9, "at_most": 1, "delta": 0}
-    numbers |= {parameter: value}
+    numbers: dict[str, Any] = {"alpha": 10**4, "beta": 0.05, "epsilon": 1, "questions": 9}
+    numbers |= {"at_most": 1, "delta": 0} | {parameter: value}
     numbers |= {"beta": None} if parameter == "epsilon" else {"epsilon": None}
     with pytest.raises(BadParameter, match=parameter):
         accuracy.sparse(**numbers)
@@ -204,14 +205,20 @@ def test_bad_numbers_are_named(parameter, value):
 
 @pytest.mark.parametrize("missing", ["beta", "questions", "at_most"])
 def test_what_no_number_can_reach_is_refused(missing):
-    numbers = {"alpha": 1, "beta": 0.05, "epsilon": 1, "questions": 100, "at_most": 3}
+    numbers: dict[str, Any] = {
+        "alpha": 1,
+        "beta": 0.05,
+        "epsilon": 1,
+        "questions": 100,
+        "at_most": 3,
+    }
     with pytest.raises(ConditionNotMet, match=missing):
         accuracy.sparse(**numbers | {missing: None})
 
 
 def test_no_theorem_for_an_algorithm_that_is_not_known_to_be_private():
     """E3: E(1, 10⁻⁶) = 19.28, and √512/(√512+1) of ε for NumericSparse at δ/2."""
-    known = {"beta": 0.05, "questions": 100, "at_most": 1, "delta": "1e-6"}
+    known: dict[str, Any] = {"beta": 0.05, "questions": 100, "at_most": 1, "delta": "1e-6"}
     assert accuracy.sparse(epsilon=19.2, **known)
     with pytest.raises(ConditionNotMet, match=r"3\.25"):
         accuracy.sparse(epsilon=19.3, **known)
@@ -239,6 +246,7 @@ def test_theorem_3_28_as_printed_is_false_for_few_questions():
     beta, c, k = 0.05, 1, 1
     delta = Fraction("1e-6")
     recipe = recipes.book(c, Privacy(1, delta), numeric=True)
+    assert recipe.value_scale is not None
     scale = float(recipe.value_scale)
     s = np.sqrt(c * np.log(2 / float(delta))) * (np.sqrt(512) + 1)
     printed_alpha = s * (np.log(k) + np.log(4 * c / beta))

@@ -154,11 +154,11 @@ def test_what_each_may_spend_grows_from_corollary_to_optimal(k, epsilon, delta):
         (lambda: advanced_epsilon(1, -1, "1e-6"), "epsilon_each"),
         (lambda: advanced_epsilon(1, 1, 0), "delta_prime"),
         (lambda: advanced_epsilon(1, 1, 1), "delta_prime"),
-        (lambda: advanced_epsilon(1, 1, "1e-6", form="sinh"), "form"),
-        (lambda: advanced_each(1, 1, "1e-6", form="sinh"), "form"),
+        (lambda: advanced_epsilon(1, 1, "1e-6", form="sinh"), "form"),  # type: ignore[arg-type]
+        (lambda: advanced_each(1, 1, "1e-6", form="sinh"), "form"),  # type: ignore[arg-type]
         (lambda: advanced_each(1, float("inf"), "1e-6"), "epsilon"),
         (lambda: corollary_each(1, "0", "1e-6"), "epsilon"),
-        (lambda: corollary_limit("two", "1e-6"), "k"),
+        (lambda: corollary_limit("two", "1e-6"), "k"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_input_is_named(call, parameter):

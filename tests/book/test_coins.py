@@ -8,6 +8,7 @@ from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_scalars_are_python_numbers_of_any_size():
     assert type(coins.bernoulli("1/2")) is bool
 
 
-BAD = {
+BAD: dict[str, list[Any]] = {
     "scale": [
         *[lambda c, v=v: c.laplace(v) for v in (0, -1, "nan", float("inf"), None, True, 2**201)],
         *[lambda c, v=v: c.geometric(v) for v in (0, "-1/3", 2**200 + 1)],
@@ -158,7 +159,7 @@ BAD = {
         *[lambda c, v=v: c.bernoulli(v) for v in (-1, "11/10", float("nan"), None)],
         lambda c: c.bernoullis(2, 5),
     ],
-    "gamma": [lambda c, v=v: c.bernoulli_exp(v) for v in (-1, "-1e-9", float("inf"), [])],
+    "gamma": [lambda c, v=v: c.bernoulli_exp(v) for v in (-1, "-1e-9", float("inf"), [])],  # type: ignore[var-annotated]
     "rate": [lambda c, v=v: c.bernoulli_exps(np.arange(3), v) for v in (-1, "nan", None)],
     "steps": [
         lambda c, v=v: c.bernoulli_exps(v, 1)
@@ -212,7 +213,7 @@ def test_whoever_does_not_say_that_it_is_secure_is_refused():
         pass
 
     with pytest.raises(InsecureCoins, match="Imitation"):
-        refuse_insecure(Imitation())
+        refuse_insecure(Imitation())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [Coins, lambda: InsecureTestCoins(1)])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from tests.book.small_db_oracle import score
 
 from tacit.draws.linear_queries import linear_queries
 from tacit.errors import BadParameter
+from tacit.numbers import Number
 
 answers = st.fractions(min_value=0, max_value=1, max_denominator=6)
 
@@ -63,14 +66,18 @@ def test_disguises_make_the_same_problem(matrix, data):
 
 def test_a_thousand_disguises_of_one_question():
     smoker = [1, 0, 1, 0, 0]
-    many = [smoker, [1 - value for value in smoker], [True] * 5] * 1000
+    many: list[Sequence[Number]] = [smoker, [1 - value for value in smoker], [True] * 5] * 1000
     assert linear_queries([smoker]) == linear_queries(many)
     assert linear_queries(many).atoms == 2
 
 
 def test_other_questions_are_another_problem():
     asked = [[1, 0, 1, 0, 0], [1, 1, 1, 0, 0]]
-    others = [asked[:1], [[1, 0, 1, 0, 0], [1, 0, 0, 0, 0]], [[1, 0, 1, 0], [1, 1, 1, 0]]]
+    others: list[list[list[Any]]] = [
+        asked[:1],
+        [[1, 0, 1, 0, 0], [1, 0, 0, 0, 0]],
+        [[1, 0, 1, 0], [1, 1, 1, 0]],
+    ]
     others.append([[1, 0, 1, 0, 0], ["1/2", "1/2", "1/2", 0, 0]])
     assert all(linear_queries(asked) != linear_queries(other) for other in others)
     assert len({linear_queries(each) for each in [asked, asked[::-1], *others]}) == 5

@@ -27,7 +27,7 @@ def test_every_multiset_comes_once_with_its_sum(monkeypatch, table, block, atoms
     monkeypatch.setattr(enumeration, "_TABLE", table)
     monkeypatch.setattr(enumeration, "_BLOCK", block)
     values = np.random.default_rng(0).integers(0, 100, (2, atoms))
-    seen = Counter()
+    seen: Counter[tuple[int, ...]] = Counter()
     for head, tail in enumeration.Enumeration(
         atoms, rows, lambda atom, times: values[:, atom, None] * times
     ).pairs():

@@ -22,6 +22,7 @@ from tacit.book.experiment import (
     with_and_without,
 )
 from tacit.errors import BadParameter
+from tacit.numbers import Number
 from tacit.privacy import Privacy
 
 CLINIC = {"ana": 3, "bo": 1, "cy": 2}
@@ -37,11 +38,12 @@ class SeededCoins(Coins):
     def below(self, n: int) -> int:
         return self._random.randrange(n)
 
-    def bernoulli(self, p: Fraction) -> bool:
-        return self._random.randrange(p.denominator) < p.numerator
+    def bernoulli(self, p: Number) -> bool:
+        chance = Fraction(p)
+        return self._random.randrange(chance.denominator) < chance.numerator
 
-    def bernoulli_exp(self, gamma: Fraction) -> bool:
-        return self._random.random() < math.exp(-gamma)
+    def bernoulli_exp(self, gamma: Number) -> bool:
+        return self._random.random() < math.exp(-Fraction(gamma))
 
 
 class SameQuestion:
@@ -131,7 +133,7 @@ def test_an_adaptive_adversary_wanders_between_databases_of_one_person():
         return wanderers[-1]
 
     experiment, coins = Experiment([RANDOMISED_RESPONSE]), SeededCoins(3)
-    views = [experiment.run(fresh, b=i % 2, steps=6, coins=coins) for i in range(40)]
+    views = [experiment.run(fresh, b=1 if i % 2 else 0, steps=6, coins=coins) for i in range(40)]
     paths = {tuple(wanderer.visited) for wanderer in wanderers}
     assert len(paths) > 5  # led by the answers
     for view in views:

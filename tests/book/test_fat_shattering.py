@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from tacit.book.shattering import FatShatteringDimension, fat_shattering_dimension, vc_dimension
 from tacit.errors import BadParameter, NotExact
+from tacit.numbers import Number
 from tacit.numerics import shattered_sets as vc_search
 
 Rows = list[list[Fraction]]
@@ -117,7 +120,7 @@ def test_floats_are_read_by_their_shortest_decimal() -> None:
 
 
 def test_all_ways_to_write_a_number_agree() -> None:
-    ways = [
+    ways: list[ArrayLike | Sequence[Sequence[Number]]] = [
         [[0.25], [0.75]],
         [["1/4"], ["3/4"]],
         [[Fraction(1, 4)], [Fraction(3, 4)]],

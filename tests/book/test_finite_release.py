@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +25,13 @@ from tacit.draws.candidates import (
 from tacit.draws.linear_queries import linear_queries
 from tacit.draws.scalar import WeightedChoice
 from tacit.errors import BadParameter
+from tacit.numbers import Number
 from tacit.numerics import certified
 from tacit.support import Heartbeat
 
 QUIET = Heartbeat(None)
 COUNTING = [[1, 1, 0, 0, 0], [1, 0, 1, 0, 0]]  # four atoms, the last of two elements
-LINEAR = [["1/2", 0, 1, "1/3"], [0, 1, 0, "1/3"]]
+LINEAR: list[list[Number]] = [["1/2", 0, 1, "1/3"], [0, 1, 0, "1/3"]]
 MATRICES = [COUNTING, LINEAR]
 
 
@@ -154,7 +156,7 @@ def test_a_lumped_group_keeps_the_law(monkeypatch):
 
 def test_no_part_of_a_draw_shows_data_in_its_repr():
     questions = FiniteQuestions(linear_queries(COUNTING))
-    everything = questions._everything(np.array([98765, 0, 0, 0, 0]), 2)
+    everything: Any = questions._everything(np.array([98765, 0, 0, 0, 0]), 2)
     block = next(iter(everything.blocks()))
     tables = next(everything._enumeration.pairs())
     for part in (everything, block, *tables):
@@ -228,7 +230,7 @@ def test_the_sub_range_ignores_the_data():
     questions = FiniteQuestions(linear_queries(COUNTING), most_enumerated=1, sub_range=50)
     assert not questions.enumerated(3)
     x = [_histogram(rows, 5) for rows in [(), (0,) * 9]]
-    ranges = [questions._part(data, 3, InsecureTestCoins(8)) for data in x]
+    ranges: list[Any] = [questions._part(data, 3, InsecureTestCoins(8)) for data in x]
     assert np.array_equal(ranges[0]._drawn, ranges[1]._drawn)
     y = questions.draw(x[1], rows=3, rate=Fraction(9), coins=InsecureTestCoins(8), heartbeat=QUIET)
     assert len(y) == 3

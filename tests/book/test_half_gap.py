@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf, log, log10
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -222,7 +223,8 @@ def test_a_last_group_may_be_smaller():
     """7 tops in 3 groups: 3, 3 and 1, with the questions below spread alike."""
     recipe = recipes.spend("one-sided", 7, PURE, monotone=False, groups=3)
     counts = [(count, group.tops, group.below) for count, group in SuccessLaw.of(recipe, 77).groups]
-    assert counts == [(2, 3, pytest.approx(30)), (1, 1, pytest.approx(10))]
+    expected: list[tuple[int, int, Any]] = [(2, 3, pytest.approx(30)), (1, 1, pytest.approx(10))]
+    assert counts == expected
 
 
 # Against simulation and against the grid ----------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -96,7 +97,7 @@ def test_word_sizes_do_not_matter(number, name):
     assert len(found) == 1
 
 
-_tables: dict = {}
+_tables: dict[Any, Any] = {}
 
 
 def _table_cached(name, words):

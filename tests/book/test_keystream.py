@@ -81,7 +81,7 @@ def test_a_short_write_of_the_cipher_is_noticed():
             return len(data) - 1
 
     stream = InsecureTestKeyStream(4)
-    stream._new_cipher = Lazy
+    stream._new_cipher = Lazy  # type: ignore[assignment, method-assign]
     with pytest.raises(RuntimeError, match="less key stream"):
         stream.fill(np.empty(16, np.uint8))
 

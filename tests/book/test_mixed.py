@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from decimal import Context, Inexact, Rounded, Subnormal, localcontext
 from fractions import Fraction
 from itertools import pairwise
 from math import comb, exp, expm1, log, sqrt, tanh
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -31,6 +33,7 @@ from tacit.book.composition import (
     optimal_epsilon,
 )
 from tacit.book.loss_grid import blocks, group
+from tacit.book.mixed_optimal import Part
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import exact
 from tacit.privacy import Privacy
@@ -97,7 +100,8 @@ def test_the_stated_error_holds_on_coarse_grids_and_in_narrow_windows(seed, widt
     assert _holds(mixed_optimal_delta(parts, epsilon), true_mixed_delta(parts, epsilon))
 
 
-KINDS = {"0.137": 18, "0.0731": 25, ("0.0211", "1e-8"): 30}  # 26 × 19 × 31 sums can be enumerated
+# 26 × 19 × 31 sums can be enumerated
+KINDS: dict[Part, int] = {"0.137": 18, "0.0731": 25, ("0.0211", "1e-8"): 30}
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.31", "1.2", "2.5", "4"])
@@ -184,7 +188,7 @@ def test_nearly_equal_ones_lie_between_equal_ones(epsilon):
 def test_dp_accounting_agrees(epsilon):
     """On a grid of which all are multiples."""
     parts = {(0.5, 1e-6): 2, (0.25, 0.0): 10, (0.03125, 1e-7): 200}
-    whole = None
+    whole: Any = None
     for (each, leak), many in parts.items():
         one = privacy_loss_distribution.from_privacy_parameters(
             DifferentialPrivacyParameters(each, leak), value_discretization_interval=0.03125
@@ -200,7 +204,7 @@ def test_dp_accounting_agrees(epsilon):
 def test_dp_accounting_agrees_on_many_that_all_differ(delta):
     source = random.Random(7)
     parts = [round(source.uniform(0.01, 0.1), 5) for _ in range(150)]
-    whole = None
+    whole: Any = None
     for each in parts:
         one = privacy_loss_distribution.from_privacy_parameters(
             DifferentialPrivacyParameters(each, 0), value_discretization_interval=1e-3
@@ -230,7 +234,7 @@ def test_theorem_3_20_is_its_formula_rounded_up(form):
 
 
 def test_addition_is_exact():
-    parts = [Privacy("1/3", "1e-9"), ("1/7", 0), "1/21", 0.1, (0, "1e-3")]
+    parts: list[Part] = [Privacy("1/3", "1e-9"), ("1/7", 0), "1/21", 0.1, (0, "1e-3")]
     assert mixed_basic(parts) == (Fraction(11, 21) + Fraction(1, 10), Fraction("0.001000001"))
 
 
@@ -270,7 +274,8 @@ def test_epsilon_and_delta_are_inverse(count, delta):
 
 
 def test_how_many_more_fit():
-    base, part = {"0.1": 20, ("0.03", "1e-9"): 7}, ("0.05", "1e-9")
+    base: dict[Part, int] = {"0.1": 20, ("0.03", "1e-9"): 7}
+    part = "0.05", "1e-9"
     more = mixed_optimal_more(base, part, 2, "1e-6")
 
     def delta(count):
@@ -305,7 +310,7 @@ def test_nought_is_a_legal_amount():
     assert only_delta.at_least < 1 - 0.99 * 0.98 < only_delta.at_most
     with_nought = mixed_optimal_delta([1, "0.5", 0, (0, 0)], 1)
     assert with_nought == mixed_optimal_delta([1, "0.5"], 1)
-    assert mixed_basic([0]) == (0, 0)
+    assert mixed_basic([0]) == (Fraction(0), Fraction(0))
     assert mixed_advanced([0, (0, "1e-9")], "1e-6") == (0.0, Fraction("1.001e-6"))
 
 
@@ -319,9 +324,10 @@ def test_delta_is_nought_exactly_from_the_sum_on():
 
 
 def test_the_order_and_the_way_of_writing_do_not_matter(on_grid):
-    one = [Privacy("0.1", "1e-9"), 0.25, ("1/3", 0), 0.25, Privacy(0.1, 1e-9)]
-    other = {(0.25, 0): 2, "1/3": 1, (Fraction(1, 10), "1e-9"): 2}
-    for ask in (mixed_basic, lambda x: mixed_optimal_delta(x, "0.3")):
+    one: list[Part] = [Privacy("0.1", "1e-9"), 0.25, ("1/3", 0), 0.25, Privacy(0.1, 1e-9)]
+    other: dict[Part, int] = {(0.25, 0): 2, "1/3": 1, (Fraction(1, 10), "1e-9"): 2}
+    asks: list[Callable[[Any], object]] = [mixed_basic, lambda x: mixed_optimal_delta(x, "0.3")]
+    for ask in asks:
         assert ask(one) == ask(one[::-1]) == ask(other) == ask(iter(one))
 
 
@@ -334,7 +340,7 @@ def test_one_more_mechanism_never_lowers_delta(on_grid):
 
 
 def test_the_callers_own_decimals_do_not_matter():
-    parts = {("0.01", "1e-9"): 1000, "0.1": 3}
+    parts: dict[Part, int] = {("0.01", "1e-9"): 1000, "0.1": 3}
 
     def answers():
         return (
@@ -378,7 +384,7 @@ def test_a_bad_mechanism_is_named(part):
         (lambda: mixed_optimal_delta([1], -1), "epsilon"),
         (lambda: mixed_optimal_epsilon([1], 1), "delta"),
         (lambda: mixed_advanced([1], 0), "delta_prime"),
-        (lambda: mixed_advanced([1], "1e-6", form="x"), "form"),
+        (lambda: mixed_advanced([1], "1e-6", form="x"), "form"),  # type: ignore[arg-type]
         (lambda: mixed_basic({1: 0}), "parts"),
         (lambda: mixed_basic({1: 10**9 + 1}), "parts"),
     ],

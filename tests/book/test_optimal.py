@@ -316,7 +316,7 @@ def test_many_more_than_a_million():
     [
         (lambda: optimal_delta(0, 1, 1), "k"),
         (lambda: optimal_delta(10**13, 1, 1), "k"),
-        (lambda: optimal_delta(2.5, 1, 1), "k"),
+        (lambda: optimal_delta(2.5, 1, 1), "k"),  # type: ignore[arg-type]
         (lambda: optimal_delta(1, 0, 1), "epsilon_each"),
         (lambda: optimal_delta(1, float("nan"), 1), "epsilon_each"),
         (lambda: optimal_delta(1, "1e-999", 1), "epsilon_each"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_groups_spend_nearly_all_of_an_approximate_promise():
 
 
 def test_monotone_groups_may_spend_more_than_general_ones():
-    shares = {"groups": 100, "threshold_share": Fraction(3, 5)}
+    shares: dict[str, Any] = {"groups": 100, "threshold_share": Fraction(3, 5)}
     monotone = recipes.spend("one-sided", 100, TINY_DELTA, monotone=True, **shares)
     general = recipes.spend("one-sided", 100, TINY_DELTA, monotone=False, **shares)
     assert monotone.group_epsilon > general.group_epsilon * Fraction(11, 10)
@@ -68,7 +69,7 @@ def test_bad_shares_are_named(change, named):
         recipes.spend("one-sided", arguments.pop("at_most"), Privacy(1), **arguments)
 
 
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "name": "mine",
     "noise": "one-sided",
     "privacy": Privacy(2),
@@ -80,8 +81,9 @@ PLAIN = {
 
 
 def test_a_recipe_reads_its_numbers_as_privacy_does():
-    written = {"at_most": "2", "groups": 2.0, "threshold_epsilon": 0.5, "question_epsilon": "1/2"}
-    recipe = Recipe(**{**PLAIN, **written}, value_epsilon=0, shift="2.5")
+    written: dict[str, Any] = {"at_most": "2", "groups": 2.0, "threshold_epsilon": 0.5}
+    written |= {"question_epsilon": "1/2", "value_epsilon": 0, "shift": "2.5"}
+    recipe = Recipe(**{**PLAIN, **written})
     assert recipe == Recipe(**PLAIN, shift=Fraction(5, 2))
     assert all(type(getattr(recipe, name)) is int for name in ("at_most", "groups"))
     for name in ("threshold_epsilon", "question_epsilon", "value_epsilon", "shift"):
@@ -180,7 +182,9 @@ def test_the_error_bar_is_the_smallest_that_holds(scale, beta):
     from math import exp
 
     q = exp(-1 / float(scale))
-    steps = int(Answer(above=True, value=Fraction(0), noise_scale=scale).error(beta))
+    bar = Answer(above=True, value=Fraction(0), noise_scale=scale).error(beta)
+    assert bar is not None
+    steps = int(bar)
     exceed = [2 * q ** (m + 1) / (1 + q) for m in (steps, steps - 1)]
     assert exceed[0] <= beta * (1 + 1e-9)
     assert steps == 0 or exceed[1] > beta * (1 - 1e-9)

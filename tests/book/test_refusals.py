@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def _theorem(epsilon):
 
 
 def _numeric_theorem(epsilon):
-    common = {"beta": 0.05, "questions": 9, "at_most": 3, "delta": "1e-6"}
+    common: dict[str, Any] = {"beta": 0.05, "questions": 9, "at_most": 3, "delta": "1e-6"}
     return accuracy.numeric_sparse(epsilon=epsilon, **common)
 
 
@@ -152,7 +153,7 @@ def test_a_half_gap_scales_with_epsilon_as_far_as_it_is_computed(epsilon):
 
 
 def test_questions_are_read_like_any_number():
-    assert half_gap(ONE_TOP, "9", 0.05) == half_gap(ONE_TOP, 9, 0.05)
+    assert half_gap(ONE_TOP, "9", 0.05) == half_gap(ONE_TOP, 9, 0.05)  # type: ignore[arg-type]
 
 
 def test_a_search_may_be_given_any_time():

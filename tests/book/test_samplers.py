@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise, product
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -51,7 +52,7 @@ def _pmf(x, scale, two_sided):
 def test_the_digits_together_have_the_law(shape, scale, two_sided):
     """Every combination of table entries gives its own x, with exactly the probability of x."""
     tables = PreparedNoise(scale, two_sided=two_sided, shape=shape)._tables
-    recombined = PreparedNoise(scale, two_sided=two_sided, shape=shape)
+    recombined: Any = PreparedNoise(scale, two_sided=two_sided, shape=shape)
     seen = set()
     with mpmath.workprec(2 * BITS):
         for entries in product(*map(_probabilities, tables)):
@@ -70,7 +71,7 @@ def test_the_digits_together_have_the_law(shape, scale, two_sided):
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("shape", TINY)
 def test_beyond_the_table_a_fresh_draw_is_added(shape, two_sided):
-    table = PreparedNoise(Fraction(22, 7), two_sided=two_sided, shape=shape)._tables[0]
+    table: Any = PreparedNoise(Fraction(22, 7), two_sided=two_sided, shape=shape)._tables[0]
     tails = [value for value, _, tail in _probabilities(table) if tail]
     assert len(tails) == 1 + two_sided
     for reached, fresh in product(tails, [0, 4, *([~4, ~0] if two_sided else [])]):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.book.shattering import VcDimension, shatters, vc_bound, vc_dimension
 from tacit.errors import BadParameter, NotExact
+from tacit.numbers import Number
 from tacit.numerics import shattered_sets as vc_blocks
 from tacit.numerics import shattered_sets as vc_search
 
@@ -57,7 +58,8 @@ def some_matrix(seed: int, most_rows: int = 80, most_points: int = 11) -> Matrix
     rng = np.random.default_rng(seed)
     rows, points = rng.integers(1, most_rows), rng.integers(0, most_points)
     share = rng.choice([0.1, 0.3, 0.5, 0.5])
-    return (rng.random((rows, points)) < share).astype(np.int64)
+    matrix: Matrix = (rng.random((rows, points)) < share).astype(np.int64)
+    return matrix
 
 
 @pytest.mark.parametrize("way", ["as it comes", "node by node", "no graph", "tiny blocks"])
@@ -202,7 +204,8 @@ def test_small_classes() -> None:
     assert str(vc_dimension([[1, 0, 1]])) == "VC dimension 0"
     assert vc_dimension([[0, 1], [0, 1], [0, 1]]).questions == (0,)
     assert vc_dimension([[False], [True]]).points == (0,)
-    assert vc_dimension([[0.0, 1.0], [Fraction(1), 0]]).dimension == 1
+    written: list[list[Number]] = [[0.0, 1.0], [Fraction(1), 0]]
+    assert vc_dimension(written).dimension == 1
 
 
 @pytest.mark.parametrize(

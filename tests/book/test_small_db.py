@@ -19,6 +19,7 @@ from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, check_para
 from tacit.book.small_db_utility import expect, most_rows
 from tacit.draws.linear_queries import linear_queries
 from tacit.errors import BadParameter
+from tacit.numbers import Number
 
 COINS = InsecureTestCoins(11)
 MARGINALS = FiniteQuestions(linear_queries([[1, 0, 1, 0], [1, 1, 0, 0]]))
@@ -31,7 +32,7 @@ def test_a_release_over_an_ordered_domain(questions):
     assert y.tolist() == [2, 2, 9]
 
 
-LINEAR = [["1/2", 0, 1, "1/3"], [0, 1, 0, "1/3"]]
+LINEAR: list[list[Number]] = [["1/2", 0, 1, "1/3"], [0, 1, 0, "1/3"]]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_the_least_and_the_largest_epsilon(questions, epsilon):
 def test_bad_parameters_are_named(wrong):
     good = {"rows": 2, "epsilon": 1, "rows_per_person": 1}
     with pytest.raises(BadParameter, match=next(iter(wrong))):
-        small_db(np.array([1]), Prefixes(3), coins=None, **(good | wrong))
+        small_db(np.array([1]), Prefixes(3), coins=None, **(good | wrong))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("asked", [prefix_questions, interval_questions])
@@ -132,7 +133,7 @@ def test_several_rows_of_a_person_tell_no_more_than_epsilon(asked, rows_per_pers
 def test_progress_tells_the_time_and_nothing_else(monkeypatch):
     clock = iter(range(10**6))  # every look at it takes a second
     monkeypatch.setattr("tacit.support.monotonic", lambda: float(next(clock)))
-    told = []
+    told: list[float] = []
     x = np.sort(np.random.default_rng(0).integers(1, 100, 1000))
     small_db(x, Intervals(100), rows=9, epsilon=1, coins=COINS, progress=told.append)
     assert len(told) > 10
@@ -140,7 +141,7 @@ def test_progress_tells_the_time_and_nothing_else(monkeypatch):
 
 
 def test_enumeration_tells_the_time_too():
-    told = []
+    told: list[float] = []
     queries = linear_queries(np.random.default_rng(0).integers(0, 2, (5, 20)))
     x = np.ones(20, int)
     questions = FiniteQuestions(queries)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from math import comb
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -224,7 +225,13 @@ def test_the_best_clause_is_named(known: dict[str, object], clause: str) -> None
     best = rows_needed("1/10", **known)  # type: ignore[arg-type]
     assert best.clause == clause
     arguments = {"questions": None, "vc": None, "atoms": None, "structure": None, **known}
-    asked = {"questions": None, "vc": None, "atoms": None, "structure": None, **arguments}
+    asked: dict[str, Any] = {
+        "questions": None,
+        "vc": None,
+        "atoms": None,
+        "structure": None,
+        **arguments,
+    }
     sizes = [c.rows(Fraction(1, 10)) for c in ClassFacts.read(**asked).clauses()]
     assert best.rows == min(sizes)
 
@@ -310,7 +317,7 @@ def test_bad_arguments_are_refused() -> None:
             rows_needed(alpha, questions=5)
     for bad in ({"questions": 0}, {"atoms": 0}, {"vc": -1}, {"questions": 1.5}):
         with pytest.raises(BadParameter, match=next(iter(bad))):
-            rows_needed("1/10", **bad)  # type: ignore[arg-type]
+            rows_needed("1/10", **bad)
     with pytest.raises(BadParameter, match="rows"):
         alpha_of_rows(0, questions=5)
 

@@ -92,7 +92,7 @@ def test_both_forms_shrink_as_they_should() -> None:
 
 def test_a_universe_of_one_point_needs_no_rows_to_choose_from() -> None:
     plan = best_rows(100, epsilon=1, beta="1/20", questions=50, atoms=1)
-    assert (plan.rows, plan.alpha) == (1, 0)
+    assert (plan.rows, plan.alpha) == (1, Fraction(0))
 
 
 def test_it_prints_well() -> None:

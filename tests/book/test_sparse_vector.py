@@ -21,6 +21,7 @@ from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import State
 from tacit.draws.keystream import InsecureTestKeyStream
 from tacit.errors import BadParameter, ConditionNotMet, Halted
+from tacit.numbers import Number
 from tacit.privacy import Privacy
 
 ONE = Privacy(1)
@@ -201,7 +202,7 @@ def test_a_long_scan_crosses_blocks_with_the_same_law():
     edges = [0, 200, 800, 1500, 3000]
     survive = [float((weights * bottom**edge).sum()) for edge in edges]
     expected = [*(-np.diff(survive)), survive[-1]]
-    counts = Counter()
+    counts: Counter[int] = Counter()
     for _ in range(2000):
         answered, top, _ = mechanism.scan(mechanism.start(coins), values, coins)
         counts[int(np.searchsorted(edges, answered)) - 1 if top else 4] += 1
@@ -214,10 +215,12 @@ def test_gaps_follow_their_law():
     z, weights = exact_law.threshold_law(recipe)
     law = [float((weights * exact_law.gap_law(recipe, 3, gap, z, 2)).sum()) for gap in range(8)]
     coins = InsecureTestCoins(11)
-    counts = Counter()
+    counts: Counter[Fraction | int | None] = Counter()
     for _ in range(20_000):
         answer, _ = mechanism.step(mechanism.start(coins), 3, coins)
-        counts[min(answer.gap, 8) if answer else None] += 1
+        gap = answer.gap
+        assert (gap is not None) == answer.above
+        counts[None if gap is None else min(gap, Fraction(8))] += 1
     observed = [counts[gap] for gap in range(8)] + [counts[8] + counts[None]]
     assert chi_square_p(observed, [*law, 1 - sum(law)]) > ACCEPT
 
@@ -229,6 +232,7 @@ def test_released_values_have_fresh_noise_of_the_stated_scale(recipe):
     noise = []
     for _ in range(4_000):
         answer, _ = mechanism.step(mechanism.start(coins), 100, coins)
+        assert answer.value is not None
         noise.append(abs(int(answer.value) - 100))
     b = float(recipe.value_scale)
 
@@ -249,9 +253,9 @@ def test_released_values_have_fresh_noise_of_the_stated_scale(recipe):
 
 def test_the_book_s_noise_scales():
     one = recipes.book(1, Privacy("1/2"))
-    assert (one.threshold_scale, one.question_scale) == (4, 8)  # 2/ε and 4/ε
+    assert [one.threshold_scale, one.question_scale] == [4, 8]  # 2/ε and 4/ε
     ten = recipes.book(10, ONE)
-    assert (ten.threshold_scale, ten.question_scale) == (20, 40)  # σ = 2c/ε and 2σ
+    assert [ten.threshold_scale, ten.question_scale] == [20, 40]  # σ = 2c/ε and 2σ
     sigma = np.sqrt(32 * 200 * np.log(1e6))
     many = recipes.book(200, Privacy(1, "1e-6"))
     assert float(many.threshold_scale) == pytest.approx(sigma, rel=1e-12)
@@ -263,6 +267,7 @@ def test_the_book_s_noise_scales():
     numeric = recipes.book(200, Privacy(1, "1e-6"), numeric=True)
     sigma = np.sqrt(32 * 200 * np.log(2e6))
     assert float(numeric.threshold_scale) == pytest.approx(sigma * (root + 1) / root, rel=1e-12)
+    assert numeric.value_scale is not None
     assert float(numeric.value_scale) == pytest.approx(sigma * (root + 1) / 2, rel=1e-12)
 
 
@@ -323,10 +328,10 @@ PRINTED = {
 GRIDS = [{"threshold": 3}, {"threshold": "31/4", "sensitivity": "3/2", "grid": "1/2"}]
 
 
-def spread_out(recipe: Recipe, sensitivity: object = 1, grid: object = 1) -> list[Fraction]:
+def spread_out(recipe: Recipe, sensitivity: Number = 1, grid: Number = 1) -> list[Fraction]:
     """Values around the threshold, as far apart as the noise is wide; some are far beyond."""
     width = recipe.question_scale * Fraction(sensitivity)
-    places = [0, -2, 1, -1, Fraction(1, 2), -3, 2, -1, 10**25, -(10**25)] * 6
+    places: list[Fraction | int] = [0, -2, 1, -1, Fraction(1, 2), -3, 2, -1, 10**25, -(10**25)] * 6
     return [Fraction(round(place * width / Fraction(grid))) * Fraction(grid) for place in places]
 
 
@@ -351,8 +356,8 @@ class NotedLaplace(Coins):
         self._start(InsecureTestKeyStream(seed))
         self.drawn: list[tuple[Fraction, int]] = []
 
-    def laplace(self, scale: Fraction) -> int:
-        self.drawn.append((scale, super().laplace(scale)))
+    def laplace(self, scale: Number) -> int:
+        self.drawn.append((Fraction(scale), super().laplace(scale)))
         return self.drawn[-1][1]
 
 
@@ -364,12 +369,12 @@ class Replayed(Coins):
         self.of_questions = np.array([x for scale, x in drawn if scale == question_noise])
         self.others = [(scale, x) for scale, x in drawn if scale != question_noise]
 
-    def laplaces(self, scale: Fraction, size: int) -> np.ndarray:
+    def laplaces(self, scale: Number, size: int) -> np.ndarray:
         assert scale == self.question_noise
         known = self.of_questions[:size]
         return np.concatenate([known, np.zeros(size - len(known), np.int64)])
 
-    def laplace(self, scale: Fraction) -> int:
+    def laplace(self, scale: Number) -> int:
         expected, drawn = self.others.pop(0)
         assert scale == expected
         return drawn
@@ -386,7 +391,7 @@ def test_a_scan_gives_what_the_printed_loop_gives_with_the_same_coins(name, grid
     mechanism = prepare(recipe, **grid)
     coins = Replayed(noted.drawn, recipe.question_scale * mechanism.sensitivity / mechanism.grid)
     steps = [value / mechanism.grid for value in values]
-    rest = np.array([int(max(-(2**62), min(step, 2**62))) for step in steps])
+    rest = np.array([max(-(2**62), min(int(step), 2**62)) for step in steps])
     state, scanned = mechanism.start(coins), []
     while not mechanism.halted(state):
         answered, top, state = mechanism.scan(state, rest, coins)
