@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import starmap
 from math import lcm
+from operator import le
 from typing import Protocol
 
 from tacit.book.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
@@ -81,7 +83,12 @@ class Amount:
 
     def fits_in(self, other: Amount) -> bool:
         """Whether no unit exceeds the other's."""
-        return all(a <= b for a, b in self.beside(other))
+        return all(starmap(le, self.beside(other)))
+
+    @property
+    def negative(self) -> bool:
+        """Whether some unit is below 0."""
+        return any(number.numerator < 0 for number in self.numbers)
 
     def beside(self, other: Amount) -> Iterable[tuple[Fraction, Fraction]]:
         """The numbers of both, unit by unit; two currencies never mix."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from time import gmtime, strftime
@@ -37,16 +36,29 @@ def insist(true: bool) -> None:
         raise ValueError("it was not written by Tacit")
 
 
-@contextmanager
-def readable(what: str) -> Iterator[None]:
+class readable:  # noqa: N801 - a context manager is called like a function
     """Whatever reading raises of rows, JSON and numbers that make no sense is one error.
 
     For what is public only: the error that it replaces may quote what was read.
     """
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
-        raise damaged(what) from None
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None and issubclass(kind, _NO_SENSE):
+            raise damaged(self._what) from None
+
+
+_NO_SENSE = (
+    *(ValueError, TypeError, LookupError),
+    *(AttributeError, ArithmeticError, RecursionError),
+)
 
 
 # Entries ------------------------------------------------------------------------------------------

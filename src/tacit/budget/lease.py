@@ -122,7 +122,8 @@ class Lease(Uncopyable):
         depends on whoever sent it and is no ``Exception``, costs nothing until
         ``turn.evaluated()`` is called.
         """
-        self._refuse_if_forked()  # before waiting: a turn that the fork cut short never ends here
+        if self._pid != os.getpid():  # before waiting: a turn that a fork cut short never ends
+            self._refuse_if_forked()
         return Turn(self, evaluating)
 
     def record_top(
@@ -269,7 +270,11 @@ class Turn(Alone["Turn"]):
     __slots__ = ("_evaluating", "_lease")
 
     def __init__(self, lease: Lease, evaluating: bool) -> None:
-        super().__init__(lease._line)
+        self.line = lease._line  # written out: super().__init__ would take a tenth of a question
+        self.wait = None
+        self.place = None
+        self.begun = False
+        self.thread = threading.get_ident()
         self._lease = lease
         self._evaluating = evaluating
 

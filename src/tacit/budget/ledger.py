@@ -42,7 +42,7 @@ class Share:
     spent: Amount
 
     def __post_init__(self) -> None:
-        insist(self.spent.zero().fits_in(self.spent) and self.spent.fits_in(self.limit))
+        insist(not self.spent.negative and self.spent.fits_in(self.limit))
 
     @property
     def left(self) -> Amount:

@@ -74,13 +74,14 @@ class Alone(Uncopyable, ABC, Generic[Given]):
         return LedgerBusy(f"{self.where()} is in the middle of a transaction of this very thread")
 
     def __enter__(self) -> Given:
-        return self.enter(sys._getframe(1))
-
-    def enter(self, place: FrameType) -> Given:
-        """Stand in the line for the block that this frame is in."""
-        self.place = place
+        place = self.place = self.place or sys._getframe(1)
         try:
-            self.line.join(self, place)
+            line = self.line
+            if line._places:
+                line.refuse_nested(self)
+            line._places[place] = self
+            if len(line._places) > 1:
+                line.wait_for_turn(self)
             self.begun = True
             return self.begin()
         except BaseException:
@@ -102,7 +103,9 @@ class Alone(Uncopyable, ABC, Generic[Given]):
         if self.begun:
             self.let_go(unseen=False)
             self.begun = False
-        self.line.leave(self)
+        places = self.line._places
+        if places.get(self.place) is self:
+            del places[self.place]
         self.place = None
 
 
@@ -119,7 +122,8 @@ class LetGoIfDropped(Uncopyable, Generic[Given]):
         self._use = use
 
     def __enter__(self) -> Given:
-        return self._use.enter(sys._getframe(1))
+        self._use.place = sys._getframe(1)
+        return self._use.__enter__()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._use.__exit__(kind, error, trace)
@@ -139,12 +143,9 @@ class Line(Uncopyable):
         # By frame, in the order of arrival; or by a mere object, for ``block``.
         self._places: dict[object, Alone[Any] | None] = {}
 
-    def join(self, who: Alone[Any], place: FrameType) -> None:
-        """Wait for one's turn.  Refuses at once if this very thread has it, or waits for it."""
-        if self._places:
-            self._refuse_nested(who)
-        self._places[place] = who
-        if len(self._places) > 1 and not self._came_first(place, who.wait):
+    def wait_for_turn(self, who: Alone[Any]) -> None:
+        """Until everybody ahead has left; ``LedgerBusy`` if that takes too long."""
+        if not self._came_first(who.place, who.wait):
             raise busy(who.where(), who.wait)
 
     def block(self, wait: float) -> object | None:
@@ -164,11 +165,6 @@ class Line(Uncopyable):
         me = get_ident()
         return any(who is not None and who.thread == me for who in list(self._places.values()))
 
-    def leave(self, who: Alone[Any]) -> None:
-        """Make room for the next; once more does no harm."""
-        if self._places.get(who.place) is who:
-            del self._places[who.place]
-
     def forget(self, who: Alone[Any]) -> None:
         """Leave for one who will not come back."""
         if self._places.get(who.place) is who:
@@ -176,7 +172,7 @@ class Line(Uncopyable):
                 who.let_go(unseen=True)
             self._places.pop(who.place, None)
 
-    def _refuse_nested(self, who: Alone[Any]) -> None:
+    def refuse_nested(self, who: Alone[Any]) -> None:
         """A finaliser, or a callback, must not wait for the thread that it runs in."""
         for place, other in list(self._places.items()):
             if other is not None and other.thread == who.thread:
