@@ -1,13 +1,13 @@
-"""What a caller gives that is no number: whether it is of the kind that is wanted.
+"""What a caller gives, other than numbers: whether it is of the right kind.
 
 Numbers are read by `tacit.numbers`.  An error names the parameter and says what it takes; what was
-given is told by its type, since it might be data.
+given is described by its type, since it might be data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ LONGEST_QUESTION = 10_000
 
 
 def kind_of(value: object) -> str:
-    """What a value is, for a message about one that is no parameter at all: it might be data."""
+    """The type of a value, for a message that must not show the value itself: it might be data."""
     return "None" if value is None else f"something of type {type(value).__name__}"
 
 
@@ -70,16 +70,16 @@ def iterated(value: Any, name: str, takes: str) -> Iterator[Any]:
     raise BadParameter(name, kind_of(value), takes)
 
 
-def file_path(value: object, name: str) -> Path:
-    """The path of a file, which the system could open if it is there."""
-    takes = "give the path of a file, as a text or a Path"
+def file_path(value: object, name: str, what: str = "the path of a file") -> Path:
+    """A path that the system could open if there is a file; ``what`` says in a message what for."""
+    takes = f"give {what}, as a text or a Path"
     path = fspath(value) if isinstance(value, str | PathLike) else None
     if not isinstance(path, str):
         raise BadParameter(name, kind_of(value), takes)
     try:
-        path.encode("utf-8", "surrogateescape")  # as the system writes names that are not UTF-8
+        possible = bool(path) and b"\0" not in fsencode(path)
     except UnicodeEncodeError:
-        path = "\0"
-    if "\0" in path:
-        raise BadParameter(name, "a text that cannot be a path", takes)
+        possible = False
+    if not possible:
+        raise BadParameter(name, "a text that cannot be a path" if path else "''", takes)
     return Path(path)

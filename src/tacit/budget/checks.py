@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import Any
 
 from tacit.budget.ledger import TableIdentity
@@ -74,16 +72,3 @@ def checked_wait(wait: Any) -> float:
     if seconds > _MOST_SECONDS:
         raise BadParameter("wait", show(seconds), f"it must be at most {_MOST_SECONDS} seconds")
     return float(seconds)
-
-
-def checked_path(path: Any, name: str, what: str) -> Path:
-    """A path that the system can open."""
-    text = path.__fspath__() if isinstance(path, os.PathLike) else path
-    given = as_given(text) if isinstance(text, str) else type(path).__name__
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise BadParameter(name, given, f"give {what}")
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        raise BadParameter(name, given, f"give {what}; this text cannot be one") from None
-    return Path(text)

@@ -12,6 +12,7 @@ from io import IOBase, TextIOBase
 from pathlib import Path
 from typing import Any, TextIO, overload
 
+from tacit.arguments import file_path
 from tacit.budget.accountants import Amount, accountant_named, bounded
 from tacit.budget.chain import (
     NOTHING_BEFORE,
@@ -23,7 +24,6 @@ from tacit.budget.chain import (
     insist,
     readable,
 )
-from tacit.budget.checks import checked_path
 from tacit.budget.drafts import draft_of, sweep_drafts
 from tacit.budget.ledger import (
     LIVE,
@@ -365,7 +365,7 @@ def export(history: Iterable[Entry], file: str | os.PathLike[str] | TextIO) -> i
     SHA-256 of the entry in canonical JSON, so the chain can be checked without Tacit.
     """
     if isinstance(file, (str, bytes, os.PathLike)):
-        with _appearing(checked_path(file, "file", "the path of a new file")) as opened:
+        with _appearing(file_path(file, "file", "the path of a new file")) as opened:
             return _written(history, opened)
     return _written(history, _checked_file(file))
 

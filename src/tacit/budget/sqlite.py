@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from weakref import WeakSet, finalize
 
-from tacit.budget.checks import checked_path
+from tacit.arguments import file_path
 from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import sync_folder
 from tacit.budget.ledger import WAIT_SECONDS, Fill, HistoryEnd
@@ -65,7 +65,7 @@ def path_of(address: str | os.PathLike[str]) -> Path:
         if not address.startswith("/") or address == "/":
             raise BadParameter("path", repr(URL + address), f"give {_FORMS}")
         address = address[1:]
-    return Path(os.path.realpath(checked_path(address, "path", "the path of a budget file")))
+    return Path(os.path.realpath(file_path(address, "path", "the path of a budget file")))
 
 
 class SqliteLedger(Uncopyable):
