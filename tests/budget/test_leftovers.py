@@ -14,8 +14,7 @@ from tests.budget.children import run
 from tests.budget.common import abandon, open_stream, resume
 
 from tacit.budget import Budget
-from tacit.budget.drafts import draft_of, sweep_drafts
-from tacit.budget.locks import FileHold
+from tacit.budget.locks import FileHold, draft_of, sweep_drafts
 from tacit.errors import StreamHeld
 
 

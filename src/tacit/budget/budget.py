@@ -11,26 +11,35 @@ from weakref import WeakSet
 from tacit.arguments import function
 from tacit.budget.accountants import Accountant, Amount, accountant_named
 from tacit.budget.addresses import MEMORY, ledger_at
-from tacit.budget.chain import cost_as_json
-from tacit.budget.checks import (
-    checked_head,
+from tacit.budget.chain import checked_head, cost_as_json
+from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
+from tacit.budget.lease import Lease
+from tacit.budget.ledger import (
+    WAIT_SECONDS,
+    Ledger,
+    Share,
+    StreamHold,
+    StreamState,
+    TableIdentity,
     checked_identity,
     checked_text,
     checked_wait,
     recorded_text,
 )
-from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
-from tacit.budget.lease import Lease
-from tacit.budget.ledger import WAIT_SECONDS, Ledger, Share, StreamHold, StreamState, TableIdentity
-from tacit.budget.spending import Charge, Terms, beginning, keep_tied, tie, together
-from tacit.budget.streams import (
+from tacit.budget.spending import (
+    Charge,
+    Terms,
+    beginning,
     check_same_binding,
     checked_binding,
     checked_secret,
     free_name,
+    keep_tied,
     recorded_tops,
     refuse_ended,
     taken_over,
+    tie,
+    together,
 )
 from tacit.errors import BadParameter, StreamHeld
 from tacit.numbers import Number, whole

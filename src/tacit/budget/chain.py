@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,8 +12,11 @@ from time import gmtime, strftime
 from typing import Any
 
 from tacit.budget.accountants import Amount
-from tacit.errors import LedgerDamaged
+from tacit.errors import BadParameter, LedgerDamaged
+from tacit.numbers import as_given
 from tacit.privacy import Cost, Privacy
+
+_HASH = re.compile("[0-9a-f]{64}")
 
 NOTHING_BEFORE = "0" * 64
 """What the first entry carries in place of a hash."""
@@ -136,6 +140,14 @@ def canonical(body: Mapping[str, Any]) -> str:
 def digest(text: str) -> str:
     """The SHA-256 of an entry's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def checked_head(head: Any) -> str | None:
+    """A hash that was noted, or None."""
+    if head is not None and not (isinstance(head, str) and _HASH.fullmatch(head)):
+        given = as_given(head) if isinstance(head, str) else type(head).__name__
+        raise BadParameter("head", given, "a head is 64 hexadecimal digits, as budget.head gives")
+    return head
 
 
 def link(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from io import IOBase, TextIOBase
-from pathlib import Path
 from typing import Any, TextIO, overload
 
 from tacit.arguments import file_path
@@ -24,7 +21,6 @@ from tacit.budget.chain import (
     insist,
     readable,
 )
-from tacit.budget.drafts import draft_of, sweep_drafts
 from tacit.budget.ledger import (
     LIVE,
     Contents,
@@ -34,14 +30,14 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
 )
-from tacit.errors import BadParameter, LedgerDamaged, LedgerExists, NotWritten, TacitError
+from tacit.budget.locks import appearing
+from tacit.errors import BadParameter, LedgerDamaged
 from tacit.numbers import show
 
 _AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
 _KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
 _MOST_PARTS = 10**12  # beyond, nobody composes
 _MOST_KINDS = 2000  # a caption is worth a second or two
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
 
 
 # As a sequence ------------------------------------------------------------------------------------
@@ -365,7 +361,7 @@ def export(history: Iterable[Entry], file: str | os.PathLike[str] | TextIO) -> i
     SHA-256 of the entry in canonical JSON, so the chain can be checked without Tacit.
     """
     if isinstance(file, (str, bytes, os.PathLike)):
-        with _appearing(file_path(file, "file", "the path of a new file")) as opened:
+        with appearing(file_path(file, "file", "the path of a new file")) as opened:
             return _written(history, opened)
     return _written(history, _checked_file(file))
 
@@ -387,61 +383,3 @@ def _written(history: Iterable[Entry], file: TextIO) -> int:
         file.write(line + "\n")
         count += 1
     return count
-
-
-@contextmanager
-def _appearing(path: Path) -> Iterator[TextIO]:
-    """A file to write to, which is found at its path once the block has ended well."""
-    try:
-        if _is_there(path):
-            raise _exists(path)
-        with suppress(OSError):
-            sweep_drafts(path.parent)
-        with draft_of(path) as draft:
-            with draft.open("x", encoding="utf-8") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            _put(draft, path)
-    except OSError as error:
-        if isinstance(error, TacitError):
-            raise
-        raise NotWritten.because(path, error) from None
-
-
-def _is_there(path: Path) -> bool:
-    """Whether something has the name, be it a link to nowhere."""
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _put(draft: Path, path: Path) -> None:
-    """Give a finished draft its name.  A link is refused if the name is taken."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise _exists(path) from None
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        _claim(path)
-        try:
-            os.replace(draft, path)
-        except BaseException:
-            path.unlink()
-            raise
-
-
-def _claim(path: Path) -> None:
-    """Take the name with an empty file, which no history is, where there are no links."""
-    try:
-        path.open("x").close()
-    except FileExistsError:
-        raise _exists(path) from None
-
-
-def _exists(path: Path) -> LedgerExists:
-    return LedgerExists(f"{path} exists and is not overwritten; name a new file")

@@ -19,9 +19,15 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
-from tacit.budget.checks import checked_text
-from tacit.budget.ledger import HALTED, Ledger, LedgerWriter, StreamHold, StreamState
-from tacit.budget.streams import checked_secret
+from tacit.budget.ledger import (
+    HALTED,
+    Ledger,
+    LedgerWriter,
+    StreamHold,
+    StreamState,
+    checked_text,
+)
+from tacit.budget.spending import checked_secret
 from tacit.budget.turns import Alone, Line
 from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
 from tacit.support import Uncopyable

@@ -16,10 +16,66 @@ from typing import Any, NamedTuple, Protocol, Self
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry, insist
 from tacit.errors import BadParameter
+from tacit.numbers import positive, show
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
 LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
 WAIT_SECONDS = 10.0  # for a ledger that others write to, unless the caller says otherwise
+_MOST_SECONDS = 10**6  # SQLite counts milliseconds in 32 bits
+_MOST_TEXT = 100_000
+
+
+# What callers give, checked before a ledger is touched --------------------------------------------
+
+
+def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
+    """Text that is valid Unicode, not empty and not too long."""
+    if not isinstance(value, str) or not (value or empty) or len(value) > _MOST_TEXT:
+        given = type(value).__name__
+        if isinstance(value, str):
+            given = f"text of {len(value)} characters" if value else "''"
+        raise BadParameter(name, given, f"give text of 1 to {_MOST_TEXT} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadParameter(name, "text", "it must be valid Unicode") from None
+    return value
+
+
+def recorded_text(value: Any, name: str) -> str:
+    """Text for the history: a long question is no reason to refuse, so only its start is kept."""
+    if not isinstance(value, str) or len(value) <= _MOST_TEXT:
+        return checked_text(value, name)
+    return checked_text(shortened(value, _MOST_TEXT), name)
+
+
+def shortened(text: str, most: int) -> str:
+    """The start of a text, and how long it was."""
+    if len(text) <= most:
+        return text
+    end = f"... ({len(text)} characters)"
+    return text[: most - len(end)] + end
+
+
+def checked_identity(identity: Any) -> TableIdentity:
+    """Whose rows a table holds."""
+    if not isinstance(identity, TableIdentity):
+        allowed = "give a tacit.budget.TableIdentity, such as table.identity"
+        raise BadParameter("identity", type(identity).__name__, allowed)
+    for text in (identity.person, identity.type, identity.schema):
+        checked_text("each row" if text is None else text, "identity")
+    return identity
+
+
+def checked_wait(wait: Any) -> float:
+    """How many seconds to wait for a lock."""
+    seconds = positive(wait, "wait")
+    if seconds > _MOST_SECONDS:
+        raise BadParameter("wait", show(seconds), f"it must be at most {_MOST_SECONDS} seconds")
+    return float(seconds)
+
+
+# What is kept -------------------------------------------------------------------------------------
 
 
 class HistoryEnd(NamedTuple):
@@ -192,6 +248,9 @@ WHAT_IS_STORED = (
     "which streams have a secret",
 )
 """The same in words."""
+
+
+# What every ledger must do ------------------------------------------------------------------------
 
 
 class LedgerReader(Protocol):

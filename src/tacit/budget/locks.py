@@ -5,20 +5,30 @@ lock (``flock``) cannot outlive its holder, killed with −9 or not.  It belongs
 two objects of one process exclude each other as well.  A forked child would share it and keep it
 alive; so the child closes its copy at once, which leaves the parent's lock in force.  Whoever
 starts another program passes nothing on: the file is closed on exec.
+
+Three things are built on it: exclusive holds, such as that of a stream; drafts, of which one can
+tell whether their maker is still alive; and the line of those who write to one budget.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
+import shutil
 import struct
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from time import monotonic
+from secrets import token_hex
+from time import monotonic, time
+from typing import TextIO
 from weakref import WeakSet
 
 from tacit.budget.turns import pause
+from tacit.errors import LedgerExists, NotWritten, TacitError
 from tacit.support import Uncopyable
 
 _FLOCK = struct.Struct("@hhqqi4x")
@@ -27,6 +37,11 @@ _FIRST = 16  # the byte of number 0; the last number drawn is stored before it
 _ALL = 0  # a length of 0: to the end of all numbers
 _MOST = 1 << 60
 IN_TURN = hasattr(fcntl, "F_OFD_SETLK")
+
+_DRAFT_LOCK = "in-use"
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.new")
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # as on a USB stick
+_LONG_AGO_SECONDS = 3600  # Tacit 0.1 made its drafts without a lock, in a few milliseconds
 
 
 # Small files, for their owner only ----------------------------------------------------------------
@@ -109,6 +124,140 @@ def _let_go_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def holds_of(path: Path) -> list[Path]:
+    """The locks of a budget's streams, held or left behind."""
+    return _named(path.parent, re.compile(rf"{re.escape(path.name)}-held-\d+"))
+
+
+def sweep_holds(held: list[Path]) -> None:
+    """Remove those whose holders are gone.
+
+    A lock that looks abandoned is taken for a moment: whoever finds it so must ask again when no
+    sweeper can be at work.
+    """
+    for path in held:
+        hold = FileHold.take(path)
+        if hold is not None:
+            hold.release()
+
+
+def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    with os.scandir(folder) as found:
+        return [Path(entry.path) for entry in found if pattern.fullmatch(entry.name)]
+
+
+# Drafts: new files are made aside, and appear complete or not at all ------------------------------
+#
+# A draft is a folder of its own with a lock in it, held as long as its maker lives.  So a sweeper
+# can tell what was left behind from what is being made at this very moment.
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """A path to make a new file at; whatever is there is gone at the end of the block."""
+    while True:
+        folder = path.with_name(f".{path.name}.{token_hex(8)}.new")
+        folder.mkdir(0o700)
+        hold = None
+        with suppress(FileNotFoundError):
+            hold = FileHold.take(folder / _DRAFT_LOCK)
+        if hold is not None:
+            break  # otherwise a sweeper was quicker: once more
+    try:
+        yield folder / path.name
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        hold.release()
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Remove the drafts of processes that are gone."""
+    for path in _named(folder, _DRAFT):
+        if path.is_dir():
+            _sweep(path)
+        elif path.is_file():
+            _sweep_unlocked(path)
+
+
+def _sweep(draft: Path) -> None:
+    with suppress(OSError):
+        hold = FileHold.take(draft / _DRAFT_LOCK)
+        if hold is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+            hold.release()
+
+
+def _sweep_unlocked(draft: Path) -> None:
+    """A draft of Tacit 0.1: a second name of a budget that is complete, or too old to be at work.
+
+    It is not opened: closing it would drop this process's locks on the budget.
+    """
+    with suppress(OSError):
+        found = draft.stat()
+        if found.st_nlink > 1 or time() - found.st_mtime > _LONG_AGO_SECONDS:
+            for end in ("", "-wal", "-shm", "-journal"):
+                with suppress(FileNotFoundError):
+                    draft.with_name(draft.name + end).unlink()
+
+
+@contextmanager
+def appearing(path: Path) -> Iterator[TextIO]:
+    """A file to write to, which is found at its path once the block has ended well."""
+    try:
+        if _is_there(path):
+            raise _taken(path)
+        with suppress(OSError):
+            sweep_drafts(path.parent)
+        with draft_of(path) as draft:
+            with draft.open("x", encoding="utf-8") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _put(draft, path)
+    except OSError as error:
+        if isinstance(error, TacitError):
+            raise
+        raise NotWritten.because(path, error) from None
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has the name, be it a link to nowhere."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _put(draft: Path, path: Path) -> None:
+    """Give a finished draft its name.  A link is refused if the name is taken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise _taken(path) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _claim(path)
+        try:
+            os.replace(draft, path)
+        except BaseException:
+            path.unlink()
+            raise
+
+
+def _claim(path: Path) -> None:
+    """Take the name with an empty file, which no history is, where there are no links."""
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        raise _taken(path) from None
+
+
+def _taken(path: Path) -> LedgerExists:
+    return LedgerExists(f"{path} exists and is not overwritten; name a new file")
 
 
 # Those who write to one budget, first come first served -------------------------------------------

@@ -17,10 +17,16 @@ from pathlib import Path
 from weakref import WeakSet, finalize
 
 from tacit.arguments import file_path
-from tacit.budget.drafts import draft_of, holds_of, sweep_drafts, sweep_holds
 from tacit.budget.head_file import sync_folder
 from tacit.budget.ledger import WAIT_SECONDS, Fill, HistoryEnd
-from tacit.budget.locks import FileHold, WritersLine
+from tacit.budget.locks import (
+    FileHold,
+    WritersLine,
+    draft_of,
+    holds_of,
+    sweep_drafts,
+    sweep_holds,
+)
 from tacit.budget.sqlite_files import (
     ABANDONED,
     FileIdentity,

@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tacit.budget.chain import damaged
-from tacit.budget.checks import shortened
 from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing
-from tacit.budget.ledger import HistoryEnd
+from tacit.budget.ledger import HistoryEnd, shortened
 from tacit.budget.sqlite_files import Opened, Snapshot, translated, unwritable
 from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
 from tacit.budget.turns import Alone, Given, busy
