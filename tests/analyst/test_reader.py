@@ -10,7 +10,7 @@ import tacit
 from tacit import tables
 from tacit.arguments import LONGEST_QUESTION
 from tacit.budget import Budget
-from tacit.cli import lines
+from tacit.cli import conversation
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.tables import sql
 from tacit.tables.parsing import parsed
@@ -89,14 +89,14 @@ def test_the_limit_does_not_count_what_parameters_bring(visits, purse):
 
 
 def test_a_line_of_the_command_has_the_same_limit(visits):
-    asked = lines.read(TOO_LONG)
+    asked = conversation.read(TOO_LONG)
     with pytest.raises(QuestionRefused, match="at most 10000 characters"):
         visits.prepare(asked.question)
     with_list = json.dumps({"question": "age in :ages", "parameters": {"ages": [7] * 20_000}})
     assert len(with_list) > LONGEST_QUESTION
-    assert lines.read(with_list).parameters["ages"] == [7] * 20_000
-    with pytest.raises(QuestionRefused, match=f"at most {lines.LONGEST} characters"):
-        lines.read(" " * (lines.LONGEST + 1))
+    assert conversation.read(with_list).parameters["ages"] == [7] * 20_000
+    with pytest.raises(QuestionRefused, match=f"at most {conversation.LONGEST} characters"):
+        conversation.read(" " * (conversation.LONGEST + 1))
 
 
 def test_a_release_of_0_1_with_a_longer_question_is_still_read(visits, purse, tmp_path):
@@ -164,7 +164,7 @@ def test_two_spellings_of_a_parameter_are_refused(visits, purse):
 )
 def test_what_stands_twice_in_a_line_is_refused(line):
     with pytest.raises(QuestionRefused, match="stands twice"):
-        lines.read(line)
+        conversation.read(line)
 
 
 def test_no_question_at_all_is_refused_in_our_own_words(visits, purse):

@@ -12,8 +12,7 @@ from tacit.analyst.stream import Stream
 from tacit.analyst.table import open_table
 from tacit.budget import Budget, Lease
 from tacit.cli import conversation as clocks
-from tacit.cli.conversation import Clock, seconds
-from tacit.cli.lines import LONGEST
+from tacit.cli.conversation import LONGEST, Clock, seconds
 from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable
 from tacit.privacy import Cost
 
@@ -157,7 +156,7 @@ def test_a_resumed_stream_is_paid_and_answers_what_it_can(ask):
 
 
 def test_an_input_that_does_not_end_is_told_so_and_costs_nothing(ask, monkeypatch):
-    monkeypatch.setattr("tacit.cli.lines.MOST_TOGETHER", 1000)
+    monkeypatch.setattr("tacit.cli.conversation.MOST_TOGETHER", 1000)
     ended = ask("age >= 0\n" * 112)
     assert (ended.code, ended.out) == (2, "")
     assert "--one-by-one" in ended.err
@@ -165,7 +164,7 @@ def test_an_input_that_does_not_end_is_told_so_and_costs_nothing(ask, monkeypatc
     assert ask("age >= 0\n" * 111, "--at-most", "1").code == 0
 
 
-@pytest.mark.parametrize("broken", ["tacit.tables.prepared.read", "tacit.cli.lines.read"])
+@pytest.mark.parametrize("broken", ["tacit.tables.prepared.read", "tacit.cli.conversation.read"])
 @pytest.mark.parametrize("error", [IndexError(POISON), MemoryError(POISON)])
 def test_an_error_that_nobody_expected_is_one_line_s_own(ask, monkeypatch, broken, error):
     """Whatever a parser raises is told before paying, and the lines after it are answered."""

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from tacit.cli.conversation import Clock, Printer, converse, refusals, seconds
+from tacit.cli.conversation import (
+    Clock,
+    Printer,
+    all_of,
+    converse,
+    is_typed,
+    may_wait_for_answers,
+    piped,
+    refusals,
+    seconds,
+    typed,
+)
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
-from tacit.cli.lines import all_of, is_typed, may_wait_for_answers, piped, typed
 from tacit.cli.options import File, Kind, Name, Number, Period, TableOptions, Whole
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
+from tacit.cli.conversation import is_silent
 from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
-from tacit.cli.lines import is_silent
 from tacit.cli.options import Column, File, Name, Number, TableOptions, Whole, check_outputs
 
 if TYPE_CHECKING:
