@@ -7,7 +7,6 @@ from math import inf
 
 import pytest
 
-import tacit
 from tacit import Privacy
 from tacit.audit import Law, best_pair_to_sample, exact, gallery, ours, worst
 from tacit.audit.exhibits import Variant
@@ -123,7 +122,3 @@ def test_a_prepared_stream_is_searched_at_its_own_sensitivity_and_grid(sensitivi
     assert max(abs(move) for move in moves) == steps
     whole = exact(law, pair.answers, pair.neighbour_answers, sensitivity=steps)
     assert pair.loss == pytest.approx(whole.loss, rel=1e-9)
-
-
-def test_what_0_1_called_it_still_works():
-    assert tacit.audit.most_telling is best_pair_to_sample

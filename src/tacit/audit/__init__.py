@@ -31,8 +31,6 @@ _HOME = {
     "sample": "tacit.audit.sampling",
     "support_test": "tacit.audit.floating_point",
     "worst": "tacit.audit.search",
-    # What 0.1 called it.
-    "most_telling": "tacit.audit.search:best_pair_to_sample",
 }
 
 if TYPE_CHECKING:
