@@ -610,6 +610,10 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.book.accuracy.numerically_accurate": Call(
             book.accuracy.numerically_accurate, {"answers": [Answer(above=False)], **judged}
         ),
+        "tacit.book.accuracy.least_alphas": Call(
+            book.accuracy.least_alphas,
+            {"answers": [Answer(above=False)], **{n: judged[n] for n in ("values", "threshold")}},
+        ),
         "tacit.book.accuracy.covered": Call(book.accuracy.covered, {**judged, "at_most": 1}),
         "tacit.book.experiment.Mechanism": Call(
             book.experiment.Mechanism, {"name": "m", "run": _noisy, "privacy": tacit.Privacy}

@@ -77,6 +77,17 @@ def test_definition_3_10_also_judges_the_values():
         accuracy.numerically_accurate([BELOW, TOP], values, threshold=50, alpha=7)
 
 
+@pytest.mark.parametrize("bits", [[BELOW, top(65), top(62)], [top(5), BELOW], [BELOW] * 3, []])
+def test_the_least_alphas_are_where_the_verdict_changes(bits):
+    values = [3, 60, 70]
+    side, off = accuracy.least_alphas(bits, values, threshold=50)
+    for alpha in (side, off, side - 1, off - 1):
+        if alpha >= 0:
+            verdict = accuracy.numerically_accurate(bits, values, threshold=50, alpha=alpha)
+            assert (alpha >= side) == (not verdict.wrong_tops + verdict.wrong_bottoms)
+            assert (alpha >= off) == (not verdict.far_values)
+
+
 @pytest.mark.parametrize("alpha", [-1, float("nan"), "wide"])
 def test_a_bad_alpha_is_named(alpha):
     with pytest.raises(BadParameter, match="alpha"):

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from importlib import import_module
-from inspect import cleandoc
+from inspect import cleandoc, signature
 from pathlib import Path
 
 import duckdb
@@ -17,8 +17,11 @@ from tests.cli.running import ASK, ENVIRONMENT, NEW, POISON
 
 import tacit.cli
 from tacit import errors
+from tacit.audit import table as table_of_audits
 from tacit.budget import Budget
-from tacit.cli import COMMANDS, GROUPS, application, exits
+from tacit.cli import COMMANDS, GROUPS, application, audit, exits, plan, release
+from tacit.cli import budget as commands_of_a_budget
+from tacit.numbers import exact
 
 SINGLE = [(name,) for name in COMMANDS if name not in GROUPS]
 GROUPED = [(group, name) for group, names in GROUPS.items() for name in names]
@@ -47,6 +50,35 @@ def test_help_has_examples_and_says_what_every_option_does(tacit, words):
         app = app[word]
     for argument in app.assemble_argument_collection(parse_docstring=True):
         assert argument.parameter.help or argument.name == "*", f"{argument.name} is not explained"
+
+
+@pytest.mark.parametrize(
+    ("command", "call"),
+    [
+        (plan.PlanOptions, tacit.plan.sparse),
+        (plan.sparse, tacit.plan.sparse),
+        (plan.numeric, tacit.plan.numeric_sparse),
+        (release.ReleaseOptions, tacit.Table.small_db),
+        (commands_of_a_budget.create, Budget.create),
+        (audit.audit, table_of_audits.rows),
+        (audit.audit, tacit.audit.gallery),
+    ],
+)
+def test_a_default_is_that_of_the_call_behind_it(command, call):
+    behind = signature(call).parameters
+    shown = [one for one in signature(command).parameters.values() if one.default is not None]
+    shared = [one for one in shown if one.name in behind]
+    assert shared
+    for one in shared:
+        assert as_read(one.default) == as_read(behind[one.name].default), one.name
+
+
+def as_read(default):
+    """A default as the library reads it: 1/20 and 0.05 are one number."""
+    try:
+        return exact(default, "default")
+    except errors.BadParameter:
+        return default
 
 
 @pytest.mark.parametrize("words", [(), *((group,) for group in GROUPS)], ids=" ".join)

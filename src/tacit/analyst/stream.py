@@ -357,8 +357,21 @@ class Stream(Uncopyable):
         """What it was planned for when it was opened; None if it was by 0.1, which kept no plan."""
         return self._planned
 
-    def accuracy(self, *, questions: int, beta: Number = "1/20") -> Planned:
-        """How far its answers can be trusted if so many questions are asked; free."""
+    def accuracy(self, *, questions: int | None = None, beta: Number | None = None) -> Planned:
+        """How far its answers can be trusted if so many questions are asked; free.
+
+        Both are what it was planned for unless said; for a stream of 0.1, which kept no plan, say
+        how many questions (β is then 1/20).
+        """
+        planned = self._planned
+        if questions is None:
+            if planned is None:
+                raise BadParameter(
+                    "questions", None, "it is not known how many this stream was planned for"
+                )
+            questions = planned.questions
+        if beta is None:
+            beta = "1/20" if planned is None else planned.beta
         return planned_for(self._mechanism, questions, beta)
 
     @property

@@ -36,6 +36,7 @@ __all__ = [
     "above_threshold",
     "accurate",
     "covered",
+    "least_alphas",
     "numeric_sparse",
     "numerically_accurate",
     "sparse",
@@ -379,19 +380,12 @@ def _judge(
     *,
     numeric: bool,
 ) -> Verdict:
-    truth = _values(values)
-    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
-    answers = [
-        instance(answer, "answers", Answer, "give the answers of a run")
-        for answer in iterated(answers, "answers", "give the answers of a run")
-    ]
-    if len(answers) > len(truth):
-        raise BadParameter("answers", f"{len(answers)} of them", f"there are {len(truth)} values")
-    if numeric and any(answer.above and answer.value is None for answer in answers):
+    truth, allowed = _values(values), _alpha(alpha)
+    given = _run(answers, truth, threshold)
+    if numeric and any(answer.above and answer.value is None for _, answer, _, _ in given):
         raise BadParameter("answers", "⊤ without a value", "Definition 3.10 judges released values")
-    given = list(zip(range(len(answers)), answers, truth, limits, strict=False))
     return Verdict(
-        halted_before=len(answers) if len(answers) < len(truth) else None,
+        halted_before=len(given) if len(given) < len(truth) else None,
         wrong_tops=tuple(i for i, a, f, T in given if a.above and f < T - allowed),
         wrong_bottoms=tuple(i for i, a, f, T in given if not a.above and f > T + allowed),
         far_values=tuple(
@@ -400,6 +394,40 @@ def _judge(
             if numeric and a.value is not None and abs(f - a.value) > allowed
         ),
     )
+
+
+def least_alphas(
+    answers: Sequence[Answer],
+    values: Sequence[Number],
+    *,
+    threshold: Number | Sequence[Number],
+) -> tuple[Fraction, Fraction]:
+    """The least α for which the answers that were given are right, and that for their values.
+
+    The clauses of Definitions 3.9 and 3.10, solved for α.  Drawn from the truth: not private.
+
+    >>> top = Answer(above=True, value=Fraction(90))
+    >>> least_alphas([top, Answer(above=False)], [98, 57], threshold=50)
+    (Fraction(7, 1), Fraction(8, 1))
+    """
+    given = _run(answers, _values(values), threshold)
+    wrong = [T - f if a.above else f - T for _, a, f, T in given]
+    off = [abs(f - a.value) for _, a, f, _ in given if a.value is not None]
+    return max([Fraction(0), *wrong]), max([Fraction(0), *off])
+
+
+def _run(
+    answers: Sequence[Answer], truth: list[Fraction], threshold: Number | Sequence[Number]
+) -> list[tuple[int, Answer, Fraction, Fraction]]:
+    """Each answer with its position, the true value and the threshold."""
+    given = [
+        instance(answer, "answers", Answer, "give the answers of a run")
+        for answer in iterated(answers, "answers", "give the answers of a run")
+    ]
+    if len(given) > len(truth):
+        raise BadParameter("answers", f"{len(given)} of them", f"there are {len(truth)} values")
+    limits = _thresholds(threshold, len(truth))
+    return list(zip(range(len(given)), given, truth, limits, strict=False))
 
 
 def covered(

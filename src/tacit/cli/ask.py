@@ -28,7 +28,6 @@ from tacit.cli.options import File, Kind, Name, Number, Period, TableOptions, Wh
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
-    from tacit.analyst.task import Planned
     from tacit.budget import Budget
     from tacit.wire import Reply
 
@@ -282,20 +281,7 @@ def _announce(stream: Stream, budget: Budget, resume: str | None, new: StreamOpt
     for entry in stream.recorded:
         say(f"answered before: {entry}")
     if resume is not None and (new.questions, new.beta) != (None, None):
-        say(f"as asked: {_trust(stream, new.questions, new.beta)}")
-
-
-def _trust(stream: Stream, questions: int | None, beta: str | None) -> Planned:
-    """How far the answers can be trusted for other numbers than it was planned for."""
-    planned = stream.planned
-    if planned is not None:
-        questions = planned.questions if questions is None else questions
-        return stream.accuracy(questions=questions, beta=planned.beta if beta is None else beta)
-    if questions is None:
-        raise Misuse(
-            "--beta: give --questions as well, since it is not known how many were planned for"
-        )
-    return stream.accuracy(questions=questions, **{} if beta is None else {"beta": beta})
+        say(f"as asked: {stream.accuracy(questions=new.questions, beta=new.beta)}")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -14,11 +15,11 @@ from rich.text import Text
 
 from tacit.cli.exits import printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
-from tacit.numbers import exact, in_full
-from tacit.wire import to_line
+from tacit.numbers import in_full
+from tacit.wire import StreamSummary, summary, to_line
 
 if TYPE_CHECKING:
-    from tacit.budget import Budget, Share, StreamState
+    from tacit.budget import Budget, Share
     from tacit.privacy import Privacy
 
 
@@ -316,7 +317,7 @@ def show_budget(path: str, budget: Budget) -> None:
     console.print(Text(printable(", ".join(budget.covers))))
     console.print(Text(f"{budget.spent} spent, by the accountant {budget.accountant.name!r}"))
     console.print(_shares(budget))
-    if streams := budget.streams():
+    if streams := summary(budget).streams:
         console.print(_streams(streams))
 
 
@@ -351,15 +352,14 @@ def bar(left: Fraction) -> Text:
     return Text.assemble(("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {percent}")
 
 
-def _streams(states: list[StreamState]) -> Table:
+def _streams(streams: Sequence[StreamSummary]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("stream", "table", "analyst", "threshold", "⊤ given", "lost", "left", "is"):
         right = heading in ("threshold", "⊤ given", "lost", "left")
         table.add_column(heading, justify="right" if right else "left")
-    for state in states:
-        threshold = state.binding.get("threshold")
-        cells = [Text(printable(text)) for text in (state.name, state.table, state.analyst or "")]
-        shown = "" if threshold is None else in_full(exact(threshold, "threshold"))
-        numbers = [f"{state.tops} of {state.at_most}", str(state.lost), str(state.tops_left)]
-        table.add_row(*cells, shown, *numbers, state.status)
+    for one in streams:
+        cells = [Text(printable(text)) for text in (one.name, one.table, one.analyst or "")]
+        threshold = "" if one.threshold is None else in_full(one.threshold)
+        numbers = [f"{one.tops} of {one.at_most}", str(one.lost), str(one.tops_left)]
+        table.add_row(*cells, threshold, *numbers, one.status)
     return table

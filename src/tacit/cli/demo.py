@@ -255,23 +255,20 @@ def _say_what_was_kept(
     console: Console, alpha: float, alarms: list[Alarm], truths: dict[tuple[str, str, int], int]
 ) -> None:
     """The promise, beside what happened."""
+    from tacit.book.accuracy import least_alphas
+    from tacit.book.answer import Answer
+
     found = {(alarm.town, alarm.diagnosis, alarm.week): alarm.answer for alarm in alarms}
-    wrong_side = max(
-        (THRESHOLD - truth if cell in found else truth - THRESHOLD)
-        for cell, truth in truths.items()
-    )
-    value_error = max(
-        (abs(answer.value - truths[cell]) for cell, answer in found.items() if answer.value),
-        default=Fraction(0),
-    )
+    answers = [found.get(cell, Answer(above=False)) for cell in truths]
+    wrong_side, value_error = least_alphas(answers, list(truths.values()), threshold=THRESHOLD)
     hidden = {(one.town, one.diagnosis, one.week) for one in OUTBREAKS}
     console.print(
         f"[bold]Promised[/]: with probability 95 %, every answer right for counts further than "
         f"α = {alpha:.0f} from {THRESHOLD}, and every value within {alpha:.0f}.\n"
         f"[bold]Happened[/]: {len(hidden & set(found))} of {len(hidden)} outbreaks found, "
         f"{len(set(found) - hidden)} false alarms; worst answer "
-        f"{max(wrong_side, 0)} on the wrong side of {THRESHOLD}, worst value off by "
-        f"{spaced(Fraction(value_error))}.\n"
+        f"{spaced(wrong_side)} on the wrong side of {THRESHOLD}, worst value off by "
+        f"{spaced(value_error)}.\n"
         f"[bold]Cost[/]: ε = {EPSILON} for all {spaced(Fraction(len(truths)))} weekly answers and "
         "the questions about ages together; δ = 0. The ⊥ among them were free."
     )
