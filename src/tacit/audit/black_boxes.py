@@ -51,9 +51,9 @@ _MOST_PATTERNS = 1 << 11  # beyond that, listing the law takes longer than learn
 def suspicion(
     law: StreamLaw, pair: tuple[Sequence[int], Sequence[int]], runs: int, threshold: int = 0
 ) -> Suspicion | None:
-    """Patterns that give the best bound from so many runs a side, as `Streams` codes them.
+    """Patterns that give the best bound from so many runs on each side, as `Streams` codes them.
 
-    None where numbers are told besides, since the worst of those are better learned.
+    None where numbers are released as well, since the worst of those are better learned.
     """
     if law.told != "bits" or law.value_noise is not None:
         return None
@@ -96,8 +96,8 @@ def system_coins() -> Coins:
     return Coins()
 
 
-def told_numbers(mechanism: SparseVector) -> list[str]:
-    """What is told beside ⊤, in the order of an outcome's columns."""
+def released_numbers(mechanism: SparseVector) -> list[str]:
+    """What is released with ⊤, in the order of an outcome's columns."""
     gap = ["gap"] if mechanism.recipe.family.tells_gap else []
     return gap + (["value"] if mechanism.recipe.value_scale is not None else [])
 
@@ -126,7 +126,7 @@ class real_runs(_Runs):  # noqa: N801 - it is used like a function
     """mechanism(answers, size) by the code that answers questions: slow, and the real thing.
 
     An outcome is the pattern as one number, one more for every 63 questions; if gaps or values
-    are told, a row of the pattern and those of every ⊤, in steps.
+    are released, a row of the pattern and those of every ⊤, in steps.
     """
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
@@ -146,7 +146,7 @@ class real_runs(_Runs):  # noqa: N801 - it is used like a function
         for index, answer in enumerate(given):
             row[index // WORD] |= answer.above << index % WORD
         for nth in range(self.mechanism.recipe.at_most):
-            for kind in told_numbers(self.mechanism):
+            for kind in released_numbers(self.mechanism):
                 number = getattr(tops[nth], kind) if nth < len(tops) else Fraction(0)
                 row.append(int(number / self.mechanism.grid))
         return row
@@ -177,15 +177,15 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
 
     def _told(self, values: Steps, noisy: Steps, coins: Coins) -> tuple[Steps, ...]:
         mechanism, size = self.mechanism, len(values)
-        told: list[Steps] = []
+        released: list[Steps] = []
         if mechanism.recipe.family.tells_gap:
-            told.append(
+            released.append(
                 np.maximum(values - noisy, 0)
                 + coins.geometrics(mechanism._question_noise.scale, size)
             )
         if mechanism._value_noise is not None:
-            told.append(values + coins.laplaces(mechanism._value_noise, size))
-        return tuple(told)
+            released.append(values + coins.laplaces(mechanism._value_noise, size))
+        return tuple(released)
 
 
 # Composition put to the test: adversaries for the experiment of Definition 3.7 --------------------
@@ -197,7 +197,7 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
 
 
 def yes_count(view: View) -> int:
-    """How often a mechanism said that the person is there: all that randomised response tells."""
+    """How often a mechanism said that the person is there: all that randomised response reveals."""
     return sum(answer == 1 for answer in view.answers)
 
 

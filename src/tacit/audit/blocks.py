@@ -1,7 +1,7 @@
 """One block: the questions between two draws of ρ, on a database and on its neighbour.
 
 Closing a block gives the chance of its pattern on either side, and how far the log-ratio can go
-if numbers were told beside the bits: the supremum over everything that could have been told.
+if numbers were released with the bits: the supremum over everything that could have been released.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CERTAIN = Chance(0.5, 1, 0.0)
 
 
 class Closed(NamedTuple):
-    """A pattern's chances on both sides, and the range of ln P/P′ over all that could be told."""
+    """A pattern's chances on both sides, and the range of ln P/P′ over all possible releases."""
 
     here: Chance
     there: Chance
@@ -74,7 +74,7 @@ class Closed(NamedTuple):
 
 
 def impossible(here: Chance, there: Chance, error: float) -> Closed:
-    """A pattern that cannot come on one side, whatever is told; 0 if on neither: nothing counts."""
+    """A pattern that is impossible on one side, whatever is released; 0 if it is so on both."""
     ratio = inf if here.mantissa else -inf if there.mantissa else 0.0
     return Closed(here, there, ratio, ratio, error)
 
@@ -108,7 +108,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatternBlock:
-    """The pattern so far: all factors multiplied, and the ⊥ factors alone if numbers are told."""
+    """The pattern so far: the product of all factors, and of ⊥ alone if numbers are released."""
 
     product: Scaled
     bottoms: Scaled | None
@@ -137,7 +137,7 @@ def close(
     tops: tuple[int, ...],
     questions: int,
 ) -> Closed:
-    """Sum over z, and find the worst that can be told; ``tops`` are the ⊤ of this block."""
+    """Sum over z, and find the worst that can be released; ``tops`` are the ⊤ of this block."""
     here, there = (
         chance(side, block.product, questions) for side, block in zip(sides, blocks, strict=True)
     )
@@ -157,7 +157,9 @@ def close(
         moved = sum(abs(float(sides[0].answers[i] - sides[1].answers[i])) for i in tops)
         lowest -= moved / float(law.value_noise.scale)
         highest += moved / float(law.value_noise.scale)
-    size = max(abs(end) if isfinite(end) else 0.0 for end in (lowest, highest))  # ∞ is no rounding
+    size = max(
+        abs(end) if isfinite(end) else 0.0 for end in (lowest, highest)
+    )  # ∞ has no rounding error
     error += 16 * UNIT * (size + 2 + len(tops))
     return Closed(here, there, lowest, highest, error)
 
@@ -180,15 +182,15 @@ def chance(side: Side, product: Scaled, questions: int) -> Chance:
     return Chance(mantissa, exponent, error)
 
 
-# The worst that can be told beside the bits: gaps, or the numbers compared ------------------------
+# The worst that can be released with the bits: gaps, or the numbers compared ----------------------
 
 
 def comparison(
     sides: tuple[Side, ...], blocks: tuple[PatternBlock, ...], tops: tuple[int, ...]
 ) -> tuple[float, float]:
-    """The supremum of ln P/P′ if q + ν is told for each ⊤, and its error.
+    """The supremum of ln P/P′ if q + ν is released for each ⊤, and its error.
 
-    With numbers y ≥ T + z told, P = ∏_⊤ Pr[ν = yᵢ − qᵢ] · Σ_{z ≤ min y − T} Pr[ρ = z] ∏_⊥ …: a
+    With numbers y ≥ T + z released, P = ∏_⊤ Pr[ν = yᵢ − qᵢ] · Σ_{z ≤ min y − T} Pr[ρ = z] ∏_⊥ …: a
     partial sum, up to t = min y.  For each t, the ⊤ that has it is fixed there and the others
     take whatever y ≥ t is worst.
     """
@@ -201,7 +203,7 @@ def comparison(
     t = columns.z[columns.ends].astype(np.float64)
     if columns.edges is not None:
         t = columns.edges[1:][-len(t) :]
-    found = float(_worst_told(t, log_ratio(sums[0], sums[1]), answers, scale).max())
+    found = float(_worst_released(t, log_ratio(sums[0], sums[1]), answers, scale).max())
     if columns.edges is not None:
         found = max(found, _between_edges(columns, terms, answers, scale))
     error = sum(
@@ -212,13 +214,13 @@ def comparison(
     return found, error
 
 
-def _worst_told(
+def _worst_released(
     t: NDArray[np.float64],
     ratios: NDArray[np.float64],
     answers: list[list[float]],
     scale: float,
 ) -> NDArray[np.float64]:
-    """The largest ln P/P′ if the least number told is t, where the sums have these ratios."""
+    """The largest ln P/P′ if the least number released is t, where the sums have these ratios."""
     free = np.zeros_like(t)
     least_given_up = np.full_like(t, inf)
     for q, other in answers:
@@ -243,7 +245,7 @@ def _between_edges(
     def worst_in(panels: Places, places: NDArray[np.float64]) -> NDArray[np.float64]:
         sums = [partial_integrals(part, points, panels, places) for part in terms]
         t = middle[panels, None] + half[panels, None] * places
-        return _worst_told(t, log_ratio(sums[0], sums[1]), answers, scale)
+        return _worst_released(t, log_ratio(sums[0], sums[1]), answers, scale)
 
     even = np.linspace(-1, 1, _PLACES + 1)[1:]
     first = int(np.searchsorted(edges, float(columns.bend), "right")) - 1
@@ -260,7 +262,7 @@ def _between_edges(
         best, width = max(best, float(found.max())), 4 * width / _PLACES
     if not columns.law.threshold_noise.left:  # sums begin with nothing: as t falls to the first z
         begin = [at_the_beginning(part, points) for part in terms]
-        limit = _worst_told(edges[:1], log_ratio(begin[0], begin[1]), answers, scale)
+        limit = _worst_released(edges[:1], log_ratio(begin[0], begin[1]), answers, scale)
         best = max(best, float(limit.max()))
     return best
 
@@ -279,7 +281,7 @@ def gaps(
     tops: tuple[int, ...],
     questions: int,
 ) -> tuple[float, float, float]:
-    """The range of ln P/P′ if the gap g = q + ν − T − z is told for each ⊤, and its error.
+    """The range of ln P/P′ if the gap g = q + ν − T − z is released for each ⊤, and its error.
 
     ν = g + T + z − q must not be negative, and its law is then ∝ e^(−(g + T + z − q)/b).  So P is
     S(z₀) = Σ_{z ≥ z₀} Pr[ρ = z] e^(−mz/b) ∏_⊥ …, for m ⊤ and z₀ = max(qᵢ − T − gᵢ), times a

@@ -96,7 +96,7 @@ def columns(
     first = bends[0] - noise.left * Fraction(reach) if noise.left else Fraction(0)
     if noise.left and law.told == "gap":
         first -= bends[-1] - bends[0]  # see `gap_starts`: further left by a move, at most
-    # Numbers told count up to the last bend, even if ρ is never so large.
+    # Numbers released count up to the last bend, even if ρ is never so large.
     last = bends[-1] + noise.right * Fraction(reach)
     if law.continuous:
         edges = _panels(law, first, last, bends, questions)
@@ -127,7 +127,7 @@ def _continuous(
     law: StreamLaw, threshold: Value, bends: list[Fraction], edges: Floats, points: int
 ) -> SumColumns:
     noise = law.threshold_noise
-    if not noise.scale:  # ρ = 0; the other columns are there for the numbers told
+    if not noise.scale:  # ρ = 0; the other columns are there for the numbers released
         beyond = [float(bend) for bend in bends if bend > 0]
         z = np.array([0.0, 0.0, *beyond, 0.0])
         ends = np.arange(1, len(z) - 1)

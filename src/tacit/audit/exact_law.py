@@ -49,7 +49,7 @@ _NOT_A_LAW = 1e-6  # chances may be rounded, and rare outcomes left out
 class ExactLoss:
     """The law of a mechanism on two neighbouring databases, pattern by pattern.
 
-    ``loss`` is the largest |ln P/P′| over all patterns and all numbers told with them, and is
+    ``loss`` is the largest |ln P/P′| over all patterns and all numbers released with them, and is
     off by at most ``error``; `delta` is off by at most `delta_error`.
     """
 
@@ -57,7 +57,7 @@ class ExactLoss:
     probabilities: Floats = field(repr=False)
     neighbour_probabilities: Floats = field(repr=False)
     log_ratios: Floats = field(repr=False)  # of the patterns alone
-    lowest: Floats = field(repr=False)  # ln P/P′ with the worst numbers told
+    lowest: Floats = field(repr=False)  # ln P/P′ with the worst numbers released
     highest: Floats = field(repr=False)
     loss: float
     error: float
@@ -77,7 +77,7 @@ class ExactLoss:
         return isfinite(error) and Fraction(value) - Fraction(error) > allowed
 
     def at_least(self, delta: Number = 0) -> float:
-        """An ε that `epsilon` is certainly no smaller than, beyond all errors."""
+        """A lower bound of `epsilon` that is certain, beyond all errors."""
         allowed = exactly(delta, "delta")
         if allowed <= 0:
             return certainly(self.loss, self.error)
@@ -128,7 +128,7 @@ class ExactLoss:
 
 
 def certainly(loss: float, error: float) -> float:
-    """What a loss with this error is no smaller than."""
+    """A lower bound of a loss that has this error."""
     if isinf(error):
         return 0.0
     return loss if isinf(loss) else nextafter(loss - error, -inf)
@@ -186,7 +186,7 @@ def compare(
 
 
 def _chances(law: Mapping[Hashable, float | Fraction], side: str) -> dict[Hashable, Fraction]:
-    """All that can come, exactly: a chance too small for a float is a chance."""
+    """All possible outcomes, exactly: a chance too small for a float is still a chance."""
     try:
         chances = {name: Fraction(chance) for name, chance in law.items()}
     except (TypeError, ValueError, OverflowError):  # nan, infinity, or no number at all
@@ -291,7 +291,7 @@ def _distance(one: Closed, other: Closed) -> float:
     return max(0.0 if a == b else abs(a - b) for a, b in pairs)
 
 
-def _loss(found: Found, told: Callable[[], Outcomes]) -> ExactLoss:
+def _loss(found: Found, listed: Callable[[], Outcomes]) -> ExactLoss:
     possible = [
         (pattern, closed)
         for pattern, closed in found
@@ -313,7 +313,7 @@ def _loss(found: Found, told: Callable[[], Outcomes]) -> ExactLoss:
         highest=highest,
         loss=loss,
         error=_largest_error(sizes, errors),
-        _outcomes=told,
+        _outcomes=listed,
     )
 
 

@@ -162,7 +162,7 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
 
 
 def misprints(claimed: Privacy) -> tuple[Variant, ...]:
-    """Algorithm 3 and its proof to the letter: E5 and E6, for one ⊤."""
+    """Algorithm 3 and its proof exactly as printed: E5 and E6, for one ⊤."""
     return _literal_e5(), _literal_e6(claimed)
 
 
@@ -175,7 +175,7 @@ def _literal_e5() -> Variant:
     value = (root / printed).limit_denominator(10**6)  # σ(ε₂) = √(32 c ln(2/δ))/ε₂
     law = replace(StreamLaw.of(recipe), value_noise=Laplace(value))
     scales = (recipe.threshold_scale, recipe.question_scale, value)
-    sure = 10 * ceil(recipe.question_scale)  # far above the threshold: ⊤ is certain, q is told
+    sure = 10 * ceil(recipe.question_scale)  # far above the threshold: ⊤ is certain, q is released
     return Variant(
         name="NumericSparse, E5 as printed",
         claimed=claimed,
@@ -247,7 +247,7 @@ class OffGridGap:
         )
 
     def outcome_law(self, answers: Sequence[int]) -> Mapping[Hashable, float]:
-        """Which question was ⊤, and whether its gap lies on the grid: a part of what is told.
+        """Which question was ⊤, and whether its gap lies on the grid: a part of what is released.
 
         Given ρ = z, a gap is off the grid iff q > T + z.
         """
@@ -257,11 +257,11 @@ class OffGridGap:
             left = (1 - r) * r**z  # Pr[ρ = z] and ⊥ so far
             for index, answer in enumerate(answers):
                 short = max(0.5 + z - answer, 0.0)
-                told = (index, "off the grid" if answer > 0.5 + z else "on the grid")
-                law[told] = law.get(told, 0.0) + left * exp(-short / b)
+                outcome = (index, "off the grid" if answer > 0.5 + z else "on the grid")
+                law[outcome] = law.get(outcome, 0.0) + left * exp(-short / b)
                 left *= -expm1(-short / b)
             law["⊥"] = law.get("⊥", 0.0) + left
-        return {told: chance for told, chance in law.items() if chance}
+        return {outcome: chance for outcome, chance in law.items() if chance}
 
 
 def ours(epsilon: Number = "1/10", delta: Number = "1e-6") -> tuple[Variant, ...]:

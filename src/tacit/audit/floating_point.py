@@ -1,4 +1,4 @@
-"""Attacks on floating-point noise: what the lowest bits of a released number tell.
+"""Attacks on floating-point noise: what the lowest bits of a released number reveal.
 
 A float near 1 has coarser steps than one near 0, so 1 + noise cannot take all the values that
 0 + noise can (Mironov, "On significance of the least significant bits for differential privacy",

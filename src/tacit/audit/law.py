@@ -1,7 +1,7 @@
-"""What the auditors must know of a mechanism of the sparse vector family: its law.
+"""What the auditors must know about a mechanism of the sparse vector family: its law.
 
 A question q is ⊤ iff q + ν ≥ T + ρ.  Two noises, when ρ is drawn again, when the stream halts and
-what is told beside the bits: that is all, and it describes the book's algorithms, ours, and the
+what is released with the bits: that is all, and it describes the book's algorithms, ours, and the
 broken ones of :mod:`tacit.audit.variants` alike.
 """
 
@@ -26,7 +26,7 @@ from tacit.numerics.scaled import Scaled, logarithm
 Floats = NDArray[np.float64]
 Steps = NDArray[np.int64]
 Disclosure = Literal["bits", "gap", "comparison"]
-"""What is told beside ⊤: nothing, how far q + ν is above T + ρ, or q + ν (a famous mistake)."""
+"""What is released with ⊤: nothing, how far q + ν is above T + ρ, or q + ν (a famous mistake)."""
 
 _MOST_QUESTIONS = 10**7  # as many as can be listed
 _BITS = 256
@@ -309,7 +309,7 @@ def questions_to_audit(questions: int) -> int:
 class StreamLaw:
     """The law of a stream, with all noise in grid steps.
 
-    ``value_noise`` is a *fresh* draw that is added to q and told on ⊤, in any case.
+    ``value_noise`` is a *fresh* draw that is added to q and always released with ⊤.
     """
 
     threshold_noise: NoiseLaw  # ρ
@@ -347,7 +347,7 @@ class StreamLaw:
         grid: Number = 1,
         continuous: bool = False,
     ) -> StreamLaw:
-        """The law of a recipe at work.  In the continuous form one-sided noise tells bits only."""
+        """The law of a recipe at work.  With continuous one-sided noise, only bits are released."""
         instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         steps = positive(sensitivity, "sensitivity") / positive(grid, "grid")
         kind = OneSidedNoise if recipe.noise == "one-sided" else Laplace
@@ -364,7 +364,7 @@ class StreamLaw:
         )
 
     def bits_only(self) -> StreamLaw:
-        """The same stream, telling nothing beside ⊤ and ⊥."""
+        """The same stream, releasing nothing but ⊤ and ⊥."""
         return replace(self, told="bits", value_noise=None)
 
     def as_continuous(self) -> StreamLaw:

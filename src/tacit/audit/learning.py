@@ -4,7 +4,7 @@ Cells are ordered by how much likelier they are on one side, and a candidate is 
 that order.  Order and beginning are chosen on different samples.  The likelihood ratio of a rare
 event is known badly, and of hundreds of rare events one always looks much better than it is;
 so what is seen is shrunk towards no difference, the more the less certain it is.  How far depends
-on how large losses are here at all, which the common events tell.
+on how large losses are for this mechanism, which the common events show.
 """
 
 from __future__ import annotations
@@ -65,12 +65,14 @@ class OutcomeReader:
         table = _numeric(outcomes)
         if table is None:
             raise BadParameter(
-                "mechanism", "numbers at first, then other things", "return one kind"
+                "mechanism",
+                "one that returns numbers at first and other things later",
+                "all its outcomes must be of one kind",
             )
         return table
 
     def words(self, column: int, low: Any, high: Any) -> str:
-        """The outcomes with low ≤ x < high in words; None is no limit."""
+        """The outcomes with low ≤ x < high in words; None means no limit."""
         if self.codes is not None:
             first = -1 if low is None else low
             end = len(self.codes) if high is None else high
@@ -103,9 +105,9 @@ def _numeric(outcomes: Any) -> OutcomeRows | None:
 
 
 def _hashable(outcome: Any) -> Hashable:
-    told = tuple(outcome.tolist()) if isinstance(outcome, np.ndarray) else outcome
+    as_tuple = tuple(outcome.tolist()) if isinstance(outcome, np.ndarray) else outcome
     try:
-        hash(told)
+        hash(as_tuple)
     except TypeError:
         raise BadParameter(
             "mechanism",
@@ -113,7 +115,7 @@ def _hashable(outcome: Any) -> Hashable:
             "an outcome is a number, a row of numbers as long as the others, or anything hashable, "
             "such as a tuple",
         ) from None
-    return told
+    return as_tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ class _Candidates:
     order: NDArray[np.int64]
     swapped: bool
     rates: tuple[Floats, Floats]  # where they are likelier, and where not
-    size: int  # training runs a side
+    size: int  # training runs on each side
     delta: float
 
     @property
@@ -272,7 +274,7 @@ def learn(
     runs: int,
     suspicion: Suspicion | None = None,
 ) -> Event:
-    """The event with the best prospects if it is confirmed on ``runs`` runs a side."""
+    """The event with the best prospects if it is confirmed on ``runs`` runs on each side."""
     reader = OutcomeReader.learn(*ordering)
     first = [reader.rows(outcomes) for outcomes in ordering]
     second = [reader.rows(outcomes) for outcomes in choosing]
@@ -364,7 +366,7 @@ def _suspected(
     """The suspected event with what it promises, and how uncertain that is.
 
     It was not chosen because it looked good, so nothing is taken off for luck, and all training
-    samples tell about it.
+    samples count.
     """
     values = np.array(suspicion.outcomes, dtype=np.int64)
     cells = Cells.around(values)

@@ -75,7 +75,7 @@ def walk(
     return from_restart(0, 0)
 
 
-# All outcomes, with the numbers that are told -----------------------------------------------------
+# All outcomes, with the numbers that are released -------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,10 +148,13 @@ def block_outcomes(sides: Sides, blocks: Blocks, tops: tuple[int, ...], question
             "audit law.bits_only()"
         )
     else:
-        told = _told_comparison if law.told == "comparison" else _told_gap
+        released = _released_comparison if law.told == "comparison" else _released_gap
         reach = max(int(side.answers[tops[0]]) for side in sides)
         found = _both(
-            *(told(side, block, tops[0], reach) for side, block in zip(sides, blocks, strict=True))
+            *(
+                released(side, block, tops[0], reach)
+                for side, block in zip(sides, blocks, strict=True)
+            )
         )
     for index in tops:
         if law.value_noise is not None:
@@ -189,7 +192,7 @@ def value_outcomes(noise: Laplace, moved: int) -> Outcomes:
     return Outcomes(here, here[::-1].copy(), error, error)
 
 
-def _told_comparison(side: Side, block: PatternBlock, top: int, reach: int) -> Listed:
+def _released_comparison(side: Side, block: PatternBlock, top: int, reach: int) -> Listed:
     """Pr[⊥…⊥⊤ and q + ν = y] = Pr[ν = y − q] Σ_{z ≤ y − T} …, for y from the left end on."""
     columns, noise = side.columns, side.columns.law.question_noise
     assert block.bottoms is not None
@@ -204,7 +207,7 @@ def _told_comparison(side: Side, block: PatternBlock, top: int, reach: int) -> L
     return chances, error + 2 * _cut_off(block.bottoms)
 
 
-def _told_gap(side: Side, block: PatternBlock, top: int, reach: int) -> Listed:
+def _released_gap(side: Side, block: PatternBlock, top: int, reach: int) -> Listed:
     """Pr[⊥…⊥⊤ and the gap is g], for g = 0, 1, … and, lumped, from where it is geometric."""
     columns = side.columns
     scale = float(columns.law.question_noise.scale)

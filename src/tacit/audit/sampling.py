@@ -67,7 +67,7 @@ class SampledLoss:
     pair: InputPair = field(repr=False)
     event: Event = field(repr=False)
     hits: tuple[int, int] = field(repr=False)  # in the event, on either side of the pair
-    runs: int  # that confirmed it, a side
+    runs: int  # that confirmed it, on each side
 
     @property
     def verdict(self) -> str:
@@ -81,7 +81,7 @@ class SampledLoss:
         return (
             f"{self.verdict}{claim}: ε ≥ {show(self.lower_bound)} at δ = {show(self.delta)}, "
             f"{self.confidence:.4g} confidence; the event [{self.event}] came "
-            f"{self.hits[0]} and {self.hits[1]} times in {self.runs} runs a side"
+            f"{self.hits[0]} and {self.hits[1]} times in {self.runs} runs on each side"
         )
 
 
@@ -97,7 +97,7 @@ def sample(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> SampledLoss:
-    """Look for evidence against "this mechanism is (ε, δ)-private".
+    """Look for evidence against the claim that a mechanism is (ε, δ)-private.
 
     ``mechanism(input, size)`` returns ``size`` independent outcomes, as numbers, rows of numbers or
     anything hashable; a callable of one argument is taken to return a single outcome.  ``pair``
@@ -143,7 +143,7 @@ def sample(
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """What is to be refuted, how seldom a true claim may be, and the runs a side for it."""
+    """What is to be refuted, how rarely a true claim may be, and the runs on each side."""
 
     claimed: Privacy | None
     delta: float

@@ -95,13 +95,13 @@ def worst_loss(law: StreamLaw, shape: PairShape) -> float:
 
 
 def sampled_bound(law: StreamLaw, shape: PairShape, *, runs: int) -> float:
-    """The lower bound to expect from counting the most telling outcomes of this pattern."""
+    """The lower bound to expect from counting the most revealing outcomes of this pattern."""
     alone = shape.tops == 1 and shape.times == 1
     law = law if alone else law.bits_only()
     sides = shape.sides(law)
     if alone:
-        told = block_outcomes(sides, shape.blocks(sides), (1,), shape.questions)
-        here, there = told.here, told.there
+        found = block_outcomes(sides, shape.blocks(sides), (1,), shape.questions)
+        here, there = found.here, found.there
     else:
         closed = close(sides, shape.blocks(sides), (1,) * shape.tops, shape.questions)
         here = np.array([exp(closed.here.logarithm * shape.times)])
@@ -174,7 +174,7 @@ def worst(
     """The worst pair for so many questions, among those described above.
 
     For a monotone recipe only pairs that move one way are tried, since its promise covers no
-    others; ``both_directions=True`` tries them all the same.  What is found is a lower bound of
+    others; ``both_directions=True`` tries them as well.  What is found is a lower bound of
     the true supremum, and for the sparse vector family it comes as close to it as the number of
     questions allows.
 
@@ -201,7 +201,7 @@ def best_pair_to_sample(
     grid: Number = 1,
     both_directions: bool | None = None,
 ) -> WorstPair:
-    """The pair that gives the best lower bound if so many runs a side are sampled.
+    """The pair that gives the best lower bound if so many runs are sampled on each side.
 
     The worst pair often shows in a pattern that almost never comes; this one trades some of the
     loss for a pattern that comes often enough to be counted.
@@ -282,7 +282,7 @@ def _climb(
     starts = [_steps(law, scale * start) for start in _START_DISTANCES]
     lattice = [(one, other) for one in starts for other in starts]
     bits = law.bits_only()
-    if bits != law:  # the numbers told cost time: let the bits find the region first
+    if bits != law:  # the released numbers cost time: let the bits find the region first
         lattice = sorted(lattice, key=lambda place: -score(bits, _at(shape, place)))[:4]
     seen: dict[Place, float] = {}
 

@@ -119,7 +119,7 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
     """The exact loss on the worst pair found, at the claimed δ, and what it certainly is."""
     delta = mechanism.claimed.delta
     if delta:
-        # The largest loss may stand in a pattern that δ covers: a telling pair is then worse.
+        # The largest loss may be in a pattern that δ covers: another pair is then worse.
         laws = (worst_law(mechanism, questions), law_to_sample(mechanism, questions))
         found = max(laws, key=lambda law: law.epsilon(delta))
         return found.epsilon(delta), found.at_least(delta)

@@ -27,7 +27,7 @@ class Streams:
     """The answers of ``size`` independent runs, question by question.
 
     A run's outcome is its string of ⊤ and ⊥ as one number, the i-th bit set if the i-th question
-    was ⊤, and one more number for every 63 questions; with ``told`` numbers, those of its ⊤
+    was ⊤, and one more number for every 63 questions; with ``released`` numbers, those of its ⊤
     follow, in order.
     """
 
@@ -36,9 +36,9 @@ class Streams:
         self._tops = np.zeros(size, dtype=np.int64)
         self._at_most = at_most
         self._asked = 0
-        self._told: list[list[Steps]] = []  # for every ⊤, its numbers
+        self._released: list[list[Steps]] = []  # for every ⊤, its numbers
 
-    def answer(self, above: Bools, *told: Steps) -> Bools:
+    def answer(self, above: Bools, *released: Steps) -> Bools:
         """Note the answers to the next question; returns which runs said ⊤ just now."""
         tops = above if self._at_most is None else above & (self._tops < self._at_most)
         word, bit = divmod(self._asked, WORD)
@@ -46,11 +46,11 @@ class Streams:
             self._codes.append(np.zeros_like(self._tops))
         self._codes[word] |= tops.astype(np.int64) << bit
         self._asked += 1
-        for nth in range(self._at_most or 0) if told else ():
-            if len(self._told) <= nth:
-                self._told.append([np.zeros_like(self._tops) for _ in told])
+        for nth in range(self._at_most or 0) if released else ():
+            if len(self._released) <= nth:
+                self._released.append([np.zeros_like(self._tops) for _ in released])
             here = tops & (self._tops == nth)
-            for place, number in zip(self._told[nth], told, strict=True):
+            for place, number in zip(self._released[nth], released, strict=True):
                 place[here] = number[here]
         self._tops += tops
         return tops
@@ -62,10 +62,10 @@ class Streams:
 
     def outcomes(self) -> Steps:
         """One number a run, or one row if there are more."""
-        told = [place for numbers in self._told for place in numbers]
-        if len(self._codes) == 1 and not told:
+        released = [place for numbers in self._released for place in numbers]
+        if len(self._codes) == 1 and not released:
             return self._codes[0]
-        return np.column_stack([*self._codes, *told])
+        return np.column_stack([*self._codes, *released])
 
 
 def svt1(q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coins) -> Steps:

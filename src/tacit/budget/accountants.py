@@ -97,7 +97,7 @@ class Amount:
         return zip(self.numbers, other.numbers, strict=True)
 
     def zero(self) -> Amount:
-        """Nothing, in the same currency."""
+        """The amount 0 in the same currency."""
         return Amount(self.units, (Fraction(0),) * len(self.units))
 
     def share_of(self, whole: Amount) -> Fraction:
@@ -283,7 +283,7 @@ class ZcdpAccountant:
         """The largest ρ that keeps to the promise; it needs δ > 0."""
         if promise.delta == 0:
             raise BadParameter(
-                "delta", 0, "zCDP promises nothing there: give delta > 0, or take accountant 'sum'"
+                "delta", 0, "zCDP cannot promise that: give delta > 0, or use accountant='sum'"
             )
         return Amount.of(rho=zcdp_rho(promise.epsilon, promise.delta))
 

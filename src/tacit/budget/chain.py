@@ -35,7 +35,7 @@ def damaged(what: str) -> LedgerDamaged:
 
 
 def insist(true: bool) -> None:
-    """What is always true of what was written here; a ``ValueError`` if it is not."""
+    """Check what is always true of what Tacit wrote; a ``ValueError`` if it is not."""
     if not true:
         raise ValueError("it was not written by Tacit")
 
@@ -82,7 +82,7 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the entry says; ``LedgerDamaged`` if it says nothing."""
+        """What the entry says; ``LedgerDamaged`` if it cannot be read."""
         with readable(f"entry {self.number} of the history cannot be read"):
             body = _DECODER.decode(self.text)
             insist(isinstance(body, dict) and isinstance(body["kind"], str))

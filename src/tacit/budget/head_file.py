@@ -127,7 +127,7 @@ def missing(path: Path, *, torn: bool) -> LedgerDamaged:
     """The head file is gone or torn, so the history may have lost its end."""
     what = "is torn" if torn else "is missing"
     return LedgerDamaged(
-        f"{path}-head {what}. It notes the last entry, and without it there is no telling "
+        f"{path}-head {what}. It notes the last entry, and without it nobody can tell "
         "whether what was spent last is still on record. If the budget was moved or copied, bring "
         "its head file along; if it is lost, give the head that was noted last (tacit budget "
         "verify --head)",

@@ -36,7 +36,7 @@ from tacit.numbers import show
 
 _AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
 _KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
-_MOST_PARTS = 10**12  # beyond, nobody composes
+_MOST_PARTS = 10**12  # composition is not computed beyond this
 _MOST_KINDS = 2000  # a caption is worth a second or two
 
 
@@ -133,22 +133,30 @@ def verify(ledger: Ledger, head: str | None) -> Verified:
             if not more:
                 replay.compare(reader)
     if not found:
-        raise LedgerDamaged(
+        raise _unsound(
             f"the head {head} that was noted is not in this history of {count} entries: its end "
             "was cut off, it was rewritten, or an old copy was put back"
         )
     return Verified(count, previous)
 
 
+def _unsound(what: str) -> LedgerDamaged:
+    """What verifying found, and what to do about it."""
+    return LedgerDamaged(
+        f"{what}. The budget was left as it is: use the newest copy that verifies. An older one "
+        "would forget what was spent"
+    )
+
+
 def _checked_body(entry: Entry, number: int, previous: str) -> dict[str, Any]:
     """What an entry says, if it is the one that belongs here."""
     if entry.number != number:
-        raise LedgerDamaged(f"entry {number} of the history is missing")
+        raise _unsound(f"entry {number} of the history is missing")
     if digest(entry.text) != entry.hash:
-        raise LedgerDamaged(f"entry {number} of the history was edited: its hash does not match")
+        raise _unsound(f"entry {number} of the history was edited: its hash does not match")
     body = entry.body
     if body.get("previous") != previous or body.get("number") != number:
-        raise LedgerDamaged(
+        raise _unsound(
             f"entry {number} of the history does not follow the one before it: entries were "
             "removed, reordered or replaced"
         )
@@ -171,9 +179,7 @@ class _Replay:
             insist(body["kind"] in _KINDS)
             stream = getattr(self, f"_{body['kind']}")(body)
         if entry.stream != (None if stream is None else stream.id):
-            raise LedgerDamaged(
-                f"entry {entry.number} of the history is filed under another stream"
-            )
+            raise _unsound(f"entry {entry.number} of the history is filed under another stream")
 
     def compare(self, reader: LedgerReader) -> None:
         """Everything stored beside the history must follow from it."""
@@ -186,7 +192,7 @@ class _Replay:
         )
         for what, stored, as_due in reader.stored_and_due(due):
             if stored != as_due:
-                raise LedgerDamaged(
+                raise _unsound(
                     f"the budget's record of {what} does not follow from its history: one of the "
                     "two was changed"
                 )
@@ -367,7 +373,7 @@ def export(history: Iterable[Entry], file: str | os.PathLike[str] | TextIO) -> i
 
 
 def _checked_file(file: Any) -> TextIO:
-    """An open text file; what goes wrong when it is written to is for its owner to hear."""
+    """An open text file; what goes wrong when it is written to is its owner's business."""
     ours = callable(getattr(file, "write", None)) and not getattr(file, "closed", False)
     if not ours or (isinstance(file, IOBase) and not isinstance(file, TextIOBase)):
         raise BadParameter("file", type(file).__name__, "give a path or a text file that is open")

@@ -87,7 +87,7 @@ class Lease(Uncopyable):
 
     @property
     def held(self) -> bool:
-        """Whether this lease keeps others from the stream, also if leaving was tried in vain."""
+        """Whether this lease keeps others from the stream, also after a failed attempt to leave."""
         return self._hold is not None and self._pid == os.getpid()
 
     @property
@@ -125,7 +125,7 @@ class Lease(Uncopyable):
 
         Evaluate it inside: whether that fails may depend on somebody's row, so a failure is not
         free either, and nobody leaves cleanly meanwhile.  With ``evaluating`` an interrupt, which
-        depends on whoever sent it and is no ``Exception``, costs nothing until
+        depends on whoever sent it and is not an ``Exception``, costs nothing until
         ``turn.evaluated()`` is called.
         """
         if self._pid != os.getpid():  # before waiting: a turn that a fork cut short never ends
@@ -217,7 +217,8 @@ class Lease(Uncopyable):
         """Compare and swap: the ledger must still say what this lease knows."""
         if writer.stream(self.name) != self._state:
             raise StreamHeld(
-                f"stream {self.name!r} was taken over by another holder; this one has ended"
+                f"stream {self.name!r} was taken over by another holder; this one has ended. "
+                "Resume the stream when that holder has left it"
             )
 
     def _end(self, why: str) -> None:
@@ -230,8 +231,8 @@ class Lease(Uncopyable):
     def _refuse_if_forked(self) -> None:
         if self._pid != os.getpid():
             raise StreamHeld(
-                f"stream {self.name!r} belongs to the process that was forked from; only that "
-                "one may ask"
+                f"stream {self.name!r} belongs to the process that this one was forked from; only "
+                "that process may ask"
             )
 
     def _refuse_if_over(self) -> None:
@@ -271,7 +272,7 @@ def _as_recorded(answer: Any) -> Any:
 
 
 class Turn(Alone["Turn"]):
-    """What ``with lease.turn():`` enters and leaves; below, that is all that is done."""
+    """What ``with lease.turn():`` enters and leaves; for an answer below, nothing else is done."""
 
     __slots__ = ("_evaluating", "_lease")
 
@@ -300,7 +301,9 @@ class Turn(Alone["Turn"]):
 
     def nested(self) -> BudgetError:
         """Two questions cannot be drawn at once."""
-        return BudgetError("a turn is for one question, or one batch, at a time")
+        return BudgetError(
+            "a turn is for one question, or one batch, at a time: leave it before the next begins"
+        )
 
     def begin(self) -> Turn:
         """Ask, if the lease is alive."""
@@ -340,7 +343,7 @@ class _Leaving(Alone[None]):
         return f"stream {self._lease.name!r}"
 
     def nested(self) -> BudgetError:
-        return BudgetError(f"{self._what} after the turn, not inside it")
+        return BudgetError(f"{self._what} {self.where()} after the turn, not inside it")
 
     def begin(self) -> None:
         pass

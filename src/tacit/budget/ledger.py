@@ -38,12 +38,12 @@ def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise BadParameter(name, "text", "it must be valid Unicode") from None
+        raise BadParameter(name, "this text", "give text that is valid Unicode") from None
     return value
 
 
 def recorded_text(value: Any, name: str) -> str:
-    """Text for the history: a long question is no reason to refuse, so only its start is kept."""
+    """Text for the history.  If it is too long it is not refused: only its start is kept."""
     if not isinstance(value, str) or len(value) <= _MOST_TEXT:
         return checked_text(value, name)
     return checked_text(shortened(value, _MOST_TEXT), name)

@@ -95,10 +95,10 @@ class FileHold(Uncopyable):
                 return None
             if is_still(path, hold._file):
                 return hold
-            hold.drop()  # the last holder removed it between our two steps: once more
+            hold.drop()  # the last holder removed it between our two steps: try again
 
     def release(self) -> None:
-        """Remove the file while it is locked, then let go; once more does no harm."""
+        """Remove the file while it is locked, then let go; doing it twice does no harm."""
         if self._file.closed:
             return
         if self._pid == os.getpid() and is_still(self._path, self._file):
@@ -164,7 +164,7 @@ def draft_of(path: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             hold = FileHold.take(folder / _DRAFT_LOCK)
         if hold is not None:
-            break  # otherwise a sweeper was quicker: once more
+            break  # otherwise a sweeper was quicker: try again
     try:
         yield folder / path.name
     finally:
@@ -223,7 +223,7 @@ def appearing(path: Path) -> Iterator[TextIO]:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something has the name, be it a link to nowhere."""
+    """Whether something has this name, even a link to nowhere."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -262,10 +262,10 @@ def _taken(path: Path) -> LedgerExists:
 
 # Those who write to one budget, first come first served -------------------------------------------
 #
-# Who writes holds a lock on a small file beside the budget.  Who has to wait draws a number, in the
-# same file, and keeps a lock on the byte of that number until it is served: so nobody who comes
-# later overtakes, and a waiter that was killed is in nobody's way.  Where the system has no such
-# locks (``F_OFD_SETLK``: Linux has), one waits all the same, but not in turn.
+# A writer holds a lock on a small file beside the budget.  Those who have to wait draw a number, in
+# the same file, and keep a lock on the byte of that number until they are served: so nobody who
+# comes later overtakes, and a waiter that was killed is in nobody's way.  Where the system lacks
+# such locks (``F_OFD_SETLK``, which Linux has), writers wait, but not in the order of arrival.
 
 
 class WritersLine(Uncopyable):

@@ -48,7 +48,7 @@ class _MemoryWriter(Uncopyable):
         self._new = _Contents(last_stream=base.last_stream)
 
     def commit(self) -> None:
-        """Lay it over; once more does no harm, so that an interrupted one can be completed."""
+        """Lay it over; doing it twice does no harm, so that an interrupted one can be completed."""
         base, new = self._base, self._new
         base.entries[self._old :] = new.entries
         for stream, entries in new.of_stream.items():
@@ -216,7 +216,9 @@ class MemoryLedger(Uncopyable):
                 "be forgotten: use Budget.create, or open it in that process"
             )
         if self._closed:
-            raise BudgetError("this budget was closed, and a budget in memory is then gone")
+            raise BudgetError(
+                "this budget was closed, and a budget in memory is then gone: make a new one"
+            )
 
     def hold(self, stream: int) -> MemoryHold | None:
         """One holder a stream."""

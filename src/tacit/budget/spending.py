@@ -113,7 +113,7 @@ def _check_cost(cost: Any) -> None:
     check_short("delta", cost.privacy.delta)
     if not isinstance(cost.parts, tuple) or not all(map(_is_part, cost.parts)):
         allowed = "each part is (how many, ε of each as a Fraction), both positive"
-        raise BadParameter("cost", "parts", allowed)
+        raise BadParameter("cost", "one with these parts", allowed)
     for count, epsilon in cost.parts:
         check_short("parts", Fraction(count))
         check_short("parts", epsilon)
@@ -214,12 +214,14 @@ class Terms:
         change = wanted - mine.limit
         if not mine.spent.fits_in(wanted):
             raise BudgetExhausted(
-                f"{analyst} has already spent {mine.spent}: their share cannot be set to {wanted}"
+                f"{analyst} has already spent {mine.spent}: their share cannot be set to {wanted}. "
+                "Nothing was changed. Set it to at least what they have spent"
             )
         if not change.fits_in(rest.left):
             raise BudgetExhausted(
                 f"a share of {wanted} for {analyst} does not fit: {rest.left} is neither "
-                f"spent nor shared, and their share is {mine.limit} now. Nothing was changed."
+                f"spent nor shared, and their share is {mine.limit} now. Nothing was changed. "
+                "Share less, or take back a part of another share"
             )
         writer.put_share(replace(rest, limit=rest.limit - change))
         mine = replace(mine, limit=wanted)

@@ -130,7 +130,10 @@ class SqliteLedger(Uncopyable):
         except sqlite3.Error as error:
             raise translated(error, path, "create", WAIT_SECONDS) from None
         except OSError as error:
-            raise LedgerUnwritable(f"{path} could not be created: {error.strerror}") from None
+            raise LedgerUnwritable(
+                f"{path} could not be created: {error.strerror}; name a file in a folder "
+                "that exists and may be written"
+            ) from None
         ledger = cls(path)
         with suppress(BudgetError), ledger.writing("create"):
             pass  # the head file, which any first write would make
@@ -188,7 +191,8 @@ class SqliteLedger(Uncopyable):
                     hold = FileHold.take(path)
         except OSError as error:
             raise LedgerUnwritable(
-                f"no lock file can be made beside {self.path}: {error.strerror}"
+                f"no lock file can be made beside {self.path}: {error.strerror}; give write "
+                "access to its folder"
             ) from None
         return hold
 

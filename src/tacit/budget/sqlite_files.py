@@ -40,7 +40,7 @@ _UNWRITABLE = {
 }
 
 
-# What SQLite and the system say, in words of ours -------------------------------------------------
+# What SQLite and the system say, as errors of ours ------------------------------------------------
 
 
 def translated(error: sqlite3.Error, path: Path, what: str, wait: float) -> BudgetError:
@@ -76,8 +76,8 @@ def engine() -> str:
     *some, newest = (".".join(map(str, version)) for version in SAFE_SINCE)
     return (
         f"{known}, whose log may be damaged if two programs fold it into the file at once. Tacit "
-        "lets one at a time; let no other program write to a budget, nor Tacit 0.1 beside this "
-        f"one. {', '.join(some)}, {newest} and later have no such fault"
+        "lets one at a time; do not let another program, or Tacit 0.1, write to a budget as well. "
+        f"{', '.join(some)}, {newest} and later have no such fault"
     )
 
 
@@ -226,7 +226,7 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = ON")  # a forgotten secret is overwritten
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # we fold the log, in our turn
-    except BaseException:  # it is no database
+    except BaseException:  # not a database
         connection.close()
         raise
     return connection

@@ -216,7 +216,7 @@ class SqliteReader(Uncopyable):
         return bytes(secret)
 
     def secrets(self) -> list[int]:
-        """Who has one, not what it is."""
+        """The streams that have one, not the secrets themselves."""
         return [stream for (stream,) in self._rows("SELECT stream FROM secrets ORDER BY stream")]
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:

@@ -1,15 +1,20 @@
 """One thread at a time, first come first served, and never left locked by an interrupt.
 
-Ctrl-C may strike between any two instructions of Python, so also between taking a lock and the
+Ctrl-C may strike between any two instructions of Python, and so between taking a lock and the
 ``try`` that would give it back: an ordinary lock could stay locked for ever.  So nothing here has
-to be given back.  A ``Line`` lists who wants a thing, and the first in it has it.  A place in the
-line *is* the frame of the code that contains the ``with`` block, put there by one assignment,
-which an interrupt happens before or after but not within.  When the frame has ended, whatever
-ended it, the place counts for nothing, and the next in the line removes it.
+to be given back.  A ``Line`` lists who wants something, and the first in it has it.  A place in
+the line *is* the frame of the function that contains the ``with`` block.  It is put there by one
+assignment, which an interrupt comes before or after but not within.  When that function has ended,
+whatever ended it, its place no longer counts, and the next in the line removes it.
 
-What the interrupted block had begun is undone by ``Alone.let_go``: by the block's own exit, as a
-rule; else by whoever finds its place abandoned; and, where processes wait too, as soon as the
-exception that carries the block is dropped (``LetGoIfDropped``).
+Why the frame, and not an object that lives as long as the block?  Because an exception keeps the
+frames that it went through, with all their variables, for as long as anybody keeps the exception:
+the interactive prompt keeps the last one.  So no object's life says whether its block still runs.
+A frame does (see ``_has_ended``).
+
+What the interrupted block had begun is undone by ``Alone.let_go``.  The block's own exit calls it,
+as a rule; else whoever finds the place abandoned does; and where other processes wait too, it is
+called as soon as the exception that carries the block is dropped (``LetGoIfDropped``).
 """
 
 from __future__ import annotations
@@ -41,8 +46,8 @@ class Alone(Uncopyable, ABC, Generic[Given]):
     """What ``with`` enters when its turn comes, and leaves whatever happens.
 
     ``begin`` gives what the block works with, ``finish`` is called if the block ended well, and
-    ``let_go`` in any case: it undoes what was begun and not finished.  If the block was left on
-    a way that Python does not let us see, ``let_go`` is told so.  It may then come from another
+    ``let_go`` in any case: it undoes what was begun and not finished.  ``unseen`` says that the
+    block ended in a way that Python did not let us see.  The call may then come from another
     thread, late or twice, and must touch only what belonged to this block alone.
     """
 
@@ -71,7 +76,9 @@ class Alone(Uncopyable, ABC, Generic[Given]):
 
     def nested(self) -> BudgetError:
         """The error if this very thread stands in the line already."""
-        return LedgerBusy(f"{self.where()} is in the middle of a transaction of this very thread")
+        return LedgerBusy(
+            f"{self.where()} is in the middle of a transaction of this very thread; end that first"
+        )
 
     def __enter__(self) -> Given:
         place = self.place = self.place or sys._getframe(1)
@@ -96,7 +103,7 @@ class Alone(Uncopyable, ABC, Generic[Given]):
             finally:
                 self._leave()
         finally:
-            if self.place is not None:  # interrupted in the midst of leaving
+            if self.place is not None:  # interrupted while leaving
                 self._leave()
 
     def _leave(self) -> None:
@@ -166,7 +173,7 @@ class Line(Uncopyable):
         return any(who is not None and who.thread == me for who in list(self._places.values()))
 
     def forget(self, who: Alone[Any]) -> None:
-        """Leave for one who will not come back."""
+        """Remove the place of a block that has ended."""
         if self._places.get(who.place) is who:
             if who.begun:
                 who.let_go(unseen=True)
@@ -203,7 +210,7 @@ class Line(Uncopyable):
 
 
 def busy(where: str, wait: float | None) -> LedgerBusy:
-    """What is said when the wait is over."""
+    """The error when the wait is over."""
     return LedgerBusy(
         f"{where} stayed locked by another process or thread for {wait:g} seconds; nothing was "
         "spent. Try again"

@@ -79,8 +79,8 @@ def audit(
         )
     )
     _tell(errors, "")
-    told = None if exact_only else confidence
-    Console().print(table.as_table(found, questions=questions, confidence=told))
+    shown = None if exact_only else confidence
+    Console().print(table.as_table(found, questions=questions, confidence=shown))
     if plot is not None:
         table.draw(chosen, Path(plot), questions=questions)
         errors.print(f"δ(ε) was drawn into {plot}")

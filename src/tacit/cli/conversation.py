@@ -84,7 +84,7 @@ def piped(file: TextIO | None = None) -> Iterator[str]:
 
 
 def all_of(lines: Iterable[str]) -> list[str]:
-    """Lines to their end; an input that does not end is no list of questions."""
+    """All lines, to the end; an input that does not end is refused."""
     read, size = [], 0
     for line in lines:
         read.append(line)
@@ -114,7 +114,7 @@ def is_typed(file: TextIO | None = None) -> bool:
 
 
 def _as_utf8(source: TextIO | None) -> None:
-    """What is not valid UTF-8 is judged line by line, in `read`."""
+    """What is not valid UTF-8 is refused line by line, in `read`."""
     if isinstance(source, TextIOWrapper):
         source.reconfigure(encoding="utf-8", errors="surrogateescape")
 
@@ -139,7 +139,7 @@ def _read_json(line: str) -> Asking:
     try:
         entries = parsed(line)
     except NameTwice as twice:
-        raise QuestionRefused(f"{twice.name!r} stands twice in this line: say it once") from None
+        raise QuestionRefused(f"{twice.name!r} stands twice in this line: give it once") from None
     except (ValueError, RecursionError):
         raise QuestionRefused(
             "this line begins with { and is not a JSON object such as "
@@ -274,14 +274,14 @@ def _checked(stream: Stream, line: str) -> tuple[str, Asking | None, str]:
     try:
         asking = read(line)
         words = " ".join(asking.question.split())
-        told = stream.check(asking.question, threshold=asking.threshold, **asking.parameters)
+        checked = stream.check(asking.question, threshold=asking.threshold, **asking.parameters)
     except (QuestionRefused, BadParameter) as refusal:
         return words, None, str(refusal)
     except TacitError:
         raise
     except Exception as error:
         return words, None, str(InternalError.instead_of(error))
-    return words, asking if told else None, told.refusal or ""
+    return words, asking if checked else None, checked.refusal or ""
 
 
 class Printer:

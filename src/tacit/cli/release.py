@@ -26,7 +26,7 @@ _PAID = "what is paid is written first; a second signal would lose it"
 @Parameter(name="*", group=Group("What to release", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """Which questions the rows shall answer, how many rows, and what it may cost.
+    """Which questions the rows answer, how many rows, and what it may cost.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ReleaseOptions:
         given = (self.prefixes, self.intervals, self.questions)
         if sum(each is not None for each in given) != 1:
             raise Misuse(
-                "give one of --prefixes, --intervals and --questions: what the rows shall answer"
+                "give one of --prefixes, --intervals and --questions: they say what the rows answer"
             )
         if self.prefixes is not None:
             return question_class.prefixes(self.prefixes)
@@ -148,7 +148,7 @@ def release(
     where
         How it is opened.
     wanted
-        Which questions the rows shall answer.
+        Which questions the rows answer.
     paid
         What pays, and where it is written.
 
