@@ -34,7 +34,7 @@ class Chance(NamedTuple):
     error: float
 
     def times(self, other: Chance) -> Chance:
-        """Of two independent events."""
+        """The chance of two independent events together."""
         mantissa, shift = frexp(self.mantissa * other.mantissa)
         exponent = self.exponent + other.exponent + shift
         return Chance(mantissa, exponent, self.error + other.error + UNIT)
@@ -115,7 +115,7 @@ class PatternBlock:
 
     @classmethod
     def begin(cls, side: Side) -> PatternBlock:
-        """A fresh ρ."""
+        """Begin with a fresh ρ."""
         weights = side.columns.weights
         return cls(weights, None if side.columns.law.told == "bits" else weights)
 

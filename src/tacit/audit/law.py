@@ -146,7 +146,7 @@ class OneSidedNoise(NoiseLaw):
 
     @property
     def right(self) -> Fraction:
-        """The only tail."""
+        """The decay length of the only tail."""
         return self.scale
 
     def mass(self, x: Steps) -> Scaled:
@@ -184,7 +184,7 @@ class NegativeOneSidedNoise(NoiseLaw):
 
     @property
     def left(self) -> Fraction:
-        """The only tail."""
+        """The decay length of the only tail."""
         return self.scale
 
     def mass(self, x: Steps) -> Scaled:

@@ -88,7 +88,7 @@ class Outcomes:
     there_error: float
 
     def beside(self, other: Outcomes) -> Outcomes:
-        """Of two independent parts, every combination."""
+        """Every combination of the outcomes of two independent parts."""
         if len(self.here) * len(other.here) > _MOST_OUTCOMES:
             raise Infeasible(
                 "too many combinations of released numbers: audit law.bits_only(), or fewer ⊤"
@@ -168,7 +168,7 @@ def _both(here: Listed, there: Listed) -> Outcomes:
 
 
 def _one(found: Chance, cut_off: float) -> Listed:
-    """A single outcome, as a plain float."""
+    """A list of a single outcome."""
     value = ldexp(found.mantissa, max(found.exponent, -2000))
     error = found.error * value if isfinite(found.error) else cut_off
     return np.array([value]), 1.001 * error

@@ -57,7 +57,7 @@ class PairShape:
 
     @property
     def questions(self) -> int:
-        """Of one block."""
+        """How many questions one block has."""
         return self.bottoms + self.tops
 
     def sides(self, law: StreamLaw) -> Sides:

@@ -36,7 +36,7 @@ _SMALL = "1e-300"  # where ε = 0 would do, which ``Privacy`` does not write
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So much of a currency: every unit with its exact value.
+    """An amount of a currency: every unit with its exact value.
 
     >>> print(Amount.of(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
     ε = 0.5, δ = 1e-09
@@ -109,7 +109,7 @@ class Amount:
         return {unit: str(number) for unit, number in self.values}
 
     def as_text(self) -> str:
-        """The same as one line of JSON."""
+        """The amount as one line of JSON."""
         return json.dumps(self.as_json())
 
     @classmethod

@@ -31,7 +31,7 @@ TABLE = "head_file"
 
 
 class Torn(Exception):
-    """The head file holds something else than a head."""
+    """The head file does not hold a head."""
 
 
 class HeadFile(Uncopyable):
@@ -85,7 +85,7 @@ class HeadFile(Uncopyable):
         return self._file is None or is_still(self._name, self._file)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -102,7 +102,7 @@ class Share:
 
     @property
     def left(self) -> Amount:
-        """What may still be drawn."""
+        """What may still be spent."""
         return self.limit - self.spent
 
     @property
@@ -193,7 +193,7 @@ class StreamState:
 
     @property
     def ended(self) -> bool:
-        """Halted or closed: it stays so."""
+        """Whether it has halted or was closed, which is final."""
         return self.status in (HALTED, CLOSED)
 
     def as_json(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ WHAT_IS_STORED = (
     "its streams",
     "which streams have a secret",
 )
-"""The same in words."""
+"""What `Contents` holds, in words."""
 
 
 # What every ledger must do ------------------------------------------------------------------------
@@ -350,7 +350,7 @@ class StreamHold(Protocol):
     """Exclusive hold of one stream.  It ends with ``release`` or with the process, however."""
 
     def release(self) -> None:
-        """Let go; more than once does no harm."""
+        """Let go; doing it twice does no harm."""
         ...
 
 

@@ -48,7 +48,7 @@ class _MemoryWriter(Uncopyable):
         self._new = _Contents(last_stream=base.last_stream)
 
     def commit(self) -> None:
-        """Lay it over; doing it twice does no harm, so that an interrupted one can be completed."""
+        """Lay it over the contents.  Twice does no harm: an interrupted one can be completed."""
         base, new = self._base, self._new
         base.entries[self._old :] = new.entries
         for stream, entries in new.of_stream.items():
@@ -154,11 +154,11 @@ class MemoryHold(Uncopyable):
         self._key = object()
 
     def take(self) -> bool:
-        """Whether the place was free; it is ours then until this object goes."""
+        """Take the place if it is free.  It is then ours for as long as this object lives."""
         return self._held.setdefault(self._stream, self._key) is self._key
 
     def release(self) -> None:
-        """Let go."""
+        """Give up the place."""
         if self._held.get(self._stream) is self._key:
             del self._held[self._stream]
 

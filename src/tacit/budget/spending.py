@@ -106,7 +106,7 @@ def _checked_analyst(analyst: Any) -> str | None:
 
 
 def _check_cost(cost: Any) -> None:
-    """A cost whose numbers can be stored and added up."""
+    """Check that the numbers of a cost can be stored and added up."""
     if not isinstance(cost, Cost) or not isinstance(cost.privacy, Privacy):
         raise BadParameter("cost", type(cost).__name__, "give a tacit.privacy.Cost")
     check_short("epsilon", cost.privacy.epsilon)
@@ -231,7 +231,7 @@ class Terms:
 
 
 def together(shares: Sequence[Share]) -> Share:
-    """All shares as one."""
+    """All shares added up to one."""
     limit, spent = shares[0].limit, shares[0].spent
     for share in shares[1:]:
         limit, spent = limit + share.limit, spent + share.spent
@@ -275,14 +275,14 @@ def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) 
 
 
 def checked_secret(secret: Any) -> bytes:
-    """Bytes; what else was given is not shown."""
+    """Check that it is bytes; what else was given is not shown."""
     if not isinstance(secret, (bytes, bytearray)):
         raise BadParameter("secret", type(secret).__name__, "give bytes")
     return bytes(secret)
 
 
 def checked_binding(binding: Any) -> dict[str, str]:
-    """A mapping of text to text."""
+    """Check that it is a mapping of text to text."""
     if not isinstance(binding, Mapping):
         raise BadParameter("binding", type(binding).__name__, "give a mapping of text to text")
     for key, value in binding.items():
@@ -305,7 +305,7 @@ def check_same_binding(state: StreamState, given: Mapping[str, str]) -> None:
 
 
 def _said(bound: str | None) -> str:
-    """As people say it; how it is stored must stay, since streams were opened with it."""
+    """In words for people; the stored form must stay, since streams were opened with it."""
     return "each row" if bound == "EachRow.EACH_ROW" else repr(bound)
 
 

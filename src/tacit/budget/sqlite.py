@@ -186,7 +186,9 @@ class SqliteLedger(Uncopyable):
         path = beside(self.path, f"held-{stream}")
         try:
             hold = FileHold.take(path)
-            if hold is None and not self.line.is_mine():  # not even a sweeper, who soon lets go?
+            if (
+                hold is None and not self.line.is_mine()
+            ):  # unless it is a sweeper, which soon lets go
                 with LetGoIfDropped(Quiet(self, "hold")):
                     hold = FileHold.take(path)
         except OSError as error:
@@ -240,7 +242,7 @@ class SqliteLedger(Uncopyable):
         return opened
 
     def _opened_to_write(self) -> Opened:
-        """In our turn, so that nobody folds the log, or removes it, at the same time."""
+        """Open it in our turn, so that nobody folds or removes the log at the same time."""
         line = WritersLine(beside(self.path, "lock"))
         try:
             if not line.take(self.wait):
@@ -301,7 +303,7 @@ class SqliteLedger(Uncopyable):
             self._disconnect()
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
+        """Let other threads go on."""
         self.line.unblock(self._blocked_for_fork)
 
     def after_fork_in_child(self) -> None:
@@ -334,13 +336,13 @@ os.register_at_fork(
 
 
 def _close_here(opened: Opened | Snapshot, process: int) -> None:
-    """What a ledger that was dropped leaves open, unless it belongs to another process."""
+    """Close what a dropped ledger left open, unless it belongs to another process."""
     if process == os.getpid():
         opened.close(wait=0)
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Before any setting is made, so that another program's database is not touched.
+    """Check what the file is, before any setting is made: another program's is not touched.
 
     Asked of SQLite, not read from the file: closing a file drops SQLite's locks on it.
     """
@@ -368,7 +370,7 @@ def _exists(path: Path) -> LedgerExists:
 
 
 def _make_room(path: Path) -> None:
-    """A budget may have been here before: its head is no longer true, its log would be obeyed."""
+    """Remove the head of a budget that was here before; refuse if its log is still here."""
     line, log = WritersLine(beside(path, "lock")), beside(path, "wal")
     try:
         if line.take(WAIT_SECONDS) and not os.path.lexists(path):

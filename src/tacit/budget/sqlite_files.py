@@ -54,7 +54,7 @@ def translated(error: sqlite3.Error, path: Path, what: str, wait: float) -> Budg
 
 
 def unwritable(path: Path, what: str, why: object) -> LedgerUnwritable:
-    """The disk, or the system, said no."""
+    """The error when the disk or the system refuses a write."""
     return LedgerUnwritable(
         f"{path} could not be written ({what}: {why}); nothing was released. Make room or "
         "give write access, then open it again"
@@ -211,7 +211,7 @@ def keep_private(path: Path) -> None:
 
 
 def connect(path: Path, wait: float) -> sqlite3.Connection:
-    """A connection that is on the disk when it has committed."""
+    """A connection whose commits are on the disk when they return."""
     # mode=rw: a missing file is an error, not a new and empty database.
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw",
@@ -266,7 +266,7 @@ class Snapshot(Uncopyable):
             self.connection.execute("ROLLBACK")
 
     def close(self, wait: float = 0) -> None:
-        """Forget it."""
+        """Close the copy."""
         self.unusable = True
         self.connection.close()
         self.head.close()

@@ -151,7 +151,7 @@ class SqliteReader(Uncopyable):
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
     ) -> list[Entry]:
-        """In order; a stream's own by their index."""
+        """In order; those of one stream are found by an index."""
         only = "AND stream = :stream" if stream is not None else ""
         query = (
             "SELECT number, text, hash, stream FROM entries WHERE number > :after "
@@ -167,19 +167,19 @@ class SqliteReader(Uncopyable):
             return [_str(name) for (name,) in self._rows("SELECT name FROM tables ORDER BY number")]
 
     def covers(self, table: str) -> bool:
-        """By the unique index."""
+        """Found by the unique index."""
         found = self.execute("SELECT 1 FROM tables WHERE name = ?", (table,)).fetchone()
         return found is not None
 
     def tie(self, table: str) -> TableIdentity | None:
-        """By the primary key."""
+        """Found by the primary key."""
         if self.version < 2:
             return None
         row = self.execute(f"{_TIES} WHERE name = ?", (table,)).fetchone()
         return _tie(row)[1] if row else None
 
     def ties(self) -> dict[str, TableIdentity]:
-        """By name."""
+        """Sorted by name."""
         rows = self._rows(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
         return dict(map(_tie, rows))
 
@@ -193,7 +193,7 @@ class SqliteReader(Uncopyable):
         return [_share(row) for row in self._rows(f"{_SHARES} ORDER BY analyst")]
 
     def stream(self, name: str) -> StreamState | None:
-        """By the unique index."""
+        """Found by the unique index."""
         row = self.execute(f"{_STREAMS} WHERE name = ?", (name,)).fetchone()
         return _stream(row) if row else None
 
@@ -272,11 +272,11 @@ class SqliteWriter(SqliteReader):
             )
 
     def add_table(self, table: str) -> None:
-        """At the end."""
+        """Added at the end."""
         self.execute("INSERT INTO tables (name) VALUES (?)", (table,))
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
-        """The whole row."""
+        """Written as a whole row."""
         row = _row_of_tie(table, identity)
         self.execute("INSERT OR REPLACE INTO ties VALUES (?, ?, ?, ?)", row)
 
@@ -292,7 +292,7 @@ class SqliteWriter(SqliteReader):
             return 1 if last is None else _whole(last) + 1
 
     def put_stream(self, state: StreamState) -> None:
-        """The whole row; the caller has compared it first."""
+        """Written as a whole row; the caller has compared it first."""
         row = _row_of_stream(state)
         self.execute(f"INSERT OR REPLACE INTO streams VALUES ({', '.join('?' * len(row))})", row)
 
@@ -305,7 +305,7 @@ class SqliteWriter(SqliteReader):
             self.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?, ?)", row)
 
 
-# From rows: what was not written here is refused ----------------------------------------------
+# From rows: what Tacit did not write is refused ------------------------------------------------
 
 
 def _text(raw: bytes) -> str:
@@ -384,7 +384,7 @@ def _columns(execute: Callable[[str], sqlite3.Cursor], tables: set[str] | None =
 
 @lru_cache
 def _columns_of(version: int) -> list[Any]:
-    """The same for a new file of a version."""
+    """Every column of a new file of this version."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(SCHEMA)
         SqliteWriter(connection, version=version)

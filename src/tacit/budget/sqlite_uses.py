@@ -88,20 +88,20 @@ class Use(Alone[Given]):
 
 
 class Reading(Use[SqliteReader]):
-    """A view; nothing is locked for others."""
+    """A view; nobody else is locked out."""
 
     def start(self) -> SqliteReader:
-        """Nobody is kept waiting by it."""
+        """Begin to read; nobody is kept waiting by it."""
         self.opened = self.ledger.connection()
         self.opened.connection.execute("BEGIN")
         return SqliteReader(self.opened.connection)
 
 
 class Writing(Use[SqliteWriter]):
-    """A transaction: in turn, on the same files, on top of what is noted; then noted itself."""
+    """A write: in our turn, on the same files, after what is noted; then its end is noted."""
 
     def start(self) -> SqliteWriter:
-        """The order matters: our turn, SQLite's lock, the files, the head."""
+        """Begin to write.  The order matters: our turn, SQLite's lock, the files, the head."""
         ledger = self.ledger
         opened = self.opened = ledger.connection(to_write=True)
         if isinstance(opened, Snapshot):
@@ -150,7 +150,7 @@ class Writing(Use[SqliteWriter]):
                 opened.fold()
 
     def commit(self, opened: Opened) -> None:
-        """From here on it is on the disk, whatever comes."""
+        """Commit; from here on it is on the disk, whatever happens."""
         opened.connection.execute("COMMIT")
         self.ledger.seen = self.writer.seen
         opened.kept = True
@@ -216,7 +216,7 @@ class Quiet(Use[None]):
     """While no other process writes, opens or sweeps."""
 
     def start(self) -> None:
-        """In our turn."""
+        """Wait for our turn."""
         opened = self.opened = self.ledger.connection()
         if isinstance(opened, Opened) and not opened.line.take(self.ledger.wait):
             raise busy(self.ledger.place, self.ledger.wait)
@@ -226,4 +226,4 @@ class ClosingFile(Use[None]):
     """While no other thread is at work."""
 
     def start(self) -> None:
-        """Nothing is opened for it."""
+        """Begin; nothing is opened for it."""

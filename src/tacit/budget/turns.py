@@ -38,7 +38,7 @@ _LONGEST_POLL_SECONDS = 0.02
 
 
 def pause(ahead: int, left: float) -> None:
-    """Until one looks again: the further back in a line, the longer, but never past the end."""
+    """Sleep before looking again: longer the further back in the line, never past the end."""
     sleep(max(0.0, min(_POLL_SECONDS * ahead, _LONGEST_POLL_SECONDS, left)))
 
 
@@ -62,7 +62,7 @@ class Alone(Uncopyable, ABC, Generic[Given]):
 
     @abstractmethod
     def begin(self) -> Given:
-        """Start: it is our turn."""
+        """Begin: it is our turn."""
 
     def finish(self) -> None:
         """The block ended well."""
@@ -72,7 +72,7 @@ class Alone(Uncopyable, ABC, Generic[Given]):
 
     @abstractmethod
     def where(self) -> str:
-        """What one waits for, for messages."""
+        """What is waited for, for messages."""
 
     def nested(self) -> BudgetError:
         """The error if this very thread stands in the line already."""
@@ -117,10 +117,10 @@ class Alone(Uncopyable, ABC, Generic[Given]):
 
 
 class LetGoIfDropped(Uncopyable, Generic[Given]):
-    """The same for what others wait for outside this process.
+    """The same for something that other processes wait for, too.
 
     The line keeps the block that was interrupted until the next one comes.  This is what the
-    block itself holds: it goes with the exception, and then at once everything is let go.
+    block itself holds: it is dropped with the exception, and then everything is let go at once.
     """
 
     __slots__ = ("_use",)

@@ -110,7 +110,7 @@ class StreamOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was said, by the names that Python has for it."""
+        """The options that were given, by their names in Python."""
         said = asdict(self) | {"numeric": self.numeric or None}
         return {name: value for name, value in said.items() if value is not None}
 

@@ -75,10 +75,10 @@ def audit(
             runs=None if exact_only else runs,
             confidence=confidence,
             workers=workers,
-            starting=lambda name: _tell(errors, f"auditing {name} ..."),
+            starting=lambda name: _show_progress(errors, f"auditing {name} ..."),
         )
     )
-    _tell(errors, "")
+    _show_progress(errors, "")
     shown = None if exact_only else confidence
     Console().print(table.as_table(found, questions=questions, confidence=shown))
     if plot is not None:
@@ -87,7 +87,7 @@ def audit(
     return CHECK_FAILED if any(row.surprising for row in found) else DONE
 
 
-def _tell(console: Console, what: str) -> None:
+def _show_progress(console: Console, what: str) -> None:
     """On one line of a terminal, which the bar of the samples takes over.
 
     Not rich's own status: that has a thread, and the samples are shared among forked processes.

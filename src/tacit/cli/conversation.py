@@ -108,7 +108,7 @@ def may_wait_for_answers(file: TextIO | None = None) -> bool:
 
 
 def is_typed(file: TextIO | None = None) -> bool:
-    """Whether somebody types the lines."""
+    """Whether the lines are typed at a terminal."""
     source = sys.stdin if file is None else file
     return source is not None and source.isatty()
 
@@ -120,7 +120,7 @@ def _as_utf8(source: TextIO | None) -> None:
 
 
 def is_silent(line: str) -> bool:
-    """Whether a line asks nothing."""
+    """Whether a line is empty or a comment."""
     return not line.strip() or line.lstrip().startswith("#")
 
 

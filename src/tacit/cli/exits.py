@@ -94,7 +94,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
     """Say what went wrong, without a word that may have come from the data; the exit code."""
     match error:
         case errors.TacitError():
-            say("\n  ".join([_told(error, arguments), *_next(error, arguments)]))
+            say("\n  ".join([_fact(error, arguments), *_next(error, arguments)]))
             return error.exit_code
         case SystemExit(code=code):
             return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
@@ -112,7 +112,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
             return ended_by(errors.InternalError.instead_of(error))
 
 
-def _told(error: errors.TacitError, arguments: Sequence[str]) -> str:
+def _fact(error: errors.TacitError, arguments: Sequence[str]) -> str:
     """The fact, with the option that was typed in the place of Python's parameter."""
     if not isinstance(error, errors.BadParameter):
         return error.fact
@@ -171,7 +171,7 @@ def say(message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text that does to a terminal what text does, and nothing else."""
+    """Text that a terminal can only print: no control characters."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "·" for letter in text)
 
 
@@ -237,7 +237,7 @@ class Signals:
             raise Signalled(self._arrived)
 
     def ignore(self) -> None:
-        """From here on until the exit nothing interrupts: the stream is being put away."""
+        """From here on until the exit nothing interrupts, while the stream is suspended."""
         for number in self._before:
             signal.signal(number, signal.SIG_IGN)
 
