@@ -51,9 +51,6 @@ class Chance(NamedTuple):
         return log(self.mantissa / other.mantissa) + (self.exponent - other.exponent) * log(2)
 
 
-CERTAIN = Chance(0.5, 1, 0.0)
-
-
 class Closed(NamedTuple):
     """A pattern's chances on both sides, and the range of ln P/P′ over all possible releases."""
 
@@ -77,9 +74,6 @@ def impossible(here: Chance, there: Chance, error: float) -> Closed:
     """A pattern that is impossible on one side, whatever is released; 0 if it is so on both."""
     ratio = inf if here.mantissa else -inf if there.mantissa else 0.0
     return Closed(here, there, ratio, ratio, error)
-
-
-NOTHING_YET = Closed(CERTAIN, CERTAIN, 0.0, 0.0, 0.0)
 
 
 @dataclass(slots=True)

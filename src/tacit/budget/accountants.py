@@ -348,12 +348,6 @@ def what_fits(accountant: Accountant, left: Amount) -> str:
     return f"A cost of at most ε = {no_more_than(largest.epsilon)}{delta} would fit."
 
 
-def no_less_than(value: Fraction) -> str:
-    """In full, or rounded up: what is said to have been paid was not more."""
-    text = in_full(value)
-    return in_full(certified.round_up(value, 14)) if text.startswith("≈") else text
-
-
 def _part(value: Number | None, name: str) -> Fraction:
     """A number that is at least 0; a share may be taken back to nothing."""
     if value is None:
