@@ -128,8 +128,6 @@ class Lease(Uncopyable):
         depends on whoever sent it and is not an ``Exception``, costs nothing until
         ``turn.evaluated()`` is called.
         """
-        if self._pid != os.getpid():  # before waiting: a turn that a fork cut short never ends
-            self._refuse_if_forked()
         return Turn(self, evaluating)
 
     def record_top(
@@ -305,8 +303,12 @@ class Turn(Alone["Turn"]):
             "a turn is for one question, or one batch, at a time: leave it before the next begins"
         )
 
+    def before_waiting(self) -> None:
+        """In a forked copy, a turn that the fork cut short would never end."""
+        self._lease._refuse_if_forked()
+
     def begin(self) -> Turn:
-        """Ask, if the lease is alive."""
+        """Ask, if the lease is alive and not a forked copy."""
         lease = self._lease
         if lease._over is not None or lease._pid != os.getpid():
             lease._refuse_if_over()

@@ -60,6 +60,9 @@ class Alone(Uncopyable, ABC, Generic[Given]):
         self.begun = False
         self.thread = get_ident()
 
+    def before_waiting(self) -> None:
+        """Refuse what it would be wrong to wait for; called if there is anybody in the line."""
+
     @abstractmethod
     def begin(self) -> Given:
         """Begin: it is our turn."""
@@ -85,6 +88,7 @@ class Alone(Uncopyable, ABC, Generic[Given]):
         try:
             line = self.line
             if line._places:
+                self.before_waiting()
                 line.refuse_nested(self)
             line._places[place] = self
             if len(line._places) > 1:
