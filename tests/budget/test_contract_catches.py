@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import pytest
 from tests.toys.json_ledger import JsonLedger, JsonWriter
 
-from tacit.testing.ledgers import BudgetContract, LedgerContract
+from tacit.testing.budgets import BudgetContract
+from tacit.testing.ledgers import LedgerContract
 
 
 class Suites(LedgerContract, BudgetContract):

@@ -9,7 +9,8 @@ from tests.toys.json_ledger import JsonLedger
 
 from tacit.budget.memory import MemoryLedger
 from tacit.budget.sqlite import SqliteLedger
-from tacit.testing.ledgers import BudgetContract, LedgerContract
+from tacit.testing.budgets import BudgetContract
+from tacit.testing.ledgers import LedgerContract
 
 
 class TestMemory(LedgerContract, BudgetContract):

@@ -19,7 +19,7 @@ from tacit.budget.locks import WritersLine
 from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import LedgerBusy
 from tacit.privacy import Cost
-from tacit.testing.ledgers import WatchedLedger
+from tacit.testing.watched_ledger import WatchedLedger
 
 WAITERS = 6
 

@@ -12,7 +12,7 @@ from tacit.budget.sqlite_files import Opened
 from tacit.budget.sqlite_tables import SqliteWriter
 from tacit.budget.sqlite_uses import Writing
 from tacit.budget.turns import LetGoIfDropped
-from tacit.testing.ledgers import WatchedLedger
+from tacit.testing.watched_ledger import WatchedLedger
 
 
 def watched(budget: Budget) -> Budget:

@@ -1,0 +1,187 @@
+"""What a budget promises, whatever ledger keeps it, as a pytest class to subclass.
+
+::
+
+    class TestMyBudgets(BudgetContract):
+        ledger_class = MyLedger
+
+        @pytest.fixture
+        def address(self, tmp_path):
+            return f"mine://{tmp_path}/new"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tacit.budget import Budget, Lease
+from tacit.budget.accountants import SumAccountant
+from tacit.budget.ledger import TableIdentity
+from tacit.budget.spending import beginning
+from tacit.errors import (
+    BudgetExhausted,
+    LedgerUnwritable,
+    StreamEnded,
+    StreamHeld,
+    TableMismatch,
+)
+from tacit.privacy import Cost, Privacy
+from tacit.testing.ledgers import OnALedger, amount
+from tacit.testing.watched_ledger import POINTS, WatchedLedger, failing_at
+
+_BINDING = {"table": "visits", "recipe": "book"}
+
+
+class BudgetContract(OnALedger):
+    """What a budget promises, whatever keeps it."""
+
+    @pytest.fixture
+    def watched(self, address: str) -> Iterator[WatchedLedger]:
+        """A budget's ledger: ε = 1 is promised to the people of visits and labs."""
+        fill = beginning(Privacy(1), ["visits", "labs"], SumAccountant())
+        made = WatchedLedger(self.ledger_class.create(address, fill, wait=self.patience))
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def budget(self, watched: WatchedLedger) -> Budget:
+        """The budget on it."""
+        return Budget(watched)
+
+    def test_charges_add_up_exactly_and_what_does_not_fit_changes_nothing(
+        self, budget: Budget
+    ) -> None:
+        for _ in range(11):
+            budget.charge(Cost.pure("1/11"), table="visits", what="a grain")
+        head = budget.head
+        with pytest.raises(BudgetExhausted):
+            budget.charge(Cost.pure("1/1000000"), table="labs", what="one too many")
+        assert (budget.head, budget.left, budget.spent) == (head, amount(0), amount(1))
+        assert budget.verify(head).entries == 12
+
+    def test_nobody_draws_beyond_a_share(self, budget: Budget) -> None:
+        budget.share("ana", epsilon="1/2")
+        budget.charge(Cost.pure("1/2"), table="visits", what="all of it", analyst="ana")
+        with pytest.raises(BudgetExhausted):
+            budget.charge(Cost.pure("1/10"), table="visits", what="more", analyst="ana")
+        budget.charge(Cost.pure("1/10"), table="visits", what="of the rest")
+        assert [share.left for share in budget.shares] == [amount("2/5"), amount(0)]
+        budget.verify()
+
+    def test_one_name_stands_for_one_kind_of_people(self, budget: Budget) -> None:
+        people, homes = TableIdentity("patient", "integer"), TableIdentity("household", "integer")
+        budget.charge(Cost.pure("1/10"), table="visits", what="a count", identity=people)
+        with pytest.raises(TableMismatch):
+            budget.charge(Cost.pure("1/10"), table="visits", what="a count", identity=homes)
+        assert (budget.tied, budget.spent) == ({"visits": people}, amount("1/10"))
+        budget.verify()
+
+    def test_a_stream_goes_on_where_it_was_suspended(self, budget: Budget) -> None:
+        lease = _opened(budget, at_most=3)
+        _ask(lease, "town = 'Ulm'", secret=b"threshold 1")
+        with pytest.raises(StreamHeld):
+            _resumed(budget)
+        lease.suspend()
+        lease = _resumed(budget)
+        assert lease.answers == {"town = 'Ulm'": {"above": True}}
+        assert (lease.secret, lease.tops_left) == (b"threshold 1", 2)
+        lease.close()
+        assert budget.spent == amount("1/10")
+        budget.verify()
+
+    def test_a_stream_goes_on_in_another_object(self, budget: Budget, address: str) -> None:
+        again = Budget(self.again(address))
+        lease = _opened(budget, at_most=3)
+        with pytest.raises(StreamHeld):
+            _resumed(again)
+        _ask(lease, "q")
+        lease.suspend()
+        lease = _resumed(again)
+        assert lease.tops_left == 2
+        with pytest.raises(StreamHeld):
+            _resumed(budget)
+        again.verify(budget.head)
+        again.close()
+
+    @pytest.mark.parametrize("fails_at", POINTS)
+    @pytest.mark.parametrize("act", ["open", "resume", "record top", "suspend"])
+    def test_wherever_a_write_fails_no_more_is_granted_than_was_paid_for(
+        self, budget: Budget, watched: WatchedLedger, act: str, fails_at: str
+    ) -> None:
+        """Drive one stream to its end with a disk that fails at one point every other time."""
+        calls = 0
+        fail = failing_at(f"{act}: {fails_at}")
+
+        def fail_now_and_then(point: str) -> None:
+            nonlocal calls
+            calls += point == f"{act}: {fails_at}"
+            if calls % 2:
+                fail(point)
+
+        watched.reached = fail_now_and_then
+        drawn, released = _asked_until_it_ends(budget)
+        watched.reached = lambda point: None
+        state = budget.stream("flu")
+        assert len(drawn) <= 4
+        assert len(released) <= state.tops <= len(drawn)
+        on_record = {entry.body["question"] for entry in budget.history if entry.kind == "top"}
+        assert set(released) <= on_record <= set(drawn)
+        assert budget.spent == amount("1/10")  # paid once
+        budget.verify()
+
+    @pytest.mark.parametrize("fails_at", POINTS)
+    def test_a_stream_whose_closing_failed_can_be_closed_again(
+        self, budget: Budget, watched: WatchedLedger, fails_at: str
+    ) -> None:
+        lease = _opened(budget, at_most=3)
+        watched.reached = failing_at(f"close: {fails_at}")
+        with pytest.raises(LedgerUnwritable):
+            lease.close()
+        watched.reached = lambda point: None
+        lease.close()
+        assert [entry.kind for entry in budget.history] == ["created", "open", "close"]
+        assert budget.spent == amount("1/10")  # nothing is refunded
+        budget.verify()
+
+
+def _opened(budget: Budget, *, at_most: int) -> Lease:
+    return budget.open_stream(
+        "flu",
+        cost=Cost.pure("1/10"),
+        table="visits",
+        at_most=at_most,
+        binding=_BINDING,
+        secret=b"threshold 0",
+    )
+
+
+def _resumed(budget: Budget) -> Lease:
+    return budget.resume_stream("flu", binding=_BINDING, after_loss=lambda secret: secret + b"'")
+
+
+def _ask(lease: Lease, key: str, *, secret: bytes | None = None) -> None:
+    """A question that comes out above the threshold."""
+    with lease.turn():
+        lease.record_top({"above": True}, question_key=key, secret=secret)
+
+
+def _asked_until_it_ends(budget: Budget) -> tuple[list[str], list[str]]:
+    """Whose coins were drawn and which answers were shown, over all leases of a stream."""
+    drawn: list[str] = []
+    released: list[str] = []
+    for number in range(100):
+        try:
+            exists = any(state.name == "flu" for state in budget.streams())
+            lease: Lease | None = _resumed(budget) if exists else _opened(budget, at_most=4)
+            assert lease is not None
+            drawn.append(f"q{number}")
+            _ask(lease, f"q{number}")
+            released.append(f"q{number}")
+            lease.suspend()
+        except LedgerUnwritable:
+            lease = None  # whoever held it has seen enough, and lets go without a word
+        except StreamEnded:
+            return drawn, released
+    pytest.fail("the stream never ended")
