@@ -81,7 +81,7 @@ def test_plot_draws_into_the_file(tacit, folder):
 
 def test_the_lines_of_the_picture_are_the_plans(monkeypatch):
     figure = pytest.importorskip("matplotlib.figure")
-    from tacit.analyst.plan_picture import plot_plan
+    from tacit.analyst.plan_shown import plot_plan
 
     drawn = []
     monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: drawn.append(self))

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from math import log
 from typing import Literal
 
-from tacit.analyst.plan_text import as_html, as_text, title, why
+from tacit.analyst.plan_shown import as_html, as_text, title, why
 from tacit.analyst.task import Kind, Task
 from tacit.analyst.tuning import (
     Aim,

@@ -133,7 +133,7 @@ def _show(planner: Callable[..., Plan], wanted: PlanOptions, **more: object) -> 
     plan = planner(**asked)
     print(to_line(plan) if as_json else plan)
     if plot is not None:
-        from tacit.analyst.plan_picture import plot_plan
+        from tacit.analyst.plan_shown import plot_plan
 
         plot_plan(plan, plot)
         say(f"drew α against ε into {plot}")

@@ -1,7 +1,7 @@
 """Opening a source with DuckDB: files, DuckDB tables, frames in memory, and Arrow streams.
 
 Nothing about a source is guessed from its values, and no value in it decides whether it can be
-read: see ``arrow``, ``frames``, ``lines`` and ``parquet``.
+read: see ``frames``, ``lines`` and ``parquet``.
 
 Whatever gives its rows as an Arrow stream (``__arrow_c_stream__``) can be opened as it is.  What is
 named rather than held, such as by an address, is a `SourceKind` of its own: one file that calls
@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 
 from tacit.errors import BadParameter, EngineFailed
-from tacit.tables import arrow, frames, lines, parquet
+from tacit.tables import frames, lines, parquet
 from tacit.tables.codes import UNREADABLE
 from tacit.tables.declared import refuse_twins
 from tacit.tables.engine import withheld
@@ -62,7 +62,7 @@ class Source:
             (status.st_mtime_ns, status.st_size) for status in (path.stat() for path in self.files)
         )
 
-    def hold(self, ready: arrow.Ready) -> None:
+    def hold(self, ready: frames.Ready) -> None:
         """Let the view show rows that were made ready; those of a stream are read now, once."""
         described: dict[str, str] = {}
         if not ready.is_empty:
@@ -82,7 +82,7 @@ class Source:
 
     def keep(self, stream: object) -> None:
         """Let the view show the rows of anything that has ``__arrow_c_stream__``, read once."""
-        self.hold(arrow.ready_stream(stream))
+        self.hold(frames.ready_stream(stream))
 
     def forget(self) -> None:
         """Drop rows that were kept here, once an engine holds them."""
@@ -319,7 +319,7 @@ _KINDS = [
     ),
     SourceKind(
         "anything that has __arrow_c_stream__",
-        arrow.is_stream,
+        frames.is_stream,
         lambda opened, stream, _: opened.keep(stream),
     ),
 ]
