@@ -26,7 +26,7 @@ from tacit.analyst.question_class import (
     declared_size,
     predicate_of,
 )
-from tacit.analyst.shapes import Shapes, plain_value
+from tacit.analyst.shapes import Shapes, html_cell, html_row, plain_value
 from tacit.book.laplace import Estimate, error_steps
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
@@ -171,14 +171,10 @@ class Histogram(Shapes):
 
     def _repr_html_(self) -> str:
         head, *body = self._lines()
-        rows = [_html_row("th", head), *(_html_row("td", line) for line in body)]
+        rows = [html_row(*(html_cell(text, "th", align="left") for text in head))]
+        rows += [html_row(*(html_cell(text, align="left") for text in line)) for line in body]
         under = escape(" ".join(filter(None, [self._more(), self._summary()])))
         return f"<table>{''.join(rows)}</table><p>{under}</p>"
-
-
-def _html_row(tag: str, texts: Sequence[str]) -> str:
-    cells = (f"<{tag} style='text-align:left'>{escape(text)}</{tag}>" for text in texts)
-    return f"<tr>{''.join(cells)}</tr>"
 
 
 def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:

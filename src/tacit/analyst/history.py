@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, overload
 
+from tacit.analyst.shapes import html_cell, html_row
 from tacit.book.answer import Answer
 from tacit.numbers import show
 
@@ -91,9 +91,8 @@ class History(Sequence[Asked]):
         return f"<History: {len(self.tops)} ⊤ among {len(self) + self._forgotten} answers>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{number}</td><td style='text-align:left'>{escape(entry.question)}</td>"
-            f"<td style='text-align:left'>{escape(str(entry.answer))}</td></tr>"
-            for number, entry in enumerate(self, 1)
-        )
-        return f"<table><tr><th></th><th>question</th><th>answer</th></tr>{rows}</table>"
+        rows = [html_row(*(html_cell(text, "th") for text in ("", "question", "answer")))]
+        for number, entry in enumerate(self, 1):
+            said = (html_cell(text, align="left") for text in (entry.question, str(entry.answer)))
+            rows.append(html_row(html_cell(str(number)), *said))
+        return f"<table>{''.join(rows)}</table>"

@@ -10,6 +10,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from tacit.analyst.shapes import html_cell, html_row
 from tacit.numbers import four_digits_up, show, spaced
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ def as_text(plan: Plan) -> str:
 
 def as_html(plan: Plan) -> str:
     """The plan as a table for a notebook."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in _HEADS)
-    body = [_html_row(_cells(option), best=i == 0) for i, option in enumerate(plan.options)]
-    body += [_html_row((*row, *[""] * (len(_HEADS) - len(row)))) for row in _others(plan)]
+    head = html_row(*(html_cell(text, "th") for text in _HEADS))
+    body = [_html_line(_cells(option), best=i == 0) for i, option in enumerate(plan.options)]
+    body += [_html_line((*row, *[""] * (len(_HEADS) - len(row)))) for row in _others(plan)]
     refused = [f"<p>not possible: {escape(name)}: {escape(why)}</p>" for name, why in plan.refused]
     return (
         f"<p><b>{escape(title(plan))}</b></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
         f"{''.join(refused)}<p>{escape(plan.why)}</p><p>{escape(_meaning(plan))}</p>"
     )
 
@@ -161,10 +162,10 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
     return lines
 
 
-def _html_row(cells: tuple[str, ...], *, best: bool = False) -> str:
-    name, *numbers = (escape(cell) for cell in cells)
-    first = f"<th>{name}</th>" if best else f"<td>{name}</td>"
-    return "<tr>" + first + "".join(f"<td align='right'>{cell}</td>" for cell in numbers) + "</tr>"
+def _html_line(cells: tuple[str, ...], *, best: bool = False) -> str:
+    name, *numbers = cells
+    right = (html_cell(number, align="right") for number in numbers)
+    return html_row(html_cell(name, "th" if best else "td"), *right)
 
 
 # A picture: α against ε for each of the recipes --------------------------------------------------

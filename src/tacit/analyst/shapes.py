@@ -1,4 +1,4 @@
-"""What was released, in the shapes that others read: Arrow, pandas, polars, Parquet, CSV."""
+"""What was released, in the forms that others read: Arrow, pandas, polars, Parquet, CSV, HTML."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,17 @@ def plain_value(column: Column, code: Code) -> Any:
     if column.type == "date":
         return date.fromisoformat(text)
     return datetime.fromisoformat(text) if column.type == "timestamp" else text
+
+
+def html_row(*cells: str) -> str:
+    """A row of an HTML table, from what `html_cell` returns."""
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def html_cell(text: str, tag: str = "td", *, align: str | None = None) -> str:
+    """A cell of an HTML table; its text is escaped."""
+    style = "" if align is None else f" style='text-align:{align}'"
+    return f"<{tag}{style}>{escape(text)}</{tag}>"
 
 
 def _needs(module: str) -> Any:
