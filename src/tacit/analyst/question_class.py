@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tacit.book import shattering
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes
+from tacit.book.small_db_size import ClassFacts
 from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given
@@ -40,19 +41,6 @@ _VC_SECONDS = 2
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-class KnownFacts(TypedDict, total=False):
-    """What is known of a class of questions, as the theorems of `tacit.book.small_db_size` take it.
-
-    Either its structure, or of the class without disguises: how many questions, on how many kinds
-    of points, and their VC dimension.
-    """
-
-    structure: Literal["prefixes", "intervals"]
-    questions: int
-    atoms: int
-    vc: VcDimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +140,9 @@ class OrderedClass:
         return Prefixes(self.domain) if self.kind == "prefixes" else Intervals(self.domain)
 
     @property
-    def facts(self) -> KnownFacts:
+    def facts(self) -> ClassFacts:
         """The structure is enough: its matrix is totally unimodular."""
-        return {"structure": self.kind}
+        return ClassFacts(structure=self.kind)
 
     by_keys = False
 
@@ -287,12 +275,14 @@ class FiniteClass:
         return shattering.vc_dimension(self.matrix, seconds=seconds)
 
     @property
-    def facts(self) -> KnownFacts:
+    def facts(self) -> ClassFacts:
         """Of the compressed class: how many questions, on how many atoms, of which dimension."""
         questions = len(self.queries.answers)
         if questions == 0:
-            return {"questions": 1, "atoms": 1}
-        return {"questions": questions, "atoms": self.queries.atoms, "vc": self._compressed_vc}
+            return ClassFacts(questions=1, atoms=1)
+        return ClassFacts.read(
+            questions=questions, vc=self._compressed_vc, atoms=self.queries.atoms, structure=None
+        )
 
     @property
     def atoms(self) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from math import ceil, log, log2, sqrt
 
 from tacit.analyst.histogram import can_be_listed
-from tacit.analyst.question_class import FiniteClass, KnownFacts, OrderedClass, QuestionClass
+from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
 from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
 from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
 from tacit.draws.candidates import reach
@@ -131,15 +131,15 @@ def plan_release(
 def _size(task: ReleaseTask, alpha: Number | None, rows: int | None) -> ProvedSize:
     if alpha is not None and rows is not None:
         raise BadParameter("rows", rows, "give alpha or rows, not both")
-    facts = task.question_class.facts
+    facts = asdict(task.question_class.facts)
     if alpha is not None:  # what so many rows are proved to reach is often less than was asked
         rows = rows_needed(alpha, **facts).rows
     if rows is None:
-        rows = _best_rows(task, facts)
+        rows = _best_rows(task)
     return alpha_of_rows(whole(rows, "rows"), **facts)
 
 
-def _best_rows(task: ReleaseTask, facts: KnownFacts) -> int:
+def _best_rows(task: ReleaseTask) -> int:
     """The m with the least promised error, or fewer if that would take too long."""
     if task.people is None:
         raise BadParameter(
@@ -148,15 +148,9 @@ def _best_rows(task: ReleaseTask, facts: KnownFacts) -> int:
             "give alpha or rows; if the table is opened with people=..., Tacit chooses",
         )
     questions = task.question_class
-    rows = best_rows(
-        task.people,
-        epsilon=task.privacy.epsilon / task.max_rows,
-        beta="1/20",
-        atoms=questions.atoms,
-        questions=facts.get("questions"),
-        vc=facts.get("vc"),
-        structure=facts.get("structure"),
-    ).rows
+    epsilon = task.privacy.epsilon / task.max_rows
+    facts = asdict(replace(questions.facts, atoms=questions.atoms))
+    rows = best_rows(task.people, epsilon=epsilon, beta="1/20", **facts).rows
     if isinstance(questions, FiniteClass):  # a whole range is better than a part of a larger one
         rows = min(rows, most_rows(questions.sampler) or rows)
     while rows > 1 and _longest(task.expect(rows)) > _PATIENT_SECONDS:
