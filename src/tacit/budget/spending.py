@@ -298,15 +298,10 @@ def check_same_binding(state: StreamState, given: Mapping[str, str]) -> None:
     keys = sorted({*state.binding, *given})
     differ = [key for key in keys if state.binding.get(key) != given.get(key)]
     said = "; ".join(
-        f"{key}: opened with {_said(state.binding.get(key))}, resumed with {_said(given.get(key))}"
+        f"{key}: opened with {state.binding.get(key)!r}, resumed with {given.get(key)!r}"
         for key in differ
     )
     raise StreamMismatch(f"stream {state.name!r} cannot be resumed here: {said}")
-
-
-def _said(bound: str | None) -> str:
-    """In words for people; the stored form must stay, since streams were opened with it."""
-    return "each row" if bound == "EachRow.EACH_ROW" else repr(bound)
 
 
 def refuse_ended(state: StreamState) -> None:
