@@ -37,6 +37,21 @@ def test_modules_are_there_before_anything_else_was_used(code):
     assert _in_a_new_process("import tacit\n" + code)
 
 
+@pytest.mark.parametrize("package", ["hypothesis", "pytest"])
+def test_the_contract_suites_say_what_they_need(package):
+    code = f"""
+import sys
+sys.modules["{package}"] = None  # as if it were not installed
+try:
+    import tacit.testing.ledgers
+except ImportError as error:
+    print(error)
+"""
+    said = _in_a_new_process(code)
+    assert said.startswith(f"tacit.testing needs {package}, ")
+    assert "pip install 'tacit[testing]'" in said
+
+
 @pytest.mark.parametrize("module", tacit.book.__all__)
 def test_each_module_of_the_book_works_after_import_tacit_alone(module):
     code = f"print([getattr(tacit.book.{module}, name) for name in tacit.book.{module}.__all__])"
