@@ -334,7 +334,7 @@ def test_a_recipe_with_too_little_noise_cannot_arrive(values):
 def test_a_type_that_is_not_expected_is_refused(values):
     assert isinstance(from_json(to_json(values["cell sum"]), Estimate), CellSum)
     for expected in (Share, Verified, BudgetSummary):
-        with pytest.raises(errors.BadParameter, match=f"{expected.__name__} was expected"):
+        with pytest.raises(errors.BadParameter, match=f"must be of type {expected.__name__}"):
             from_json(to_json(values["⊤"]), expected)
 
 
@@ -396,7 +396,7 @@ def test_an_error_of_a_command_is_told_as_the_one_above_it():
 
 @pytest.mark.parametrize("value", [1, "text", None, object(), {"tacit answer": 1}, Fraction(1)])
 def test_what_has_no_form_cannot_be_written(value):
-    with pytest.raises(errors.BadParameter, match="there is JSON for"):
+    with pytest.raises(errors.BadParameter, match="it must be one of"):
         to_json(value)
 
 

@@ -8,7 +8,7 @@ from tacit.support import loader
 
 __version__ = "0.1.0"
 
-# Every public name and where it lives.  Loaded on first use, so that `import tacit` is quick.
+# Every public name and its module, which is loaded on first use, so that `import tacit` is quick.
 _HOME = {
     "EACH_ROW": "tacit.tables.schema",
     "Answer": "tacit.book.answer",

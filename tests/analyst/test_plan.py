@@ -300,9 +300,9 @@ def test_laplace_baselines_for_values_and_for_an_alpha():
 
 
 def test_it_says_when_plain_noise_is_better():
-    assert "plain noise" in plan.numeric_sparse(questions=12, at_most=10, epsilon=1).why
-    assert "plain noise" in plan.numeric_sparse(questions=12, at_most=10, alpha=10).why
-    assert "plain noise" not in plan.sparse(questions=1000, at_most=10, epsilon=1).why
+    assert "plain Laplace noise" in plan.numeric_sparse(questions=12, at_most=10, epsilon=1).why
+    assert "plain Laplace noise" in plan.numeric_sparse(questions=12, at_most=10, alpha=10).why
+    assert "plain Laplace noise" not in plan.sparse(questions=1000, at_most=10, epsilon=1).why
 
 
 def test_no_more_questions_than_tops_is_planned_too():

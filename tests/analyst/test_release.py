@@ -56,7 +56,7 @@ def test_a_list_of_predicates_over_several_columns(visits, rich_budget):
     assert abs(release.answer("town = 'Bruges'") - Fraction(2, 3)) <= release.plan.size.alpha
     assert release.answer("not (age < 90)") == release.answer("age >= 90")  # one of the class
     assert release.answer("town <> 'Bruges'") == 1 - release.answer("town = 'Bruges'")
-    with pytest.raises(QuestionRefused, match="nothing is promised"):
+    with pytest.raises(QuestionRefused, match="promises nothing"):
         release.answer("age >= 91")
     with pytest.raises(QuestionRefused):
         release.answer("cost > 3")
@@ -64,7 +64,7 @@ def test_a_list_of_predicates_over_several_columns(visits, rich_budget):
 
 def test_what_is_not_of_the_class_is_refused(visits, rich_budget):
     release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
-    with pytest.raises(QuestionRefused, match="prefixes of age only"):
+    with pytest.raises(QuestionRefused, match="only prefixes of age"):
         release.answer("age between 30 and 39")
     with pytest.raises(QuestionRefused, match="predicates"):
         release.answer("count(age <= 3) - count(age > 5)")
@@ -287,7 +287,7 @@ def test_what_is_not_a_whole_release_is_refused_in_words(visits, rich_budget, tm
     fields = json.loads(file.read_text())
     for wrong in [*wrong_releases(fields), [], 3, None, "text", [[]] * 3]:
         file.write_text(json.dumps(wrong))
-        with pytest.raises(BadParameter, match="not a release saved by this version"):
+        with pytest.raises(BadParameter, match="not a release that Tacit saved"):
             tacit.load_release(file)
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadParameter, match="not a release"):

@@ -231,9 +231,9 @@ def test_a_sound_mechanism_passes(tmp_path):
                 sound.noise.draw(0, coins), value=Fraction(coins.below(3))
             )},
             {
-                "test_it_is_paid_before_anybody_looks",
+                "test_it_is_paid_for_before_anything_looks_at_the_data",
                 "test_draws_follow_the_law",
-                "test_a_failure_costs_what_it_was_to_cost_and_is_not_told",
+                "test_a_failure_costs_the_same_and_its_message_is_withheld",
             },
         ),
         ({"text": lambda _: "a\ncount"}, {"test_its_text_is_one_line"}),
@@ -249,7 +249,7 @@ def test_a_mechanism_that_fails_only_once_it_is_paid_is_noticed(tmp_path):
         def mechanism(self, schema, epsilon=HALF):
             return Unchecked(super().mechanism(schema, epsilon))
 
-    assert "test_on_another_table_it_is_refused_for_nothing_or_works" in failures(Late, tmp_path)
+    assert "test_on_another_table_it_is_refused_at_no_cost_or_works" in failures(Late, tmp_path)
 
 
 class Unchecked(Broken):
@@ -268,7 +268,7 @@ def test_a_table_that_looks_before_it_pays_is_noticed(tmp_path, monkeypatch):
         return drawn
 
     monkeypatch.setattr(Table, "release", release)
-    assert "test_it_is_paid_before_anybody_looks" in failures(TestCount, tmp_path)
+    assert "test_it_is_paid_for_before_anything_looks_at_the_data" in failures(TestCount, tmp_path)
 
 
 # What the table itself refuses -------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_mechanism_of_another_table_is_refused_before_it_is_paid(visits, budge
             NoisyHistogram(other.schema, ["town"], epsilon=1),
             NoisyCount(Reader(other.schema).read("town = 'Ghent'", {}), epsilon=1),
         ):
-            with pytest.raises(BadParameter, match="was built for 'visits' under another schema"):
+            with pytest.raises(BadParameter, match="'visits' with a schema that is not"):
                 visits.release(mechanism, budget=budget)
     assert budget.spent.epsilon == 0
 

@@ -102,9 +102,9 @@ def test_one_prepared_question_with_many_values_in_one_batch(visits, budget, cal
 @pytest.mark.parametrize("question", [["age >= 0"], 3, None, ("age >= 0", {}), {"a": 1}])
 def test_what_is_no_question_is_refused(visits, budget, calm, question):
     stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
-    with pytest.raises(QuestionRefused, match="a question is a text, or what"):
+    with pytest.raises(QuestionRefused, match="a question must be text, or what"):
         stream.ask(question)
-    with pytest.raises(QuestionRefused, match="a question is a text, or what"):
+    with pytest.raises(QuestionRefused, match="a question must be text, or what"):
         stream.ask_all([["age >= 0"]])
     assert len(stream.history) == 0
 
@@ -139,7 +139,7 @@ def test_the_history_keeps_every_top_and_forgets_old_answers_below(
     assert [entry.question for entry in stream.history.tops] == ["town = 'Bruges'"]
     assert stream.history[-1].question == "count(town = 'Ypres' and age >= 39)"
     assert "among 41 answers" in repr(stream.history)
-    assert f"{stream.history.forgotten} older ⊥ are not kept" in str(stream.history)
+    assert f"{stream.history.forgotten} older ⊥ were not kept" in str(stream.history)
 
 
 def test_opening_is_paid_in_full_and_at_once(visits, calm):
@@ -156,7 +156,7 @@ def test_opening_is_paid_in_full_and_at_once(visits, calm):
 
 def test_what_the_noise_does_not_cover_is_refused(visits, budget, calm):
     counts = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
-    with pytest.raises(QuestionRefused, match="kind 'any'"):
+    with pytest.raises(QuestionRefused, match="kind='any'"):
         counts.ask("count(age < 3) - count(age > 3)")
     with pytest.raises(QuestionRefused, match="sensitivity"):
         counts.ask("2 * count(age < 3)")

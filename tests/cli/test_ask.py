@@ -126,9 +126,9 @@ def test_every_line_that_would_be_refused_is_told(ask):
 @pytest.mark.parametrize(
     ("question", "options", "why"),
     [
-        ("2 * count(age >= 0)", (), "open one with sensitivity=2"),
-        ("count(age < 3) - count(age > 3)", (), "kind 'any'"),
-        ("0.5 * count(age >= 0)", (), "off this stream's grid"),
+        ("2 * count(age >= 0)", (), "open a stream with sensitivity=2"),
+        ("count(age < 3) - count(age > 3)", (), "kind='any'"),
+        ("0.5 * count(age >= 0)", (), "not on this stream's grid"),
         ('{"question": "age >= 0", "threshold": 1e30}', (), "threshold"),
         ("SELECT COUNT(*) FROM visits GROUP BY town", (), "max_rows"),
         ("2 * count(age >= 0)", ("--sensitivity", "2"), None),

@@ -212,5 +212,5 @@ def test_too_many_cells() -> None:
         name="t",
         person="pid",
     )
-    with pytest.raises(QuestionRefused, match="more than 1000000 cells"):
+    with pytest.raises(QuestionRefused, match="at most 1000000 cells"):
         parse("select count(distinct pid) from t group by a, b", schema)

@@ -143,10 +143,10 @@ def test_an_engine_that_is_not_complete_is_told_what_is_missing(engine: Any, mis
     [
         ("schema", "visits", "its schema is"),
         ("totals", 7, "totals cannot be called"),
-        ("cannot", "points", "its cannot says"),
-        ("cannot", ["fly"], "fly.*may say 'points'"),
-        ("cannot", 3, "its cannot says"),
-        ("cannot", [["points"]], "its cannot says"),
+        ("cannot", "points", "its cannot lists"),
+        ("cannot", ["fly"], "fly.*may list 'points'"),
+        ("cannot", 3, "its cannot lists"),
+        ("cannot", [["points"]], "its cannot lists"),
     ],
 )
 def test_an_engine_with_a_wrong_part_is_told_which(
@@ -159,7 +159,7 @@ def test_an_engine_with_a_wrong_part_is_told_which(
 
 def test_an_engine_has_its_own_schema(engine: Any) -> None:
     for more in ({"person": "pid"}, {"name": "v"}, {"schema": "x"}, {"memory_limit": 1}):
-        with pytest.raises(BadParameter, match="without person"):
+        with pytest.raises(BadParameter, match="neither person"):
             tacit.open(engine, **more)
 
 

@@ -106,7 +106,7 @@ def test_max_rows_is_a_positive_whole_number(rows: str) -> None:
 @pytest.mark.parametrize(
     ("type_", "keys", "said"),
     [
-        ("integer", "{from = 5, to = 1}", "'from' may not exceed 'to'"),
+        ("integer", "{from = 5, to = 1}", "'from' must not exceed 'to'"),
         ("integer", "{from = 1, to = 2000000}", "at most 1000000"),
         ("integer", "{from = 1}", "from = ..., to = ..."),
         ("text", "{from = 'a', to = 'b'}", "whole numbers and dates"),

@@ -216,7 +216,7 @@ def test_a_decimal_stored_in_more_bytes_than_it_needs_is_refused_by_its_type(
     end = len(footer).to_bytes(4, "little") + b"PAR1"
     path.write_bytes(bare.read_bytes()[:start] + footer + end)
     assert str(pq.read_schema(path).field("x").type) == "decimal128(10, 2)"
-    with pytest.raises(SchemaMismatch, match="'x' is declared real"):
+    with pytest.raises(SchemaMismatch, match="'x' is declared as real"):
         load(path, person=EACH_ROW, schema='[columns.x]\ntype = "real"')
     load(path, person=EACH_ROW).close()
 

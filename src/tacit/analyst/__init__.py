@@ -1,1 +1,1 @@
-"""What an analyst holds: tables, streams, plans and releases."""
+"""What an analyst works with: tables, streams, plans and releases."""

@@ -1,8 +1,8 @@
-"""What a stream is bound to: written when it is opened, and the only thing to resume it with.
+"""What a stream is bound to: stored when it is opened, and compared when it is resumed.
 
-It is bound to what its promise depends on: whose rows they are, how each column that existed was
-read and bounded, and its noise.  What is not there when it is opened may come later: a new
-column, and key values, which only say which cells a GROUP BY has.
+A stream is bound to what its promise depends on: who its people are, how each column was read and
+bounded when the stream was opened, and its noise.  Columns may be added later, and so may key
+values, which only say which cells a GROUP BY has.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _WHOSE = ("table", "person")
 _COLUMN, _RECIPE, _PLANNED = "column.", "recipe.", "planned."
-_DIGEST = "schema"  # all that 0.1 kept of the columns
-_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TacitError)
+_DIGEST = "schema"  # a hash, which is all that 0.1 stored about the columns
+_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TacitError)
 
 
 def binding_of(
@@ -54,23 +54,23 @@ def binding_of(
 def mechanism_of(binding: Mapping[str, str], stream: str) -> SparseVector:
     """The mechanism that a stored binding describes."""
     try:
-        binding["kind"]  # every binding has one
+        binding["kind"]  # a binding without it is malformed
         return prepare(
             Recipe.from_json(_part(_RECIPE, binding)),
             threshold=Fraction(binding["threshold"]),
             sensitivity=Fraction(binding["sensitivity"]),
             grid=Fraction(binding["grid"]),
         )
-    except _NONSENSE:
+    except _MALFORMED:
         raise _of_another_version(stream) from None
 
 
 def planned_of(binding: Mapping[str, str], stream: str) -> Planned | None:
-    """What the stream was planned for; None if it was opened by 0.1, which did not keep it."""
+    """What the stream was planned for; None if it was opened by 0.1, which did not store it."""
     fields = _part(_PLANNED, binding)
     try:
         return Planned.from_json(fields) if fields else None
-    except _NONSENSE:
+    except _MALFORMED:
         raise _of_another_version(stream) from None
 
 
@@ -81,24 +81,24 @@ def refuse_other(
     planned: Planned | None,
     stream: str,
 ) -> None:
-    """Refuse a table about which the stream's promise would say something else."""
+    """Refuse a table for which the stream's promise would mean something else."""
     now = binding_of(schema, mechanism, stored["kind"], planned)
-    if _beside_the_table(stored) != _beside_the_table(now):
-        raise _of_another_version(stream)  # what that one binds to may matter
+    if _not_about_the_table(stored) != _not_about_the_table(now):
+        raise _of_another_version(stream)  # it may depend on something unknown here
     differ = [_was(key, stored.get(key), now[key]) for key in _WHOSE if stored.get(key) != now[key]]
     if not differ and _DIGEST in stored:
         _refuse_other_digest(stored[_DIGEST], schema, stream)
     elif not differ:
         try:
             differ = list(_differences(stored, schema))
-        except _NONSENSE:
+        except _MALFORMED:
             raise _of_another_version(stream) from None
     if differ:
         raise StreamMismatch(f"stream {stream!r} cannot be resumed here: {'; '.join(differ)}")
 
 
-def _beside_the_table(binding: Mapping[str, str]) -> dict[str, str]:
-    """The stream's own part of a binding."""
+def _not_about_the_table(binding: Mapping[str, str]) -> dict[str, str]:
+    """The part of a binding that is not about the table."""
     of_table = {*_WHOSE, "max_rows", _DIGEST}
     return {
         key: text
@@ -108,12 +108,12 @@ def _beside_the_table(binding: Mapping[str, str]) -> dict[str, str]:
 
 
 def whose_row(schema: Schema) -> str:
-    """The person column, or that each row is a person."""
+    """Who a person is, as text: the person column, or "each row"."""
     return person_text(schema.person)
 
 
 def person_text(person: Person) -> str:
-    """The same as text; no column is mistaken for each row."""
+    """A person column or EACH_ROW as text; a column that is called "each row" gets quotes."""
     if not isinstance(person, str):
         return "each row"
     return f'"{person}"' if person == "each row" or person.startswith('"') else person
@@ -123,7 +123,7 @@ def person_text(person: Person) -> str:
 
 
 def _facts(column: Column) -> dict[str, Any]:
-    """What has been declared about a column, but for its keys; in codes."""
+    """What is declared about a column, in codes; its keys are left out."""
     declared = {
         "type": column.type,
         "grid": None if column.grid is None else str(column.grid),
@@ -134,7 +134,7 @@ def _facts(column: Column) -> dict[str, Any]:
 
 
 def _differences(binding: Mapping[str, str], schema: Schema) -> Iterator[str]:
-    """What was declared when the stream was opened and is otherwise now, in words."""
+    """In words, what is declared differently now than when the stream was opened."""
     rows = None if schema.max_rows is None else str(schema.max_rows)
     if binding.get("max_rows") != rows:
         yield _was("max_rows", binding.get("max_rows"), rows)
@@ -144,7 +144,7 @@ def _differences(binding: Mapping[str, str], schema: Schema) -> Iterator[str]:
             yield f"column {name}: declared when it was opened, not declared now"
             continue
         then, now = json.loads(text), _facts(columns[name])
-        if then["type"] != now["type"]:  # the rest then means something else
+        if then["type"] != now["type"]:  # then nothing else can be compared
             then, now = {"type": then["type"]}, {"type": now["type"]}
         for fact in sorted({*then, *now}):
             before, after = _written(then, fact), _written(now, fact)
@@ -172,9 +172,9 @@ def _was(what: str, then: str | None, now: str | None) -> str:
 def _refuse_other_digest(digest: str, schema: Schema, stream: str) -> None:
     if digest != schema.digest:
         raise StreamMismatch(
-            f"stream {stream!r} was opened by Tacit 0.1, which kept only a hash of the schema, "
-            f"{digest[:12]}…; that of this schema is {schema.digest[:12]}…: resume it with the "
-            "schema it was opened with, keys and all",
+            f"stream {stream!r} was opened by Tacit 0.1, which stored only a hash of the schema, "
+            f"{digest[:12]}…; the hash of this schema is {schema.digest[:12]}…: resume the stream "
+            "with the schema it was opened with, including its keys",
             advice="table.schema.digest is the hash of a table's schema",
         )
 

@@ -38,7 +38,7 @@ class NoisyCount:
 
     @property
     def cost(self) -> Cost:
-        """(ε, 0), in one part."""
+        """(ε, 0), as one pure part."""
         return Cost.pure(self.noise.privacy.epsilon)
 
     @property
@@ -47,10 +47,10 @@ class NoisyCount:
         return f"count: {self.read.text}"
 
     def check(self, schema: Schema) -> None:
-        """The question belongs to this very table."""
+        """Refuse another table than the one that the question was read for."""
         refuse_other_schema(self, self.read.schema, schema)
 
     def draw(self, engine: Engine, coins: Coins) -> Estimate:
-        """Answer the question, and add noise."""
+        """Answer the question and add noise."""
         (steps,) = engine.values([self.read.question])
         return self.noise.draw(steps, coins)

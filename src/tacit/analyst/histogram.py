@@ -1,6 +1,6 @@
-"""A noisy histogram: how many people there are in every cell of some columns, for one ε.
+"""A noisy histogram: the number of people in every cell of some columns, for a single ε.
 
-Cells do not overlap, so all of them together cost what one of them would: a person adds at most
+Cells do not overlap, so all of them together cost no more than one: a person adds at most
 ``max_rows`` to all counts together, and noise of that scale on each count is enough.
 """
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from tacit.tables.engine import Engine
 
 _MOST_SHOWN = 40
-_WIDEST_NOISE = 2**50  # what coins draw in bulk
+_WIDEST_NOISE = 2**50  # the largest scale that coins draw in bulk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSum(Estimate):
-    """A sum of noisy counts, with the error bar of a sum of that many noises."""
+    """A sum of noisy counts; its error bar is that of a sum of as many noises."""
 
     cells: int
 
@@ -56,9 +56,9 @@ class CellSum(Estimate):
 
 @dataclass(frozen=True, repr=False)
 class Histogram(Shapes):
-    """Noisy counts, one for each cell of the declared domains, in their order.
+    """Noisy counts, one for each cell of the declared domains, in the order of the domains.
 
-    Everything here was paid for and is public: it may be printed, saved and published.
+    All of it was paid for and is public: it may be printed, saved and published.
     """
 
     schema: Schema
@@ -92,7 +92,7 @@ class Histogram(Shapes):
             place = self._places[tuple(column.code(value) for column, value in pairs)]
         except (Unfit, KeyError, ValueError):
             raise BadParameter(
-                "cell", as_given(cell), f"give a declared value of {names}"
+                "cell", as_given(cell), f"give one declared value for each of {names}"
             ) from None
         return Estimate(
             value=Fraction(int(self.counts[place])),
@@ -110,8 +110,8 @@ class Histogram(Shapes):
         names = [column.name for column in self.columns]
         if not set(columns_of(predicate)) <= set(names):
             raise QuestionRefused(
-                f"{question}\nthis histogram counts {', '.join(names)}, and says nothing about "
-                "other columns"
+                f"{question}\nthis histogram counts {', '.join(names)}; a question about it can "
+                "name no other column"
             )
         values = dict(zip(names, zip(*self.cells, strict=True), strict=True))
         inside = holds(predicate, values, len(self), self.schema)
@@ -125,7 +125,7 @@ class Histogram(Shapes):
     def __len__(self) -> int:
         return len(self.cells)
 
-    # Shapes -------------------------------------------------------------------------------
+    # Other forms --------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The cells, column by column, and their noisy counts."""
@@ -158,7 +158,7 @@ class Histogram(Shapes):
 
     def _more(self) -> str:
         left = len(self) - _MOST_SHOWN
-        return f"... and {left} more, see to_dict()" if left > 0 else ""
+        return f"... and {left} more: see to_dict()" if left > 0 else ""
 
     def __str__(self) -> str:
         lines = self._lines()
@@ -180,9 +180,9 @@ class Histogram(Shapes):
 def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:
     """An m with Pr[|sum of noises| > m] ≤ β, for this many discrete Laplace noises.
 
-    The lesser of two bounds: the union bound, and Chernoff's with the noise's own moment generating
-    function (1−q)²/((1−qeˢ)(1−qe⁻ˢ)), q = e^(−1/b).  Every s in (0, 1/b) gives a bound, so a search
-    among some of them is enough.  At β = 1/20 it is up to 1.8 times the least such m.
+    The smaller of two bounds: the union bound, and Chernoff's bound with the noise's own moment
+    generating function (1−q)²/((1−qeˢ)(1−qe⁻ˢ)), q = e^(−1/b).  Every s in (0, 1/b) gives a bound,
+    so it is enough to try some of them.  At β = 1/20 it is up to 1.8 times the least such m.
     """
     allowed, b = probability(beta, "beta"), float(noise_scale)
     if cells == 0:
@@ -190,7 +190,7 @@ def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:
     union = cells * error_steps(noise_scale, allowed / cells)
     if cells == 1:
         return union
-    log_rest = log(2 * allowed.denominator) - log(allowed.numerator)  # ln(2/β), of any size
+    log_rest = log(2 * allowed.denominator) - log(allowed.numerator)  # ln(2/β), however small β is
 
     def chernoff(x: float) -> float:
         """For s = x/b."""
@@ -225,7 +225,9 @@ class NoisyHistogram:
         cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
         if rows / cost.privacy.epsilon > _WIDEST_NOISE:
             raise BadParameter(
-                "epsilon", show(cost.privacy.epsilon), "the noise would be wider than 2^50"
+                "epsilon",
+                show(cost.privacy.epsilon),
+                "the noise would be wider than 2^50: give a larger epsilon",
             )
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "columns", columns)
@@ -234,15 +236,15 @@ class NoisyHistogram:
 
     @property
     def what(self) -> str:
-        """Which columns."""
+        """Which columns are counted."""
         return f"histogram of {', '.join(column.name for column in self.columns)}"
 
     def check(self, schema: Schema) -> None:
-        """The columns and their cells are those of this very table."""
+        """Refuse another table than the one that the columns were declared for."""
         refuse_other_schema(self, self.schema, schema)
 
     def draw(self, engine: Engine, coins: Coins) -> Histogram:
-        """Count the rows of each cell, and add noise to each."""
+        """Count the rows of each cell and add noise to each count."""
         points = engine.points([column.name for column in self.columns], max_rows=self.max_rows)
         true = count_elements(points, self.columns)
         privacy = self.cost.privacy
@@ -257,13 +259,13 @@ def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
     columns = tuple(declared_column(schema, name) for name in names)
     if not columns or len(set(columns)) != len(columns):
         raise BadParameter(
-            "columns", ", ".join(names) or "none", "name at least one column, each only once"
+            "columns", ", ".join(names) or "none", "name at least one column, and none twice"
         )
     return columns
 
 
 def can_be_listed(column: Column) -> bool:
-    """Whether the column by itself can have a histogram."""
+    """Whether a histogram of this one column is possible."""
     try:
         _refuse_too_many([column])
     except (QuestionRefused, Infeasible):
@@ -277,6 +279,6 @@ def _refuse_too_many(columns: Sequence[Column]) -> None:
         names = ", ".join(column.name for column in columns)
         raise Infeasible(
             f"the declared domains of {names} have {size} cells together, and a histogram has at "
-            f"most {MOST_ELEMENTS}; take fewer columns, or small_db for a domain of any size. "
-            "Nothing was spent."
+            f"most {MOST_ELEMENTS}: name fewer columns, or call small_db, which takes domains of "
+            "any size. Nothing was spent."
         )

@@ -1,4 +1,4 @@
-"""What was asked and answered, as a list that prints as a table."""
+"""The questions asked and their answers, as a list that prints as a table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question with its answer, as the analyst saw them."""
+    """One question with its answer, as the analyst saw it."""
 
     words: str | Read = field(repr=False)
     answer: Answer
-    threshold: Fraction | None = None  # the question's own; None for the stream's
+    threshold: Fraction | None = None  # the question's own; None if it is the stream's
 
     @property
     def question(self) -> str:
@@ -37,9 +37,10 @@ _Entry = tuple["str | Read", Answer, Fraction | None]
 
 
 class History(Sequence[Asked]):
-    """The answers given through one object, oldest first; in a notebook, a table.
+    """The answers that one stream object has given, oldest first; in a notebook, a table.
 
-    Every ⊤ is kept and the latest ⊥, at least ``KEEPS`` of them: a stream may be asked without end.
+    A stream may be asked without end, so only the latest ⊥ are kept, at least ``KEEPS`` of them,
+    together with every ⊤.
     """
 
     KEEPS = 10_000
@@ -72,7 +73,7 @@ class History(Sequence[Asked]):
             self._forget()
 
     def _forget(self) -> None:
-        """Drop the older half of the ⊥ at once, so that few answers have to wait for this."""
+        """Drop the older half of the ⊥ together, so that few answers have to wait for it."""
         before = len(self._entries)
         older = [entry for entry in self._entries[: -self.KEEPS] if entry[1]]
         self._entries[: -self.KEEPS] = older
@@ -84,7 +85,7 @@ class History(Sequence[Asked]):
         return History([entry for entry in self._entries if entry[1]])
 
     def __str__(self) -> str:
-        older = f"… {self._forgotten} older ⊥ are not kept\n" if self._forgotten else ""
+        older = f"… {self._forgotten} older ⊥ were not kept\n" if self._forgotten else ""
         return older + "\n".join(map(str, self)) or "nothing asked yet"
 
     def __repr__(self) -> str:

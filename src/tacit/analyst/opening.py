@@ -1,4 +1,4 @@
-"""Opening a stream: which noise it gets, and what is stored of it."""
+"""Opening a stream: which noise it uses, and what is stored about it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamOpening:
-    """A stream that can be paid for.  Its answers come later, from the stream itself.
+    """A stream before it is paid for.  Its answers come later, from the stream itself.
 
     Privacy: ``recipe.privacy`` for all answers together.
     """
@@ -49,7 +49,7 @@ class StreamOpening:
         sensitivity: Number,
         grid: Number,
     ) -> StreamOpening:
-        """With the recipe that was asked for, or the best one for the task."""
+        """An opening with the recipe that was asked for, or with the best one for the task."""
         chosen = _chosen(recipe, task, promise)
         _check_recipe(chosen, task, promise)
         mechanism = prepare(chosen, threshold=threshold, sensitivity=sensitivity, grid=grid)
@@ -58,38 +58,38 @@ class StreamOpening:
 
     @property
     def recipe(self) -> Recipe:
-        """Which noise it gets."""
+        """Which noise the stream uses."""
         return self.mechanism.recipe
 
     @property
     def cost(self) -> Cost:
-        """What the recipe costs, whatever is answered."""
+        """What the recipe costs, whatever the answers will be."""
         return self.recipe.cost
 
     @property
     def what(self) -> str:
-        """What it is; the history adds the stream's name, which the budget may have to invent."""
+        """The word "stream"; the history adds its name, which the budget may have to invent."""
         return "stream"
 
     def check(self, schema: Schema) -> None:
-        """It is stored with what was declared about this very table."""
+        """Refuse another table than the one whose schema will be stored."""
         refuse_other_schema(self, self.schema, schema)
 
     @property
     def binding(self) -> dict[str, str]:
-        """What it is stored with, and can be resumed with."""
+        """What the stream is stored with, and what it must match to be resumed."""
         return binding_of(self.schema, self.mechanism, self.kind, self.expected)
 
     def start(self, coins: Coins) -> bytes:
-        """The state that it begins with, which depends on no data.  Secret."""
+        """The state that it begins with.  It is secret, and depends on no data."""
         return as_secret(self.mechanism.start(coins))
 
 
 def _chosen(recipe: Literal["best", "book"] | Recipe, task: Task, promise: Privacy) -> Recipe:
-    """The recipe itself, or the one that a plan for this task has under that name."""
+    """The recipe that was given, or the one with that name in a plan for this task."""
     if isinstance(recipe, Recipe):
         return recipe
-    text(recipe, "recipe", "give 'best', 'book' or a recipe from a plan")
+    text(recipe, "recipe", "give 'best', 'book' or a recipe of a plan")
     make = plan.numeric_sparse if task.numeric else plan.sparse
     found = make(
         questions=task.questions,
@@ -103,23 +103,31 @@ def _chosen(recipe: Literal["best", "book"] | Recipe, task: Task, promise: Priva
 
 
 def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
-    """Refuse a recipe that does not give what was asked, or promises less."""
+    """Refuse a recipe that gives something else than was asked, or that costs more."""
     if task.numeric and recipe.value_scale is None:
         raise BadParameter(
             "recipe",
             recipe.name,
-            "it releases no values: call sparse, or take a recipe from tacit.plan.numeric_sparse",
+            "it releases no values: call sparse, or give a recipe from tacit.plan.numeric_sparse",
         )
     if not task.numeric and recipe.value_scale is not None:
         raise BadParameter(
             "recipe",
             recipe.name,
-            "it pays for values: call numeric_sparse, or take a recipe from tacit.plan.sparse",
+            "it pays for values: call numeric_sparse, or give a recipe from tacit.plan.sparse",
         )
     if recipe.monotone and task.kind == "any":
-        raise BadParameter("recipe", recipe.name, "a monotone recipe needs kind='counts'")
+        raise BadParameter(
+            "recipe",
+            recipe.name,
+            "it is monotone, which needs kind='counts'; give one that is not",
+        )
     if recipe.at_most != task.at_most:
-        raise BadParameter("at_most", task.at_most, f"the recipe pays for {recipe.at_most} ⊤")
+        raise BadParameter(
+            "at_most", task.at_most, f"it must be the {recipe.at_most} ⊤ that the recipe pays for"
+        )
     within = recipe.privacy.epsilon <= promise.epsilon and recipe.privacy.delta <= promise.delta
     if not within:
-        raise BadParameter("recipe", recipe, f"it costs more than the stated {promise}")
+        raise BadParameter(
+            "recipe", recipe, f"it costs more than {promise}: give the epsilon and delta it needs"
+        )

@@ -1,8 +1,8 @@
-"""Pay, then look: the one place where a table's data are paid for and drawn from.
+"""Pay, then look: the one place where something about a table is paid for and then drawn.
 
-Whatever is released about a table is a value that says what it costs and how it is drawn.
-`pay_then_look` refuses what can be refused, pays, and only then lets anything look at the data;
-counts, histograms, small databases and the opening of a stream all go through it.
+Whatever is released about a table is described by a value that says what it costs and how it is
+drawn.  `pay_then_look` refuses what can be refused, pays, and only then lets anything look at the
+data.  Counts, histograms, small databases and the opening of a stream all go through it.
 """
 
 from __future__ import annotations
@@ -29,51 +29,51 @@ Looked = TypeVar("Looked")
 
 
 class Payable(Protocol):
-    """What can be paid for: a cost, a text for the history, and a last check.
+    """Something that can be paid for: a cost, a text for the history, and a last check.
 
-    It is a frozen value, and valid once built: whatever is wrong with its parameters is refused by
-    its constructor, and whatever is wrong with the table by `check`.
+    It is a frozen value, and valid once built: its constructor refuses whatever is wrong with its
+    parameters, and `check` whatever is wrong with the table.
     """
 
     @property
     def cost(self) -> Cost:
-        """What is paid, before anybody looks: the promise, and the pure parts it is made of."""
+        """What is paid before anything looks at the data: the promise, and its pure parts."""
         ...
 
     @property
     def what(self) -> str:
-        """What the budget's history says was paid for.  Public: it follows from no data."""
+        """What the budget's history says was paid for.  It is public, and depends on no data."""
         ...
 
     @property
     def needs(self) -> Collection[str]:
-        """What the engine must be able to do, such as "points"; every engine answers questions."""
+        """What the engine must be able to do besides answering questions, such as "points"."""
         ...
 
     def check(self, schema: Schema) -> None:
-        """Refuse a table with this schema, if nothing can be drawn from it, at no cost."""
+        """Refuse a table with this schema if nothing can be drawn from it.  This costs nothing."""
         ...
 
 
 class ReleaseMechanism(Payable, Protocol[Released_co]):
-    """What `Table.release` takes: something to pay for that is drawn in one go.
+    """What `Table.release` takes: something that is paid for and then drawn in one go.
 
     Privacy: on two tables that differ in one person's rows, the laws of what `draw` returns are
-    within ``cost.privacy`` of each other.  Once it is paid, a draw always finishes.
+    within ``cost.privacy`` of each other.  Once it is paid for, a draw always finishes.
     """
 
     def draw(self, engine: Engine, coins: Coins) -> Released_co:
-        """Look at the data and draw what is released; all randomness comes from the coins."""
+        """Look at the data and draw what is released.  All randomness comes from the coins."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What is to be paid, and where it is to be written: all that a payment needs to know."""
+    """What is to be paid, and for what: all that a payment needs to know."""
 
     cost: Cost
     what: str
-    about: dict[str, Any]  # the table, its people and the analyst, as the budget calls them
+    about: dict[str, Any]  # table, identity and analyst, as Budget's methods take them
 
 
 def pay_then_look(
@@ -84,17 +84,18 @@ def pay_then_look(
     pay: Callable[[Owed], Paid],
     look: Callable[[Paid], Looked],
 ) -> Looked:
-    """Refuse what can be refused; then ``pay``, durably; then ``look``, with what paying gave.
+    """Refuse what can be refused; then ``pay``, durably; then ``look``, with what ``pay`` returned.
 
-    Privacy: nothing looks at the data before ``pay`` has returned.  A failure of ``look`` may
-    depend on the data and may quote them: it refunds nothing, and its own words are withheld.
+    Privacy: nothing looks at the data before ``pay`` has returned.  Whether ``look`` fails may
+    depend on the data, and its message may quote them: so a failure refunds nothing, and its
+    message is withheld.
     """
     paid = pay(_accepted(table, mechanism, analyst))
     return withheld("drawing the release")(look)(paid)
 
 
 def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:
-    """What is owed for a mechanism that can be drawn from this table."""
+    """What is owed for a mechanism, once it is clear that it can be drawn from this table."""
     if table.closed:
         raise table_closed()
     check_mechanism(mechanism, "check")
@@ -119,12 +120,12 @@ def check_mechanism(mechanism: object, method: str) -> None:
 
 
 def table_closed() -> EngineFailed:
-    """Said before anything is paid, or looked up in a budget."""
+    """The error for a closed table, raised before a budget is touched."""
     return EngineFailed("the table has been closed; open it again")
 
 
 def paying(budget: Budget) -> Budget:
-    """The budget that was given to pay: a budget, and nothing that only looks like one."""
+    """The budget that was given to pay from; anything else is refused."""
     from tacit.budget import Budget
 
     return instance(
@@ -133,11 +134,11 @@ def paying(budget: Budget) -> Budget:
 
 
 def refuse_other_schema(mechanism: Payable, built_for: Schema, here: Schema) -> None:
-    """Refuse a table about which a mechanism would promise something else."""
+    """Refuse a table for which a mechanism would promise something else."""
     if here != built_for:
         raise BadParameter(
             "mechanism",
             type(mechanism).__name__,
-            f"it was built for {built_for.name!r} under another schema than this table's: build "
-            "it anew from this table's schema",
+            f"it was built for {built_for.name!r} with a schema that is not this table's: build it "
+            "again from this table's schema",
         )

@@ -1,11 +1,11 @@
-"""Plans: which recipe for a stream, which error it will have, or which ε that takes.
+"""Plans: which recipe suits a stream, and which error it will have or which ε it will take.
 
     >>> from tacit.analyst import plan
     >>> plan.sparse(questions=1000, at_most=10, epsilon=1, kind="any").best.name
     'one-sided'
 
-A plan uses public numbers only, costs nothing and promises nothing about privacy: every recipe in
-it keeps the (ε, δ) that was asked.  It compares them by the half-gap α
+A plan uses public numbers only and costs nothing.  Every recipe in it keeps the (ε, δ) that was
+asked for; the plan compares them by the half-gap α
 (:mod:`tacit.book.half_gap`): if k − c values are at most T − α and c are at least T + α, all
 answers are right (and released values within α) with probability 1 − β.  All lengths are in units
 of the questions' sensitivity Δ.
@@ -48,7 +48,7 @@ Algorithm = Literal["above_threshold", "sparse", "numeric_sparse"]
 _BETA = "1/20"
 _NONE = Fraction(0)
 _TURNS = 12
-_CLOSE = 1.0005  # an ε within this factor of the least is close enough
+_CLOSE = 1.0005  # an α within this factor of the wanted one is close enough
 _SLACK = 1.0001
 
 
@@ -63,7 +63,7 @@ class Option:
 
     @property
     def epsilon(self) -> Fraction:
-        """What it promises, or what it takes."""
+        """The ε of the recipe: the one that was given, or the one that was found."""
         return self.recipe.privacy.epsilon
 
 
@@ -71,7 +71,8 @@ class Option:
 class Plan:
     """A table of recipes, the best first.
 
-    ``plan.best`` and ``plan.recipe("book")`` go to `tacit.book.one_sided.prepare`, or to a stream.
+    A stream takes ``plan.best`` or ``plan.recipe("book")`` as its ``recipe``, and so does
+    `tacit.book.one_sided.prepare`.
     """
 
     algorithm: Algorithm
@@ -80,7 +81,7 @@ class Plan:
     beta: Fraction
     delta: Fraction
     kind: Kind
-    epsilon: Fraction | None  # what was asked: one of the two
+    epsilon: Fraction | None  # given, or else wanted_alpha is
     wanted_alpha: Fraction | None
     options: tuple[Option, ...]
     baselines: tuple[Baseline, ...]
@@ -101,26 +102,26 @@ class Plan:
         return self.option(name).recipe
 
     def option(self, name: str) -> Option:
-        """A line of the table by its name."""
+        """A line of the table by the recipe's name."""
         text(name, "name", "give the name of a recipe, such as 'book'")
         for option in self.options:
             if option.name == name:
                 return option
         for refused, reason in self.refused:
             if refused == name:
-                raise ConditionNotMet(reason, advice="the recipe 'best' has no such limit")
+                raise ConditionNotMet(reason, advice="recipe='best' has no such limit")
         names = ", ".join(f"{option.name!r}" for option in self.options)
-        raise BadParameter("recipe", as_given(name), f"this plan has {names}")
+        raise BadParameter("recipe", as_given(name), f"it must be one of this plan's: {names}")
 
     @property
     def task(self) -> Task:
-        """What it is for, in one value."""
+        """What the plan is for."""
         numeric = self.algorithm == "numeric_sparse"
         return Task(self.questions, self.at_most, self.beta, numeric, self.kind)
 
     @property
     def why(self) -> str:
-        """What makes the best recipe the best, in a sentence or two."""
+        """Why the best recipe is the best, in a sentence or two."""
         return why(self)
 
     def __repr__(self) -> str:
@@ -143,8 +144,9 @@ def above_threshold(
 ) -> Plan:
     """A plan for AboveThreshold: k questions, until the first ⊤.
 
-    Give ``epsilon`` to learn α, or ``alpha`` to learn the ε it takes.  ``kind="counts"`` allows
-    recipes for questions that never fall when a person is added; ``kind="any"`` does not.
+    Give ``epsilon`` to find α, or ``alpha`` to find the ε that it takes.  ``kind="counts"`` also
+    considers recipes for questions whose answer never falls when a person is added; ``kind="any"``
+    does not.
     """
     task = Task.read(questions=questions, at_most=1, beta=beta, numeric=False, kind=kind)
     return _plan("above_threshold", task, epsilon=epsilon, alpha=alpha)
@@ -160,7 +162,7 @@ def sparse(
     beta: Number = _BETA,
     kind: Kind = "counts",
 ) -> Plan:
-    """A plan for Sparse: k questions, at most c of them above (see `above_threshold`)."""
+    """A plan for Sparse: k questions, of which at most c are above; see `above_threshold`."""
     task = Task.read(questions=questions, at_most=at_most, beta=beta, numeric=False, kind=kind)
     return _plan("sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
@@ -175,7 +177,7 @@ def numeric_sparse(
     beta: Number = _BETA,
     kind: Kind = "counts",
 ) -> Plan:
-    """A plan for NumericSparse: as `sparse`, and each ⊤ with a value that is within α."""
+    """A plan for NumericSparse: like `sparse`, and each ⊤ brings a value that is within α."""
     task = Task.read(questions=questions, at_most=at_most, beta=beta, numeric=True, kind=kind)
     return _plan("numeric_sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
@@ -188,10 +190,10 @@ def _plan(
     alpha: Number | None,
     delta: Number = 0,
 ) -> Plan:
-    """Check what was asked; the rest is remembered."""
+    """Check what was asked; plans that were made before are remembered."""
     if (epsilon is None) == (alpha is None):
         what = "alpha" if alpha is not None else "epsilon"
-        raise BadParameter(what, alpha, "give epsilon or alpha, one of them, to learn the other")
+        raise BadParameter(what, alpha, "give either epsilon or alpha, to find the other")
     _within(task.at_most, "at_most", "1", "1e6")
     aim = Aim(
         None if epsilon is None else _within(epsilon, "epsilon", "1e-12", "1e9"),
@@ -240,7 +242,7 @@ Build = Callable[[Fraction], Tuned | None]
 
 
 def _builders(task: Task, delta: Fraction) -> dict[str, Build]:
-    """Every recipe worth a line, as a function of ε.  Those that do not use δ do not claim it."""
+    """Every recipe worth a line, as a function of ε.  Those that make no use of δ claim none."""
     book = partial(recipes.book, task.at_most, numeric=task.numeric)
     least = partial(recipes.book_least_noise, task.at_most, numeric=task.numeric)
     lines: dict[str, Build] = {
@@ -267,8 +269,8 @@ def _groups(family: Family, task: Task, delta: Fraction, epsilon: Fraction) -> T
 
 
 def _enough(build: Build, alpha: Fraction | None) -> Tuned | None:
-    """The recipe with about the least ε, rounded up, whose half-gap is at most α."""
-    assert alpha is not None  # one of the two was given
+    """The recipe with about the least ε, rounded up, for which the half-gap is at most α."""
+    assert alpha is not None  # since no ε was given
     wanted, epsilon, power = float(alpha), Fraction(1), 1.0
     fits: Tuned | None = None
     last: Tuned | None = None
@@ -287,12 +289,12 @@ def _enough(build: Build, alpha: Fraction | None) -> Tuned | None:
         factor = (found.alpha * _SLACK / wanted) ** power
         epsilon, last = certified.round_up(epsilon * exact(factor, "alpha"), 5), found
     if fits is None:
-        raise ConditionNotMet(f"no ε was found for α = {show(alpha)}; ask for a larger alpha")
+        raise ConditionNotMet(f"no ε was found for α = {show(alpha)}: give a larger alpha")
     return fits
 
 
 def _proved(recipe: Recipe, algorithm: Algorithm, task: Task) -> Fraction:
-    """What the book's theorem says of the printed recipe; it knows of no shift."""
+    """What the book's theorem says about the printed recipe, which has no shift."""
     beta, epsilon, k = task.beta, recipe.privacy.epsilon, task.planned
     if algorithm == "above_threshold":
         return theorems.above_threshold(beta=beta, epsilon=epsilon, questions=k).alpha

@@ -1,4 +1,4 @@
-"""A plan as people see it: a table for terminals, the same as HTML, why it is so, and a picture.
+"""How a plan is shown: as a table in text or HTML, with the reason for its choice, or as a picture.
 
 What is in a plan is computed by `tacit.analyst.plan`; nothing is computed here.
 """
@@ -35,7 +35,7 @@ _STYLES = {
 def as_text(plan: Plan) -> str:
     """The plan as lines of plain text."""
     lines = [title(plan), "", *_aligned([_HEADS, *map(_cells, plan.options)]), ""]
-    lines += _aligned([("beside them", "ε", "α"), *_others(plan)])
+    lines += _aligned([("for comparison", "ε", "α"), *_others(plan)])
     lines += [f"not possible: {name}: {reason}" for name, reason in plan.refused]
     return "\n".join([*lines, "", plan.why, _meaning(plan)])
 
@@ -77,7 +77,7 @@ def _meaning(plan: Plan) -> str:
 
 
 def why(plan: Plan) -> str:
-    """What makes the best recipe the best, in a sentence or two."""
+    """Why the best recipe is the best, in a sentence or two."""
     best = plan.options[0]
     said = [_against_the_book(plan, best)]
     on_all = [line for line in plan.baselines if line.on_all]
@@ -87,8 +87,8 @@ def why(plan: Plan) -> str:
         better = [line for line in on_all if line.epsilon < best.epsilon]
     if better:
         said.append(
-            f"But so few questions are better answered with plain noise: {better[0].name} has "
-            f"{'less error' if plan.wanted_alpha is None else 'less ε'}."
+            "But so few questions are better answered with plain Laplace noise: "
+            f"{better[0].name} {'errs less' if plan.wanted_alpha is None else 'takes less ε'}."
         )
     return " ".join(said)
 
@@ -106,7 +106,7 @@ def _against_the_book(plan: Plan, best: Option) -> str:
         reasons.append(f"its {recipe.groups} groups compose optimally at δ")
     fair = [line for line in plan.options if line.name in ("book, shifted", "book, least noise")]
     if not reasons or not fair:
-        return f"{best.name} is the best there is for these numbers."
+        return f"{best.name} is the best recipe for these numbers."
     book = fair[0]  # the options are sorted
     if plan.wanted_alpha is None:
         gain, what = book.alpha / best.alpha, "α"
@@ -172,7 +172,7 @@ def _html_line(cells: tuple[str, ...], *, best: bool = False) -> str:
 
 
 def plot_plan(plan: Plan, path: str | PathLike[str]) -> None:
-    """Plan again at several ε around the plan's own, and draw a line for each recipe."""
+    """Plan again at several ε around the plan's own, and plot a line for each recipe."""
     from matplotlib.figure import Figure
 
     epsilon = float(plan.best.privacy.epsilon)
@@ -223,7 +223,7 @@ def _around(epsilon: float) -> Iterable[Fraction]:
 
 
 def _line(swept: Iterable[Plan], name: str) -> tuple[list[float], list[float]]:
-    """ε and α of one line of the plans; a recipe that does not exist at some ε has a gap there."""
+    """ε and α of one line of the plans; an ε at which the recipe does not exist is left out."""
     found = [
         (float(line.epsilon), line.alpha)
         for plan in swept
@@ -234,5 +234,5 @@ def _line(swept: Iterable[Plan], name: str) -> tuple[list[float], list[float]]:
 
 
 def _height(swept: Iterable[Plan], name: str) -> float:
-    """Where a line stands among the others, for the order of the legend."""
+    """How high a line reaches, which decides its place in the legend."""
     return max(_line(swept, name)[1], default=0.0)

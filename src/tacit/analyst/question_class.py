@@ -1,7 +1,7 @@
 """Classes of questions for SmallDB: prefixes and intervals of a column, or a list of predicates.
 
 A class is public: it follows from the schema and from what the analyst wrote.  It knows its
-universe, turns the table's rows into points of it, and turns points back into values.
+universe, turns the rows of a table into points of the universe, and points back into values.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Ordered:
 def prefixes(column: str) -> Ordered:
     """The questions "column <= v", for every v: VC dimension 1.
 
-    Every v, if the column can hold at most 2^62 values.  Of integers without bounds those beyond
-    2^61 in size are not told apart, of reals without a grid those beyond 2^256 or below 2^-255.
+    That is every v, if the column can hold at most 2^62 values.  Otherwise extreme values share a
+    point: integers without bounds beyond 2^61 in size, and reals without a grid beyond 2^256 or
+    below 2^-255 in size.
     """
     return Ordered(column, "prefixes")
 
@@ -66,7 +67,7 @@ def prefixes(column: str) -> Ordered:
 def intervals(column: str) -> Ordered:
     """The questions "column between u and v", for all u and v: VC dimension 2.
 
-    About very large and very small u and v as for `prefixes`.
+    For very large and very small u and v, see `prefixes`.
     """
     return Ordered(column, "intervals")
 
@@ -78,21 +79,23 @@ Questions = Ordered | Sequence[str]
 def question_class(
     asked: Questions, schema: Schema, *, stored: bool = False, by_keys: bool = True
 ) -> QuestionClass:
-    """Read a class of questions; what cannot be one is refused.  ``stored``: from a file.
+    """Read a class of questions, or refuse it.  ``stored`` says that it comes from a file.
 
-    Without ``by_keys`` the keys of numbers and dates are no domain, as in version 0.1.
+    Without ``by_keys`` the keys of numbers and dates are not their domain, as in version 0.1.
     """
     if isinstance(asked, Ordered):
         return OrderedClass.of(asked, schema)
     if isinstance(asked, str) or not isinstance(asked, Sequence):
         raise BadParameter(
-            "questions", type(asked).__name__, "give prefixes(...), intervals(...) or a list"
+            "questions",
+            type(asked).__name__,
+            "give prefixes(...), intervals(...) or a list of predicates",
         )
     return FiniteClass.of(list(asked), schema, prepare_stored if stored else prepare, by_keys)
 
 
 def declared_column(schema: Schema, name: str) -> Column:
-    """The column that a caller named; one that is not declared is refused."""
+    """The column that a caller named; an undeclared one is refused."""
     found = schema.find(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(column.name for column in schema.columns)
@@ -115,8 +118,8 @@ class OrderedClass:
         column = declared_column(schema, asked.column)
         if column.type == "text":
             raise QuestionRefused(
-                f"{column.name} is text, and its declared keys have no order that counts; "
-                "give a list of predicates instead"
+                f"{column.name} is text, and its declared keys have no order: give a list of "
+                "predicates instead"
             )
         return cls(column, asked.kind)
 
@@ -141,34 +144,34 @@ class OrderedClass:
 
     @property
     def facts(self) -> ClassFacts:
-        """The structure is enough: its matrix is totally unimodular."""
+        """Its structure, which is enough: the matrix of the class is totally unimodular."""
         return ClassFacts(structure=self.kind)
 
     by_keys = False
 
     @property
     def atoms(self) -> int:
-        """Every point is one."""
+        """Each point is an atom of its own."""
         return self.domain
 
     def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
-        """1 for prefixes and 2 for intervals, of a domain that is not tiny; points in order."""
-        few = range(min(self.domain, 4))  # any set they shatter lies among so many just as well
+        """1 for prefixes and 2 for intervals, unless the domain is tiny; points are in order."""
+        few = range(min(self.domain, 4))  # four points show it as well as all of them
         starts = few[:1] if self.kind == "prefixes" else few
         rows = [[u <= point <= v for point in few] for u in starts for v in few if u <= v]
         return shattering.vc_dimension(rows, seconds=seconds)
 
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
-        """Sorted points; rows without a value are left out, values outside the bounds clamped."""
+        """The sorted points.  Rows without a value are left out; values are clamped to bounds."""
         codes = engine.points([self.column.name], max_rows=max_rows)[:, 0]
         return np.sort(self._points.of_codes(codes))
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """A code of each point, the value that is released."""
+        """A code for each point: the value that is released for it."""
         return self._points.codes(points)[:, np.newaxis]
 
     def contains(self, predicate: Predicate) -> bool:
-        """A range of the column that splits no point; for prefixes, one that is open at an end."""
+        """Whether it is a range of the column that splits no point; a prefix is open at one end."""
         if not isinstance(predicate, Range) or predicate.column != self.column.name:
             return False
         low, high = predicate.low, predicate.high
@@ -180,7 +183,7 @@ class OrderedClass:
 
     @property
     def ends(self) -> str:
-        """Which ends a range of the class may have, if not all; for refusals."""
+        """For messages: which ends a range of the class may have; empty if it may have any."""
         if self._points.all_apart:
             return ""
         if self._points.merged:
@@ -206,10 +209,10 @@ class FiniteClass:
     ) -> FiniteClass:
         """Read the predicates; every column they name needs a finite declared domain."""
         if not asked:
-            raise BadParameter("questions", "an empty list", "name at least one predicate")
+            raise BadParameter("questions", "an empty list", "give at least one predicate")
         if not all(isinstance(text, str) for text in asked):
             raise BadParameter(
-                "questions", "a list", "all of it must be text, such as ['age >= 60', 'smoker']"
+                "questions", "a list", "every entry must be text, such as ['age >= 60', 'smoker']"
             )
         predicates = [predicate_of(text, schema, read) for text in dict.fromkeys(asked)]
         names = sorted({name for each in predicates for name in columns_of(each)})
@@ -221,19 +224,20 @@ class FiniteClass:
             )
         if not columns:
             raise QuestionRefused(
-                "these predicates name no column, so their answers are already known"
+                "these predicates name no column, so their answers are known without the data: "
+                "name a column"
             )
         size = prod(declared_size(column) for column in columns)
         if size > MOST_ELEMENTS:
             raise Infeasible(
-                f"the declared domains of {', '.join(names)} have {size} combinations together, "
-                f"and at most {MOST_ELEMENTS} can be listed; declare fewer values, or ask for "
+                f"the declared domains of {', '.join(names)} have {size} combinations of values, "
+                f"and at most {MOST_ELEMENTS} can be listed: declare fewer values, or ask for "
                 "prefixes(...) or intervals(...) of one column"
             )
         if size * len(predicates) > MOST_ANSWERS:
             raise Infeasible(
-                f"{len(predicates)} predicates on {size} combinations of values are more than "
-                f"{MOST_ANSWERS} answers; ask fewer, or over smaller declared domains"
+                f"{len(predicates)} predicates on {size} combinations of values have more than "
+                f"{MOST_ANSWERS} answers: give fewer predicates, or declare smaller domains"
             )
         return cls(schema, columns, tuple(predicates))
 
@@ -244,7 +248,7 @@ class FiniteClass:
 
     @cached_property
     def matrix(self) -> NDArray[np.bool_]:
-        """Which element satisfies which predicate."""
+        """Which elements of the universe satisfy which predicate."""
         return np.array([self._row(predicate) for predicate in self.predicates])
 
     def _row(self, predicate: Predicate) -> NDArray[np.bool_]:
@@ -256,27 +260,27 @@ class FiniteClass:
 
     @cached_property
     def queries(self) -> LinearQueries:
-        """Disguises removed: equal, complementary and constant questions, equal elements."""
+        """The class without equal, complementary and constant questions, and equal elements."""
         return linear_queries(self.matrix.astype(np.int64))
 
     @property
     def sampler(self) -> FiniteQuestions:
-        """All candidates, or a random part of them."""
+        """A sampler over all candidates, or over a random part of them."""
         return FiniteQuestions(self.queries)
 
     @cached_property
     def _compressed_vc(self) -> VcDimension:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # bounds are enough here
+            warnings.simplefilter("ignore")  # that the search stopped early: bounds are enough
             return shattering.vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
 
     def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
-        """Over the declared domain; the witness numbers the questions and the `universe`."""
+        """Over the declared domain; the witness gives places in the list and in `universe`."""
         return shattering.vc_dimension(self.matrix, seconds=seconds)
 
     @property
     def facts(self) -> ClassFacts:
-        """Of the compressed class: how many questions, on how many atoms, of which dimension."""
+        """What is known about the class in `queries`."""
         questions = len(self.queries.answers)
         if questions == 0:
             return ClassFacts(questions=1, atoms=1)
@@ -286,16 +290,16 @@ class FiniteClass:
 
     @property
     def atoms(self) -> int:
-        """Kinds of elements that the questions tell apart."""
+        """How many kinds of elements the questions can tell apart."""
         return self.queries.atoms
 
     def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
-        """How many rows each element has; rows with NULL, or outside the domain, are left out."""
+        """The number of rows of each element; rows with NULL or outside the domain are left out."""
         points = engine.points([column.name for column in self.columns], max_rows=max_rows)
         return count_elements(points, self.columns)
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Codes, or for text the place among the declared keys."""
+        """The codes of each point; for text, the places among the declared keys."""
         domains = [declared_domain(column) for column in self.columns]
         places = np.unravel_index(points, [len(domain) for domain in domains])
         codes = [
@@ -312,7 +316,7 @@ class FiniteClass:
     ends = ""
 
     def contains(self, predicate: Predicate) -> bool:
-        """Whether it cuts the universe as a question of the class does, or its complement."""
+        """Whether it selects the same elements as a question of the class or its complement."""
         if not set(columns_of(predicate)) <= {column.name for column in self.columns}:
             return False
         row = self._row(predicate)
@@ -325,16 +329,16 @@ class FiniteClass:
 
 
 QuestionClass = OrderedClass | FiniteClass
-"""Further structured classes join here: what a release asks of one is what these two offer."""
+"""Other structured classes can be added here: a release needs what these two offer."""
 
 
 def predicate_of(
     text: str, schema: Schema, read: Callable[[str, Schema], Prepared] = prepare
 ) -> Predicate:
-    """The predicate that a text is; a release answers nothing else."""
+    """The predicate that a text stands for; anything else is refused."""
     question = read(text, schema).question()
     if len(question.terms) != 1 or not isinstance(question.terms[0], People):
-        raise QuestionRefused(f"{text}\na release answers predicates, such as age >= 60")
+        raise QuestionRefused(f"{text}\na release answers only predicates, such as age >= 60")
     return question.terms[0].where
 
 
@@ -358,7 +362,7 @@ def declared_size(column: Column) -> int:
 
 
 def _alive(find: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The same search with a sign of life at a terminal: it may take long."""
+    """The same search, which may take long, with signs of progress at a terminal."""
     search: Callable[..., _R] = find
 
     @wraps(find)

@@ -44,7 +44,7 @@ _VERSION = 1
 class Release(Shapes):
     """What SmallDB released: m rows, and what is promised about them.
 
-    Everything here was paid for and is public: it may be printed, saved and published.
+    All of it was paid for and is public: it may be printed, saved and published.
     """
 
     plan: ReleasePlan
@@ -63,7 +63,7 @@ class Release(Shapes):
         return len(self.codes)
 
     def guarantee(self, beta: Number = "1/20") -> Fraction | None:
-        """The error that all answers keep to, except with probability β; see the plan."""
+        """No answer errs by more than this, except with probability β; None without people."""
         return self.plan.guarantee(beta)
 
     # Answering ----------------------------------------------------------------------------
@@ -73,20 +73,20 @@ class Release(Shapes):
         predicate = predicate_of(question, self.schema)
         if not self._class.contains(predicate):
             raise QuestionRefused(
-                f"{question}\nthis release answers {self.plan.questions} only{self._class.ends}: "
-                "about anything else nothing is promised"
+                f"{question}\nthis release answers only {self.plan.questions}{self._class.ends}: "
+                "it promises nothing about anything else"
             )
         values = {name: self._column_codes(name) for name in set(columns_of(predicate))}
         return Fraction(int(holds(predicate, values, self.rows, self.schema).sum()), self.rows)
 
     def count(self, question: str, *, people: int | None = None) -> Fraction:
-        """The same as a number of people, out of a total that is public or was paid for."""
+        """The answer as a number of people, out of a total that is public or was paid for."""
         total = self.plan.people if people is None else whole(people, "people")
         if total is None:
             raise BadParameter(
                 "people",
                 None,
-                "say how many people there are: a public number, or one that was paid for",
+                "give the number of people: a public number, or one that was paid for",
             )
         return self.answer(question) * total
 
@@ -95,7 +95,7 @@ class Release(Shapes):
         return self.plan.question_class
 
     def _column_codes(self, name: str) -> list[Code]:
-        """A column's codes; for text, released as places among the keys, the keys themselves."""
+        """The codes of a column; for text, which is released as places among the keys, the keys."""
         (place,) = [i for i, column in enumerate(self._class.columns) if column.name == name]
         codes: list[Code] = self.codes[:, place].tolist()
         column = self._class.columns[place]
@@ -103,7 +103,7 @@ class Release(Shapes):
             return codes
         return [(column.keys or ())[code] for code in self.codes[:, place].tolist()]
 
-    # Other shapes -------------------------------------------------------------------------
+    # Other forms --------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The rows, column by column, as plain values."""
@@ -113,11 +113,11 @@ class Release(Shapes):
         }
 
     def plot(self, path: str | Path) -> None:
-        """Draw the prefix curve, or for a list of questions their answers, to a file."""
+        """Plot the prefix curve, or the answers to a list of questions, into a file."""
         with writing(path):
             plot_release(self, Path(path))
 
-    # Keeping it ---------------------------------------------------------------------------
+    # Saving -------------------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in plain JSON; `release_from_json` is the inverse."""
@@ -142,7 +142,7 @@ class Release(Shapes):
         return fields
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a JSON file; `load_release` reads it again."""
+        """Write everything to a JSON file, which `load_release` reads."""
         with writing(path):
             Path(path).write_text(json.dumps(self.as_json(), indent=1), encoding="utf-8")
 
@@ -171,11 +171,11 @@ class SmallDb:
 
     def __post_init__(self) -> None:
         if self.progress is not None:
-            function(self.progress, "progress", "give a function of the seconds so far")
+            function(self.progress, "progress", "give a function that takes the seconds so far")
 
     @property
     def cost(self) -> Cost:
-        """(ε, 0), in one part."""
+        """(ε, 0), as one pure part."""
         return Cost.pure(self.plan.privacy.epsilon)
 
     @property
@@ -184,11 +184,11 @@ class SmallDb:
         return f"release of {self.plan.questions}"
 
     def check(self, schema: Schema) -> None:
-        """The domain of the questions is that of this very table."""
+        """Refuse another table than the one whose domain the questions are about."""
         refuse_other_schema(self, self.schema, schema)
 
     def draw(self, engine: Engine, coins: Coins) -> Release:
-        """Draw the rows; the plan has made sure that this ends in reasonable time."""
+        """Draw the rows; the plan has made sure that this takes a reasonable time."""
         questions = self.plan.question_class
         with waiting("drawing", self.progress) as tell:
             points = small_db(
@@ -208,18 +208,18 @@ class SmallDb:
 
 
 def load_release(path: str | Path) -> Release:
-    """Read a saved release; a file that is not one, or not a whole one, is refused."""
+    """Read a saved release; a file that is not a complete one is refused."""
     file = file_path(path, "path")
     try:
         return release_from_json(json.loads(file.read_bytes()))
     except OSError as error:
         raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
     except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise BadParameter("path", str(path), "it is not a release saved by this version") from None
+        raise BadParameter("path", str(path), "it is not a release that Tacit saved") from None
 
 
 def release_from_json(fields: Any) -> Release:
-    """What `Release.as_json` wrote; anything else raises one of many errors."""
+    """The inverse of `Release.as_json`; other JSON raises one of many kinds of errors."""
     if fields["tacit release"] != _VERSION:
         raise ValueError
     table, person = fields["table"], fields["person"]
@@ -244,7 +244,7 @@ def release_from_json(fields: Any) -> Release:
 
 
 def _checked_codes(rows: Any, columns: Sequence[Column]) -> NDArray[np.int64]:
-    """One code for each column in each row, such as the column can hold."""
+    """One code for each column in each row, each of which the column can hold."""
     for row in rows:
         for code, column in zip(row, columns, strict=True):
             low, high = column.range
@@ -266,7 +266,7 @@ def describe(asked: Questions) -> str:
 
 
 def plot_release(release: Release, path: Path) -> None:
-    """Draw to a file, as its ending says."""
+    """Plot into a file, in the format that its name ends with."""
     check_can_plot(path)
     from matplotlib.figure import Figure
 

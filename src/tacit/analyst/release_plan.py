@@ -1,4 +1,4 @@
-"""What a SmallDB release will be like, said before it is paid, from public values only."""
+"""What a SmallDB release will be like: computed before it is paid for, from public values only."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tacit.numerics import certified
 from tacit.privacy import Privacy
 
 MOST_SECONDS = 600
-_PATIENT_SECONDS = 10  # if the choice of m is left to us
-_ASSUMED_PEOPLE = 10_000  # for the expected time only, when the steward has typed no number
+_PATIENT_SECONDS = 10  # if Tacit chooses m
+_ASSUMED_PEOPLE = 10_000  # for the expected time only, if the steward has given no number
 
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Which sampler, how many rows and why, the promised error, and the time to expect."""
+    """Which sampler is used, how many rows it draws and why, the promised error, the time."""
 
     questions: str
     privacy: Privacy
@@ -40,10 +40,10 @@ class ReleasePlan:
         return self.size.rows
 
     def guarantee(self, beta: Number = "1/20") -> Fraction | None:
-        """The error that every answer keeps to, except with probability β; None without people.
+        """No answer errs by more than this, except with probability β; None without people.
 
         Accuracy: Theorem 4.9 with explicit constants, α_m + (2r/(εn))(ln(candidates) + ln(1/β)).
-        It rests on the public number of people that the steward typed, each with a row.
+        It relies on the public number of people that the steward gave, each with a row.
         """
         failure = probability(beta, "beta")
         if self.people is None:
@@ -60,7 +60,7 @@ class ReleasePlan:
         )
 
     def _sub_range_guarantee(self, beta: Fraction) -> Fraction:
-        """Half of β for a sub-range that stays far from the best candidate, half for the draw."""
+        """Half of β covers a sub-range far from the best candidate, the other half the draw."""
         assert self.people is not None
         candidates = self.expectation.candidates
         away = Fraction(
@@ -73,7 +73,7 @@ class ReleasePlan:
     def __str__(self) -> str:
         promised = self.guarantee()
         error = (
-            "unknown without people, a public number that the steward types"
+            "unknown without people=, a public number that the steward gives"
             if promised is None
             else f"at most {show(promised)} of the people, except with probability 5 %"
         )
@@ -90,7 +90,7 @@ class ReleasePlan:
 
 @dataclass(frozen=True)
 class ReleaseTask:
-    """What is to be released, and about how many: all that the choice of m depends on."""
+    """What is to be released, about how many people: all that the choice of m depends on."""
 
     question_class: QuestionClass
     described: str
@@ -99,7 +99,7 @@ class ReleaseTask:
     max_rows: int
 
     def expect(self, rows: int) -> Expectation:
-        """Which sampler draws so many rows, and how long that takes."""
+        """Which sampler draws this many rows, and how long that takes."""
         return expect(
             self.question_class.sampler,
             rows=rows,
@@ -112,7 +112,7 @@ class ReleaseTask:
 def plan_release(
     task: ReleaseTask, *, alpha: Number | None = None, rows: int | None = None
 ) -> ReleasePlan:
-    """Choose m and check that the release can be drawn; refuse, at no cost, what cannot."""
+    """Choose m, and refuse at no cost what would take too long to draw."""
     size = _size(task, alpha, rows)
     expectation = task.expect(size.rows)
     _refuse_if_too_long(task.question_class, size.rows, expectation)
@@ -132,7 +132,7 @@ def _size(task: ReleaseTask, alpha: Number | None, rows: int | None) -> ProvedSi
     if alpha is not None and rows is not None:
         raise BadParameter("rows", rows, "give alpha or rows, not both")
     facts = asdict(task.question_class.facts)
-    if alpha is not None:  # what so many rows are proved to reach is often less than was asked
+    if alpha is not None:  # the α proved for so many rows is often smaller than the one asked for
         rows = rows_needed(alpha, **facts).rows
     if rows is None:
         rows = _best_rows(task)
@@ -145,16 +145,16 @@ def _best_rows(task: ReleaseTask) -> int:
         raise BadParameter(
             "alpha",
             None,
-            "give alpha or rows; if the table is opened with people=..., Tacit chooses",
+            "give alpha or rows, or open the table with people=..., so that Tacit can choose",
         )
     questions = task.question_class
     epsilon = task.privacy.epsilon / task.max_rows
     facts = asdict(replace(questions.facts, atoms=questions.atoms))
     rows = best_rows(task.people, epsilon=epsilon, beta="1/20", **facts).rows
-    if isinstance(questions, FiniteClass):  # a whole range is better than a part of a larger one
+    if isinstance(questions, FiniteClass):  # all of a range is better than part of a larger one
         rows = min(rows, most_rows(questions.sampler) or rows)
     while rows > 1 and _longest(task.expect(rows)) > _PATIENT_SECONDS:
-        rows = rows * 4 // 5  # the bound is flat around its best m, the time is not
+        rows = rows * 4 // 5  # around the best m the bound hardly changes, but the time does
     return rows
 
 
@@ -171,12 +171,12 @@ def _refuse_if_too_long(questions: QuestionClass, rows: int, expectation: Expect
         hint = f"rows={most_rows(questions.sampler)} or fewer"
     raise Infeasible(
         f"a release with {rows} rows would take about {longest:.0f} s, longer than "
-        f"{MOST_SECONDS} s; ask for {hint}. Nothing was spent."
+        f"{MOST_SECONDS} s: ask for {hint}. Nothing was spent."
     )
 
 
 def _advice(plan: ReleasePlan) -> str:
-    """Whether something simpler is expected to err less, as far as public numbers can tell."""
+    """Whether something simpler is expected to err less, according to public numbers."""
     questions = plan.question_class
     if plan.people is None:
         return ""
@@ -191,7 +191,7 @@ def _advice(plan: ReleasePlan) -> str:
         simpler = {name: asked * log(max(asked, 2) * 20) / epsilon / people}
     said: list[str] = []
     least = ours
-    for name, error in simpler.items():  # what can be called comes first
+    for name, error in simpler.items():  # what Tacit offers comes first
         if error < least:
             said.append(
                 f"{name} is expected to err less{' still' if said else ''} "
@@ -203,7 +203,7 @@ def _advice(plan: ReleasePlan) -> str:
 
 
 def _simpler_ordered(questions: OrderedClass, epsilon: float, people: int) -> dict[str, float]:
-    """What else answers prefixes and intervals, and its expected error."""
+    """Simpler ways to answer prefixes and intervals, and their expected errors."""
     simpler = {}
     if can_be_listed(questions.column):
         call = f"table.histogram({questions.column.name!r}, ...)"
@@ -214,7 +214,7 @@ def _simpler_ordered(questions: OrderedClass, epsilon: float, people: int) -> di
 
 
 def _expected_ordered(questions: OrderedClass, rows: int, epsilon: float, people: int) -> float:
-    """About 1.6/√(εn) was measured at m = √(εn): half a row, and what the draw adds."""
+    """Half a row, and what the draw adds: 1.6/√(εn) was measured at m = √(εn)."""
     ends = 1 if questions.kind == "prefixes" else 2
     noise = 0.8 * rows / (epsilon * people) + 0.3 / sqrt(epsilon * people)
     return min(ends * (0.5 / rows + noise), 1.0)
@@ -227,7 +227,7 @@ def _histogram_error(questions: OrderedClass, epsilon: float, people: int) -> fl
 
 
 def _tree_error(questions: OrderedClass, epsilon: float, people: int) -> float:
-    """Each of h levels gets ε/h; a prefix is a sum of about h/2 nodes; the worst of N of them."""
+    """The worst of N prefixes: each of h levels gets ε/h, and a prefix is about h/2 nodes."""
     levels = max(ceil(log2(questions.domain)), 1) + 1
     ends = 1 if questions.kind == "prefixes" else sqrt(2)
     deviation = sqrt(levels / 2) * sqrt(2) * levels / epsilon

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shapes(ABC):
-    """Something with rows and columns that was paid for and is public."""
+    """Something with rows and columns that was paid for and is public, in other forms."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, list[Any]]:
@@ -55,7 +55,7 @@ class Shapes(ABC):
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """A file that cannot be written is said to be so; what was paid for is still held."""
+    """Turn a failure to write a file into an error of ours; what was paid for is not lost."""
     file_path(path, "path")
     try:
         yield
@@ -64,7 +64,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def plain_value(column: Column, code: Code) -> Any:
-    """A code of a column as a plain Python value."""
+    """The value of a code as a plain Python value."""
     literal = column.literal(code)
     if column.type == "integer":
         return int(literal)
@@ -97,5 +97,5 @@ def _needs(module: str) -> Any:
     except ImportError:
         name = module.partition(".")[0]
         raise BadParameter(
-            name, "not installed", f"pip install {name}, or 'tacit[frames]'"
+            name, "not installed", f"pip install {name}, or pip install 'tacit[frames]'"
         ) from None

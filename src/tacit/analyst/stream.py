@@ -1,9 +1,10 @@
-"""A live stream: questions in, ⊥ or ⊤ out, and every ⊤ on record before it is seen.
+"""A live stream: questions go in, ⊥ or ⊤ come out, and every ⊤ is on record before it is seen.
 
-The order of things is the promise.  The stream was paid in full when it was opened; one ⊤ is
-always reserved, durably, before a question is asked; a ⊤ is recorded and the next one reserved,
-in one write, before the answer is released.  A ⊥ writes nothing.  A failure of the engine, once a
-question was accepted, costs the reserved ⊤, as a crash does: it may depend on somebody's row.
+The promise depends on the order of things.  The stream was paid for in full when it was opened.
+One ⊤ is always reserved, durably, before a question is asked.  A ⊤ is recorded, and the next one
+reserved, in a single write before the answer is released.  A ⊥ writes nothing.  If the engine fails
+after a question was accepted, the reserved ⊤ is lost, as it is in a crash: the failure may depend
+on somebody's row.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ if TYPE_CHECKING:
 
 
 def as_secret(state: State) -> bytes:
-    """What must be stored to go on later.  Secret."""
+    """The state as it is stored, so that the stream can go on later.  It is secret."""
     return json.dumps([state.offset, state.tops]).encode()
 
 
 def from_secret(secret: bytes) -> State:
-    """The inverse of `as_secret`; an error does not say what is wrong, which would quote it."""
+    """The inverse of `as_secret`.  An error does not say what is wrong: that would quote it."""
     with suppress(ValueError, TypeError, RecursionError):
         offset, tops = json.loads(secret)
         if type(offset) is int and type(tops) is int and tops >= 0:
@@ -61,7 +62,7 @@ def from_secret(secret: bytes) -> State:
 
 
 def _check_recorded(records: Iterable[Mapping[str, str]]) -> None:
-    """Check that recorded answers can be shown again; otherwise the record is damaged."""
+    """Check that recorded answers can be shown again; if not, the record is damaged."""
     try:
         for record in records:
             str(Answer.from_json(record))
@@ -73,7 +74,7 @@ def _check_recorded(records: Iterable[Mapping[str, str]]) -> None:
 
 
 def _suspend_quietly(lease: Lease) -> None:
-    """There is no caller to report to: a failure costs the reserved ⊤, as a crash would."""
+    """Suspend without errors, for want of a caller; a failure costs the reserved ⊤, as a crash."""
     with suppress(Exception):
         lease.suspend()
 
@@ -81,8 +82,8 @@ def _suspend_quietly(lease: Lease) -> None:
 class Stream(Uncopyable):
     """An open stream over a table, from ``table.sparse(...)`` or ``table.resume(...)``.
 
-    Privacy: all its answers together are private to ``recipe.privacy``, which was charged when
-    it was opened.  ⊥ is never charged again, and at most ``recipe.at_most`` answers are ⊤.
+    Privacy: all its answers together keep ``recipe.privacy``, which was charged when it was
+    opened.  A ⊥ costs nothing more, and at most ``recipe.at_most`` answers are ⊤.
     """
 
     def __init__(
@@ -106,11 +107,11 @@ class Stream(Uncopyable):
         self._state = from_secret(lease.secret)
         _check_recorded(lease.answers.values())
         self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
-        self._earlier = frozenset(lease.answers)  # the keys of earlier sittings
+        self._earlier = frozenset(lease.answers)  # keys recorded before this object was made
         self._forms = forms_of(self._earlier)
         self._covered: tuple[Promise | None, int] = None, 0
         self._history = History()
-        # A stream that is simply forgotten is suspended, so that its reserved ⊤ is not lost.
+        # A stream that is dropped without a word is suspended, so that its reserved ⊤ is not lost.
         finalize(self, _suspend_quietly, lease)
         self._batch: Sequence[Read] = ()
         self._batch_answered = 0
@@ -122,9 +123,9 @@ class Stream(Uncopyable):
     ) -> Answer:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
-        ``threshold`` is the question's own, if it should differ from the stream's.  The very
-        question that was ⊤ before, about a table of the same label, gets the recorded answer
-        again, free of charge and marked as such.
+        ``threshold`` replaces the stream's threshold for this question.  If the same question was
+        ⊤ before, for the same label of the table, the recorded answer is returned again, free of
+        charge and marked as recorded.
         """
         before = self._state
         limit = None if threshold is None else self._limit(threshold)
@@ -134,7 +135,7 @@ class Stream(Uncopyable):
         self._refuse_if_over()
         steps_each = self._steps_each(read)
         with self._lease.turn(evaluating=True) as turn:
-            # Another thread may have had this very question's ⊤ while this one was read.
+            # Another thread may have got a ⊤ for the same question while this one was read.
             if self._state is not before and (known := self._recorded(read, limit)) is not None:
                 return self._tell(read, known, limit)
             (value,) = self._values([read.question])
@@ -157,11 +158,11 @@ class Stream(Uncopyable):
     ) -> Iterator[Answer]:
         """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
 
-        A question that differs in its parameters from its neighbours is a pair of the question
-        and those parameters: ``[(prepared, {"town": town}) for town in towns]``.  All of them are
-        read and checked first; then the answers come one by one, with the same law as from
-        `ask`.  It stops at the halt, and leaving early spends nothing further; ``unanswered``
-        lists the rest.
+        A question with parameters of its own is given as a pair of the question and these
+        parameters: ``[(prepared, {"town": town}) for town in towns]``.  All questions are read and
+        checked first; then the answers come one by one, with the same law as from `ask`.  They
+        stop when the stream halts.  Leaving early spends nothing more, and ``unanswered`` lists
+        the questions that were left.
         """
         limit = None if threshold is None else self._limit(threshold)
         self._refuse_if_over()
@@ -179,7 +180,7 @@ class Stream(Uncopyable):
     def check(
         self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
     ) -> Statement:
-        """What is promised about a question, or why this stream would refuse it; costs nothing."""
+        """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
         try:
             prepared = self._reader.prepare(question)
             if threshold is not None:
@@ -199,8 +200,8 @@ class Stream(Uncopyable):
         at = 0
         while at < len(reads) and not self.halted:
             known_at, known = self._next_recorded(reads, at, limit)
-            # Decisions ahead of what is consumed are made in memory only: they count, and are
-            # recorded, when they are reached; if the stream has moved on by then, they never were.
+            # Answers are decided ahead of the caller in memory only.  They count, and are recorded,
+            # when the caller reaches them; if the stream has moved on by then, they are dropped.
             with self._lease.turn():
                 start = self._state
                 answered, top, after = self._mechanism.scan(
@@ -212,10 +213,10 @@ class Stream(Uncopyable):
                 if self._state is not start or not self._lease.alive:
                     break
             if self._state is not start or not self._lease.alive:
-                continue  # decide anew from here, or find out that the stream has ended
+                continue  # decide again from here, or find that the stream has ended
             if top is not None:
                 with self._lease.turn():
-                    if self._state is not start:  # another thread was quicker
+                    if self._state is not start:  # another thread was faster
                         continue
                     self._keep(reads[at], top, after, limit)
                 at += 1
@@ -237,9 +238,9 @@ class Stream(Uncopyable):
     # Before the coin ----------------------------------------------------------------------
 
     def _steps_each(self, read: Read) -> int:
-        """What a step of the question's grid is in the stream's; refuses what it cannot cover.
+        """How many steps of the stream's grid a step of the question's is; refuses the uncovered.
 
-        A prepared question keeps its promise, so what the last one needed often serves again.
+        A prepared question keeps its promise object, so the last result can often be used again.
         """
         promise, steps_each = self._covered
         if read.question.promise is not promise:
@@ -255,40 +256,43 @@ class Stream(Uncopyable):
             raise QuestionRefused(
                 f"{read.text}\none person can change this answer by {show(question.sensitivity)}, "
                 f"and this stream's noise covers {show(mechanism.sensitivity)}: "
-                f"open one with sensitivity={show(question.sensitivity)}"
+                f"open a stream with sensitivity={show(question.sensitivity)}"
             )
         if self._kind == "counts" and question.direction != 1:
             raise QuestionRefused(
                 f"{read.text}\nadding a person can lower this answer, which a stream of "
-                "kind 'counts' does not cover: open one of kind 'any'"
+                "kind 'counts' does not cover: open a stream with kind='any'"
             )
         if (question.grid / mechanism.grid).denominator != 1:
             raise QuestionRefused(
-                f"{read.text}\nits answers are multiples of {show(question.grid)}, off this "
-                f"stream's grid of {show(mechanism.grid)}: open one with grid='{question.grid}'"
+                f"{read.text}\nits answers are multiples of {show(question.grid)}, which are not "
+                f"on this stream's grid of {show(mechanism.grid)}: open a stream with "
+                f"grid='{question.grid}'"
             )
 
     def _values(self, questions: Sequence[Question]) -> list[int]:
-        """Inside a turn: the true values of questions that were accepted.  Secret."""
+        """Inside a turn: the true values of questions that were accepted.  They are secret."""
         try:
             return self._engine.values(questions)
         except TacitError as failure:
             said = failure.fact
         except Exception:
-            said = "answering failed; what the engine said is withheld, since it may quote data"
+            said = (
+                "answering failed; the engine's own message is withheld because it may quote data"
+            )
         raise EngineFailed(
-            f"{said}; as a failure may depend on the data, stream {self.name!r} has ended and the "
-            "⊤ that was reserved is lost",
-            advice="table.resume(...) goes on with the rest",
+            f"{said}; since a failure may depend on the data, stream {self.name!r} has ended and "
+            "the ⊤ that was reserved is lost",
+            advice="table.resume(...) goes on with what is left",
         )
 
     def _limit(self, threshold: Number) -> Fraction:
-        """A question's own threshold, checked before any coin."""
+        """A question's own threshold, checked before any coin is drawn."""
         self._mechanism.threshold_in_steps(threshold)
         return exact(threshold, "threshold")
 
     def _recorded(self, read: Read, limit: Fraction | None) -> Answer | None:
-        """The answer to this very question at this very threshold, if it was ⊤ before."""
+        """The recorded ⊤ of the same question at the same threshold, if there is one."""
         if self._tops and (known := self._tops.get((read.question, limit))) is not None:
             return known
         for form in self._forms:
@@ -303,11 +307,11 @@ class Stream(Uncopyable):
         return Answer.from_json(lease.answers[key]).on_record(*lease.recorded[key])
 
     def _refuse_if_over(self) -> None:
-        """Before a question is accepted, for reasons that do not depend on the data."""
+        """Refuse questions to a stream that has halted, or whose table is closed."""
         if self._lease.halted:
             raise Halted(
-                f"stream {self.name!r} has given all {self.recipe.at_most} ⊤ it was paid for and "
-                "has halted; open a new one to ask more"
+                f"stream {self.name!r} has given all {self.recipe.at_most} ⊤ that it was paid for "
+                "and has halted; open a new stream to ask more"
             )
         if self._table.closed:
             raise EngineFailed("the table has been closed; open it again, and resume the stream")
@@ -315,7 +319,7 @@ class Stream(Uncopyable):
     # After the coin -----------------------------------------------------------------------
 
     def _keep(self, read: Read, top: Answer, state: State, limit: Fraction | None) -> None:
-        """Inside a turn: a ⊤ is on the disk before anybody sees it."""
+        """Inside a turn: put a ⊤ on the disk before anybody sees it."""
         as_of = self._table.as_of
         key = question_key(read.question, limit, as_of)
         self._lease.record_top(
@@ -354,14 +358,14 @@ class Stream(Uncopyable):
 
     @property
     def planned(self) -> Planned | None:
-        """What it was planned for when it was opened; None if it was by 0.1, which kept no plan."""
+        """What it was planned for when it was opened; None if 0.1 opened it and stored no plan."""
         return self._planned
 
     def accuracy(self, *, questions: int | None = None, beta: Number | None = None) -> Planned:
-        """How far its answers can be trusted if so many questions are asked; free.
+        """How far its answers can be trusted with this many questions.  Costs nothing.
 
-        Both are what it was planned for unless said; for a stream of 0.1, which kept no plan, say
-        how many questions (β is then 1/20).
+        By default both are what the stream was planned for.  A stream that 0.1 opened has no plan:
+        give ``questions``; β is then 1/20 by default.
         """
         planned = self._planned
         if questions is None:
@@ -376,12 +380,12 @@ class Stream(Uncopyable):
 
     @property
     def history(self) -> History:
-        """What was asked here and answered, oldest first: every ⊤, and the latest ⊥."""
+        """What this object was asked and answered, oldest first: every ⊤, and the latest ⊥."""
         return self._history
 
     @property
     def recorded(self) -> History:
-        """Every ⊤ on record, from earlier sittings and about other labels too."""
+        """Every ⊤ on record, including those of earlier runs and of other labels."""
         return History(
             (str(record["text"]), self._on_record(key), None)
             for key, record in self._lease.answers.items()
@@ -394,7 +398,7 @@ class Stream(Uncopyable):
 
     @property
     def tops_left(self) -> int:
-        """How many ⊤ may still come."""
+        """How many more ⊤ it can give."""
         return self._lease.tops_left
 
     @property
@@ -411,11 +415,11 @@ class Stream(Uncopyable):
     # Leaving ------------------------------------------------------------------------------
 
     def suspend(self) -> None:
-        """Leave it for later: ``table.resume(name, budget=...)`` goes on, and nothing is lost."""
+        """Leave it for later.  Nothing is lost: ``table.resume(name, budget=...)`` goes on."""
         self._lease.suspend()
 
     def close(self) -> None:
-        """End it for good.  Nothing is refunded."""
+        """End it for ever.  Nothing is refunded."""
         self._lease.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""A table that can be asked: what a steward opens and an analyst holds."""
+"""A table that answers questions: a steward opens it, and analysts ask."""
 
 from __future__ import annotations
 
@@ -65,16 +65,17 @@ def open_table(
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
     ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
-    polars or Arrow table, or any other object that gives an Arrow stream.  ``person`` says whose
-    row it is: a column, or ``tacit.EACH_ROW`` if every row is a person of its own; the promise is
-    about people, so there is no default.  Or ``source`` is an engine (see ``tacit.tables.Engine``),
-    which says all this itself.  ``name`` is what budgets and FROM call the table, by default the
-    file's stem.  ``people`` is a public number that the steward types, for planning; it is never
-    read from the data.  ``schema`` is a TOML file (by default the one beside the data), TOML text
-    or a Schema.  ``as_of`` is a public label that the steward types to say which state of the data
-    this is, such as "2026-11-01": recorded answers belong to it, and a date stands for ``:as_of``
-    in questions.  Rows that do not fit into ``memory_limit`` go to a folder of their own under
-    ``spill_folder`` meanwhile.
+    polars or Arrow table, or any other object that gives an Arrow stream.  It may also be an engine
+    (see ``tacit.tables.Engine``), which brings its own person, name and schema.  ``person`` names
+    the column that says whose row it is, or is ``tacit.EACH_ROW`` if every row is a different
+    person; the promise is about people, so there is no default.  ``name`` is what budgets and FROM
+    call the table; by default it is the file's name without its ending.  ``people`` is a public
+    number from the steward, for planning; it is never read from the data.  ``schema`` is a TOML
+    file (by default the one beside the data), TOML text or a Schema.  ``as_of`` is a public label
+    from the steward that says which state of the data this is, such as "2026-11-01": recorded
+    answers belong to it, and if it is a date, ``:as_of`` in questions stands for it.  Rows that do
+    not fit into ``memory_limit`` are kept in a folder of their own under ``spill_folder`` while the
+    table is open.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)
@@ -90,13 +91,13 @@ def open_table(
     return Table(engine, people=public_people, as_of=label)
 
 
-open_table.__qualname__ = "tacit.open"  # as in Python's own words when an argument is wrong
+open_table.__qualname__ = "tacit.open"  # what Python calls it when an argument is wrong
 
 
 class Table(Closing):
     """A sensitive table, open for questions.  ``tacit.open`` makes one.
 
-    Nothing it shows depends on the data, unless it was paid for from a budget.
+    Nothing that it shows depends on the data, unless it was paid for from a budget.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Table(Closing):
 
     @property
     def name(self) -> str:
-        """The table's name: what a budget covers."""
+        """The table's name, by which a budget covers it."""
         return self.schema.name
 
     @property
@@ -132,12 +133,12 @@ class Table(Closing):
 
     @property
     def coins(self) -> Coins:
-        """Where its noise comes from."""
+        """The source of its randomness."""
         return self._coins
 
     @property
     def identity(self) -> TableIdentity:
-        """Whose rows it holds.  A budget ties the table's name to this at first use."""
+        """Who its people are.  A budget ties the table's name to this when it is first used."""
         from tacit.budget import TableIdentity
 
         person = self.schema.person
@@ -146,12 +147,12 @@ class Table(Closing):
 
     @property
     def people(self) -> int | None:
-        """The public number of people that the steward typed; never read from the data."""
+        """The public number of people that the steward gave; it is never read from the data."""
         return self._people
 
     @property
     def as_of(self) -> str | None:
-        """The public label that the steward typed: which state of the data this is."""
+        """The public label that the steward gave: which state of the data this is."""
         return self._as_of
 
     @property
@@ -162,11 +163,11 @@ class Table(Closing):
     # Reading questions --------------------------------------------------------------------
 
     def check(self, question: str, **parameters: object) -> Statement:
-        """What would be promised about a question, or why it is refused; costs nothing."""
+        """What would be promised about a question, or why it is refused.  Costs nothing."""
         return self._reader.check(question, parameters)
 
     def prepare(self, question: str) -> Prepared:
-        """Read a question once, to be asked often with different parameters."""
+        """Read a question once, to ask it often with different parameters."""
         return self._reader.prepare(question)
 
     # Releases -----------------------------------------------------------------------------
@@ -178,11 +179,11 @@ class Table(Closing):
         budget: Budget,
         analyst: str | None = None,
     ) -> Released:
-        """Pay for a mechanism, then draw from it: how everything is released about this table.
+        """Pay for a mechanism, then draw from it.  This is how everything is released.
 
-        `count`, `sum`, `histogram` and `small_db` build a mechanism and call this; one of your own
-        is a value with a ``cost``, a text for the history (``what``), what it ``needs`` of the
-        engine, a ``check(schema)`` and a ``draw(engine, coins)``.
+        `count`, `sum`, `histogram` and `small_db` build a mechanism and call this.  A mechanism of
+        your own is a value with a ``cost``, a text for the history (``what``), what it ``needs`` of
+        the engine, a ``check(schema)`` and a ``draw(engine, coins)``.
 
         Privacy: the mechanism's own promise, charged in full before it sees the data.
         """
@@ -237,11 +238,11 @@ class Table(Closing):
         budget: Budget,
         analyst: str | None = None,
     ) -> Histogram:
-        """A noisy count for every cell of some columns with declared keys or bounds, empty or not.
+        """A noisy count for every cell, empty or not, of columns with declared keys or bounds.
 
-        Each person counts once, by their least row in the order of these columns; with
-        ``max_rows`` as many of their least rows count.  Rows with NULL in one of the columns, or
-        with a value that is not declared, count nowhere.
+        Of each person ``max_rows`` rows count, by default one: the least in the order of these
+        columns.  Rows with NULL in one of the columns, or with a value that is not declared, are
+        not counted.
 
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
@@ -267,7 +268,7 @@ class Table(Closing):
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
     ) -> Stream:
-        """A stream that halts at its first ⊤ (AboveThreshold); all else is as for `sparse`."""
+        """A stream that halts at its first ⊤ (AboveThreshold); see `sparse`."""
         return self.sparse(
             threshold=threshold,
             at_most=1,
@@ -302,7 +303,7 @@ class Table(Closing):
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
     ) -> Stream:
-        """A stream whose ⊤ bring a noisy value (NumericSparse); all else is as for `sparse`."""
+        """A stream whose ⊤ bring a noisy value (NumericSparse); see `sparse`."""
         return self.sparse(
             threshold=threshold,
             at_most=at_most,
@@ -338,12 +339,12 @@ class Table(Closing):
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
     ) -> Stream:
-        """Open a stream that says ⊥ until something passes the threshold, at most c times ⊤.
+        """Open a stream that answers ⊥ below the threshold, and ⊤ above it at most c times.
 
-        ``kind="counts"`` takes only questions that adding a person cannot lower, and needs less
-        noise for it; ``kind="any"`` takes all.  No question may change by more than
-        ``sensitivity`` with one person.  ``questions`` and ``beta`` help to plan the noise and
-        limit nothing; ``recipe="book"`` forces the printed algorithm.
+        ``kind="counts"`` takes only questions whose answer an added person cannot lower, and needs
+        less noise; ``kind="any"`` takes all.  One person may change no answer by more than
+        ``sensitivity``.  ``questions`` and ``beta`` help to plan the noise and limit nothing;
+        ``recipe="book"`` forces the printed algorithm.
 
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
@@ -378,10 +379,10 @@ class Table(Closing):
         return pay_then_look(self, opening, analyst, pay=pay, look=begin)
 
     def resume(self, name: str, *, budget: Budget) -> Stream:
-        """Go on with a stream after a crash, or tomorrow.  It is not paid again.
+        """Go on with a stream, after a crash or another day.  It is not paid for again.
 
-        If it did not end cleanly, the ⊤ that was reserved is lost.  The table may have another
-        label by now, and more columns and keys; what the promise rests on must be as it was.
+        If it did not end cleanly, the reserved ⊤ is lost.  The table may have another label by now,
+        and more columns and keys; what the promise depends on must not have changed.
         """
         if self.closed:
             raise table_closed()
@@ -400,7 +401,7 @@ class Table(Closing):
     # Small databases ----------------------------------------------------------------------
 
     def questions(self, questions: Questions) -> QuestionClass:
-        """A class of questions over the declared domain; ``.vc_dimension()`` is how rich it is."""
+        """A class of questions over the declared domain; ``.vc_dimension()`` measures it."""
         return question_class(questions, self.schema)
 
     def plan_small_db(
@@ -412,7 +413,7 @@ class Table(Closing):
         rows: int | None = None,
         max_rows: int = 1,
     ) -> ReleasePlan:
-        """What `small_db` would do, and how well; costs nothing and uses public values only."""
+        """What `small_db` would do, and how well.  Costs nothing, and uses public values only."""
         task = ReleaseTask(
             self.questions(questions),
             describe(questions),
@@ -436,13 +437,14 @@ class Table(Closing):
     ) -> Release:
         """Release a small database that answers a whole class of questions.
 
-        ``questions``: ``tacit.prefixes(column)``, ``tacit.intervals(column)`` or a list of
-        predicates over columns with declared domains.  ``alpha`` or ``rows`` fixes its size; with
-        ``people`` known, both may be left out.  ``max_rows`` rows of each person take part, by
-        default one (the least); rows with NULL in a column of the questions take no part.
+        ``questions`` is ``tacit.prefixes(column)``, ``tacit.intervals(column)`` or a list of
+        predicates over columns with declared domains.  ``alpha`` or ``rows`` sets its size; if
+        the table was opened with ``people``, both may be left out.  Of each person ``max_rows``
+        rows are used, by default one (the least); rows with NULL in a column of the questions are
+        not used.
 
         Privacy: (ε, 0), charged before anything is drawn.
-        Accuracy: `plan_small_db` says it before, ``release.guarantee(beta)`` after.
+        Accuracy: stated by `plan_small_db` before, and by ``release.guarantee(beta)`` after.
         """
         planned = self.plan_small_db(
             questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
@@ -453,7 +455,7 @@ class Table(Closing):
     # Leaving ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the data.  Streams that are open can no longer be asked."""
+        """Close the table.  Its open streams can no longer be asked."""
         self._open = False
         self._engine.close()
 

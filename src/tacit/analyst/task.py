@@ -1,6 +1,6 @@
 """What a stream is planned for, and how far its answers can then be trusted.
 
-A task uses public numbers only.  It helps to choose the noise and limits nothing: more questions
+A task uses public numbers only.  It helps to choose the noise, and limits nothing: more questions
 may be asked than were planned for.
 """
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector
 
 Kind = Literal["counts", "any"]
-"""Which questions a stream takes: those that adding a person cannot lower, or all."""
+"""Which questions a stream takes: those whose answer no added person can lower, or all."""
 
 _MOST_QUESTIONS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """So many questions, of which so many may be above, all right with probability 1 − β."""
+    """How many questions, how many may be above, and β: all are right with probability 1 − β."""
 
-    questions: int  # k, as it was asked
+    questions: int  # k, as it was given
     at_most: int  # c
     beta: Fraction
     numeric: bool = False  # whether a ⊤ brings a value
@@ -53,7 +53,7 @@ class Task:
 
     @property
     def planned(self) -> int:
-        """How many it is planned for: with as many ⊤ as questions, none would be below."""
+        """The number of questions to plan for: more than at_most, so that one can be below."""
         return _enough(self.questions, self.at_most)
 
 
@@ -61,8 +61,8 @@ class Task:
 class Planned:
     """All answers are right with probability 1 − β, if no value is within α of the threshold.
 
-    That is for so many questions, of which as many are far above as there may be ⊤; more may be
-    asked, and α then grows with the logarithm of their number.
+    This holds for the stated number of questions, of which as many are far above as there may be ⊤.
+    More may be asked; α then grows with the logarithm of their number.
     """
 
     questions: int
@@ -77,7 +77,7 @@ class Planned:
         )
 
     def as_json(self) -> dict[str, str]:
-        """All of it as text, exactly; a stream that is stored keeps this."""
+        """All of it as exact text, as a stored stream keeps it."""
         return {
             "questions": str(self.questions),
             "beta": str(self.beta),
@@ -95,7 +95,7 @@ class Planned:
 
 
 def planned_for(mechanism: SparseVector, questions: int, beta: Number) -> Planned:
-    """How far the answers of a mechanism can be trusted; uses public numbers only."""
+    """How far the answers of a mechanism can be trusted, from public numbers only."""
     read_beta(beta)
     asked = _enough(_questions(questions), mechanism.recipe.at_most)
     chance = exact(beta, "beta")

@@ -1,8 +1,8 @@
-"""Recipes tuned for the least half-gap: how ε is split, how many groups, which shift.
+"""Recipes tuned for the least half-gap: how ε is split, into how many groups, with which shift.
 
-Any split, number of groups or shift is private; good ones only make the answers better.  So the
-search may work in floats: what it finds is rounded to a few digits, `recipes.spend` makes an exact
-recipe of it, and the half-gap that a plan reports is that recipe's own.
+Every split, number of groups and shift is private; good ones only make the answers better.  So the
+search may use floats: what it finds is rounded to a few digits, `recipes.spend` turns it into an
+exact recipe, and the half-gap that a plan reports is that of the exact recipe.
 
 Scaling all noise scales the half-gap.  The search therefore looks at groups that spend ε = 1, and
 divides by what a group may spend.
@@ -28,13 +28,13 @@ from tacit.numerics.searching import Bracket, log_odds, lowest, lowest_quotient,
 from tacit.privacy import Privacy
 
 _DIGITS = 4  # of shares and shifts
-_FINALISTS = 2  # numbers of groups that are tuned fully
-_MOST_BUMPY = 2000
+_FINALISTS = 2  # how many numbers of groups are tuned fully
+_MOST_BUMPY = 2000  # groups; see `_best_split`
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What was asked of a plan: the α at this ε, or the ε that this α takes; with δ at most."""
+    """What a plan is to find: the α for this ε, or the ε for this α; with at most this δ."""
 
     epsilon: Fraction | None
     alpha: Fraction | None
@@ -43,7 +43,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Recipes that differ in their split only."""
+    """Recipes that differ only in their split."""
 
     noise: NoiseFamily
     monotone: bool
@@ -51,7 +51,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How a group's ε is split: ε₁, and the values' part of what it leaves."""
+    """How a group's ε is split: ε₁, and the share of the values in what is left."""
 
     threshold: float  # ε₁ of ε = 1
     values: float  # ε₃/(ε₂ + ε₃)
@@ -69,7 +69,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A recipe with its best public shift, and the half-gap that it has."""
+    """A recipe with its half-gap."""
 
     recipe: Recipe
     alpha: float
@@ -77,12 +77,12 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Laplace noise on some questions: its error for this ε, or the ε it takes for this error."""
+    """Laplace noise on some questions: its error for an ε, or the ε that an error takes."""
 
     name: str
     alpha: float
     epsilon: float
-    on_all: bool  # of all k questions, and so a real alternative
+    on_all: bool  # it answers all k questions, and so is a real alternative
 
 
 # Recipes ------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def shifted(recipe: Recipe, task: Task) -> Tuned:
 
 
 def as_it_is(recipe: Recipe, task: Task) -> Tuned:
-    """The recipe and its half-gap, at the shift that it has."""
+    """The recipe as it is, and its half-gap."""
     return Tuned(recipe, half_gap(recipe, task.planned, task.beta))
 
 
@@ -115,7 +115,7 @@ def tuned(family: Family, task: Task, privacy: Privacy, groups: int = 1) -> Tune
 
 
 def grouped(family: Family, task: Task, privacy: Privacy) -> Tuned | None:
-    """The best number of groups above 1, if there can be any: with δ = 0 one group is best."""
+    """The best recipe with several groups, or None: with δ = 0 a single group is best."""
     if task.at_most == 1 or privacy.delta == 0:
         return None
 
@@ -128,7 +128,7 @@ def grouped(family: Family, task: Task, privacy: Privacy) -> Tuned | None:
 
 
 def _numbers_of_groups(at_most: int) -> list[int]:
-    """Numbers of groups worth trying: each the least with its number of tops a group."""
+    """Numbers of groups worth trying: each is the least for its number of ⊤ per group."""
     sizes, size = [], 1
     while size < at_most:
         sizes.append(size)
@@ -142,8 +142,8 @@ def _numbers_of_groups(at_most: int) -> list[int]:
 def _best_split(family: Family, task: Task, privacy: Privacy, groups: int) -> Split:
     """The split with the least half-gap.
 
-    What monotone groups may spend depends on ε₁'s part, and has a bump wherever a loss that they
-    can come to passes ε; of very many groups the bumps are too small to matter.
+    What monotone groups may spend depends on the share of ε₁, and has a bump wherever a loss that
+    they can reach passes ε.  With very many groups the bumps are too small to matter.
     """
     usual = _usual_split(family, task, groups)
     over_values = _Values(family, task, groups, usual.values)
@@ -162,15 +162,15 @@ def _best_split(family: Family, task: Task, privacy: Privacy, groups: int) -> Sp
 
 
 class _Values:
-    """The best split of what ε₁ leaves: the groups may spend the same, whatever it is."""
+    """The best split of what ε₁ leaves.  It does not change what the groups may spend."""
 
     def __init__(self, family: Family, task: Task, groups: int, start: float) -> None:
         self._unit = partial(_unit_half_gap, family, task, groups)
         self._start = start
-        self._known: dict[float, float] = {}  # log-odds of both parts
+        self._known: dict[float, float] = {}  # from the log-odds of one share to those of the other
 
     def split(self, threshold: float) -> Split:
-        """The best one beside this ε₁; no values, if none are released."""
+        """The best split with this ε₁; nothing for values if none are released."""
         if not self._start:
             return Split(threshold, 0.0)
         start, step = self._expected(log_odds(threshold))
@@ -179,7 +179,7 @@ class _Values:
         return Split(threshold, values)
 
     def _expected(self, threshold: float) -> tuple[float, float]:
-        """Where to look and how widely: on the straight line through the nearest two."""
+        """Where to look, and how widely: on the line through the nearest two known points."""
         near = sorted(self._known, key=lambda x: abs(x - threshold))[:2]
         if len(near) < 2:
             return (share(self._known[near[0]]), 0.2) if near else (self._start, 0.4)
@@ -187,12 +187,12 @@ class _Values:
         return share(self._known[near[0]] + slope * (threshold - near[0])), 0.1
 
     def best(self, threshold: float) -> float:
-        """The half-gap that it has, if a group spends ε = 1."""
+        """The half-gap of the best split, if a group spends ε = 1."""
         return self._unit(self.split(threshold))
 
 
 def _usual_split(family: Family, task: Task, groups: int) -> Split:
-    """Where to look first: Lyu, Su and Li's split, and values that are off as far as bits are."""
+    """Where to start: Lyu, Su and Li's split, with values that err as much as the bits do."""
     tops = -(-task.at_most // groups)
     weight = ((1 if family.monotone else 2) * tops) ** (2 / 3)
     bits = Split(1 / (1 + weight), 0.0)
@@ -215,7 +215,7 @@ def _half_gap(family: Family, task: Task, privacy: Privacy, groups: int, split: 
 
 @lru_cache(maxsize=8192)
 def _unit_half_gap(family: Family, task: Task, groups: int, split: Split) -> float:
-    """The least half-gap if a group spends ε = 1."""
+    """The least half-gap with this split, if a group spends ε = 1."""
     return at_best_shift(_unit_law(family, task, groups, split), float(task.beta)).alpha
 
 
@@ -233,7 +233,7 @@ def _unit_law(family: Family, task: Task, groups: int, split: Split) -> SuccessL
 
 
 def _rounded(x: float) -> Fraction:
-    """A few decimal digits: parameters that people can read."""
+    """Rounded to a few decimal digits, so that people can read the parameters."""
     if x == 0:
         return Fraction(0)
     places = _DIGITS - 1 - int(log10(abs(x)) // 1)
@@ -242,20 +242,20 @@ def _rounded(x: float) -> Fraction:
 
 # What a stream is compared with: plain Laplace noise ----------------------------------------------
 #
-# Were the c questions above the threshold known in advance, one would answer just these (the
-# remark at the end of section 3.6.3); or one may answer all k, adding up by plain or by optimal
+# If the c questions above the threshold were known in advance, one could answer only these (the
+# remark at the end of section 3.6.3).  Or one may answer all k, with simple or with optimal
 # composition (the remark at the end of section 3.5.2).
 
 
 def laplace_baselines(task: Task, aim: Aim) -> tuple[Baseline, ...]:
-    """Laplace on c questions known in advance, and on all k: at this ε, or for this α."""
+    """Laplace noise on c questions known in advance, and on all k: at this ε, or for this α."""
     asked, delta = task.questions, aim.delta
     known, lines = min(task.at_most, asked), []
     for answered, which, on_all in (
         (known, f"{spaced(Fraction(known))} known in advance", False),
         (asked, f"all {spaced(Fraction(asked))}", True),
     ):
-        reach = _scales(task, answered)  # α in scales of the noise
+        reach = _scales(task, answered)  # α in units of the noise scale
         for allowed in (Fraction(0), delta) if delta > 0 and answered > 1 else (Fraction(0),):
             name = f"Laplace on {which}" + (", composed optimally" if allowed else "")
             if aim.epsilon is not None:
@@ -269,11 +269,11 @@ def laplace_baselines(task: Task, aim: Aim) -> tuple[Baseline, ...]:
 
 
 def _scales(task: Task, answered: int) -> float:
-    """The t at which noise on all these questions is harmless with probability 1 − β.
+    """The t for which noise on all these questions does no harm with probability 1 − β.
 
     An answer above T − α or below T + α is on the right side of T with probability 1 − e^(−t)/2;
-    a value is within α with probability 1 − e^(−t).  One answer alone is right half of the time
-    however near it is, so that at β = 1/2 no distance is needed at all.
+    a value is within α with probability 1 − e^(−t).  A single answer is right half of the time
+    however near it is, so at β = 1/2 no distance is needed at all.
     """
     beta = task.beta
     if answered == 1 and not task.numeric:

@@ -1,4 +1,4 @@
-"""What can be asked, and who answers: schemas, questions and engines.
+"""What can be asked, and what answers it: schemas, questions and engines.
 
 ::
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
     from tacit.tables.show import Statement
 
-# Every public name and where it lives, loaded on first use: proposing a schema needs no SQL.
+# Every public name and its module, loaded on first use: proposing a schema needs no SQL.
 _HOME = {
     "EACH_ROW": "tacit.tables.schema",
     "Batch": "tacit.tables.question",

@@ -1,8 +1,8 @@
-"""Counting by bitmaps: one packed bitmap for each atom, combined word by word.
+"""Counting by bitmaps: a packed bitmap for each atom, combined word by word.
 
 A bitmap says for which slots an atom is TRUE, or for which it is FALSE; negation is pushed down
-to the atoms, so three-valued logic needs nothing else.  Bitmaps are built when first needed and
-kept within a memory limit, the least recently used going first.
+to the atoms, so three-valued logic needs nothing else.  Bitmaps are built when they are first
+needed, and kept within a memory limit; the least recently used are dropped first.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from tacit.tables.question import (
 from tacit.tables.schema import Schema
 
 BUILD = 1 << 11
-"""Words built at once: 128 K rows, whose codes and bits stay in the cache."""
+"""Words that are built at once: 128 K rows, whose codes and bits stay in the cache."""
 
 FEWEST_CELLS = 64
-"""From so many terms that differ only in their cell, one scan is quicker than bitmaps."""
+"""From this many terms that differ only in their cell, one scan is faster than bitmaps."""
 
 
 _MOST_RANGES = 1 << 16
@@ -66,21 +66,21 @@ _MOST_RANGES = 1 << 16
 
 @dataclass(slots=True)
 class All:
-    """Every one of these must hold."""
+    """All of these must hold."""
 
     parts: list[Node]
 
 
 @dataclass(slots=True)
 class Some:
-    """One of these must hold."""
+    """At least one of these must hold."""
 
     parts: list[Node]
 
 
 @dataclass(slots=True)
 class Except:
-    """Every row but these."""
+    """All rows except these."""
 
     part: Node
 
@@ -91,7 +91,7 @@ Maker = Callable[[int, int], NDArray[np.bool_]]
 
 @dataclass(slots=True)
 class Unbuilt:
-    """A bitmap that does not fit into the memory limit, made block by block."""
+    """A bitmap that does not fit into the memory limit, and is made block by block."""
 
     make: Maker
 
@@ -99,7 +99,7 @@ class Unbuilt:
 Atom = Range | Among | Like | IsNull
 
 Node = BitWords | All | Some | Except | Unbuilt
-"""What remains of a predicate once its atoms are bitmaps."""
+"""A predicate whose atoms are bitmaps."""
 
 
 class BitmapEngine(Answering):
@@ -151,7 +151,7 @@ class BitmapEngine(Answering):
 
     @withheld("reading the points")
     def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
-        """The rows as codes of some columns, at most ``max_rows`` of a person."""
+        """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         with self._lock:
             if not self._open:
                 raise EngineFailed(CLOSED)
@@ -196,7 +196,7 @@ class BitmapEngine(Answering):
     # Predicates
 
     def _node(self, tree: Predicate, wanted: bool) -> Node:
-        """Where a predicate is TRUE (wanted) or FALSE."""
+        """Where a predicate is TRUE (if wanted) or FALSE (if not)."""
         if type(tree) is And or type(tree) is Or:
             parts = [
                 self._atom(part, wanted) if type(part) is Range else self._node(part, wanted)
@@ -238,9 +238,9 @@ class BitmapEngine(Answering):
     def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
         """The key of a range's bitmap; ranges with the same codes share it.
 
-        It is remembered by the range's identity, which is quicker than its hash: prepared
-        questions use the same objects again.  What is remembered holds the range, so that no
-        other can take its identity.
+        It is remembered by the identity of the range, which is faster than its hash: prepared
+        questions use the same objects again.  The range is kept with it, so that no other object
+        can take its identity.
         """
         key = tree.column, self._columns[tree.column].interval(tree.low, tree.high)
         if len(self._ranges) >= _MOST_RANGES:
@@ -249,7 +249,7 @@ class BitmapEngine(Answering):
         return key
 
     def _words_atom(self, tree: Atom, wanted: bool) -> Node:
-        """An atom for which all the words of a column must be looked through."""
+        """An atom for which all distinct values of a column must be searched."""
         kept = self._kept_as((tree, wanted))
         if kept is not None:
             return kept
@@ -259,7 +259,7 @@ class BitmapEngine(Answering):
     def _in(self, column: Held, intervals: CodeIntervals) -> Maker:
         def make(start: int, stop: int) -> NDArray[np.bool_]:
             bits = column.test(intervals, start * 64, stop * 64)
-            if intervals and intervals[-1][1] == column.null:  # so have slots without a row
+            if intervals and intervals[-1][1] == column.null:  # which slots without a row have, too
                 bits &= unpack(self._layout.filled[start:stop])
             return bits
 
@@ -289,7 +289,7 @@ class BitmapEngine(Answering):
         return bitmap
 
     def _build(self, key: object, make: Maker) -> Node:
-        """A new bitmap, which is kept; or one made block by block if the question has too many."""
+        """A new bitmap, which is kept; if a question needs too many, one made block by block."""
         self._used += 1
         if self._used > self._most:
             return Unbuilt(make)
@@ -304,7 +304,7 @@ class BitmapEngine(Answering):
 
 
 def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
-    """The words of a node from start to stop.  They may be a bitmap's own: not to be written to."""
+    """The words of a node from start to stop.  They may be a bitmap's own: do not write there."""
     if type(node) is All or type(node) is Some:
         operation = np.bitwise_and if type(node) is All else np.bitwise_or
         parts = [

@@ -1,8 +1,9 @@
 """Adding up what each person contributes, from the bits of matching slots; many cells in one scan.
 
-Terms that differ only in the values some columns must equal are cells, and are answered together.
-Each row's cell is computed from the codes of the key columns; then all cells are counted together.
-For people, a person's rows in one cell are brought together by sorting (person, cell) pairs.
+Terms that differ only in the values that some columns must equal are cells of a table, and are
+answered together: the cell of each row is computed from the codes of the key columns, and then all
+cells are counted.  To count people, (person, cell) pairs are sorted, which brings a person's rows
+in one cell together.
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ from tacit.tables.question import (
 )
 
 MOST_COMBINATIONS = 2**22
-"""Beyond so many combinations of key values, a list of the asked ones is searched instead."""
+"""With more combinations of key values than this, a list of the asked ones is searched."""
 
 SCAN = 1 << 12
-"""Words scanned at once: a quarter of a million slots."""
+"""Words that are scanned at once: a quarter of a million slots."""
 
 Integers = NDArray[np.int64]
 
 Matching = Callable[[int, int], BitWords]
-"""The matching bits of words start..stop; they may be kept somewhere, so nobody writes to them."""
+"""The matching bits of words start..stop.  They may be part of a bitmap: do not write to them."""
 
 SAFE = 2**62
 """Sums below this cannot overflow 64 bits."""
 
 
-# Sums over everybody: 64-bit where they cannot overflow, Python's integers otherwise.
+# Sums over all people: in 64 bits where they cannot overflow, in Python's integers otherwise.
 
 
 def bits_of(matching: Matching, start: int, stop: int) -> NDArray[np.bool_]:
-    """The matching slots in a stretch of words."""
+    """The matching slots from one word to another."""
     return unpack(matching(start, stop))
 
 
@@ -73,7 +74,10 @@ def _popcount(matching: Matching, first: int, last: int) -> int:
 
 
 def _people_within_words(layout: Layout, matching: Matching) -> int:
-    """The carry of the layout's docstring: N is added, and what is set beyond N is counted."""
+    """People with a match, found by the carry that `columns` describes.
+
+    All bits of N are set at the end, and their number is subtracted.
+    """
     first, last = layout.one_row, layout.many_words
     size = min(BLOCK, last - first)
     carried, counts = np.empty(size, dtype=WORD), np.empty(size, dtype=np.uint8)
@@ -85,14 +89,14 @@ def _people_within_words(layout: Layout, matching: Matching) -> int:
         np.bitwise_and(words, inner, out=carry)
         np.add(carry, inner, out=carry)
         np.bitwise_or(carry, words, out=carry)
-        np.bitwise_or(carry, inner, out=carry)  # all of N is set now, and counted below
+        np.bitwise_or(carry, inner, out=carry)  # all of N is set now
         total += int(np.add.reduce(np.bitwise_count(carry, out=counts[: stop - start])))
     return total - layout.inner_bits
 
 
 def rows_total(layout: Layout, matching: Matching, most: int) -> int:
-    """How many rows match, at most ``most`` of a person."""
-    plain = layout.plain_until(most)  # nobody here has more rows than that
+    """How many rows match, counting at most ``most`` rows of each person."""
+    plain = layout.plain_until(most)  # nobody before this word has more rows
     total = _popcount(matching, 0, plain)
     for start, stop in layout.blocks(plain, layout.words):
         bits = bits_of(matching, start, stop).view(np.uint8)
@@ -102,7 +106,7 @@ def rows_total(layout: Layout, matching: Matching, most: int) -> int:
 
 
 def sum_total(layout: Layout, matching: Matching, column: Held, low: int, high: int) -> int:
-    """The sum of a column over matching rows, each person's part moved into [low, high]."""
+    """The sum of a column over matching rows, with each person's part clamped to [low, high]."""
     total = 0
     for start, stop in layout.blocks(0, layout.one_row):
         codes = column.codes[start * 64 : stop * 64]
@@ -120,7 +124,7 @@ def sum_total(layout: Layout, matching: Matching, column: Held, low: int, high: 
 
 
 def wide(values: NDArray[np.int64], largest: int) -> NDArray[Any]:
-    """Values ready to be added up: as Python's integers if 64 bits might not do."""
+    """Values to be added up, as Python's integers if 64 bits might not be enough."""
     return values if largest * len(values) < SAFE else values.astype(object)
 
 
@@ -136,7 +140,7 @@ def exact_sum(values: NDArray[Any], largest: int) -> int:
 
 @dataclass(slots=True)
 class CellGroup:
-    """Terms that differ only in the values that some columns must equal: one scan answers all."""
+    """Terms that differ only in the values that some columns must equal; one scan answers all."""
 
     like: Term  # the term without the equalities
     columns: tuple[str, ...]
@@ -145,7 +149,7 @@ class CellGroup:
 
 
 def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[int]]:
-    """Terms that can be answered together, at least ``fewest`` a group, and where the rest are."""
+    """Groups of at least ``fewest`` terms that are answered together, and the others' places."""
     if len(terms) < fewest:
         return [], list(range(len(terms)))
     groups: dict[object, CellGroup] = {}
@@ -168,7 +172,7 @@ def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[i
 
 
 def _varying(group: CellGroup) -> CellGroup:
-    """The group with equalities that all its terms share as a condition: fewer rows to scan."""
+    """The group with the equalities that all terms share as a condition: fewer rows to scan."""
     values = [set(column) for column in zip(*group.cells, strict=True)]
     vary = [place for place, found in enumerate(values) if len(found) > 1] or [0]
     shared = [
@@ -208,13 +212,13 @@ def _equalities(
     return columns, cell, rest
 
 
-# Cells: each row's is found, then all are counted together.
+# Cells: the cell of each row is found, then all cells are counted.
 
 
 def count_cells(
     group: CellGroup, layout: Layout, columns: Mapping[str, Held], matching: Matching
 ) -> list[int] | None:
-    """The values of the group's terms in one scan, or None if there are too many combinations."""
+    """The totals of a group's terms in one scan, or None if there are too many combinations."""
     keys = _Keys(group, columns)
     if keys.combinations > SAFE:
         return None
@@ -265,7 +269,7 @@ class _Keys:
         return numbers
 
     def cells(self, slots: Integers) -> tuple[Integers, Integers]:
-        """Those of the slots that lie in an asked cell, and which cell it is."""
+        """The slots that lie in an asked cell, and the number of that cell."""
         numbers = np.zeros(len(slots), dtype=np.int64)
         for column, asked, find in zip(self._columns, self._asked, self._find, strict=True):
             places = find(column.codes[slots])
@@ -288,7 +292,7 @@ class _Keys:
 
 
 def _finder(column: Held, asked: Sequence[Code]) -> Callable[[Codes], Integers]:
-    """From codes to which of the asked values each stands for, or -1."""
+    """A function from codes to the place of their value among the asked ones, or -1."""
     pairs = [
         (low, place)
         for place, value in enumerate(asked)
@@ -300,8 +304,8 @@ def _finder(column: Held, asked: Sequence[Code]) -> Callable[[Codes], Integers]:
             table[code] = place
         return lambda codes: table[codes]
     listed = np.array(sorted(pairs), dtype=np.uint64).reshape(-1, 2)
-    # Both lists get an end that stands for nothing.  It has their type: a mixture of types would
-    # be a float, and a float cannot tell large codes apart.
+    # Both lists get a last entry that matches nothing.  It has their type: mixed types would become
+    # floats, which cannot tell large codes apart.
     sorted_codes, places = listed[:, 0], np.append(listed[:, 1].astype(np.int64), np.int64(-1))
     compared = np.append(sorted_codes, np.uint64(0))
 
@@ -323,7 +327,7 @@ class _Adder:
         if not isinstance(like, People | Rows):
             largest = max(abs(like.low), abs(like.high))
             slots = len(columns[like.column].codes)
-            if largest * slots >= SAFE:  # 64 bits might not do
+            if largest * slots >= SAFE:  # 64 bits might not be enough
                 self.totals = self.totals.astype(object)
 
     def values(
@@ -345,7 +349,7 @@ class _Adder:
             self._add_sums(cells, values)
 
     def add_people(self, people: Integers, cells: Integers, values: NDArray[Any] | None) -> None:
-        """Add rows of people who may have several; everyone is complete within one call."""
+        """Add rows of people who may have several; all rows of a person come in one call."""
         if not len(cells):
             return
         pairs = people * self._cells + cells

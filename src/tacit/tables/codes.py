@@ -1,4 +1,4 @@
-"""How a value stands in a column: as an integer code, or as text.
+"""How a value is held in a column: as an integer code, or as text.
 
 Every engine computes with codes, so that all of them agree to the last bit:
 
@@ -32,10 +32,10 @@ TYPES: tuple[Type, ...] = ("integer", "real", "text", "boolean", "date", "timest
 NUMBERS: tuple[Type, ...] = ("integer", "real")
 
 Code = int | str
-"""What a column holds in place of a value; NULL is None."""
+"""What a column holds for a value; for NULL it is None."""
 
-# A double carries 53 bits.  Within 2^50 steps two roundings cannot move a number that stands on
-# the grid to another step, so decimals such as 0.29 load exactly.
+# A double has 53 bits.  Within 2^50 steps two roundings cannot move a number on the grid to another
+# step, so decimals such as 0.29 load exactly.
 WIDEST_GRID = 2**50
 WIDEST: dict[Type, tuple[int, int]] = {
     "integer": (-(2**63), 2**63 - 1),
@@ -45,19 +45,19 @@ WIDEST: dict[Type, tuple[int, int]] = {
     "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
 
-# A source names its columns' types as DuckDB does, or by one of these four names of our own: for
-# columns that DuckDB could not read value by value if it knew what they hold.
+# A source names the types of its columns as DuckDB does, or by one of these four names, for columns
+# that DuckDB could not read value by value if it knew their type.
 INSTANTS = "INSTANTS"
 """``INSTANTS(ms)``: whole numbers that count s, ms, us or ns since 1970-01-01 in UTC."""
 
 DAY_INSTANTS = "DAY_INSTANTS"
-"""The same, where the source calls them dates."""
+"""The same, if the source calls them dates."""
 
 TEXT_BYTES = "TEXT_BYTES"
-"""Bytes that are text if they are UTF-8."""
+"""Bytes, which are text if they are UTF-8."""
 
 UNREADABLE = "UNREADABLE"
-"""A column that is there, but cannot be declared."""
+"""A column that exists but cannot be declared."""
 
 _FAMILIES = {
     **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
@@ -93,7 +93,7 @@ _TIMESTAMP = re.compile(
 
 
 class Unfit(Exception):
-    """A value that cannot be compared with a column of this type; says what would fit."""
+    """A value that cannot be compared with a column of this type; the message says what can."""
 
 
 def rank_of_double(number: float) -> int:
@@ -124,7 +124,7 @@ def widest(type_: Type, grid: Fraction | None) -> tuple[int, int]:
 
 
 def place(type_: Type, grid: Fraction | None, value: object) -> Fraction | int | str:
-    """Where a value stands on the column's line of codes, between two codes if need be."""
+    """The place of a value on the column's line of codes, which may be between two codes."""
     if type_ == "text":
         return _text(value)
     if type_ == "integer" and type(value) is int:
@@ -134,9 +134,9 @@ def place(type_: Type, grid: Fraction | None, value: object) -> Fraction | int |
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise Unfit("it is text: give text in single quotes")
+        raise Unfit("the column is text: give text in single quotes")
     if "\0" in value:
-        raise Unfit("text with a NUL character cannot be asked for")
+        raise Unfit("text in a question may not contain a NUL character")
     if not value.isascii():
         try:
             value.encode()
@@ -147,11 +147,11 @@ def _text(value: object) -> str:
 
 def _number(value: object) -> Fraction:
     if isinstance(value, str):
-        raise Unfit("it is a number: give a number without quotes")
+        raise Unfit("the column holds numbers: give a number without quotes")
     try:
         return exact(value, "value")
     except BadParameter:
-        raise Unfit("it is a number: give a finite number") from None
+        raise Unfit("the column holds numbers: give a finite number") from None
 
 
 def _integer(value: object, grid: Fraction | None) -> Fraction:
@@ -170,7 +170,7 @@ def _real(value: object, grid: Fraction | None) -> Fraction | int:
 
 def _boolean(value: object, grid: Fraction | None) -> int:
     if not isinstance(value, bool | np.bool_):
-        raise Unfit("it is boolean: give true or false")
+        raise Unfit("the column is boolean: give true or false")
     return int(value)
 
 
@@ -181,7 +181,7 @@ def _date(value: object, grid: Fraction | None) -> int:
         except ValueError:
             value = None
     if isinstance(value, datetime) or not isinstance(value, date):
-        raise Unfit("it is a date: give one such as '2026-01-31'")
+        raise Unfit("the column holds dates: give one such as '2026-01-31'")
     return value.toordinal() - 719_163
 
 
@@ -194,7 +194,7 @@ def _timestamp(value: object, grid: Fraction | None) -> int:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
-        raise Unfit("it is a timestamp: give one such as '2026-01-31 09:30:00'")
+        raise Unfit("the column holds timestamps: give one such as '2026-01-31 09:30:00'")
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
     return (value - _EPOCH) // timedelta(microseconds=1)
@@ -233,7 +233,7 @@ def literal(type_: Type, grid: Fraction | None, code: Code) -> str:
 
 
 def family(source_type: str) -> str:
-    """What kind of values a type holds; an ENUM's own name would list its values."""
+    """The kind of values that a type holds; the name of an ENUM would list its values."""
     return _FAMILIES.get(source_type.partition("(")[0], "something else")
 
 
@@ -245,6 +245,6 @@ def own_type(source_type: str) -> Type | None:
 
 
 def own_grid(source_type: str) -> Fraction | None:
-    """The grid that a DECIMAL type brings along."""
+    """The grid of a DECIMAL type, or None."""
     match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
     return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None

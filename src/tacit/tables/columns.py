@@ -1,12 +1,12 @@
-"""Where rows stand, and columns held in memory as narrow codes, one for every slot.
+"""Where rows are placed in memory, and columns as narrow codes, one for every slot.
 
-Each row has a slot, a bit position in every bitmap.  The rows of one person are neighbours and, up
-to 64 of them, lie within one word; people are sorted by how many rows they have.  Then the number
-of people with at least one bit set in M is found by one addition per word: with N the bits that are
-not the last row of a person, adding N to M & N carries into a person's last bit exactly if one of
-the earlier bits was set, and the last bit of a person, which is 0 in both numbers, stops the carry.
-So the last bits of ((M & N) + N) | M say who has a match.  A person with more than 64 rows gets
-whole words, which are combined at the end.
+Each row has a slot, which is a bit position in every bitmap.  The rows of one person are next to
+each other and, if there are at most 64 of them, within one word; people are sorted by how many rows
+they have.  Then one addition per word finds how many people have at least one bit set in M.  Let N
+be all bits but the last one of each person.  Adding N to M & N carries into a person's last bit
+exactly if one of their earlier bits was set, and that last bit, which is 0 in both numbers, stops
+the carry.  So the last bits of ((M & N) + N) | M say who has a match.  A person with more than 64
+rows gets whole words, which are combined at the end.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
 intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
@@ -31,9 +31,9 @@ from tacit.tables.schema import Schema
 BitWords = NDArray[np.uint64]
 
 BLOCK = 1 << 15
-"""Words handled at once: 256 KB, small enough to stay in the cache."""
+"""Words that are handled at once: 256 KB, small enough to stay in the cache."""
 
-WORD = np.dtype("<u8")  # bit i of a word is slot i: the carry must run from slot to slot
+WORD = np.dtype("<u8")  # bit i of a word is slot i, so that a carry moves to the next slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,16 @@ class Layout:
         return int(self.size_ends[place - 1]) if place else 0
 
     def starts_between(self, first: int, last: int) -> NDArray[np.int64]:
-        """First slots of the people in a stretch of words, counted from its beginning."""
+        """First slots of the people from one word to another, counted from the first word."""
         low, high = np.searchsorted(self.starts, (first * 64, last * 64))
         return self.starts[low:high] - first * 64
 
     def people_before(self, word: int) -> int:
-        """How many people with several rows stand before a word."""
+        """How many people with several rows come before a word."""
         return int(np.searchsorted(self.starts, word * 64))
 
     def blocks(self, first: int, last: int, size: int = BLOCK) -> Iterator[tuple[int, int]]:
-        """Stretches of words that split nobody; people with many words stay in one piece."""
+        """Blocks of words that split no person; those with many words are all in the last block."""
         for start in range(first, min(last, self.many_words), size):
             yield start, min(start + size, last, self.many_words)
         if last > max(first, self.many_words):
@@ -78,7 +78,7 @@ class Layout:
 
 
 def every_row(rows: int) -> Layout:
-    """Each row is a person: slots are rows."""
+    """The layout if each row is a person: slots are rows."""
     words = -(-rows // 64)
     filled = np.zeros(words * 64, dtype=np.bool_)
     filled[:rows] = True
@@ -98,7 +98,7 @@ def every_row(rows: int) -> Layout:
 def by_person(people: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
     """The layout for rows of these people, and the slot of every row.
 
-    People are numbered 0, 1, 2, ... in any order; each number occurs.
+    People are numbered 0, 1, 2, ... in any order, and each number occurs.
     """
     counts = np.bincount(people)
     first_slot = np.zeros(len(counts), dtype=np.int64)
@@ -139,8 +139,8 @@ def by_person(people: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
 
 def _rank(people: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Which of its person's rows each row is: 0, 1, 2, ..."""
-    # Sorting (person, row) packed into one number is several times quicker than an argsort;
-    # it fits, since neither number reaches 2^31 before memory does.
+    # Sorting pairs (person, row) packed into one number is several times faster than an argsort.
+    # They fit: memory is full before either number reaches 2^31.
     rows = len(people)
     shift = max(rows, 1).bit_length()
     order = np.sort((people << shift) | np.arange(rows)) & ((1 << shift) - 1)
@@ -161,14 +161,14 @@ def unpack(words: BitWords) -> NDArray[np.bool_]:
 
 
 CodeIntervals = tuple[tuple[int, int], ...]
-"""Disjoint, sorted stretches of codes, both ends included."""
+"""Disjoint, sorted intervals of codes, both ends included."""
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(slots=True)
 class Held:
-    """One column: codes by slot, and how values map to codes."""
+    """A column in memory: its codes by slot, and how values map to codes."""
 
     codes: Codes
     top: int  # the greatest code of a value; -1 if there is none
@@ -183,7 +183,7 @@ class Held:
 
     @property
     def words(self) -> Sequence[Any]:
-        """The sorted distinct values, if the column has a list of them.  Fetched when needed."""
+        """The sorted distinct values, if the column has a list of them.  Read when needed."""
         if self._words is None:
             assert self.read_words is not None
             self._words = self.read_words()
@@ -191,7 +191,7 @@ class Held:
 
     @property
     def reach(self) -> int:
-        """No number of the column is larger than this in size."""
+        """A bound on the size of the column's numbers."""
         if self.top < 0:
             return 0
         if self.base is not None:
@@ -214,7 +214,7 @@ class Held:
         return ((first, last),) if first <= last else ()
 
     def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> CodeIntervals:
-        """The codes for which an atom is TRUE (wanted) or FALSE."""
+        """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
         return self.true(atom) if wanted else self.false(atom)
 
     def true(self, atom: Range | Among | Like | IsNull) -> CodeIntervals:
@@ -242,7 +242,7 @@ class Held:
         return tuple(gaps)
 
     def values(self, codes: Codes) -> NDArray[np.int64]:
-        """The values of codes, for a number column.  The code of NULL gives a meaningless value."""
+        """The values of codes, for a column of numbers.  For the code of NULL it means nothing."""
         if self.base is not None:  # modulo 2^64, so that extreme integers come out right
             offset = np.uint64(self.base % 2**64)
             return (codes.astype(np.uint64) + offset).view(np.int64)
@@ -289,7 +289,7 @@ def merged(pieces: Iterator[tuple[int, int]]) -> CodeIntervals:
 
 def numbered(codes: Codes) -> NDArray[np.int64]:
     """Codes renumbered 0, 1, 2, ... without gaps."""
-    if len(codes) and int(codes.max()) < 8 * len(codes):  # a table is quicker than sorting
+    if len(codes) and int(codes.max()) < 8 * len(codes):  # a table is faster than sorting
         present = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
         present[codes] = True
         table = np.cumsum(present) - 1
@@ -351,7 +351,7 @@ def hold_words(
 def comparison(
     schema: Schema, tree: SameOrder, left: Held, right: Held
 ) -> Callable[[Codes, Codes], NDArray[np.bool_]]:
-    """How to compare codes of two columns; only slots without NULL mean anything."""
+    """A comparison of the codes of two columns; where one is NULL, the result means nothing."""
     compare = np.equal if tree.equal else np.less_equal
     if schema.column(tree.left).type == "text":
         every = sorted({*left.words, *right.words})
@@ -376,7 +376,7 @@ def comparison(
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """A test for a LIKE pattern, in time linear in the text for each piece of the pattern."""
+    """A test for a LIKE pattern; each piece of the pattern takes time linear in the text."""
     pieces = pattern.split("%")
     tests = [re.compile(re.escape(piece).replace("_", "."), re.DOTALL) for piece in pieces]
     sizes = [len(piece) for piece in pieces]
@@ -389,7 +389,7 @@ def like(pattern: str) -> Callable[[str], bool]:
         if not tests[0].match(word) or not tests[-1].match(word, len(word) - sizes[-1]):
             return False
         position, end = sizes[0], len(word) - sizes[-1]
-        for test in tests[1:-1]:  # the leftmost fit leaves most room for the rest
+        for test in tests[1:-1]:  # the leftmost match leaves most room for the rest
             found = test.search(word, position, end)
             if found is None:
                 return False

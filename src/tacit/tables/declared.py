@@ -1,7 +1,7 @@
-"""What may be declared about a column, in codes; and when two names are one.
+"""What may be declared about a column, in codes, and which names SQL cannot tell apart.
 
 Sensitivity follows from bounds and totals.  A column checks them here when it is built, so they
-hold whether it was read from TOML or made in Python.
+are right whether it was read from TOML or made in Python.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MOST_KEYS = 1_000_000
 MOST_TOTAL = 2**62
 
 
-# Names, as SQL compares them: without regard to case.  DuckDB folds the letters A to Z, a schema
-# folds by Unicode (``str.casefold``).  Names that are equal in the first way are equal in the
-# second, so the second decides for both.
+# SQL compares names without regard to case.  DuckDB folds the letters A to Z, a schema folds by
+# Unicode (``str.casefold``).  Names that are equal in the first way are equal in the second, so the
+# second decides for both.
 
 
 def folded(name: str) -> str:
-    """What stays of a name when case does not count.
+    """A name without regard to case.
 
     >>> folded("PID") == folded("pid"), folded("STRASSE") == folded("straße")
     (True, True)
@@ -44,10 +44,10 @@ def twins(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def refuse_twins(names: Iterable[str]) -> None:
-    """Refuse a source with two columns of one name, whatever a schema says about them.
+    """Refuse a source in which SQL cannot tell two columns apart, whatever the schema declares.
 
     Privacy: DuckDB would take the first of them, or call the second ``pid_1``.  If that is not
-    the person column that was meant, the promise is about somebody else.
+    the person column that was meant, the promise is about other people.
     """
     found = twins(names)
     if found is not None:
@@ -57,71 +57,73 @@ def refuse_twins(names: Iterable[str]) -> None:
         )
 
 
-# Entries of a column
+# What is declared about a column
 
 
 def check_name(where: str, name: object) -> None:
-    """Refuse a name that is empty, or not a text."""
+    """Refuse a name that is empty or not text."""
     if not isinstance(name, str):
-        raise BadParameter(where, kind_of(name), "a name must be a text")
+        raise BadParameter(where, kind_of(name), "a name must be text")
     if not name:
-        raise BadParameter(where, "''", "a name may not be empty")
+        raise BadParameter(where, "''", "a name must not be empty")
 
 
 def checked_grid(where: str, type_: Type, value: object) -> Fraction | None:
-    """The grid of a real column, exactly."""
+    """The grid of a real column, as an exact fraction."""
     if value is None:
         return None
     if type_ != "real":
-        raise BadParameter(where, as_given(value), "only a real column has a grid")
+        raise BadParameter(where, as_given(value), "only a real column has a grid: remove it")
     grid = positive(value, where)
-    # Both ends are stated as doubles when values are rounded, and must be exact there.
+    # Both numbers are written as doubles when values are rounded, and must be exact there.
     if not is_decimal(grid) or grid.numerator > 2**31 or grid.denominator > 2**31:
         raise BadParameter(where, as_given(value), "give a decimal such as 1, 0.01 or 0.125")
     return grid
 
 
 def may_have_bounds(where: str, type_: Type, grid: Fraction | None, given: object) -> None:
-    """Refuse bounds where there is no grid of codes for them to stand on."""
+    """Refuse bounds for a column whose values are not on a grid of codes."""
     if type_ in ("text", "boolean"):
-        raise BadParameter(where, as_given(given), f"a {type_} column has no bounds")
+        raise BadParameter(where, as_given(given), f"a {type_} column has no bounds: remove them")
     if type_ == "real" and grid is None:
-        raise BadParameter(where, as_given(given), "a real column also needs a grid")
+        raise BadParameter(where, as_given(given), "a real column with bounds also needs a grid")
 
 
 def check_bounds(where: str, type_: Type, grid: Fraction | None, bounds: object) -> None:
-    """Refuse bounds that are not two codes of the column, in order."""
+    """Refuse bounds that are not two codes of the column in order."""
     may_have_bounds(where, type_, grid, bounds)
     low, high = _two_codes(where, bounds)
     least, greatest = widest(type_, grid)
     if not (least <= low <= greatest and least <= high <= greatest):
-        raise BadParameter(where, as_given(bounds), "the column cannot hold such a code")
+        raise BadParameter(where, as_given(bounds), "the column cannot hold codes of this size")
     if low > high:
         shown = f"[{literal(type_, grid, low)}, {literal(type_, grid, high)}]"
-        raise BadParameter(where, shown, "the first bound may not exceed the second")
+        raise BadParameter(where, shown, "the first bound must not exceed the second")
 
 
 def check_total(where: str, type_: Type, bounds: object, total: object) -> None:
-    """Refuse a total that is not two numbers of steps, in order."""
+    """Refuse a total that is not two numbers of steps in order."""
     if type_ not in NUMBERS or bounds is None:
-        raise BadParameter(where, as_given(total), "only a number with bounds has a total")
+        raise BadParameter(
+            where, as_given(total), "only a column of numbers with bounds has a total"
+        )
     low, high = _two_codes(where, total)
     if low > high:
-        raise BadParameter(where, as_given(total), "the least total may not exceed the greatest")
+        raise BadParameter(where, as_given(total), "the least total must not exceed the greatest")
     if max(abs(low), abs(high)) > MOST_TOTAL:
-        raise BadParameter(where, as_given(total), "at most 2^62 steps of the grid")
+        raise BadParameter(where, as_given(total), "it must be at most 2^62 steps of the grid")
 
 
 def _two_codes(where: str, pair: object) -> tuple[int, int]:
     if isinstance(pair, tuple) and len(pair) == 2 and all(type(end) is int for end in pair):
         return pair
-    raise BadParameter(where, as_given(pair), "give the least and the greatest code, as a tuple")
+    raise BadParameter(where, as_given(pair), "give the least and the greatest code as a tuple")
 
 
 def check_keys(where: str, type_: Type, can_hold: tuple[int, int], keys: object) -> None:
-    """Refuse keys that are not codes of the column, each once."""
+    """Refuse keys that are not codes of the column, or are listed twice."""
     if not isinstance(keys, tuple) or not 0 < len(keys) <= MOST_KEYS:
-        raise BadParameter(where, as_given(keys), f"give 1 to {MOST_KEYS} codes, as a tuple")
+        raise BadParameter(where, as_given(keys), f"give 1 to {MOST_KEYS} codes as a tuple")
     low, high = can_hold
     for key in keys:
         if type_ == "text":
@@ -129,7 +131,7 @@ def check_keys(where: str, type_: Type, can_hold: tuple[int, int], keys: object)
         elif type(key) is not int or not low <= key <= high:
             raise BadParameter(where, as_given(key), "the column cannot hold this code")
     if len(set(keys)) != len(keys):
-        raise BadParameter(where, as_given(keys), "each key value may be listed once")
+        raise BadParameter(where, as_given(keys), "a key value is listed twice: list each once")
 
 
 def _check_text(where: str, key: object) -> None:

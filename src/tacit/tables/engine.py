@@ -1,11 +1,11 @@
-"""Who answers: the protocol that every engine follows, and what engines share.
+"""What answers questions: the protocol that every engine follows, and what engines share.
 
-An engine answers questions about one table in whole grid steps, exactly.  It shows nothing that
+An engine answers questions about one table, exactly, in whole grid steps.  It shows nothing that
 depends on the data: no row count, no statistic, and of a failure only that it happened.
 
-To write one, write ``schema``, ``totals``, ``points`` and ``close``, and say in ``cannot`` what it
-cannot do: ``tacit.open(engine)`` checks that they are there and adds the rest.  The contract suite
-in ``tacit.testing.engines`` says whether it answers as it must.
+To write an engine, define ``schema``, ``totals``, ``points`` and ``close``, and list in ``cannot``
+what it cannot do; ``tacit.open(engine)`` checks that they are there and adds the rest.  The suite
+in ``tacit.testing.engines`` checks whether it answers as it must.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from tacit.tables.question import (
 from tacit.tables.schema import Schema
 
 ABILITIES: Mapping[str, str] = {
-    "points": "give the rows themselves, which histograms and small databases are made of",
-    "rows": "count rows, several of a person",
+    "points": "give the rows themselves, which histograms and small databases need",
+    "rows": "count several rows of a person",
     "sums": "add up a column",
     "wide sums": "add up a column whose bounds or totals do not fit into 32 bits",
     "patterns": "look for text patterns (LIKE)",
     "column pairs": "compare two columns with each other",
 }
-"""What an engine may say that it cannot do.  Everything else every engine can."""
+"""What an engine may list in ``cannot``.  Every engine can do everything else."""
 
 WIDE = 2**31
 """Sums of values smaller than this are exact in 64 bits, for up to 2^32 rows."""
@@ -62,7 +62,7 @@ _WRITTEN = ("schema", "totals", "points", "close")
 
 
 class Engine(Protocol):
-    """Answers questions about one table.  All engines pass the same contract suite."""
+    """Something that answers questions about one table.  All engines pass one contract suite."""
 
     @property
     def schema(self) -> Schema:
@@ -71,13 +71,13 @@ class Engine(Protocol):
 
     @property
     def cannot(self) -> Collection[str]:
-        """Which of `ABILITIES` it does not have; what needs one is refused before it is paid."""
+        """The `ABILITIES` that it lacks; what needs one is refused before it is paid for."""
         ...
 
     def totals(self, terms: Sequence[Term]) -> list[int]:
         """For each term, the sum of what each person contributes, in whole steps of the term.
 
-        Sums over different people can be added up: if each person has all their rows in one of
+        Totals over different people can be added up: if all rows of each person are in one of
         several engines, the totals of all rows together are the sums of the engines' totals.
 
         Privacy: these are secret.  Only a mechanism may see them.
@@ -85,26 +85,26 @@ class Engine(Protocol):
         ...
 
     def values(self, questions: Sequence[Question]) -> list[int]:
-        """The true answers, in steps of each question's grid; `Answering` derives them.
+        """The true answers, in steps of each question's grid; `Answering` computes them.
 
         Privacy: these are secret.  Only a mechanism may see them.
         """
         ...
 
     def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
-        """The rows themselves, as codes of some columns, no more than ``max_rows`` of a person.
+        """The rows themselves, as codes of some columns, at most ``max_rows`` rows of each person.
 
-        For mechanisms that need the data rather than counts of it.  Rows with a NULL among these
-        columns are left out; text stands as its place among the declared keys, other text is left
-        out.  Of a person with more rows the lexicographically least stay, so that what stays
-        depends on that person alone.
+        They are for mechanisms that need the data rather than counts of it.  Rows with NULL in one
+        of the columns are left out.  Text is given as its place among the declared keys, and rows
+        with other text are left out.  If a person has more rows, the lexicographically least are
+        kept, so that which are kept depends on that person alone.
 
-        Privacy: secret.  A person adds or removes at most ``max_rows`` rows.
+        Privacy: these are secret.  A person adds or removes at most ``max_rows`` rows.
         """
         ...
 
     def close(self) -> None:
-        """Release the data.  Asking afterwards fails."""
+        """Release the data.  Questions fail from then on."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -118,7 +118,7 @@ class Engine(Protocol):
 
 
 class Answering(Closing):
-    """The one place where totals become answers; every engine has its ``values`` from here."""
+    """Turns totals into answers, in one place: every engine has its ``values`` from here."""
 
     cannot: Collection[str] = frozenset()
 
@@ -149,11 +149,11 @@ _R = TypeVar("_R")
 def withheld(
     doing: str, *, but: type[Exception] | tuple[()] = TacitError
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Replace whatever goes wrong inside by an error that carries nothing of the data.
+    """Replace any error inside by one that carries nothing of the data.
 
-    The engine's own words may quote a row, its memory errors a row count.  The new error is
-    raised after the old one is gone, so not even ``__context__`` holds it.  Errors of the kind
-    ``but`` go through: our own carry nothing of the data.
+    The engine's own message may quote a row, and a memory error a row count.  The new error is
+    raised after the old one is gone, so that not even ``__context__`` holds it.  Errors of the
+    type ``but`` are let through: our own carry nothing of the data.
     """
 
     def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -174,20 +174,20 @@ def withheld(
     return decorate
 
 
-# Engines from elsewhere.
+# Engines from other packages.
 
 
 def is_engine(thing: object) -> bool:
-    """Whether this is meant to be an engine, complete or not."""
+    """Whether this is meant to be an engine, even if it is incomplete."""
     if isinstance(getattr(thing, "schema", None), Schema):
         return True
     return callable(getattr(thing, "totals", None))
 
 
 class Guarded(Answering):
-    """An engine from elsewhere, asked by one thread at a time.
+    """An engine from another package, used by one thread at a time.
 
-    Whatever it says when it fails is withheld; what it answers must be whole numbers.
+    Its error messages are withheld, and its answers must be whole numbers.
     """
 
     def __init__(self, engine: Any) -> None:
@@ -238,7 +238,7 @@ class Guarded(Answering):
         return found.astype(np.int64)
 
     def close(self) -> None:
-        """Release the data; once more does no harm."""
+        """Release the data.  Closing it twice does no harm."""
         with self._lock:
             if self._open:
                 self._open = False
@@ -256,11 +256,11 @@ class Guarded(Answering):
 def _checked_cannot(engine: object) -> frozenset[str]:
     said = getattr(engine, "cannot", ())
     listed = isinstance(said, Collection) and not isinstance(said, str)
-    known = tuple(ABILITIES)  # in which anything at all can be looked for
+    known = tuple(ABILITIES)  # a tuple can be searched for things that have no hash
     unknown = [word for word in said if word not in known] if listed else [said]
     if unknown:
         words = ", ".join(map(repr, ABILITIES))
-        raise _incomplete(engine, f"its cannot says {as_given(unknown[0])}, and may say {words}")
+        raise _incomplete(engine, f"its cannot lists {as_given(unknown[0])}, and may list {words}")
     return frozenset(said)
 
 
@@ -268,11 +268,11 @@ def _incomplete(engine: object, problem: str) -> BadParameter:
     return BadParameter(
         "source",
         kind_of(engine),
-        f"as an engine it is not complete: {problem}; it needs {', '.join(_WRITTEN)}",
+        f"it is not a complete engine: {problem}; it needs {', '.join(_WRITTEN)}",
     )
 
 
-# What an engine cannot do is refused before anything is paid.
+# What an engine cannot do is refused before anything is paid for.
 
 
 def refuse_unable(engine: Engine | Guarded, ability: str) -> None:
@@ -284,7 +284,7 @@ def refuse_unable(engine: Engine | Guarded, ability: str) -> None:
 
 
 def refuse_beyond(cannot: Collection[str], question: Question, schema: Schema) -> None:
-    """Refuse a question that needs an ability which is missing."""
+    """Refuse a question that needs an ability that the engine does not have."""
     for term in question.terms:
         for ability in _needed(term, schema):
             if ability in cannot:
@@ -318,13 +318,13 @@ def _needed_by(predicate: Predicate) -> Iterator[str]:
                 yield from _needed_by(part)
 
 
-# The rows themselves, as codes, for mechanisms that need the data rather than counts of it.
+# Points: the rows themselves as codes.
 
 
 def least_rows(
     people: NDArray[np.int64], columns: Sequence[NDArray[np.int64]], max_rows: int
 ) -> NDArray[np.int64]:
-    """Rows in lexicographic order of their codes, the first ``max_rows`` of each person."""
+    """The first ``max_rows`` rows of each person in lexicographic order of their codes."""
     order = np.lexsort((*reversed(columns), people))
     people = people[order]
     firsts = np.flatnonzero(np.append(True, people[1:] != people[:-1])) if len(people) else people
@@ -336,12 +336,14 @@ def least_rows(
 
 
 def check_points(schema: Schema, columns: Sequence[str], max_rows: int) -> None:
-    """Refuse columns whose values have no public numbering."""
+    """Refuse columns whose values cannot be given as public numbers."""
     whole(max_rows, "max_rows")
     for name in columns:
         column = schema.find(name)
         if column is None or (column.type == "text" and column.keys is None):
-            raise BadParameter("columns", name, "name declared columns; text needs declared keys")
+            raise BadParameter(
+                "columns", name, "name declared columns; a text column needs declared keys"
+            )
     if not columns:
         raise BadParameter("columns", columns, "name at least one column")
 
@@ -357,7 +359,7 @@ def key_places(schema: Schema, name: str) -> dict[Code, int] | None:
 def point_codes(
     schema: Schema, name: str, held: Held, found: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The codes of a column by slot; clears ``found`` where there is none."""
+    """The codes of a column by slot; ``found`` becomes False where there is none."""
     found &= held.codes != held.null
     places = key_places(schema, name)
     if places is None:

@@ -1,12 +1,12 @@
-"""Data in memory, and Arrow streams, made ready for DuckDB: frames, Arrow tables, any Arrow stream.
+"""pandas and polars frames, Arrow tables and any Arrow stream, made ready for DuckDB.
 
-What a column becomes depends on its type, which is public, and never on a value in it.  In every
-column only what DuckDB reads without fail is left: instants become the whole numbers they are
-stored as, Python objects become texts, by ``str``, texts that are not Unicode become NULL, and what
-cannot be declared stays away.
+The type of a column, which is public, decides how it is read, and no value in it does.  Each column
+is turned into something that DuckDB reads without fail: instants become the whole numbers they are
+stored as, Python objects become text by ``str``, text that is not Unicode becomes NULL, and columns
+of a type that cannot be declared are left out.
 
-A frame or table is in memory and looked through first, so that a column without such values is read
-as it is.  A stream comes batch by batch, once; there the type alone decides what a column becomes.
+A frame or table is in memory and is checked first, so that a column without such values is read as
+it is.  A stream is read once, batch by batch; its columns are converted by their type alone.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _MOST_DIGITS = 38
 
 @dataclass(slots=True)
 class Ready:
-    """Rows that DuckDB can read whatever is in them, and what it does not know about them."""
+    """Rows that DuckDB can read whatever their values are, and what it cannot know about them."""
 
     frame: Any
     names: list[str]
-    types: dict[str, str]  # of our own; the others are DuckDB's
-    untyped: frozenset[str] = frozenset()  # any Python value may have stood there
-    once: bool = False  # a stream: whoever reads it keeps what it needs
+    types: dict[str, str]  # types with names of our own (see `codes`); the others are DuckDB's
+    untyped: frozenset[str] = frozenset()  # columns that held Python objects of any kind
+    once: bool = False  # a stream, which can be read only once
 
     @property
     def is_empty(self) -> bool:
-        """Whether no column is left that DuckDB could read."""
+        """Whether there is no column that DuckDB could read."""
         return len(self.types) == len(self.names) and set(self.types.values()) == {UNREADABLE}
 
 
@@ -73,7 +73,7 @@ def ready_table(table: Any) -> Ready:
 
 
 def ready_column(column: Any) -> tuple[Any, str | None]:
-    """A column that DuckDB reads without fail, and what it holds if DuckDB cannot know."""
+    """A column that DuckDB reads without fail, and its type if DuckDB cannot know that."""
     from pyarrow import types
 
     kind = column.type
@@ -91,7 +91,7 @@ def ready_column(column: Any) -> tuple[Any, str | None]:
 
 
 def ready_text(column: Any) -> tuple[Any, str | None]:
-    """Text as it is if all of it is Unicode: nobody else looks.  Else its bytes."""
+    """Text as it is, if all of it is Unicode, which nothing else checks; otherwise its bytes."""
     import pyarrow
 
     if _column_is_unicode(column):
@@ -103,9 +103,9 @@ def ready_text(column: Any) -> tuple[Any, str | None]:
 
 
 def _narrow_decimal(column: Any) -> Any:
-    """A decimal as it is if no value has more digits than the type; else with room for them.
+    """A decimal as it is, if no value has more digits than its type; otherwise a wider one.
 
-    DuckDB would take what happens to stand in its memory for such a value.
+    DuckDB would read such a value as whatever happens to be in its memory.
     """
     import pyarrow
     from pyarrow import compute
@@ -127,7 +127,7 @@ def is_stream(source: object) -> bool:
 
 
 def ready_stream(source: object) -> Ready:
-    """The batches of a stream, each made ready when its turn comes."""
+    """The batches of a stream, each converted when it is read."""
     reader = _opened(source)
     refuse_twins(reader.schema.names)
     import pyarrow
@@ -154,17 +154,17 @@ def _opened(source: object) -> Any:
     try:
         import pyarrow
 
-        problem = "its Arrow stream is not one of rows that have columns"
+        problem = "its Arrow stream must consist of rows with named columns"
         return pyarrow.RecordBatchReader.from_stream(source)
-    except Exception:  # whatever the source says may quote its data
+    except Exception:  # its message may quote the data
         pass
     raise BadParameter("source", kind_of(source), problem)
 
 
 def ready_type(kind: Any) -> tuple[Any, str | None]:
-    """What a column of this type is cast to, and what it holds if DuckDB cannot know.
+    """What a column of this type is cast to, or None if it cannot be read at all.
 
-    None if it cannot be read at all.
+    With it comes the name of its type, if DuckDB cannot know that.
     """
     import pyarrow
     from pyarrow import types
@@ -187,7 +187,7 @@ def ready_type(kind: Any) -> tuple[Any, str | None]:
 
 
 def _as(column: Any, target: Any) -> Any:
-    """A column of a batch as the type that `ready_type` says."""
+    """A column of a batch, cast to the type that `ready_type` gave."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(column.type):
@@ -200,7 +200,7 @@ def _as(column: Any, target: Any) -> Any:
 
 
 def _without_bad_text(column: Any) -> Any:
-    """Texts that are not Unicode become NULL."""
+    """The column with NULL in place of text that is not Unicode."""
     import pyarrow
 
     return pyarrow.array(map(_decoded, column.cast(pyarrow.large_binary())), column.type)
@@ -214,7 +214,7 @@ def _decoded(value: Any) -> str | None:
 
 
 def _column_is_unicode(column: Any) -> bool:
-    """Whether all texts of a column are: Arrow itself does not look when it reads them."""
+    """Whether all text of a column is Unicode, which Arrow does not check when it reads."""
     import pyarrow
 
     try:
@@ -236,8 +236,8 @@ def _is_decimal(kind: Any) -> bool:
     return bool(types.is_decimal(kind) and kind.bit_width <= 128)
 
 
-# polars.  A lazy frame is computed here, once: what it computes is its owner's own program, and
-# must not fail at somebody's question.
+# polars.  A lazy frame is computed here, once: it is a program of its owner, and must not fail in
+# the middle of somebody's question.
 
 
 def _polars(frame: Any) -> Ready:
@@ -248,7 +248,7 @@ def _polars(frame: Any) -> Ready:
     for name, dtype in schema.items():
         if dtype == polars.Object:
             raise SchemaMismatch(
-                f"column {name!r} holds Python objects: cast it to a type, or drop it"
+                f"column {name!r} holds Python objects: cast it to a type of polars, or drop it"
             )
     computed = frame.collect() if isinstance(frame, polars.LazyFrame) else frame
     return ready_table(computed.to_arrow())
@@ -307,7 +307,7 @@ def _numpy_column(values: Any) -> tuple[Any, str | None]:
 
 
 def _strings(array: Any) -> tuple[Any, str | None]:
-    """Text of pandas' own: held by Arrow, or as Python's strings."""
+    """A text column of pandas' own type, held by Arrow or as Python strings."""
     import pandas
 
     if array.dtype.storage != "pyarrow":
@@ -324,7 +324,7 @@ def _as_arrow(array: Any) -> Any:
 
 
 def _categories(array: Any) -> tuple[Any, str | None]:
-    """Each row's category.  Whether somebody has none must not change the type of the column."""
+    """The category of each row.  One row without a category must not change the column's type."""
     import pandas
 
     codes = np.asarray(array.codes)
@@ -347,7 +347,7 @@ def _categories(array: Any) -> tuple[Any, str | None]:
 def _numbers(values: Any, missing: Any, kind: str | None) -> tuple[Any, str | None]:
     from pandas.arrays import BooleanArray, FloatingArray, IntegerArray
 
-    if kind is not None:  # instants; the least number stands for one that is missing
+    if kind is not None:  # instants, where the least number stands for a missing one
         return np.where(missing, np.iinfo(np.int64).min, values), kind
     if values.dtype == np.float16:
         values = values.astype(np.float32)
@@ -356,7 +356,7 @@ def _numbers(values: Any, missing: Any, kind: str | None) -> tuple[Any, str | No
 
 
 def texts(values: Any) -> Any:
-    """Python objects as texts, or None for what is missing or cannot be written as one."""
+    """Python objects as text; None for those that are missing or have no text."""
     written = [value if type(value) is str else _text(value) for value in values]
     if not _all_unicode(written):
         written = [None if text is None or not _text_is_unicode(text) else text for text in written]
@@ -370,7 +370,7 @@ def _text(value: object) -> str | None:
         return None
     try:
         found = str.__str__(str(value))
-    except Exception:  # Python writes no integers of thousands of digits; objects may do anything
+    except Exception:  # str fails for integers of thousands of digits, and may do anything
         return None
     return None if found in ("NaT", "<NA>") else found
 

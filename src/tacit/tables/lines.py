@@ -1,14 +1,14 @@
-"""Delimited text (CSV, TSV) by fixed rules, so that a broken line costs that line and no other.
+"""Delimited text (CSV, TSV) read by fixed rules, so that a broken line affects no other line.
 
-A record is a line of fields.  A field that begins with a quote goes on to the quote that ends it,
-across line ends if need be; doubled quotes stand for one, and spaces around it mean nothing.  After
-it comes a delimiter or the end of the line.  All other fields end at the next delimiter or line
-end, and quotes in them stand for themselves.  Empty lines are skipped, unless there is one column
-only; empty fields beyond the last column are no fields.
+A record is a line of fields.  A field that begins with a quote ends at its closing quote, which may
+be on a later line; a doubled quote stands for one quote, and spaces around the quotes are ignored.
+After it comes a delimiter or the end of the line.  Every other field ends at the next delimiter or
+line end, and quotes in it stand for themselves.  Empty lines are skipped, unless there is only one
+column; empty fields after the last column are ignored.
 
-Where these rules are broken, the rest of that line is lost and reading goes on with the next one;
-a record with too many or too few fields is lost by itself.  DuckDB reads files that keep the rules
-in the same way, only quicker; it refuses the others, so those are read here and written anew.
+If a line breaks these rules, the rest of it is lost and reading goes on with the next line; a
+record with too many or too few fields is lost as a whole.  DuckDB reads files that keep the rules
+in the same way, and faster.  It refuses other files, which are read and rewritten here.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tacit.errors import SchemaMismatch
 from tacit.tables.declared import twins
 
 LONGEST = 2**20
-"""Bytes.  A longer text is not read, whatever source it is in: it is NULL."""
+"""Bytes.  Longer text is NULL, whatever source it is in."""
 
 PIECE = 2**24
-"""Bytes looked through at once."""
+"""Bytes that are checked at once."""
 
 _END = re.compile(rb"\r\n|\n|\r")
 _OPENING = re.compile(rb' *+"')
@@ -43,7 +43,7 @@ Data = mmap.mmap | bytes
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How a file is written: what stands between fields, and whether it is compressed."""
+    """How a file is written: what separates its fields, and whether it is compressed."""
 
     delimiter: str
     compressed: bool
@@ -51,14 +51,14 @@ class LineFormat:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What came of writing a file anew."""
+    """What is known about a file that was rewritten."""
 
-    longest: int  # bytes of a line
-    lost: int  # lines
+    longest: int  # the bytes of its longest line
+    lost: int  # how many lines could not be read
 
 
 def header(path: Path, layout: LineFormat) -> list[str]:
-    """The names in the first line; names are public."""
+    """The names in the first line, which are public."""
     with _opened(path, layout) as file:
         start = file.read(2**24)
     fields = next(_records(start, layout.delimiter.encode()), None)
@@ -67,9 +67,7 @@ def header(path: Path, layout: LineFormat) -> list[str]:
     except UnicodeDecodeError:
         names = []
     if not names or "" in names:
-        raise SchemaMismatch(
-            f"{path.name} needs a header line with a name of its own for every column"
-        )
+        raise SchemaMismatch(f"{path.name} needs a header line with a name for every column")
     both = twins(names)
     if both is not None:
         raise SchemaMismatch(
@@ -80,9 +78,9 @@ def header(path: Path, layout: LineFormat) -> list[str]:
 
 
 def is_plain(path: Path, layout: LineFormat) -> bool:
-    """Whether nothing in the file is read by DuckDB in another way than here, if it reads it.
+    """Whether DuckDB, if it reads the file at all, reads it as the rules here do.
 
-    That may be where lines end in different ways, or where spaces stand before a quote.
+    It may not if lines end in different ways, or if there are spaces before a quote.
     """
     counted = [0, 0, 0]
     with _opened(path, layout) as file:
@@ -93,7 +91,7 @@ def is_plain(path: Path, layout: LineFormat) -> bool:
                 return False
             if b"\r" in seen or counted[0]:
                 if last and not counted[0]:
-                    return False  # until here, lines ended without \r
+                    return False  # earlier lines ended without \r
                 counted[0] += chunk.count(b"\r")
                 counted[1] += chunk.count(b"\n")
                 counted[2] += seen.count(b"\r\n")
@@ -102,9 +100,9 @@ def is_plain(path: Path, layout: LineFormat) -> bool:
 
 
 def write_mended(path: Path, layout: LineFormat, target: Path) -> Mended:
-    """Write the records of a file anew, so that DuckDB reads all of them.
+    """Rewrite the records of a file so that DuckDB reads all of them.
 
-    A field that is not UTF-8, or too long, is left empty, which is NULL.
+    A field that is not UTF-8, or is too long, is left empty, which means NULL.
     """
     delimiter = layout.delimiter.encode()
     longest = lost = 0
@@ -153,7 +151,7 @@ def _records(data: Data, delimiter: bytes) -> Iterator[list[bytes] | None]:
 def _fields(
     data: Data, start: int, delimiter: bytes, plain: re.Pattern[bytes]
 ) -> tuple[list[bytes] | None, int]:
-    """One record that may have quotes, and where the next one starts."""
+    """A record that may have quotes, and where the next one starts."""
     fields: list[bytes] = []
     while True:
         if _OPENING.match(data, start):
@@ -184,7 +182,7 @@ def _opened(path: Path, layout: LineFormat) -> gzip.GzipFile | BufferedReader:
 
 @contextmanager
 def _whole(path: Path, layout: LineFormat, beside: Path) -> Iterator[Data]:
-    """The file as it would stand in memory; if it is compressed, from a copy that has no name."""
+    """The contents of the file; of a compressed file, those of an unpacked copy without a name."""
     if not layout.compressed:
         with path.open("rb") as file, _mapped(file) as data:
             yield data

@@ -1,4 +1,4 @@
-"""Opening a table: the schema, the check, and the engine that suits its size."""
+"""Opening a table: reading its schema, checking it, and choosing an engine for its size."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from tacit.tables.sources import Source, open_source, quoted
 from tacit.tables.spill import FOLDER_HELP, LIMIT_HELP, byte_limit
 
 FEWEST_BITMAPS = 16
-"""With room for fewer bitmaps than this beside the columns, scanning the source is better."""
+"""If fewer bitmaps than this fit into memory beside the columns, the source is scanned."""
 
 MOST_COLUMNS = 256
-"""Columns planned at once: the time of planning grows faster than their number."""
+"""Columns in one query: the time that DuckDB plans it grows faster than their number."""
 
 MOST_VALUES = 2**22
-"""Values fetched at once."""
+"""Values that are fetched at once."""
 
 FEW_ROWS = 2**16
-"""Texts of so many rows are numbered by Python; from more of them on, DuckDB is quicker."""
+"""Up to this many rows, Python numbers the texts; with more rows DuckDB is faster."""
 
 
 def load(
@@ -55,19 +55,20 @@ def load(
     memory_limit: int | str | None = None,
     spill_folder: str | Path | None = None,
 ) -> Engine:
-    """Open a table, or check an engine that somebody else wrote.
+    """Open a table, or check an engine from another package.
 
-    ``source``: a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
+    ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
     polars or Arrow table, or anything else that gives its rows as an Arrow stream
-    (``__arrow_c_stream__``), which is read once.  ``person``: the column that says whose row it
-    is, or ``EACH_ROW``; it must be said.  ``name``: what FROM calls the table; by default the
-    file's stem.  ``schema``: a Schema, TOML text or the path of a TOML file; by default the file
-    ``<stem>.toml`` beside the data, or else, if the source has types of its own, those types alone.
-    ``memory_limit``: bytes, or text such as "2GB"; by default half of the machine's memory.
-    ``spill_folder``: where rows that do not fit go meanwhile; by default where TACIT_SPILL_FOLDER
-    says, or among the system's temporary files.
+    (``__arrow_c_stream__``), which is read once.  ``person`` is the column that says whose row it
+    is, or ``EACH_ROW``; it has no default.  ``name`` is what FROM calls the table; by default it is
+    the file's name without its ending.  ``schema`` is a Schema, TOML text or the path of a TOML
+    file; by default it is the file ``<name>.toml`` beside the data or, if there is none and the
+    source has types, these types alone.  ``memory_limit`` is a number of bytes, or text such as
+    "2GB"; by default it is half of the machine's memory.  ``spill_folder`` is where rows go that
+    do not fit; by default it is the folder that TACIT_SPILL_FOLDER names, or the system's folder
+    for temporary files.
 
-    An engine brings its own schema, and with it ``person`` and ``name``: nothing else is given.
+    An engine brings its own schema, and with it ``person`` and ``name``: give nothing else.
 
     Privacy: names and types are checked, values never are.
     """
@@ -96,13 +97,13 @@ def load(
 
 
 def _own_engine(engine: object, given: Sequence[object]) -> Engine:
-    """An engine that answers as ours do, whoever wrote it; it says itself who its people are."""
+    """An engine that the caller made, guarded unless it is one of ours."""
     if any(value is not None for value in given):
         raise BadParameter(
             "source",
             kind_of(engine),
-            "an engine has its own schema: give it alone, without "
-            "person, name, schema, table, memory_limit and spill_folder",
+            "an engine has its own schema: give nothing else with it, neither "
+            "person, name, schema, table, memory_limit nor spill_folder",
         )
     return engine if isinstance(engine, BitmapEngine | DuckDBEngine) else Guarded(engine)
 
@@ -125,11 +126,11 @@ def _schema(given: Schema | str | Path | None, source: Source, name: str, person
 
 
 def _types_only(source: Source, name: str, person: Person) -> Schema:
-    """What a typed source says about itself.  Types only: nothing is looked up in the data."""
+    """A schema of the types that the source itself declares; no value is looked at."""
     if not source.typed:
         raise SchemaMismatch(
-            f"{name} has no types of its own: write a schema to {source.sidecar}; "
-            f"`tacit schema` proposes one"
+            f"{name} does not declare the types of its columns: write a schema to "
+            f"{source.sidecar}; `tacit schema` proposes one"
         )
     columns = [
         Column(column, declared, own_grid(source_type))
@@ -153,7 +154,7 @@ def _engine(source: Source, schema: Schema, limit: int) -> Engine:
 def _read(source: Source, schema: Schema, limit: int) -> Engine:
     rows = _count(source, schema)
     if rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 > limit:
-        if source.mending is not None:  # what cannot be read is found now, not by a question
+        if source.mending is not None:  # find what cannot be read now, not in a question
             for block in _blocks(schema.columns, MOST_COLUMNS):
                 form = normal_form(source, schema, _names(block))
                 source.connection.execute(f"SELECT count(COLUMNS(*)) FROM ({form})").fetchall()
@@ -168,7 +169,7 @@ def _count(source: Source, schema: Schema) -> int:
 
 
 def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) -> BitmapEngine:
-    """Read all columns into memory, in one scan of the source if there are not many of them."""
+    """Read all columns into memory, in one scan of the source unless there are very many."""
     run, raw = source.connection.execute, "source"
     rows = _count(source, schema) if rows is None else rows
     if len(schema.columns) > MOST_COLUMNS:
@@ -193,7 +194,7 @@ def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) ->
 
 
 def _blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
-    """The columns in blocks: planning takes longer than linearly in their number."""
+    """The columns in blocks of at most this many."""
     for start in range(0, len(columns), most):
         yield columns[start : start + most]
 
@@ -203,7 +204,7 @@ def _names(columns: Iterable[Column]) -> set[str]:
 
 
 def _fetched(source: Source, table: str, columns: Sequence[Column], rows: int) -> dict[str, Held]:
-    """Columns of a table, many to a statement."""
+    """Columns of a table, many in one statement."""
     held: dict[str, Held] = {}
     for block in _blocks(columns, max(MOST_VALUES // max(rows, 1), 1)):
         chosen = ", ".join(f"{quoted(column.name)} AS c{n}" for n, column in enumerate(block))
@@ -220,7 +221,7 @@ def _numbers(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
 
 
 def _words(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
-    """A column of few texts, numbered by Python."""
+    """A text column with few rows, whose texts Python numbers."""
     present = values[~nulls]
     words = sorted(set(present))
     place = {word: number for number, word in enumerate(words)}
@@ -230,7 +231,7 @@ def _words(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
 
 
 def _coded(source: Source, column: Column, rows: int) -> Held:
-    """A column of many texts, numbered by DuckDB, which keeps them."""
+    """A text column with many rows, whose texts DuckDB numbers and keeps."""
     run = source.connection.execute
     table, value = quoted(f"words of {column.name}"), quoted(column.name)
     run(
@@ -238,14 +239,14 @@ def _coded(source: Source, column: Column, rows: int) -> Held:
         f"FROM (SELECT DISTINCT {value} AS word FROM read) WHERE word IS NOT NULL"
     )
     (count,) = run(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-    # The order of a join's result is nobody's promise, so each code brings its row along.
+    # DuckDB promises no order for the result of a join, so each code comes with its row.
     found = run(
         f"SELECT read.rowid AS r, code FROM read JOIN {table} ON {value} = word"
     ).fetchnumpy()
     codes, nulls = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
     codes[found["r"]], nulls[found["r"]] = found["code"], False
 
-    def read() -> Sequence[str]:  # most identifiers are never asked for
+    def read() -> Sequence[str]:  # most lists of identifiers are never needed
         query = f"SELECT word FROM {table} ORDER BY code"
         return [word for (word,) in source.connection.execute(query).fetchall()]
 

@@ -1,7 +1,7 @@
-"""The normal form of a table: every declared column as its code, by SQL that cannot fail.
+"""The normal form of a table: every declared column as codes, computed by SQL that cannot fail.
 
 A value that is not of its column's type becomes NULL; a number out of bounds becomes the nearest
-bound; rows without a person are left out.  All engines on DuckDB read this form and nothing else.
+bound; rows without a person are left out.  Whatever reads a table with DuckDB reads this form.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ _CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,
 
 
 def check_columns(source: Source, schema: Schema) -> None:
-    """Check names and types, not values; a mismatch names the column."""
+    """Check names and types, but no values; the error names the column."""
     present = _present(source)
     for column in schema.columns:
         raw = present.get(folded(column.name))
         if raw is None:
             raise SchemaMismatch(
-                f"the data has no column {column.name!r}, which the schema declares"
+                f"the schema declares a column {column.name!r}, which the data does not have: "
+                "remove it from the schema, or correct its name"
             )
         kind = family(source.columns[raw])
         accepted = (*_ACCEPTED[column.type], "nothing but NULL")
         if source.is_typed(raw) and kind not in accepted:
             raise SchemaMismatch(
-                f"column {column.name!r} is declared {column.type}, but the data holds {kind}"
+                f"column {column.name!r} is declared as {column.type}, but the data holds {kind}: "
+                "correct its type in the schema"
             )
 
 
@@ -54,8 +56,8 @@ def normal_form(
 ) -> str:
     """The query that gives some declared columns as codes.
 
-    Only these columns are planned and read, and the one that says whose row it is.  ``rows`` may
-    be a table with the raw columns.
+    Only these columns and the person column are read.  ``rows`` may be a table with the raw
+    columns.
     """
     present = _present(source)
     person = schema.person if isinstance(schema.person, str) else None
@@ -76,18 +78,18 @@ def normal_form(
 
 
 def raw_columns(source: Source, schema: Schema) -> str:
-    """The columns of the source from which the declared ones are read, as a list."""
+    """The columns of the source from which the declared ones are read, as an SQL list."""
     present = _present(source)
     return ", ".join(quoted(present[folded(column.name)]) for column in schema.columns)
 
 
 def _present(source: Source) -> dict[str, str]:
-    """The source's own spelling of each name."""
+    """From each folded name to the source's spelling of it."""
     return {folded(name): name for name in source.columns}
 
 
 def _read(column: Column, source: Source, raw: str) -> str:
-    """The value in the type that its code is computed from; days and microseconds as numbers."""
+    """The value in the type from which its code is computed; dates and times as numbers."""
     value, kind = quoted(raw), source.columns[raw]
     if family(kind) == "nothing but NULL":
         return f"CAST(NULL AS {_READ_AS[column.type]})"
@@ -123,14 +125,14 @@ _READ_AS = {
 
 
 def _decimal(value: str, kind: str) -> str:
-    """A decimal that has no more digits than its type; DuckDB fails on others, if there are any."""
+    """A decimal, or NULL if it has more digits than its type, on which DuckDB would fail."""
     digits, scale = (int(part) for part in kind[len("DECIMAL(") : -1].split(","))
     most = f"CAST('{'9' * (digits - scale)}.{'9' * scale}' AS {kind})"
     return f"CASE WHEN {value} BETWEEN -{most} AND {most} THEN {value} END"
 
 
 def _read_words(value: str, kind: str, stored: bool) -> str:
-    """Text; what is not UTF-8, or is too long, is NULL."""
+    """Text; if it is not UTF-8, or is too long, it is NULL."""
     if kind == TEXT_BYTES:
         return f"CASE WHEN octet_length({value}) <= {LONGEST} THEN TRY(decode({value})) END"
     if kind != "VARCHAR" and not kind.startswith("ENUM"):
@@ -145,11 +147,11 @@ def _read_words(value: str, kind: str, stored: bool) -> str:
 
 _PER_UNIT = {"s": 10**6, "ms": 10**3, "us": 1}  # microseconds
 _DAY = 86_400_000_000
-_MOST = 2**63 - 2  # DuckDB takes the numbers beyond it for infinities
+_MOST = 2**63 - 2  # DuckDB reads larger numbers as infinities
 
 
 def _microseconds(value: str, kind: str) -> str:
-    """Microseconds since 1970; NULL if 64 bits do not hold them."""
+    """Microseconds since 1970; NULL if they do not fit into 64 bits."""
     head, _, unit = kind.removesuffix(")").partition("(")
     if head in (INSTANTS, DAY_INSTANTS):
         most = _MOST // _PER_UNIT.get(unit, 1)
@@ -169,19 +171,19 @@ def _microseconds(value: str, kind: str) -> str:
 
 
 def _days(value: str, kind: str) -> str:
-    """Days since 1970 of a date, or of the day, in UTC, in which an instant lies."""
+    """Days since 1970 of a date, or of the UTC day of an instant."""
     if kind == "DATE":
         return f"CASE WHEN isfinite({value}) THEN {value} - DATE '1970-01-01' END"
     return _floored(_microseconds(value, kind), _DAY)
 
 
 def _floored(number: str, by: int) -> str:
-    """A number of 64 bits divided, and rounded down."""
+    """A 64-bit number, divided and rounded down."""
     wide = f"CAST({number} AS HUGEINT)"
     return f"CAST(({wide} - (({wide} % {by}) + {by}) % {by}) // {by} AS BIGINT)"
 
 
-_BEYOND = 10**37  # stands for every number that no bound reaches
+_BEYOND = 10**37  # stands for every number that is larger than any bound
 
 
 def _read_integer(column: Column, value: str, kind: str) -> str:
@@ -249,7 +251,7 @@ _READ_TEXT = {
 
 
 def text_pattern(type_: Type, value: str) -> str:
-    """Whether a text reads as a value of this type: for proposing a schema."""
+    """Whether a text can be read as a value of this type, for proposing a schema."""
     if type_ == "boolean":
         return f"lower({value}) IN ('true', 't', 'yes', 'y', 'false', 'f', 'no', 'n')"
     if type_ == "text":
@@ -258,7 +260,7 @@ def text_pattern(type_: Type, value: str) -> str:
 
 
 def _code(column: Column, schema: Schema, narrow: bool) -> str:
-    """The code of a value that was read; narrow integers fit 64 bits as they are."""
+    """The code of a value that was read; narrow integers fit into 64 bits as they are."""
     value = quoted(column.name)
     match column.type:
         case "integer" if narrow and column.bounds is None:
@@ -278,7 +280,7 @@ def _code(column: Column, schema: Schema, narrow: bool) -> str:
 
 
 def _clamped(value: str, column: Column) -> str:
-    """The nearest value within the column's range; least and greatest would replace NULL."""
+    """The nearest value in the column's range; SQL's least and greatest would replace NULL."""
     low, high = column.range
     return (
         f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
@@ -288,8 +290,8 @@ def _clamped(value: str, column: Column) -> str:
 def _real(value: str, column: Column) -> str:
     if column.grid is None:  # + 0.0 turns -0.0 into 0.0
         return f"CASE WHEN isfinite({value}) THEN {value} + 0.0 END"
-    # One multiplication and one division of doubles, each correctly rounded, then to the nearest
-    # whole, ties to even: the same in every engine.
+    # A multiplication and a division of doubles, each correctly rounded, then rounding to the
+    # nearest whole number, ties to even: the same in every engine.
     low, high = column.range
     far = repr(float((WIDEST_GRID + 1) * column.grid))
     steps = f"{value} * {column.grid.denominator}::DOUBLE / {column.grid.numerator}::DOUBLE"

@@ -1,11 +1,12 @@
 """A Parquet file without its logical types: texts as bytes, instants as whole numbers.
 
-DuckDB refuses a whole Parquet column for one text that is not UTF-8, or one instant that does not
-fit its own unit.  A file in which it met such a value is read from a copy whose footer no longer
-says that the bytes are text and the numbers instants; then the values are read here, one by one.
+DuckDB refuses a whole Parquet column because of one text that is not UTF-8, or one instant that
+does not fit into its own unit.  A file in which it found such a value is read from a copy whose
+footer no longer says that the bytes are text and the numbers instants; `normal` then reads value by
+value.
 
 The footer is a Thrift structure, FileMetaData, in the compact protocol.  Its second field lists
-the columns; all that follows is copied as it is.
+the columns; everything after it is copied as it is.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
 
@@ -32,9 +33,9 @@ Element = dict[int, tuple[int, bytes]]
 
 
 def described(path: Path) -> tuple[list[str], list[str]]:
-    """The columns' names as the file has them, and which of them cannot be read by their type.
+    """The names of the columns as the file has them, and those that DuckDB cannot read.
 
-    DuckDB makes each name another, and refuses a decimal whose bytes hold more than its digits.
+    DuckDB makes equal names different, and refuses decimals that are stored in too many bytes.
     """
     columns = list(_columns(_elements(_footer(path)[1])[0]))
     names = [_name(element) for element in columns]
@@ -42,7 +43,7 @@ def described(path: Path) -> tuple[list[str], list[str]]:
 
 
 def write_bare(path: Path, target: Path) -> dict[str, str]:
-    """Write a copy without the logical types of texts and instants; say which were which."""
+    """Write a copy without the logical types of texts and instants, and return these types."""
     start, footer = _footer(path)
     elements, first, last = _elements(footer)
     bare: dict[str, str] = {}
@@ -72,11 +73,11 @@ def _footer(path: Path) -> tuple[int, bytes]:
             if magic == _MAGIC and size <= end - 12:
                 file.seek(end - 8 - size)
                 return end - 8 - size, file.read(size)
-    raise EngineFailed(f"{path.name} is not a Parquet file, or an encrypted one")
+    raise EngineFailed(f"{path.name} is not a Parquet file, or is encrypted")
 
 
 def _elements(footer: bytes) -> tuple[list[Element], int, int]:
-    """The list of columns with all that is nested in them, and where it stands in the footer."""
+    """The list of columns, with those nested in them, and where it is in the footer."""
     for number, kind, start, stop in _fields(footer, 0):
         if number == 2 and kind == _LIST:
             count, place = _list_head(footer, start)
@@ -103,7 +104,7 @@ def _columns(elements: list[Element]) -> Iterator[Element]:
 
 
 def _meaning(element: Element) -> str | None:
-    """What the bytes or numbers of a column stand for, if its logical type says so."""
+    """What the bytes or numbers of a column mean, according to its logical type."""
     stored, converted = _number(element, _TYPE, -1), _number(element, _CONVERTED, -1)
     logical, inner = _union(element[_LOGICAL][1]) if _LOGICAL in element else (0, b"")
     if stored == _BYTE_ARRAY:
@@ -118,7 +119,7 @@ def _meaning(element: Element) -> str | None:
 
 
 def _is_loose(element: Element) -> bool:
-    """Whether a decimal is stored in more bytes than DuckDB has for so many digits."""
+    """Whether a decimal is stored in more bytes than DuckDB uses for its digits."""
     logical = _union(element[_LOGICAL][1])[0] if _LOGICAL in element else 0
     stored, digits = _number(element, _TYPE, -1), _number(element, _PRECISION, 0)
     if stored not in (_BYTE_ARRAY, _FIXED) or digits > 38:
@@ -168,9 +169,9 @@ def _fields(data: bytes, place: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _skip(data: bytes, place: int, kind: int) -> int:
-    """Where a value stops."""
+    """Where a value ends."""
     match kind:
-        case 1 | 2:  # a boolean is its own type
+        case 1 | 2:  # the type of a boolean is its value
             return place
         case 3:
             return place + 1
@@ -210,7 +211,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _written(element: Element) -> bytes:
-    """A structure; its fields have numbers below 15 more than the one before."""
+    """A structure, in which each field's number is less than 16 above the one before."""
     out, before = bytearray(), 0
     for number, (kind, data) in sorted(element.items()):
         out.append((number - before) << 4 | kind)

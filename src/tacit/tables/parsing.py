@@ -1,4 +1,4 @@
-"""From a text to sqlglot's tree: one expression or SELECT, or a refusal, whatever sqlglot does."""
+"""From text to sqlglot's tree: one expression or SELECT, or a refusal, whatever sqlglot does."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _QUOTE_HINT = "a name that is an SQL word needs double quotes"
 _WIDTH = 76
 
 _DIALECT = Dialect.get_or_raise("")
-# Not documented by sqlglot, and looked up because nothing else says with which words a statement
-# other than SELECT begins; tests/tables/test_sqlglot.py notices when they go.
+# sqlglot does not document these.  Nothing else says with which words statements other than SELECT
+# begin; tests/tables/test_sqlglot.py fails when they change.
 _STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
 
-# sqlglot logs what it does not know and goes on.  Here that is refused, in our own words; whoever
-# else uses sqlglot in this process still gets its log.
+# sqlglot logs what it does not know and goes on.  Here such a text is refused with our own message;
+# other users of sqlglot in this process still get its log.
 _SILENT = ContextVar("silent", default=False)
 getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
@@ -32,14 +32,14 @@ getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a question's text, from ``start`` up to but not including ``end``."""
+    """Part of a question's text, from ``start`` up to but not including ``end``."""
 
     text: str
     start: int
     end: int
 
     def underlined(self) -> str:
-        """The line with the place in it, and marks beneath.
+        """The line that contains the place, with marks beneath the place.
 
         >>> print(Span("age / 2 >= 30", 0, 7).underlined())
           age / 2 >= 30
@@ -50,7 +50,7 @@ class Span:
         line = self.text[begin:] if stop < 0 else self.text[begin:stop]
         first = self.start - begin
         length = max(1, min(self.end, begin + len(line)) - self.start)
-        if len(line) > _WIDTH:  # show the neighbourhood of a place in a long line
+        if len(line) > _WIDTH:  # of a long line, show what is around the place
             cut = max(0, min(first - 20, len(line) - _WIDTH))
             head, tail = "..." if cut else "", "..." if cut + _WIDTH < len(line) else ""
             line = head + line[cut : cut + _WIDTH] + tail
@@ -68,36 +68,38 @@ def refused(problem: str, place: Span, hint: str = "") -> QuestionRefused:
 
 
 def readable(text: object, longest: int = LONGEST_QUESTION) -> str:
-    """A text that may be read at all: of a length that is read at once, and valid Unicode."""
+    """The text of a question, unless it is too long, or not text, or not valid Unicode."""
     if not isinstance(text, str):
         raise QuestionRefused(
-            f"a question is a text, such as 'age >= 60', and not of type {type(text).__name__}"
+            f"a question must be text, such as 'age >= 60', and not of type {type(text).__name__}"
         )
     if len(text) > longest:
         raise QuestionRefused(
-            f"a question has at most {longest} characters, and this one has {len(text)}: "
+            f"a question may have at most {longest} characters, and this one has {len(text)}: "
             "give long lists as parameters (town in :towns), or ask several questions"
         )
     try:
         text.encode()
     except UnicodeEncodeError:
-        pass  # and refused below, without the text behind it
+        pass  # refused below, so that the error carries no text
     else:
         if "\0" not in text:
             return text
-    raise QuestionRefused("this question is not valid Unicode text: remove what cannot be typed")
+    raise QuestionRefused(
+        "this question is not valid Unicode text: remove lone surrogates and NUL characters"
+    )
 
 
 # Parsing
 
 
 def parsed(text: str) -> exp.Expr:
-    """The one expression or SELECT that the text holds."""
+    """The expression or SELECT that the text consists of."""
     tokens = _tokens(text)
     for token in tokens:
         if token.comments or token.token_type == TokenType.HINT:
             start = max(text.find("--"), text.find("/*"), 0)
-            raise refused("comments are not part of the language", _from(text, start))
+            raise refused("comments are not part of the language", _from(text, start), "remove it")
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
@@ -110,14 +112,16 @@ def parsed(text: str) -> exp.Expr:
         )
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
-            raise refused("one question at a time", _from(text, token.start), "remove the ;")
+            raise refused(
+                "only one question can be asked at a time", _from(text, token.start), "remove the ;"
+            )
     return _tree(text, tokens)
 
 
 def _tokens(text: str) -> list[Token]:
     try:
         return list(_DIALECT.tokenize(text))
-    except Exception:  # a TokenError, or whatever sqlglot stumbles over
+    except Exception:  # a TokenError, or any other failure of sqlglot
         pass
     raise refused("this text is not SQL: perhaps a quote is not closed", Span(text, 0, len(text)))
 
@@ -132,8 +136,8 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
     except ParseError as error:
         place = _error_place(text, error)
     except RecursionError:
-        raise  # it says more than that the text is not SQL
-    except Exception:  # sqlglot stumbles over some texts that are not SQL, such as {as: 1}
+        raise  # whose cause is nesting: the caller says so
+    except Exception:  # sqlglot fails on some texts that are not SQL, such as {as: 1}
         pass
     finally:
         _SILENT.reset(silence)

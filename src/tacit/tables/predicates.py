@@ -1,7 +1,8 @@
-"""Reading a predicate: from sqlglot's tree to ours, refusing all that is not listed here.
+"""Reading a predicate: from sqlglot's tree to ours, refusing everything that is not listed here.
 
-Only total, side-effect-free operators pass.  A node is accepted for what it is *and* for having
-no argument that this reader does not know, so a new feature of sqlglot is refused, not ignored.
+Only total operators without side effects are accepted.  A node is accepted if its type is known
+*and* it has no argument that this reader does not know, so a new feature of sqlglot is refused and
+not ignored.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _OPENINGS: dict[type[exp.Expr], str] = {
     exp.Case: "case",
 }
 TOO_DEEP = "this question is nested too deeply"
-_DEEPEST_NULL = 5  # each IS NULL of a predicate holds it twice, so that nesting doubles the tree
-_DEEPEST = 100  # predicates within predicates; whoever walks a tree later has room for that
+_DEEPEST_NULL = 5  # IS NULL of a predicate holds the predicate twice: each level doubles the tree
+_DEEPEST = 100  # levels of nesting, which any later walk through the tree has room for
 _NO_ARITHMETIC = "move the arithmetic to the other side: age >= 62 for age - 2 >= 60"
 _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     (
@@ -63,28 +64,28 @@ _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     ((exp.Window,), "window functions are not part of the language", ""),
     (
         (exp.Div, exp.IntDiv, exp.Mod),
-        "division is not part of the language: a row could make it fail",
+        "division is not part of the language: it could fail on a row",
         "multiply the other side instead",
     ),
     (
         (exp.Add, exp.Sub, exp.Mul, exp.Neg),
-        "arithmetic on columns is not part of the language: a row could make it overflow",
+        "arithmetic on columns is not part of the language: it could overflow on a row",
         _NO_ARITHMETIC,
     ),
     (
         (exp.Cast, exp.TryCast),
-        "casts are not part of the language: a row could make one fail",
+        "casts are not part of the language: they could fail on a row",
         "declare the column's type in the schema",
     ),
     (
         (exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.Escape, exp.Collate, exp.Glob),
-        "of text patterns only LIKE is part of the language, by code point and without ESCAPE",
+        "the only text pattern of the language is LIKE, by code point and without ESCAPE",
         "% stands for any text and _ for one character",
     ),
     ((exp.AggFunc,), "an aggregate cannot stand inside a predicate", ""),
     ((exp.Case, exp.If), "CASE is not part of the language", "use and, or, not"),
-    ((exp.Func,), "functions are not part of the language: a row could make one fail", ""),
-    ((exp.Alias,), "a name after an expression means nothing here", "remove it"),
+    ((exp.Func,), "functions are not part of the language: they could fail on a row", ""),
+    ((exp.Alias,), "an expression cannot be named here", "remove it"),
     ((exp.Tuple,), "a row of values cannot be compared", "compare each column by itself"),
 ]
 
@@ -96,7 +97,7 @@ class PredicateReader:
         self.text = text
         self.schema = schema
         self.tables = {schema.name.casefold()}
-        self.parameters: dict[str, str] = {}  # as spelt here, by the name without its case
+        self.parameters: dict[str, str] = {}  # as they are spelt, by their folded names
         self._depth = 0
         self._null_depth = 0
 
@@ -115,7 +116,7 @@ class PredicateReader:
     # Refusals
 
     def place(self, node: exp.Expr) -> Span:
-        """Where a node stands in the text, as well as sqlglot knows."""
+        """Where a node is in the text, as far as sqlglot knows."""
         starts, ends = [], []
         for part in node.walk():
             meta = part.meta if part.meta else {}
@@ -130,7 +131,7 @@ class PredicateReader:
         if not starts:
             return Span(self.text, 0, len(self.text))
         start, end = min(starts), max(ends)
-        for kind, word in _OPENINGS.items():  # sqlglot does not say where these words stand
+        for kind, word in _OPENINGS.items():  # sqlglot does not say where these words are
             if isinstance(node, kind):
                 start = max(self.text.lower().rfind(word, 0, start), 0)
                 break
@@ -140,10 +141,10 @@ class PredicateReader:
         return Span(self.text, start, end)
 
     def _here(self, node: exp.Expr) -> Callable[[], Span]:
-        return lambda: self.place(node)  # looked for only if it must be shown
+        return lambda: self.place(node)  # searched for only if it must be shown
 
     def refusal(self, node: exp.Expr, problem: str, hint: str = "") -> QuestionRefused:
-        """The refusal of a node, for the most telling reason known about it."""
+        """The refusal of a node, for the most helpful reason that is known."""
         for kinds, reason, advice in _REASONS:
             if isinstance(node, kinds):
                 problem, hint = reason, advice
@@ -153,7 +154,7 @@ class PredicateReader:
         return refused(problem, self.place(node), hint)
 
     def only(self, node: exp.Expr, *known: str) -> None:
-        """Refuse a node that carries anything beyond what is known here."""
+        """Refuse a node that has any argument besides these."""
         for key, value in node.args.items():
             if value and key not in known:
                 inner = value[0] if isinstance(value, list) else value
@@ -172,7 +173,7 @@ class PredicateReader:
         qualifier = node.args.get("table")
         if qualifier is not None and qualifier.name.casefold() not in self.tables:
             about = name(self.schema.name)
-            raise refused(f"this question is about the table {about}", self.place(node))
+            raise refused(f"a question here is about the table {about} only", self.place(node))
         found = self.schema.find(identifier.name)
         if found is None:
             raise self._unknown(identifier, node)
@@ -204,7 +205,7 @@ class PredicateReader:
             return None
         if type(node) is exp.Cast and node.this.is_string and node.to.sql() in _DATED:
             self.only(node, "this", "to")
-            return node.this.this  # date '2026-01-31': the column's type decides anyway
+            return node.this.this  # date '2026-01-31': the column's type decides how it is read
         raise self.refusal(node, "a column or a literal is needed here")
 
     def number(self, node: exp.Expr) -> int | Fraction:
@@ -220,13 +221,13 @@ class PredicateReader:
     def _hole(self, node: exp.Expr, many: bool = False) -> Hole:
         parameter = node.this
         if not isinstance(parameter, str) or not parameter:
-            raise refused("parameters have names", self.place(node), "write :name")
+            raise refused("a parameter needs a name", self.place(node), "write :name")
         other = self.parameters.setdefault(parameter.casefold(), parameter)
         if other != parameter:
             raise refused(
-                f":{other} and :{parameter} differ by case alone",
+                f":{other} and :{parameter} differ only in case",
                 self.place(node),
-                "spell one parameter in one way, and give two of them two names",
+                "spell a parameter in one way, or give two parameters different names",
             )
         return Hole(parameter, many)
 
@@ -246,7 +247,7 @@ class PredicateReader:
     # Predicates
 
     def _parts(self, node: exp.Expr, kind: type[exp.Expr]) -> list[Predicate]:
-        """The operands of a chain, in order, without recursion along the chain."""
+        """The operands of a chain in order, found without recursion along the chain."""
         parts: list[Predicate] = []
         waiting = [node]
         while waiting:
@@ -281,7 +282,9 @@ class PredicateReader:
         column = self.column(node)
         if column.type != "boolean":
             raise refused(
-                f"{column.name} is {column.type}, not boolean", self.place(node), "compare it"
+                f"{column.name} is {column.type}, not boolean",
+                self.place(node),
+                "compare it with a value",
             )
         return Range(column.name, 1, 1)
 
@@ -302,7 +305,7 @@ class PredicateReader:
         if not _comparable(left, right):
             raise refused(f"{left.name} and {right.name} cannot be compared", self.place(node))
         if left.type == "boolean" and operator not in ("=", "<>"):
-            raise refused("booleans have no order", self.place(node))
+            raise refused("booleans have no order", self.place(node), "use = or <>")
         if operator.startswith("is "):
             raise refused(
                 "IS DISTINCT FROM needs a literal", self.place(node), "use =, and is null"
@@ -375,7 +378,7 @@ _DATED = ("DATE", "TIMESTAMP")
 
 
 def _unless_negated(node: exp.Expr, found: Predicate) -> Predicate:
-    """NOT LIKE and IS NOT: some versions of sqlglot put a Not around them, others say it inside."""
+    """NOT LIKE and IS NOT: some versions of sqlglot wrap them in Not, others do not."""
     return Not(found) if node.args.get("negate") else found
 
 

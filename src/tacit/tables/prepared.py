@@ -1,4 +1,4 @@
-"""Questions prepared once and asked often, and what is promised about them."""
+"""Questions that are prepared once and asked often, and what is promised about them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term
 
 AS_OF = "as_of"
-"""What the label of a table is called as a parameter: ``:as_of``."""
+"""The parameter that stands for the label of a table: ``:as_of``."""
 
 _LONGEST_LABEL = 200
 _LABEL_HELP = (
-    f"a text of 1 to {_LONGEST_LABEL} printable characters, without spaces at its ends, such as "
-    "'2026-11-01'; typed by the steward, never read from the data"
+    f"give text of 1 to {_LONGEST_LABEL} printable characters, without spaces at its ends, such as "
+    "'2026-11-01'; the steward chooses it, and it is never read from the data"
 )
 _LONGEST_STORED = 1_000_000
 _PREPARED_TEXTS = 10_000
@@ -48,8 +48,8 @@ _PREPARED_TEXTS = 10_000
 class Prepared:
     """A question that was read once and can be asked often, with different parameters.
 
-    What is promised (``sensitivity``, ``direction``, ``grid`` of ``shape``) does not depend on
-    the parameters.
+    What is promised (the ``sensitivity``, ``direction`` and ``grid`` of ``shape``) does not depend
+    on the parameters.
     """
 
     text: str
@@ -63,10 +63,10 @@ class Prepared:
         return self.bind(parameters)
 
     def bind(self, parameters: Mapping[str, object]) -> Question:
-        """`question` for parameters that stand together already."""
+        """`question`, with the parameters in a mapping."""
         if self.keys:
             raise refused(
-                "GROUP BY asks one question for each cell",
+                "GROUP BY asks a question for each cell, and has several answers",
                 Span(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
@@ -80,11 +80,11 @@ class Prepared:
         return self.shape.with_terms(tuple([bound_term(term, parameters) for term in terms]))
 
     def batch(self, /, **parameters: object) -> Batch:
-        """One question for each cell of the declared keys; just one without GROUP BY."""
+        """One question for each cell of the declared keys, or a single one without GROUP BY."""
         return self.bind_batch(parameters)
 
     def bind_batch(self, parameters: Mapping[str, object]) -> Batch:
-        """`batch` for parameters that stand together already."""
+        """`batch`, with the parameters in a mapping."""
         question = replace(self, keys=()).bind(parameters)
         lists = [column.cells or () for column in self.keys]
         tests = [
@@ -107,13 +107,13 @@ class Prepared:
             start = max(self.text.find(f":{missing[0]}"), 0)
             place = Span(self.text, start, start + len(missing[0]) + 1)
             other = given.get(missing[0].casefold())
-            hint = "give it by name" if other is None else f"it is spelt so, and not :{other}"
+            hint = "give it by name" if other is None else f"its name is spelt so, not :{other}"
             return refused(f"the parameter :{missing[0]} has no value", place, hint)
         extra = min(map(str, parameters.keys() - self.parameters))
         own = {name.casefold(): name for name in self.parameters}.get(extra.casefold())
-        hint = "" if own is None else f":{own} is, and two that differ by case alone are refused"
+        hint = "" if own is None else f"its parameter is spelt :{own}"
         return refused(
-            f"there is no parameter :{extra} in this question",
+            f"this question has no parameter :{extra}",
             Span(self.text, 0, len(self.text)),
             hint,
         )
@@ -121,11 +121,11 @@ class Prepared:
 
 Askable = str | Prepared
 AskableWithValues = Askable | tuple[Askable, Mapping[str, object]]
-"""A question, or a pair of one and its own parameters."""
+"""A question, or a pair of a question and its parameters."""
 
 
 def named(parameters: Mapping[str, object]) -> Mapping[str, object]:
-    """Parameters by name."""
+    """Parameters by name; anything but a mapping is refused."""
     if type(parameters) is dict:  # by far most often, and quick
         return parameters
     return instance(parameters, "parameters", Mapping, "give values by name: {'town': 'Ghent'}")
@@ -141,14 +141,14 @@ def prepare(
     """Read a question.
 
     ``max_rows`` (for COUNT(*)) and ``total`` (for SUM: the least and greatest total of one
-    person) override what the schema declares.
+    person) replace what the schema declares.
     """
     found = read(text, schema, max_rows, total)
     return Prepared(text, found.parameters, found.shape, found.keys, schema)
 
 
 def prepare_stored(text: str, schema: Schema) -> Prepared:
-    """As `prepare`, for a text from a file: in version 0.1 it could be longer."""
+    """Like `prepare`, for text from a file, which could be longer in version 0.1."""
     found = read(text, schema, longest=_LONGEST_STORED)
     return Prepared(text, found.parameters, found.shape, found.keys, schema)
 
@@ -156,7 +156,7 @@ def prepare_stored(text: str, schema: Schema) -> Prepared:
 def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
     """The sum of a column, over the rows that satisfy a predicate if one is given.
 
-    Both are read apart: neither can say more than its own part of the question.
+    The two are read separately, so that neither can change the other's part of the question.
     """
     text = f"SELECT SUM({quoted(column)}) FROM {quoted(schema.name)}"
     total = prepare(text, schema)
@@ -175,7 +175,7 @@ def parse(
     max_rows: int | None = None,
     total: Sequence[object] | None = None,
 ) -> Question:
-    """Read one question with its parameters; GROUP BY is refused, see ``parse_batch``."""
+    """Read one question with its parameters.  For GROUP BY, see ``parse_batch``."""
     prepared = prepare(text, schema, max_rows=max_rows, total=total)
     return prepared.bind({} if parameters is None else parameters)
 
@@ -201,9 +201,9 @@ def check(
     max_rows: int | None = None,
     total: Sequence[object] | None = None,
 ) -> Statement:
-    """What would be promised about a question, or why it is refused; costs nothing.
+    """What would be promised about a question, or why it is refused.  Costs nothing.
 
-    Parameters may be left out: nothing that is promised depends on them.
+    Parameters may be left out: what is promised does not depend on them.
     """
     given = {} if parameters is None else named(parameters)
     try:
@@ -216,11 +216,11 @@ def check(
         return refusal(text, why)
 
 
-# The public label of a table: which state of the data it holds, as the steward says.
+# The public label of a table, by which the steward says which state of the data it holds.
 
 
 def checked_label(label: object) -> str | None:
-    """A label that can stand on one line, or None for a table that has none."""
+    """A label that fits on one line, or None for a table without a label."""
     if label is None:
         return None
     if not isinstance(label, str):
@@ -231,7 +231,7 @@ def checked_label(label: object) -> str | None:
 
 
 def moment(label: str | None) -> date | datetime | None:
-    """The date or time that a label is, in ISO's form; None if it is none."""
+    """The date or time that a label states in ISO's form, or None."""
     if label is None:
         return None
     if _fits("date", label):
@@ -248,16 +248,16 @@ def _fits(type_: Type, label: str) -> bool:
     return True
 
 
-# Questions as an analyst brings them: texts, prepared ones, and lists of either.
+# Questions as an analyst gives them: as text, prepared, and in lists.
 
 
-@dataclass(slots=True)  # freezing would take longer than all else that makes one
+@dataclass(slots=True)  # freezing it would take longer than everything else in making one
 class Read:
-    """A question that was read.  Its words are put together only when somebody looks."""
+    """A question that was read.  Its text is put together only when it is needed."""
 
     question: Question
     schema: Schema
-    own_words: str | None = None  # None if parameters or a cell make them say too little
+    own_words: str | None = None  # None if parameters or a cell must be filled in
 
     @property
     def text(self) -> str:
@@ -268,10 +268,10 @@ class Read:
 
 
 class Reader:
-    """Reads the questions of one table; a text that comes again is not parsed again.
+    """Reads the questions of one table; the same text is parsed only once.
 
-    ``:as_of`` in a question stands for the date that the table's label is.  What the table's
-    engine says it ``cannot`` do is refused here, before a question is accepted.
+    ``:as_of`` in a question stands for the date in the table's label.  What the table's engine
+    lists in ``cannot`` is refused here, before a question is accepted.
     """
 
     def __init__(
@@ -289,14 +289,14 @@ class Reader:
             return self._prepared(question)
         if not isinstance(question, Prepared):
             raise QuestionRefused(
-                f"a question is a text, or what table.prepare(...) returned, and not a "
+                f"a question must be text, or what table.prepare(...) returned, and not of type "
                 f"{type(question).__name__}; ask_all also takes pairs of a question and its "
                 "parameters"
             )
         if question.schema != self._schema:
             raise QuestionRefused(
-                f"{question.text}\nwas prepared for another table, or under another schema, and "
-                f"may mean something else here: prepare it with {self._schema.name}.prepare(...)"
+                f"{question.text}\nwas prepared for another table or schema, and may mean "
+                f"something else here: prepare it with {self._schema.name}.prepare(...)"
             )
         return question
 
@@ -320,7 +320,7 @@ class Reader:
     def read_all(
         self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
     ) -> list[Read]:
-        """A finite list of questions, each GROUP BY as one for each of its cells."""
+        """A finite list of questions; a GROUP BY is read as one question for each cell."""
         several: Iterable[AskableWithValues] = [questions]  # type: ignore[list-item]
         if not isinstance(questions, str | Prepared):
             several = list(iterated(questions, "questions", "give a list of questions, or one"))
@@ -332,7 +332,9 @@ class Reader:
             if prepared.keys:
                 cells = prepared.bind_batch(self._with_label(prepared, values)).questions
                 if self._cannot:
-                    refuse_beyond(self._cannot, cells[0], self._schema)  # they differ in keys only
+                    refuse_beyond(
+                        self._cannot, cells[0], self._schema
+                    )  # they differ only in their keys
                 reads += [Read(cell, self._schema) for cell in cells]
             else:
                 reads.append(self.read(prepared, values))
@@ -358,25 +360,25 @@ class Reader:
         if self._as_of is not None and _called_as_of(parameters):
             raise QuestionRefused(
                 f"{prepared.text}\nthe parameter :{AS_OF} is the label of the table, "
-                f"{self._as_of!r}, and is not given: call your own parameter otherwise"
+                f"{self._as_of!r}, and cannot be given: choose another name for your parameter"
             )
         own = _called_as_of(prepared.parameters - parameters.keys())
         if own and self._moment is None:
             label = "has no label" if self._as_of is None else f"has the label {self._as_of!r}"
             raise QuestionRefused(
                 f"{prepared.text}\n:{AS_OF} stands for the date of the table, and this table "
-                f"{label}: its steward opens it with a date, as_of='2026-11-01'"
+                f"{label}: its steward must open it with a date, such as as_of='2026-11-01'"
             )
         return {**parameters, **dict.fromkeys(own, self._moment)} if own else parameters
 
 
 def _called_as_of(names: Iterable[object]) -> list[str]:
-    """Those that are ``as_of``, however SQL would let one spell it."""
+    """Those that SQL cannot tell from ``as_of``."""
     return [name for name in names if isinstance(name, str) and name.casefold() == AS_OF]
 
 
 def _parts(item: Any) -> tuple[Any, Mapping[str, object]]:
-    """A question and its own parameters; what is not a question is refused later."""
+    """A question and its own parameters; other things are refused later."""
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
         return item
     return item, {}

@@ -1,9 +1,9 @@
-"""Proposing a schema: for the steward, once, before anybody may ask.
+"""Proposing a schema: for the steward, once, before anybody may ask questions.
 
-This looks at the data, unlike everything else here.  Types stand as they are; whatever else was
+Unlike everything else here, this looks at the data.  Types are written as they are; whatever was
 found from values (grids, bounds, keys) is written as a comment, for the steward to replace by what
-is publicly known.  Where the source has no types of its own, as in CSV, the types too were found
-from values, and the proposal says so.
+is publicly known.  If the source declares no types, as in CSV, the types were found from values,
+too, and the proposal says so.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _HEADER = """\
 # COUNT(*) needs max_rows if people have several rows; GROUP BY needs keys.
 """
 _ALL_FOUND = """\
-# The types were found from the values, too: this source has none of its own.  Check each of them.
+# The types were found from the values, too, since this source declares none.  Check each of them.
 """
 _SOME_FOUND = """\
-# So was the type of each column that says "found from the values".  Check these.
+# So was the type of each column that says "found from the values".  Check these types.
 """
 _LOST = """\
-# Lines of this file that cannot be read, and count nowhere: {lines}.  Better mend them.
+# Lines of this file that cannot be read, and are not counted: {lines}.  Better correct them.
 """
 _MAX_ROWS = "# max_rows = 10\n"
 
 
 def propose_schema(source: object, *, table: str | None = None) -> str:
-    """A schema for a source, as TOML, for the steward to look through.
+    """A proposed schema for a source, as TOML, for the steward to check.
 
     Privacy: this shows statistics of the data.  It is not for analysts.
     """
@@ -53,7 +53,7 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
         opened.close()
 
 
-@withheld("looking through the data")
+@withheld("looking at the data")
 def _proposed(source: Source) -> str:
     try:
         return _seen(source)
@@ -99,7 +99,7 @@ def _type_of_text(source: Source, name: str) -> Type:
 
 
 def _grid(source: Source, name: str) -> Fraction | None:
-    """The coarsest decimal grid on which every value stands, if there is one."""
+    """The coarsest decimal grid that every value is on, if there is one."""
     value = f"CAST({quoted(name)} AS DOUBLE)"
     if not source.is_typed(name):
         value = f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"

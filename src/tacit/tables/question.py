@@ -4,11 +4,11 @@ A question is a weighted sum of terms.  A term adds up what each person contribu
 
 - ``People(where)``: 1 if at least one of the person's rows satisfies the whole predicate;
 - ``Rows(where, most)``: how many of the person's rows satisfy it, at most ``most``;
-- ``Total(column, where, low, high)``: the sum of a column over those rows, moved into
+- ``Total(column, where, low, high)``: the sum of a column over those rows, clamped to
   [low, high]; nothing if none of those rows has a value.
 
 Predicates follow SQL's three-valued logic: only what is TRUE counts.  The tree is frozen and
-holds codes (see ``codes.py``), never text that an engine would have to read.
+holds codes (see ``codes.py``), and no text that an engine would have to parse.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The column's value is one of these, which are sorted and distinct.  NULL if the column is."""
+    """The column's value is one of these sorted, distinct values.  NULL if the column is."""
 
     column: str
     values: tuple[Code, ...]
@@ -87,7 +87,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Joined:
-    """Parts whose order and repetition mean nothing, so that they make no other question."""
+    """Parts whose order and repetition do not matter for equality."""
 
     parts: tuple[Predicate, ...]
 
@@ -118,7 +118,7 @@ TRUE = Constant(True)
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """What must hold together, without nesting and without TRUE."""
+    """The parts that must all hold, without nesting and without TRUE."""
     parts = predicate.parts if isinstance(predicate, And) else (predicate,)
     return tuple(part for part in parts if part != TRUE)
 
@@ -129,7 +129,7 @@ def all_hold(parts: tuple[Predicate, ...]) -> Predicate:
 
 
 def all_of(predicates: Iterable[Predicate]) -> Predicate:
-    """The conjunction of predicates, each part once, without needless nesting and without TRUE."""
+    """The conjunction of predicates: each part once, without nesting and without TRUE."""
     parts = (part for predicate in predicates for part in conjuncts(predicate))
     return all_hold(tuple(dict.fromkeys(parts)))
 
@@ -143,19 +143,19 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows satisfy the predicate, no more than ``most`` of any person."""
+    """How many rows satisfy the predicate, counting at most ``most`` of each person."""
 
     where: Predicate
     most: int
 
     def __post_init__(self) -> None:
-        if not self.most >= 1:  # it is the sensitivity
+        if not self.most >= 1:  # the sensitivity follows from it
             raise BadParameter("most", self.most, "it must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum of a column, each person's part of it moved into [low, high], in grid steps."""
+    """The sum of a column, with each person's part clamped to [low, high], in grid steps."""
 
     column: str
     where: Predicate
@@ -164,7 +164,9 @@ class Total:
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:  # the sensitivity follows from them
-            raise BadParameter("total", (self.low, self.high), "the first may not be greater")
+            raise BadParameter(
+                "total", (self.low, self.high), "the least total must not exceed the greatest"
+            )
 
 
 Term = People | Rows | Total
@@ -181,14 +183,14 @@ def with_where(term: Term, where: Predicate) -> Term:
 
 
 def limits(term: Term) -> tuple[int, int]:
-    """What one person adds to a term is moved into these limits."""
+    """The limits to which one person's contribution is clamped."""
     if isinstance(term, People):
         return 0, 1
     return (0, term.most) if isinstance(term, Rows) else (term.low, term.high)
 
 
 def contribution(term: Term) -> tuple[int, int]:
-    """The least and the most that one person can add to a term; nothing is always possible."""
+    """The least and the most that one person can add to a term, who may also add nothing."""
     low, high = limits(term)
     return min(low, 0), max(high, 0)
 
@@ -212,7 +214,7 @@ class Promise:
 class Question:
     """A weighted sum of terms, with what is promised about it.
 
-    Build it with ``weighted``, which derives the promise from the terms.
+    ``weighted`` builds one, and derives the promise from the terms.
     """
 
     terms: tuple[Term, ...]
@@ -237,7 +239,7 @@ class Question:
         return self.promise.direction
 
     def with_terms(self, terms: tuple[Term, ...]) -> Question:
-        """The same shape with other predicates: nothing promised depends on them."""
+        """The same shape with other predicates: the promise does not depend on them."""
         return Question(terms, self.promise)
 
     def answer(self, totals: Sequence[int]) -> int:
@@ -249,7 +251,7 @@ _COUNT = Promise((1,), grid=Fraction(1), sensitivity=Fraction(1), direction=1)
 
 
 def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | None:
-    """Σ weight × term, each with what one unit of the term is worth; None if all cancel.
+    """Σ weight × term, each with what one step of the term is worth; None if all cancel out.
 
     Privacy: a person adds to term i something in [l_i, u_i] with l_i <= 0 <= u_i, and so to the
     answer something in [Σ min(w_i l_i, w_i u_i), Σ max(w_i l_i, w_i u_i)].  The sensitivity is
@@ -280,7 +282,7 @@ def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | Non
 
 
 def _common_grid(scales: Iterable[Fraction]) -> Fraction:
-    """The greatest number of which all are whole multiples."""
+    """The greatest number of which all these are whole multiples."""
     numbers = list(scales)
     denominator = lcm(*(number.denominator for number in numbers))
     return Fraction(gcd(*((number * denominator).numerator for number in numbers)), denominator)

@@ -1,12 +1,12 @@
-"""The key under which a recorded answer is found again: a stored form, good for ever.
+"""The key under which a recorded answer is found again: a stored form, which never changes.
 
 A key is a hash of the question, its own threshold and the table's label.  What is hashed is written
-out here with tags of its own, so that no class, field or other name in this package has a part in
-it: renaming one must not make a stream draw an answer again that is already on record.
+out here with tags of its own, and no name of a class or field in this package is part of it:
+renaming one must not make a stream draw an answer again that is already on record.
 
 There are two forms.  Answers are recorded under the newer one, which begins with `MARK`; answers
 that version 0.1 recorded are still found under the older one.  Neither may ever change: a third
-form would get a mark of its own, and both of these would still be read.
+form would get its own mark, and both of these would still be read.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from tacit.tables.question import (
 )
 
 MARK = "2:"
-"""What the keys of the second form begin with; those of the first are a hash alone."""
+"""The keys of the second form begin with this; those of the first are only a hash."""
 
 
 KeyForm = Callable[[Question, Fraction | None, str | None], str]
 """Makes a key from a question, its own threshold and the table's label."""
 
 _quoted = json.JSONEncoder().encode
-"""A text as JSON in ASCII, so that no table of Unicode, which grows with Python's versions, has a
-part in it (as it had in the first form, by ``repr``)."""
+"""Text as JSON in ASCII, which does not depend on Python's tables of Unicode, as ``repr`` in the
+first form did: they grow with each version of Python."""
 
 
 def question_key(question: Question, threshold: Fraction | None, as_of: str | None) -> str:
-    """The same for equal questions at one threshold and label, in every process and version."""
+    """The key, which is equal for equal questions with the same threshold and label, for ever."""
     own = "null" if threshold is None else _quoted(str(threshold))
     label = "null" if as_of is None else _quoted(as_of)
     text = f"[{canonical(question)},{own},{label}]"
@@ -56,7 +56,7 @@ def question_key(question: Question, threshold: Fraction | None, as_of: str | No
 
 
 def forms_of(keys: Iterable[str]) -> tuple[KeyForm, ...]:
-    """The forms that some keys have: whoever looks a question up among them tries no other."""
+    """The forms that these keys have: a question is looked up among them in no other form."""
     newer = {key.startswith(MARK) for key in keys}
     return tuple(form for mark, form in _FORMS if mark in newer)
 
@@ -64,7 +64,7 @@ def forms_of(keys: Iterable[str]) -> tuple[KeyForm, ...]:
 def canonical(question: Question) -> str:
     """A question as JSON, the same for equal questions.
 
-    Its grid, then each term with its weight in steps of that grid.  What is promised about it
+    It has the grid, then each term with its weight in steps of that grid.  What is promised
     follows from these, and is left out.
 
     >>> from tacit.tables.question import Range, weighted
@@ -112,7 +112,7 @@ def _predicate(tree: Predicate) -> str:
 
 
 def _joined(tag: str, parts: tuple[Predicate, ...]) -> str:
-    """Parts whose order and repetition mean nothing."""
+    """Parts whose order and repetition do not matter."""
     return f'["{tag}",{",".join(sorted(set(map(_predicate, parts))))}]'
 
 
@@ -122,15 +122,15 @@ def _code(code: Code | None) -> str:
     return _quoted(code) if isinstance(code, str) else str(code)
 
 
-# The first form, of version 0.1.  The words in it were once the names of classes; they are kept
-# here as they were.
+# The first form, of version 0.1.  Its words were once the names of classes, and must stay as they
+# were.
 
 
 def question_key_0_1(question: Question, threshold: Fraction | None, as_of: str | None) -> str:
     """The key under which version 0.1 recorded an answer.
 
-    A label is written as JSON after a second space, so that no two of the three run together, and
-    without one the key is what it was before there were labels.
+    A label is written as JSON after a second space, so that the three parts stay separate.  Without
+    a label the key is what it was before there were labels.
     """
     label = "" if as_of is None else f" {json.dumps(as_of)}"
     text = f"{fingerprint_0_1(question)} {threshold}{label}"

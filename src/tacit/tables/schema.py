@@ -2,11 +2,11 @@
 
 A schema is a small TOML file beside the data, written by the steward::
 
-    max_rows = 20                     # COUNT(*): no person adds more than 20 rows
+    max_rows = 20                     # COUNT(*): at most 20 rows of each person count
 
     [columns.age]
     type = "integer"
-    bounds = [0, 120]                 # values outside are moved to the nearest end
+    bounds = [0, 120]                 # values outside are clamped to the nearest end
 
     [columns.cost]
     type = "real"
@@ -18,7 +18,7 @@ A schema is a small TOML file beside the data, written by the steward::
     type = "text"
     keys = ["Bruges", "Ghent"]        # the cells of GROUP BY
 
-Everything in it is public.  Nothing of it is ever read from the data by Tacit itself.
+Everything in it is public.  Tacit itself never reads any of it from the data.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from tacit.tables.declared import (
 
 
 class EachRow(Enum):
-    """The promise that every row is a person of its own."""
+    """The steward's statement that every row is a different person."""
 
     EACH_ROW = "each row"
 
@@ -62,16 +62,16 @@ class EachRow(Enum):
 
 
 EACH_ROW: Final = EachRow.EACH_ROW
-"""Say ``person=tacit.EACH_ROW`` if nobody has more than one row."""
+"""Give ``person=tacit.EACH_ROW`` if nobody has more than one row."""
 
 Person = str | EachRow
 
-PERSON_HELP = "name the column that says whose row it is, or say tacit.EACH_ROW"
+PERSON_HELP = "name the column that says whose row it is, or give tacit.EACH_ROW"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its type, and what has been declared about it, in codes.
+    """A column: its type, and what is declared about it, in codes.
 
     Privacy: sensitivity follows from bounds and totals, so a column that contradicts itself
     cannot be built.
@@ -84,13 +84,15 @@ class Column:
     total: tuple[int, int] | None = None
     keys: tuple[Code, ...] | None = None
     range: tuple[int, int] = field(init=False, repr=False, compare=False)
-    """The codes that the column can hold: its bounds, or all that its type can hold."""
+    """The codes that the column can hold: those within its bounds, or all codes of its type."""
 
     def __post_init__(self) -> None:
         check_name("columns", self.name)
         where = f"columns.{self.name}"
         if not isinstance(self.type, str) or self.type not in TYPES:
-            raise BadParameter(f"{where}.type", as_given(self.type), f"one of {', '.join(TYPES)}")
+            raise BadParameter(
+                f"{where}.type", as_given(self.type), f"it must be one of {', '.join(TYPES)}"
+            )
         object.__setattr__(self, "grid", checked_grid(f"{where}.grid", self.type, self.grid))
         can_hold = widest(self.type, self.grid)
         if self.bounds is not None:
@@ -104,15 +106,15 @@ class Column:
 
     @property
     def step(self) -> Fraction:
-        """What one code step of a number is worth."""
+        """What one step of a number's code is worth."""
         return self.grid if self.grid is not None else Fraction(1)
 
     def place(self, value: object) -> Fraction | int | str:
-        """Where a value stands on the line of codes; raises Unfit."""
+        """The place of a value on the line of codes; raises Unfit."""
         return place_of(self.type, self.grid, value)
 
     def code(self, value: object) -> Code:
-        """The code of a value that must be one the column can hold; raises Unfit."""
+        """The code of a value; raises Unfit if the column cannot hold it."""
         found = self.place(value)
         if isinstance(found, Fraction):
             if found.denominator != 1:
@@ -125,19 +127,19 @@ class Column:
         return found
 
     def literal(self, code: Code) -> str:
-        """A code as an analyst would write the value."""
+        """The value of a code as an analyst would write it."""
         return literal(self.type, self.grid, code)
 
     @property
     def cells(self) -> tuple[Code, ...] | None:
-        """The values of GROUP BY, in order; a boolean has its two without being told."""
+        """The values of GROUP BY in order; those of a boolean need not be declared."""
         return (0, 1) if self.keys is None and self.type == "boolean" else self.keys
 
     @property
     def domain(self) -> Sequence[Code] | None:
-        """The declared values, in order: the keys, or else all within the bounds; None if neither.
+        """The declared values in order: the keys, or all within the bounds; None without either.
 
-        Mind `domain_size`: the domain of a wide column is a range longer than ``len`` can say.
+        Use `domain_size` for its size: ``len`` fails for the range of a very wide column.
         """
         if self.cells is not None or self.bounds is None:
             return self.cells
@@ -158,7 +160,7 @@ class Schema:
     """A table's name, who its people are, and its columns.
 
     Privacy: ``max_rows`` is the sensitivity of COUNT(*), and is checked here, however the schema
-    came about.
+    was made.
     """
 
     name: str
@@ -178,12 +180,12 @@ class Schema:
         by_name: dict[str, Column] = {}
         for column in self.columns:
             if not isinstance(column, Column):
-                raise BadParameter("columns", kind_of(column), "each of them is a Column")
+                raise BadParameter("columns", kind_of(column), "each of them must be a Column")
             if (other := by_name.get(folded(column.name))) is not None:
                 raise BadParameter(
                     f"columns.{column.name}",
                     column.name,
-                    f"SQL cannot tell it from {other.name!r}: names may not differ by case alone",
+                    f"SQL cannot tell it from {other.name!r}: names must differ in more than case",
                 )
             by_name[folded(column.name)] = column
         object.__setattr__(self, "_by_name", by_name)
@@ -201,7 +203,8 @@ class Schema:
             # Rounding or clamping would merge people, and a merged pair can move a clamped
             # total by more than either of them could alone.
             raise SchemaMismatch(
-                f"the person column {column.name!r} must be integer or text, and without bounds"
+                f"the person column {column.name!r} must be integer or text, without bounds: "
+                "correct it in the schema"
             )
         object.__setattr__(self, "person", column.name)
 
@@ -218,9 +221,10 @@ class Schema:
 
     @property
     def digest(self) -> str:
-        """A hash of everything declared about the columns; the order of columns is no part of it.
+        """A hash of everything declared about the columns, whatever their order.
 
-        The table's name and its person column stand apart, so that an error can say which differs.
+        The table's name and its person column are not part of it, so that an error can say which
+        of them differs.
         """
         columns = {
             column.name: [
@@ -243,7 +247,7 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
             is_text(text, "text", "give a schema as TOML"), parse_float=Decimal
         )
     except tomllib.TOMLDecodeError as error:
-        raise BadParameter("schema", "this TOML", f"it cannot be read: {error}") from None
+        raise BadParameter("schema", "this TOML", f"it is not valid: {error}") from None
     _known("schema", declared, {"columns", "max_rows"})
     columns = declared.get("columns")
     if not isinstance(columns, dict) or not columns:
@@ -257,21 +261,23 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
 
 
 def row_bound(value: object) -> int:
-    """How many rows of one person may count."""
+    """How many rows of one person count."""
     rows = whole(value, "max_rows")
     if rows > 10**9:
-        raise BadParameter("max_rows", rows, "at most a thousand million")
+        raise BadParameter("max_rows", rows, "it must be at most 1 000 000 000")
     return rows
 
 
 def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:
     for key in entries:
         if key not in known:
-            raise BadParameter(f"{where}.{key}", key, f"known entries: {', '.join(sorted(known))}")
+            raise BadParameter(
+                f"{where}.{key}", key, f"it must be one of {', '.join(sorted(known))}"
+            )
 
 
 def _column(name: str, entries: object) -> Column:
-    """A column from its TOML: values become codes here, and Column checks what they say."""
+    """A column from its TOML: values become codes here, and Column checks them."""
     where = f"columns.{name}"
     if not isinstance(entries, dict):
         raise BadParameter(where, entries, 'write a table such as [columns.age] type = "integer"')
@@ -290,7 +296,7 @@ def _bounds(where: str, column: Column, value: object) -> tuple[int, int]:
     may_have_bounds(where, column.type, column.grid, value)
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise BadParameter(where, value, "give the least and the greatest value, as in [0, 120]")
-    number = column.type in NUMBERS  # may be quoted in TOML, as the grid may be
+    number = column.type in NUMBERS  # which may be in quotes, as the grid may be
     ends = [exact(end, where) if number and isinstance(end, str) else end for end in value]
     low, high = (_code(where, column, end) for end in ends)
     assert isinstance(low, int)
@@ -299,7 +305,7 @@ def _bounds(where: str, column: Column, value: object) -> tuple[int, int]:
 
 
 def total_steps(column: Column, value: object, where: str = "total") -> tuple[int, int]:
-    """A declared bound of one person's total, in steps of the column's grid."""
+    """The declared bounds of one person's total, in steps of the column's grid."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise BadParameter(where, value, "give the least and the greatest total, as in [0, 20000]")
     low, high = (exact(end, where) / column.step for end in value)
@@ -323,15 +329,15 @@ def _key_range(where: str, column: Column, value: Mapping[str, object]) -> tuple
         raise BadParameter(
             where,
             as_given(value),
-            "{from = ..., to = ...} is for whole numbers and dates; else list the key values",
+            "{from = ..., to = ...} is for whole numbers and dates; otherwise list the key values",
         )
     low, high = (_code(where, column, value[end]) for end in ("from", "to"))
     assert isinstance(low, int)
     assert isinstance(high, int)
     if low > high:
-        raise BadParameter(where, as_given(value), "'from' may not exceed 'to'")
+        raise BadParameter(where, as_given(value), "'from' must not exceed 'to'")
     if high - low >= MOST_KEYS:
-        raise BadParameter(where, as_given(value), f"at most {MOST_KEYS} key values")
+        raise BadParameter(where, as_given(value), f"it must have at most {MOST_KEYS} key values")
     return tuple(range(low, high + 1))
 
 
@@ -345,7 +351,7 @@ def _code(where: str, column: Column, value: object) -> Code:
 
 
 def write_schema(schema: Schema) -> str:
-    """A schema as TOML; reading it again gives the same schema."""
+    """A schema as TOML, from which `read_schema` gives the same schema."""
     instance(schema, "schema", Schema, "give a Schema")
     lines = [] if schema.max_rows is None else [f"max_rows = {schema.max_rows}", ""]
     for column in schema.columns:
@@ -368,7 +374,7 @@ def toml_list(column: Column, codes: tuple[Code, ...]) -> str:
 
 
 def toml_text(text: str) -> str:
-    """A text as a TOML string: JSON's escapes are TOML's, if other letters stand for themselves."""
+    """Text as a TOML string: TOML has JSON's escapes, and other letters stand for themselves."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

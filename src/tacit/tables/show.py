@@ -36,10 +36,10 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII | re.IGNORECASE)
 
 @cache
 def name(column: str) -> str:
-    """A column's name as it must be written in a question: SQL's own words in double quotes."""
+    """A column's name as a question must write it: words of SQL in double quotes."""
     word = column.upper()
-    # Not documented by sqlglot, and looked up because nothing else says which words it reads in a
-    # way of their own; tests/tables/test_sqlglot.py notices when they go.
+    # sqlglot does not document these.  Nothing else says which words it does not read as names;
+    # tests/tables/test_sqlglot.py fails when they change.
     is_sql = word in Tokenizer.KEYWORDS or word in Parser.NO_PAREN_FUNCTION_PARSERS
     if _PLAIN.fullmatch(column) and not is_sql:
         return column
@@ -47,7 +47,7 @@ def name(column: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in double quotes, which SQL reads as that name whatever it is."""
+    """A name in double quotes, which SQL reads as a name whatever it contains."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -122,9 +122,9 @@ def _term(term: Term, schema: Schema) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is promised about a question, or why it is refused.  Costs nothing, shows no data.
+    """What is promised about a question, or why it is refused.  It says nothing about the data.
 
-    Falsy if the question is refused.
+    It is falsy if the question is refused.
     """
 
     text: str
@@ -164,7 +164,7 @@ _DIRECTIONS = {
 def statement(
     asked: Question, schema: Schema, cells: int | None = None, text: str | None = None
 ) -> Statement:
-    """What is promised about a question (of each cell, for a batch)."""
+    """What is promised about a question; for GROUP BY, about the question of each cell."""
     return Statement(
         text=question(asked, schema) if text is None else text,
         sensitivity=asked.sensitivity,
@@ -176,7 +176,7 @@ def statement(
 
 
 def refusal(question: object, why: TacitError) -> Statement:
-    """Why a question is refused, whatever was given for one."""
+    """Why a question is refused; it may be of any type."""
     shown = question if isinstance(question, str) else kind_of(question)
     return Statement(shown, refusal=str(why))
 
@@ -186,7 +186,7 @@ def _meaning(term: Term, schema: Schema) -> str:
     if isinstance(term, People):
         return "1 for each such row" if each_row else "1 for each person with at least one such row"
     if isinstance(term, Rows):
-        return f"the number of such rows, at most {term.most} of a person"
+        return f"the number of such rows, at most {term.most} of each person"
     step = schema.column(term.column).step
     who = "each row's value" if each_row else "each person's total"
-    return f"{who}, moved into [{decimal(term.low * step)}, {decimal(term.high * step)}]"
+    return f"{who}, clamped to [{decimal(term.low * step)}, {decimal(term.high * step)}]"

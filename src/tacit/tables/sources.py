@@ -3,9 +3,9 @@
 Nothing about a source is guessed from its values, and no value in it decides whether it can be
 read: see ``frames``, ``lines`` and ``parquet``.
 
-Whatever gives its rows as an Arrow stream (``__arrow_c_stream__``) can be opened as it is.  What is
-named rather than held, such as by an address, is a `SourceKind` of its own: one file that calls
-`register` and hands its stream to `Source.keep`.
+Any object that gives its rows as an Arrow stream (``__arrow_c_stream__``) can be opened as it is.
+A source that is given by a name or an address is a `SourceKind`: a file that calls `register` and
+passes its stream to `Source.keep`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tacit.tables.spill import SpillFolder, spill_folder
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
-_AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 says nothing about a column p
-_PATH_HELP = "give the path of an existing file with its usual ending"
+_AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 does not make a column p
+_PATH_HELP = "a path must be that of an existing file with its usual ending"
 _KEPT = "kept"
 
 
@@ -42,28 +42,28 @@ class Source:
     spill: SpillFolder
     memory_limit: int
     name: str = "table"
-    columns: dict[str, str] = field(default_factory=dict)  # as the source spells and types them
-    typed: bool = True  # False if everything is text that the schema must read
-    untyped: frozenset[str] = frozenset()  # of a typed source, the columns that are such text
-    stored: bool = False  # by DuckDB, which checks neither collation nor encoding when it reads
+    columns: dict[str, str] = field(default_factory=dict)  # names and types as the source has them
+    typed: bool = True  # False if all columns are text, whose types the schema declares
+    untyped: frozenset[str] = frozenset()  # the columns of a typed source that are such text
+    stored: bool = False  # in a DuckDB file, whose collation and encoding DuckDB does not check
     files: tuple[Path, ...] = ()
     sidecar: Path | None = None
     mending: Callable[[Source], None] | None = None
-    lost: int = 0  # lines of a file that had to be mended
-    kept: bool = False  # rows that came once and are in a table here
+    lost: int = 0  # how many lines of a mended file could not be read
+    kept: bool = False  # whether the rows of a stream are in a table here
 
     def is_typed(self, column: str) -> bool:
         """Whether the source itself says what type a column has."""
         return self.typed and column not in self.untyped
 
     def stamp(self) -> tuple[tuple[int, int], ...]:
-        """What must stay as it is while the files are being read."""
+        """The times and sizes of the files, which must not change while they are read."""
         return tuple(
             (status.st_mtime_ns, status.st_size) for status in (path.stat() for path in self.files)
         )
 
     def hold(self, ready: frames.Ready) -> None:
-        """Let the view show rows that were made ready; those of a stream are read now, once."""
+        """Make the view show these rows; those of a stream are read now, once."""
         described: dict[str, str] = {}
         if not ready.is_empty:
             if ready.once:
@@ -81,23 +81,23 @@ class Source:
         self.untyped = ready.untyped
 
     def keep(self, stream: object) -> None:
-        """Let the view show the rows of anything that has ``__arrow_c_stream__``, read once."""
+        """Make the view show the rows of an object with ``__arrow_c_stream__``, read once."""
         self.hold(frames.ready_stream(stream))
 
     def forget(self) -> None:
-        """Drop rows that were kept here, once an engine holds them."""
+        """Drop the rows of a stream, once an engine holds them."""
         if self.kept:
             self.connection.execute(f"DROP VIEW source; DROP TABLE {_KEPT}")
             self.kept = False
 
     def show(self, rows: str) -> None:
-        """Let the view show these rows, on a connection of which nobody has had an error."""
+        """Make the view show these rows, on a new connection that has had no error."""
         self.connection.close()
         self.connection = _connection(self.memory_limit, self.spill)
         self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {rows}")
 
     def mend(self) -> bool:
-        """Make a file readable in which DuckDB met a value that it cannot read; once only."""
+        """Rewrite a file in which DuckDB found a value that it cannot read.  Works only once."""
         mending, self.mending = self.mending, None
         if mending is None:
             return False
@@ -111,7 +111,7 @@ class Source:
 
 
 def quoted(name: str) -> str:
-    """A name for DuckDB, whatever is in it."""
+    """A name in quotes for DuckDB, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -122,11 +122,11 @@ def text(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """A kind of source: what it is called, whether something is one, and how its rows are shown.
+    """A kind of source: its name in messages, how it is recognised, and how its rows are shown.
 
-    ``accepts`` may refuse, with an error of its own, what is meant to be such a source but cannot
-    be opened.  ``show`` is given the `Source` to fill, what was accepted, and which table of it
-    was named.  Whatever it raises is withheld, unless it is one of our errors.
+    ``accepts`` may raise an error of its own for something that is meant to be such a source but
+    cannot be opened.  ``show`` gets the `Source` to fill, what was accepted, and the name of the
+    table in it, if one was given.  Its errors are withheld, unless they are ours.
     """
 
     called: str
@@ -136,7 +136,7 @@ class SourceKind:
 
 
 def register(kind: SourceKind) -> None:
-    """Let ``tacit.open`` take another kind of source; it is asked before those that are known."""
+    """Let ``tacit.open`` take another kind of source, which is tried before the known ones."""
     _KINDS.insert(0, kind)
 
 
@@ -152,15 +152,15 @@ def open_source(
     memory_limit: int,
     folder: str | Path | None = None,
 ) -> Source:
-    """Open a source for reading; ``table`` names the table inside one that has several.
+    """Open a source for reading; ``table`` names a table in a source that has several.
 
-    What does not fit into memory goes to a folder of its own under ``folder``.
+    What does not fit into memory goes into a folder of its own under ``folder``.
     """
     kind = next((kind for kind in _KINDS if kind.accepts(source)), None)
     if kind is None:
-        raise BadParameter("source", type(source).__name__, f"{kinds()} can be opened")
+        raise BadParameter("source", type(source).__name__, f"give {kinds()}")
     if table is not None and not kind.has_tables:
-        raise BadParameter("table", table, f"{kind.called} holds one table only")
+        raise BadParameter("table", table, f"{kind.called} holds only one table: leave it out")
     spill = spill_folder(folder)
     opened = Source(_connection(memory_limit, spill), spill, memory_limit)
     try:
@@ -179,10 +179,10 @@ def _is_file(source: object) -> bool:
     if not isinstance(source, str | Path):
         return False
     path = Path(source)
-    if not isfile(path):  # unlike Path.is_file, total: a path may be far too long
+    if not isfile(path):  # unlike Path.is_file, it never fails, even if the path is far too long
         raise BadParameter("source", str(path), f"there is no such file; {_PATH_HELP}")
     if _ending(path) not in (*_CSV, *_PARQUET, *_DUCKDB):
-        raise BadParameter("source", str(path), f"{kinds()} can be opened; {_PATH_HELP}")
+        raise BadParameter("source", str(path), f"give {kinds()}; {_PATH_HELP}")
     return True
 
 
@@ -195,7 +195,7 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
     path = Path(source)
     known = _ending(path)
     if table is not None and known not in _DUCKDB:
-        raise BadParameter("table", table, "only a DuckDB file holds several tables")
+        raise BadParameter("table", table, "only a DuckDB file holds several tables: leave it out")
     opened.files = (path,)
     opened.name = path.name[: -len(known)]
     if known in _DUCKDB:
@@ -257,7 +257,7 @@ def _delimited(opened: Source, path: Path, layout: lines.LineFormat) -> None:
 
 
 def _exact(path: str) -> str:
-    return text(glob.escape(path))  # a name with [ or * is not a pattern
+    return text(glob.escape(path))  # so that a name with [ or * is not read as a pattern
 
 
 def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> str:
@@ -270,29 +270,29 @@ def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | No
     )
     found = list(kinds)
     if table is None and len(found) != 1:
-        raise BadParameter("table", table, f"name one of the tables: {', '.join(found[:20])}")
+        raise BadParameter("table", table, f"name one of its tables: {', '.join(found[:20])}")
     name = found[0] if table is None else table
     if name not in found:
-        raise BadParameter("table", table, f"the file has these tables: {', '.join(found[:20])}")
+        raise BadParameter("table", table, f"it must be one of {', '.join(found[:20])}")
     if kinds[name] != "BASE TABLE":
         # What it computes may fail on a row, and may mix the rows of different people.
-        raise BadParameter("table", name, "it is a view: store what it shows as a table")
+        raise BadParameter("table", name, "it is a view: store its rows as a table")
     connection.execute(f"CREATE VIEW source AS SELECT * FROM file.main.{quoted(name)}")
     return name
 
 
 def _connection(memory_limit: int, spill: SpillFolder) -> duckdb.DuckDBPyConnection:
-    """A DuckDB of our own: no progress bar (it would show the size), no downloads."""
+    """A DuckDB connection without downloads and without a progress bar, which would show sizes."""
     connection = duckdb.connect(
         ":memory:",
         config={"autoinstall_known_extensions": False, "autoload_known_extensions": False},
     )
     connection.execute("SET enable_progress_bar = false")
-    # Otherwise the values of an object column decide its type, and one person's row may decide
-    # whether the table opens.
+    # Otherwise the values of an object column decide its type, and one row could decide whether the
+    # table opens.
     connection.execute("SET pandas_analyze_sample = 0")
     connection.execute("SET TimeZone = 'UTC'")
-    # It would compute what may fail outside the TRY that it stands in.
+    # It could move a computation that may fail out of its TRY.
     connection.execute("SET disabled_optimizers = 'common_subexpressions'")
     connection.execute(f"SET temp_directory = {text(str(spill.path))}")
     connection.execute(f"SET memory_limit = '{max(memory_limit, 2**27) // 2**20}MiB'")
@@ -305,7 +305,7 @@ def _described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 
 def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
-    """A promise about a table is a promise about one table: it must not change under us."""
+    """Refuse a file that has changed: the promise is about the data as they were opened."""
     if source.stamp() != stamp:
         raise EngineFailed("the file has changed since it was opened; open it again")
 

@@ -1,10 +1,10 @@
 """How much memory a table may take, and where rows go that do not fit into it.
 
-Spilled rows are plain text, so their folder can be read by its owner only, and it is removed when
-the table is closed or the process ends.  A process that is killed cannot do that.  So each folder
-holds a lock that its process keeps while it lives (the kernel drops it with the process), and
-whoever opens a table removes the folders beside its own whose lock is free.  The lock goes last
-when a folder is removed: a folder without one is empty.
+Spilled rows are not encrypted, so only the owner of their folder can read it, and it is removed
+when the table is closed or the process ends.  A process that is killed cannot remove it.  So each
+folder holds a lock, which the kernel drops when the process ends, and opening a table removes the
+folders next to its own whose lock is free.  When a folder is removed, the lock is removed last: a
+folder without a lock is empty.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from weakref import finalize
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, exact
 
-LIMIT_HELP = "give bytes, or a text such as '512MB' or '2GB'"
-FOLDER_HELP = "name a folder that exists and that you may write to"
+LIMIT_HELP = "give a number of bytes, or text such as '512MB' or '2GB'"
+FOLDER_HELP = "name an existing folder that you may write to"
 FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
 
 _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -54,9 +54,9 @@ class SpillFolder:
         self._close = finalize(self, _close, path, self._open, os.getpid())
 
     def hidden(self, file: Path) -> str:
-        """Take the name of a file in the folder away; what it can still be opened by.
+        """Unlink a file of the folder, and return a path by which it can still be opened.
 
-        Where the system has no such thing, it stays there under its name until it is closed.
+        On systems without such paths, the file keeps its name until the folder is closed.
         """
         descriptor = os.open(file, os.O_RDONLY)
         self._open.append(descriptor)
@@ -67,22 +67,22 @@ class SpillFolder:
         return shown
 
     def close(self) -> None:
-        """Remove the folder; once more does no harm.  It goes by itself, too, with its owner."""
+        """Remove the folder.  Closing it twice does no harm, and it is closed with its owner."""
         self._close()
 
 
 def _close(path: Path, descriptors: list[int], owner: int) -> None:
-    if os.getpid() == owner:  # a forked copy holds the lock as well, and removes nothing
+    if os.getpid() == owner:  # a forked copy has the lock, too, and must remove nothing
         _remove(path)
     for descriptor in descriptors:
         os.close(descriptor)
 
 
 def spill_folder(named: str | Path | None) -> SpillFolder:
-    """A new folder under the one that was named, after a sweep of what others left there.
+    """A new folder in the named one, after removing what dead processes left there.
 
-    By default under the folder that the environment names, or the system's own for temporary
-    files.
+    By default it is in the folder that the environment names, or in the system's folder for
+    temporary files.
     """
     parent = Path(named or os.environ.get(FOLDER_VARIABLE) or tempfile.gettempdir()).absolute()
     try:
@@ -99,7 +99,7 @@ def spill_folder(named: str | Path | None) -> SpillFolder:
 
 
 def _locked(folder: Path, how: int = 0) -> int | None:
-    """The folder's lock, taken; None if somebody else has it, or the folder is being removed."""
+    """Take the folder's lock; None if another process has it, or the folder is being removed."""
     path = folder / _LOCK
     try:
         lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | how, 0o600)
@@ -116,7 +116,7 @@ def _locked(folder: Path, how: int = 0) -> int | None:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the folders of processes that are gone: those of ours whose lock is free."""
+    """Remove the folders of dead processes: those of this user whose lock is free."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
@@ -126,7 +126,7 @@ def _sweep(parent: Path) -> None:
                 _remove(folder)
                 os.close(lock)
             elif not (folder / _LOCK).exists():
-                folder.rmdir()  # which fails if something has come into it by now
+                folder.rmdir()  # which fails if there is something in it by now
 
 
 def _remove(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """Reading a question: a predicate, a weighted sum of counts, or a SELECT.
 
-The text is parsed by sqlglot and rebuilt as the tree of ``question.py``.  Nothing of the text
-reaches an engine.  What is not listed in ``docs/questions.md`` is refused, its place underlined.
+The text is parsed by sqlglot and rebuilt as the tree of ``question.py``.  No part of the text
+reaches an engine.  What is not listed in ``docs/questions.md`` is refused, with its place
+underlined.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from tacit.tables.schema import Column, Schema, row_bound, total_steps
 from tacit.tables.show import name
 
 MOST_CELLS = 1_000_000
-MOST_WEIGHT = 10**100  # numerator and denominator: weights multiply, and sums of them are printed
+MOST_WEIGHT = 10**100  # of numerator and denominator, since weights multiply and are printed
 
 _NOT_IN_SELECT = {
-    "joins": ("a question is about one table: joins are refused", ""),
+    "joins": ("a question is about one table, without joins", ""),
     "laterals": ("a question is about one table", ""),
     "with_": ("a question may not contain another query", ""),
-    "having": ("HAVING would show true counts", "a stream's threshold does this, privately"),
+    "having": ("HAVING would show true counts", "use the threshold of a stream"),
     "order": ("cells come in the order in which the schema declares them", "remove ORDER BY"),
     "limit": ("every declared cell is answered", "remove LIMIT"),
     "distinct": ("SELECT DISTINCT is not part of the language", "use COUNT(DISTINCT person)"),
@@ -48,12 +49,12 @@ _NOT_IN_SELECT = {
     "qualify": ("window functions are not part of the language", ""),
 }
 T = TypeVar("T")
-_AGGREGATE_HINT = "ask for COUNT or SUM; a ratio needs two answers"
+_AGGREGATE_HINT = "ask for COUNT or SUM; for a ratio, ask for both of its parts"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text was read as: a question whose parameters are still open, and its cells."""
+    """What was read from a text: a question whose parameters are open, and its cells."""
 
     shape: Question
     parameters: frozenset[str]
@@ -74,7 +75,7 @@ def read(
 
 
 def read_predicate(text: str, schema: Schema) -> tuple[Predicate, frozenset[str]]:
-    """Read a text that can be nothing but a predicate, and its parameters."""
+    """Read a text that must be a predicate, and its parameters."""
     reader = _Reader(readable(text), schema, None, None)
     return _read_or_refused(text, reader.read_predicate)
 
@@ -85,8 +86,8 @@ def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
     except TacitError:
         raise
     except RecursionError:
-        problem = TOO_DEEP  # refused below, without a thousand frames behind it
-    except Exception:  # a text that sqlglot, or a reader that trusted it, did not foresee
+        problem = TOO_DEEP  # refused below, without the thousand frames of its traceback
+    except Exception:  # sqlglot, or our use of its tree, did not expect this text
         problem = UNREADABLE
     raise refused(problem, Span(text, 0, len(text)))
 
@@ -116,7 +117,7 @@ class _Reader:
             parts.append((Fraction(1), People(self.predicates.read(root)), Fraction(1)))
         shape = weighted(parts)
         if shape is None:
-            raise refused("the terms cancel: the answer is always 0", self._everything())
+            raise refused("the terms cancel out, so the answer is always 0", self._everything())
         return Parsed(shape, self._parameters(), keys)
 
     def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
@@ -164,7 +165,7 @@ class _Reader:
         self.predicates.only(table, "this", "alias")
         if table.name.casefold() != self.schema.name.casefold():
             raise refused(
-                f"this question is about the table {name(self.schema.name)}",
+                f"a question here is about the table {name(self.schema.name)} only",
                 self.predicates.place(table),
             )
         alias = table.args.get("alias")
@@ -190,11 +191,15 @@ class _Reader:
             if column not in keys:
                 keys.append(column)
         if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
-            raise refused(f"more than {MOST_CELLS} cells", self.predicates.place(group))
+            raise refused(
+                f"GROUP BY may have at most {MOST_CELLS} cells",
+                self.predicates.place(group),
+                "group by fewer columns, or declare fewer keys",
+            )
         return tuple(keys)
 
     def _selected(self, select: exp.Select, keys: tuple[Column, ...]) -> list[exp.Expr]:
-        """The expressions that are not plain keys of GROUP BY."""
+        """The selected expressions other than the keys of GROUP BY."""
         found = []
         for node in select.expressions:
             if isinstance(node, exp.Alias):
@@ -203,9 +208,7 @@ class _Reader:
             if not isinstance(node, exp.Column):
                 found.append(node)
             elif self.predicates.column(node) not in keys:
-                raise refused(
-                    "rows themselves cannot be shown", self.predicates.place(node), _AGGREGATE_HINT
-                )
+                raise refused("rows cannot be shown", self.predicates.place(node), _AGGREGATE_HINT)
         return found
 
     # Weighted sums
@@ -245,7 +248,9 @@ class _Reader:
             sign, literal = (-1, factor.this) if isinstance(factor, exp.Neg) else (1, factor)
             if isinstance(literal, exp.Literal) and literal.is_number:
                 return inner, Fraction(sign * self.predicates.number(literal))
-        raise refused("a weight is a number", self.predicates.place(node), "2 * count(smoker)")
+        raise refused(
+            "a weight must be a number", self.predicates.place(node), "write 2 * count(smoker)"
+        )
 
     def _aggregate(self, node: exp.Expr, where: Predicate) -> tuple[Term, Fraction]:
         if isinstance(node, exp.Filter):
@@ -264,12 +269,18 @@ class _Reader:
     def _not_an_aggregate(self, node: exp.Expr) -> QuestionRefused:
         place = self.predicates.place(node)
         if isinstance(node, exp.Div):
-            return refused("division is not part of the language", place, "0.5 * count(...) halves")
+            return refused(
+                "division is not part of the language",
+                place,
+                "to halve a count, write 0.5 * count(...)",
+            )
         if isinstance(node, exp.Literal):
-            return refused("a constant adds nothing", place, "put it into the threshold")
+            return refused(
+                "a constant cannot be added to a question", place, "subtract it from the threshold"
+            )
         if isinstance(node, exp.AggFunc):
             return refused(
-                f"{node.sql_name()} has no bounded sensitivity here", place, _AGGREGATE_HINT
+                f"the sensitivity of {node.sql_name()} is not bounded", place, _AGGREGATE_HINT
             )
         return self.predicates.refusal(node, "a count or a sum is needed here")
 
@@ -282,10 +293,14 @@ class _Reader:
         if isinstance(inner, exp.Distinct):
             return self._people(inner, where)
         if inner is None:
-            raise refused("count what?", self.predicates.place(node), "count(age >= 60)")
+            raise refused(
+                "COUNT needs something to count",
+                self.predicates.place(node),
+                "write count(age >= 60)",
+            )
         if self.inside_select:
             raise refused(
-                "in SQL this would count rows where it is not NULL",
+                "in SQL this would count the rows where it is not NULL",
                 self.predicates.place(node),
                 "write COUNT(*) FILTER (WHERE ...), or count(...) without SELECT",
             )
@@ -298,7 +313,7 @@ class _Reader:
         if not alone or self.predicates.column(nodes[0]).name != self.schema.person:
             who = self.schema.person if isinstance(self.schema.person, str) else "each row"
             raise refused(
-                "only people can be counted by COUNT(DISTINCT ...)",
+                "COUNT(DISTINCT ...) can count only people",
                 self.predicates.place(distinct),
                 f"a person is {who}" + ("" if who != "each row" else ": use COUNT(*)"),
             )
@@ -309,7 +324,7 @@ class _Reader:
             return People(where)
         if self.max_rows is None:
             raise refused(
-                "counting rows needs a bound on how many one person may add",
+                "counting rows needs a bound on the rows of one person",
                 self.predicates.place(node),
                 "declare it in the schema: max_rows = 10; "
                 f"or count people: COUNT(DISTINCT {name(self.schema.person)})",
@@ -322,7 +337,7 @@ class _Reader:
             raise self.predicates.refusal(node.this, "SUM takes a column by name")
         column, place = self.predicates.column(node.this), self.predicates.place(node)
         if column.type not in NUMBERS:
-            raise refused(f"{column.name} is {column.type}: it has no sum", place)
+            raise refused(f"{column.name} is {column.type}, and has no sum", place)
         if column.bounds is None:
             needs = "bounds" if column.type == "integer" or column.grid else "bounds and a grid"
             raise refused(
@@ -341,13 +356,13 @@ class _Reader:
         return Total(column.name, where, low, high), column.step
 
     def _reach(self, bounds: tuple[int, int], total: tuple[int, int] | None) -> tuple[int, int]:
-        """What one person's total can be, once moved into the declared total."""
+        """What one person's total can be, once it is clamped to the declared total."""
         least, most = bounds
         if total is None:
             return least, most
         low, high = total
         each_row = not isinstance(self.schema.person, str)
-        # Values that are never negative add up to at least the least of them.
+        # The sum of values that are never negative is at least the least value.
         if each_row or least >= 0:
             low = min(max(least, low), high)
         if each_row or most <= 0:

@@ -1,9 +1,9 @@
-"""Comparisons of a column with values, and how those that wait for parameters are filled in.
+"""Comparisons of a column with values, and how comparisons with parameters are filled in.
 
-A number that falls between two codes is rounded the way the comparison needs, so the meaning is
+A number between two codes is rounded in the direction that the comparison needs, so the meaning is
 exact: for an integer column ``age >= 60.5`` is ``age >= 61``, and ``age = 60.5`` is never true.
 
-A prepared question is read once; asking it again only replaces its parameters, which takes a few
+A prepared question is read once.  Asking it again only replaces its parameters, which takes a few
 microseconds.  What is promised about a question does not depend on the parameters.
 """
 
@@ -37,10 +37,10 @@ from tacit.tables.schema import Column
 NULL = Constant(None)
 
 _MOST_MADE = 4096
-"""Atoms that a place in a prepared question remembers."""
+"""How many atoms each comparison of a prepared question remembers."""
 
 Standing = Fraction | int | str | None
-"""Where a value stands on a column's line of codes; None is nowhere."""
+"""The place of a value on a column's line of codes; None for NULL."""
 
 Operator = Callable[[Column, Sequence[object]], Predicate]
 """Makes the predicate ``column operator values``; raises Unfit if a value does not fit."""
@@ -104,7 +104,7 @@ def _below(column: Column, values: Sequence[object]) -> Predicate:
 
 def _ordered(column: Column, value: object) -> Standing:
     if column.type == "boolean":
-        raise Unfit("it is boolean: it has no order")
+        raise Unfit("the column is boolean, and has no order")
     return None if value is None else column.place(value)
 
 
@@ -120,7 +120,7 @@ def _from_to(column: Column, least: Standing, most: Standing) -> Predicate:
 
 
 def _whole(column: Column, least: Fraction | int | None, most: Fraction | int | None) -> Predicate:
-    """Ends moved inwards to whole codes, then into what the column can hold."""
+    """The range of whole codes between two ends, within what the column can hold."""
     bottom, top = column.range
     low = bottom if least is None else max(ceil(least), bottom)
     high = top if most is None else min(floor(most), top)
@@ -161,7 +161,7 @@ def _like(column: Column, values: Sequence[object]) -> Predicate:
 
 
 def _same(column: Column, values: Sequence[object]) -> Predicate:
-    """IS NOT DISTINCT FROM: equality for which NULL is a value like any other."""
+    """IS NOT DISTINCT FROM: equality in which NULL is a value like any other."""
     (value,) = values
     return IsNull(column.name) if value is None else IsTrue(_equal(column, values))
 
@@ -185,12 +185,12 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-# Atoms that wait for their values
+# Atoms whose values are parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Where a parameter goes; ``many`` if it stands for a whole IN list."""
+    """The place of a parameter; ``many`` if it stands for a whole IN list."""
 
     name: str
     many: bool = False
@@ -205,9 +205,9 @@ class Pending:
     values: tuple[object, ...]
     place: Span
     made: dict[object, Predicate] = field(default_factory=dict, repr=False, compare=False)
-    """Atoms for values that were asked before: whoever drills down asks the same ones often."""
+    """Atoms for values that were used before, since the same ones are often used again."""
     only: str | None = field(init=False, repr=False, compare=False)
-    """The one parameter that is all it waits for, as is by far most often so."""
+    """The name of its parameter if that is its only value, which is by far the usual case."""
 
     def __post_init__(self) -> None:
         only, *more = self.values
@@ -221,11 +221,11 @@ Template = Predicate | Pending
 def ready_or_pending(
     column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Span]
 ) -> Predicate:
-    """The atom now if all its values are known, else one that waits."""
+    """The atom, if all its values are known; otherwise a pending one."""
     make = OPERATORS[operator]
     for value in values:
         if type(value) is Hole:
-            # And, Or and Not carry it as if it were a predicate until it is filled in.
+            # Until it is filled in, And, Or and Not hold it as if it were a predicate.
             return cast(Predicate, Pending(column, make, values, place()))
     try:
         return make(column, values)
@@ -238,7 +238,7 @@ def _unfit(column: Column, place: Span, problem: Unfit) -> QuestionRefused:
 
 
 def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
-    """The atom with its parameters."""
+    """The atom with its parameters filled in."""
     if pending.only is None:
         return _made(pending, _all_values(pending, parameters))
     value = parameters[pending.only]
@@ -275,7 +275,7 @@ def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[obje
 def _several(name: str, value: object, place: Span) -> list[object]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
-    raise refused(f":{name} stands for a list", place, "give a list, tuple or set of values")
+    raise refused(f":{name} must be a list", place, "give a list, tuple or set of values")
 
 
 def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
@@ -298,7 +298,7 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
 
 
 def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
-    """A conjunction or disjunction of parts, each once, and none of its own kind."""
+    """A conjunction or disjunction of parts, without repetition and without nesting."""
     flat: list[Predicate] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, kind) else (part,))

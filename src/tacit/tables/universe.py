@@ -1,7 +1,7 @@
-"""The elements of a declared universe: which satisfy a predicate, and in which order.
+"""The elements of a declared universe: which of them satisfy a predicate, and their order.
 
-A universe has no NULL, so two truth values are enough; the tree and its meaning are those of
-``tacit.tables.question``.
+A universe has no NULL, so two truth values are enough.  Predicates are the trees of
+``tacit.tables.question``, with the same meaning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SMALL = rank_of_double(2.0**-255)  # 511 · 2^52 doubles in between, and as man
 
 
 def columns_of(predicate: Predicate) -> Iterator[str]:
-    """Every column that the predicate names."""
+    """The columns that the predicate names; a column may come more than once."""
     match predicate:
         case Range(column=name) | Among(column=name) | Like(column=name) | IsNull(column=name):
             yield name
@@ -86,7 +86,7 @@ def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Tr
 
 
 def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truths:
-    """NOT TRUE is FALSE and NOT NULL is NULL: only a constant can be NULL here."""
+    """Where NOT of a predicate is TRUE.  NOT NULL is NULL, but only a constant can be NULL here."""
     match part:
         case Constant(value=value):
             return np.full(size, value is False)
@@ -100,13 +100,13 @@ def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truths:
 
 
 def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truths:
-    """Test each distinct value once: a universe repeats them."""
+    """Test each distinct value once, since a universe repeats them."""
     known = {value: bool(test(value)) for value in set(column)}
     return _truth([known[value] for value in column])
 
 
 def _on_one_line(name: str, values: Values, schema: Schema) -> Sequence[Any]:
-    """A column that is compared with another one: two grids may differ, what they say may not."""
+    """The values of a column that is compared with another, whose grid may be different."""
     if schema.column(name).type not in NUMBERS:
         return values[name]
     step = schema.column(name).step
@@ -125,9 +125,10 @@ def _all(parts: list[Truths]) -> Truths:
 
 
 def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDArray[np.int64]:
-    """How many points each element of the columns' domains has, in the order of their product.
+    """How many points there are for each element of the product of the columns' domains.
 
-    Points are rows as an engine gives them; those that lie outside count nowhere.  Secret.
+    Points are rows as an engine gives them; those outside the domains are not counted.  The counts
+    are secret.
     """
     index = np.zeros(len(points), np.int64)
     inside = np.ones(len(points), np.bool_)
@@ -135,7 +136,7 @@ def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDAr
         domain = column.domain
         assert domain is not None
         at = points[:, place]
-        if column.type != "text":  # which stands as its place among the keys already
+        if column.type != "text":  # text is given as its place among the keys already
             listed = np.array(domain, np.int64)
             order = np.argsort(listed)
             found = np.minimum(np.searchsorted(listed[order], at), len(listed) - 1)
@@ -148,19 +149,19 @@ def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDAr
 
 # How the codes of an ordered column become the points 1..N of SmallDB, at most 2^62 of them.
 #
-# Nearly every column has fewer codes than that, and each code is a point of its own.  Integers
-# without narrow bounds and reals without a grid have up to 2^64.  There the ordinary values keep a
-# point each and only what lies far out shares one: integers beyond 2^61 in size, and reals beyond
-# 2^256 or below 2^-255 in size, but never 0 and never values on different sides of it.  A question
-# that would have to tell apart what shares a point is not of the class.
+# Nearly every column has fewer codes than that, and each code is a point.  Integers without narrow
+# bounds and reals without a grid have up to 2^64 codes.  There the ordinary values keep a point
+# each, and only extreme values share one: integers beyond 2^61 in size, and reals beyond 2^256 or
+# below 2^-255 in size, but never 0, and never values on different sides of 0.  A question that
+# would have to distinguish values with the same point does not belong to the class.
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Codes from `low` to `high`, a point each, but for those next to 0.
+    """Codes from `low` to `high`, each with its own point except those next to 0.
 
-    Codes below `low` share its point, codes above `high` share its point.  On each side of 0 the
-    `merged` codes next to it share the point of the one that follows; 0 stands alone.  `range` is
+    Codes below `low` share the point of `low`, and codes above `high` that of `high`.  On each side
+    of 0 the `merged` codes next to it share the point of the next code; 0 has its own.  `range` is
     what the column can hold.
     """
 
@@ -171,7 +172,7 @@ class Points:
 
     @classmethod
     def of(cls, column: Column) -> Points:
-        """Full resolution as far as 2^62 points allow it."""
+        """The points of a column, with full resolution as far as 2^62 points allow it."""
         least, most = column.range
         if column.type == "real" and column.grid is None:
             return cls((least, most), -_LARGE, _LARGE, _SMALL - 1)
@@ -180,19 +181,19 @@ class Points:
 
     @property
     def count(self) -> int:
-        """N."""
+        """N, the number of points."""
         return self._point(self.high)
 
     @property
     def all_apart(self) -> bool:
-        """Whether every value of the column has a point of its own."""
+        """Whether every value of the column has its own point."""
         return (self.low, self.high) == self.range and self.merged == 0
 
     def _point(self, code: int) -> int:
         return self._closed(min(max(code, self.low), self.high)) - self._closed(self.low) + 1
 
     def _closed(self, code: int) -> int:
-        """Where a code stands once the merged ones are closed up."""
+        """The place of a code if the merged codes are left out."""
         if code == 0:
             return 0
         size = max(abs(code) - self.merged, 1)
@@ -213,7 +214,7 @@ class Points:
         return np.array(opened, np.int64)
 
     def tells_apart(self, low: int | None, high: int | None) -> bool:
-        """Whether a range of codes takes each point whole, or leaves it whole; None is open."""
+        """Whether a range of codes contains all of each point or none of it; None is open."""
         least, most = self.range
         starts = low is None or not least < low <= most or self._point(low - 1) < self._point(low)
         ends = high is None or not least <= high < most or self._point(high) < self._point(high + 1)

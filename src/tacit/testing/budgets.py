@@ -1,4 +1,4 @@
-"""What a budget promises, whatever ledger keeps it, as a pytest class to subclass.
+"""What a budget promises on every ledger, as a pytest class to subclass.
 
 ::
 
@@ -35,11 +35,11 @@ _BINDING = {"table": "visits", "recipe": "book"}
 
 
 class BudgetContract(OnALedger):
-    """What a budget promises, whatever keeps it."""
+    """What a budget promises, whatever ledger it is kept in.  A subclass gives the ledger."""
 
     @pytest.fixture
     def watched(self, address: str) -> Iterator[WatchedLedger]:
-        """A budget's ledger: ε = 1 is promised to the people of visits and labs."""
+        """The ledger of a budget that promises ε = 1 to the people of visits and labs."""
         fill = beginning(Privacy(1), ["visits", "labs"], SumAccountant())
         made = WatchedLedger(self.ledger_class.create(address, fill, wait=self.patience))
         yield made
@@ -110,7 +110,7 @@ class BudgetContract(OnALedger):
     def test_wherever_a_write_fails_no_more_is_granted_than_was_paid_for(
         self, budget: Budget, watched: WatchedLedger, act: str, fails_at: str
     ) -> None:
-        """Drive one stream to its end with a disk that fails at one point every other time."""
+        """Use a stream to its end on a disk that fails at one point every other time."""
         calls = 0
         fail = failing_at(f"{act}: {fails_at}")
 
@@ -162,13 +162,13 @@ def _resumed(budget: Budget) -> Lease:
 
 
 def _ask(lease: Lease, key: str, *, secret: bytes | None = None) -> None:
-    """A question that comes out above the threshold."""
+    """Record a question that is above the threshold."""
     with lease.turn():
         lease.record_top({"above": True}, question_key=key, secret=secret)
 
 
 def _asked_until_it_ends(budget: Budget) -> tuple[list[str], list[str]]:
-    """Whose coins were drawn and which answers were shown, over all leases of a stream."""
+    """The questions whose coins were drawn, and those whose answers were shown, over all leases."""
     drawn: list[str] = []
     released: list[str] = []
     for number in range(100):
@@ -181,7 +181,7 @@ def _asked_until_it_ends(budget: Budget) -> tuple[list[str], list[str]]:
             released.append(f"q{number}")
             lease.suspend()
         except LedgerUnwritable:
-            lease = None  # whoever held it has seen enough, and lets go without a word
+            lease = None  # dropped without being suspended, as after a crash
         except StreamEnded:
             return drawn, released
     pytest.fail("the stream never ended")

@@ -1,4 +1,4 @@
-"""The contract of every engine, as a pytest class: subclass it, and it runs against yours.
+"""The contract of every engine, as a pytest class: subclass it to test yours.
 
 ::
 
@@ -8,9 +8,10 @@
         def open(self, rows, schema):
             return MyEngine(schema, rows)
 
-``rows`` are dicts of Python values, as they might stand in a file; ``coded`` reads them for an
-engine that computes with codes.  Answers must be those of plain Python (``tacit.testing.meaning``),
-exactly.  What an engine says that it cannot do is not asked; that it is refused is checked.
+``rows`` are dicts of Python values, as they might be in a file; ``coded`` turns them into codes,
+for engines that compute with codes.  Answers must be exactly those of plain Python
+(``tacit.testing.meaning``).  Of what an engine lists in ``cannot`` the suite only checks that it is
+refused.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ AWKWARD += ["code", "tacit_rows", "words0", "rows", "select", "_", '"', "a b", "
 
 
 def row(pid: object, **values: object) -> RawRow:
-    """A row of the contract's table with everything else NULL."""
+    """A row of the contract's table, in which all other columns are NULL."""
     return {**dict.fromkeys(meaning.COLUMNS), "pid": pid, **values}
 
 
 def coded(rows: Sequence[RawRow], schema: Schema) -> list[list[CodedRow]]:
-    """The rows of each person as codes, read by the documented rules."""
+    """The rows of each person as codes, by the documented rules."""
     found: dict[object, list[CodedRow]] = {}
     for place, raw in enumerate(rows):
         read = {each.name: code_of(each, raw[each.name]) for each in schema.columns}
@@ -95,7 +96,7 @@ def visits(person: Person, toml: str = TOML) -> Schema:
 
 
 def asked(engine: Engine, text: str, **parameters: object) -> Question | None:
-    """A question, or None if the engine says that it cannot answer such a one."""
+    """A question, or None if the engine says that it cannot answer it."""
     question = parse(text, engine.schema, parameters)
     try:
         refuse_beyond(engine.cannot, question, engine.schema)
@@ -105,7 +106,7 @@ def asked(engine: Engine, text: str, **parameters: object) -> Question | None:
 
 
 def answers(engine: Engine, *pairs: tuple[str, object]) -> None:
-    """The engine gives these answers."""
+    """Assert that the engine gives these answers."""
     for text, expected in pairs:
         question = asked(engine, text)
         if question is not None:
@@ -113,20 +114,20 @@ def answers(engine: Engine, *pairs: tuple[str, object]) -> None:
 
 
 class EngineContract:
-    """What holds for every engine.  A subclass defines `open`."""
+    """What must hold for every engine.  A subclass defines `open`."""
 
     def open(self, rows: list[RawRow], schema: Schema) -> object:
         """An engine over these rows."""
         raise NotImplementedError("an engine's tests define open(rows, schema)")
 
     def engine(self, rows: list[RawRow], person: Person, toml: str = TOML) -> Engine:
-        """The engine as ``tacit.open`` takes it."""
+        """The engine, checked as ``tacit.open`` does."""
         return load(self.open(rows, visits(person, toml)))
 
     # Answers -------------------------------------------------------------------------------
 
     def agree(self, rows: list[RawRow], parts: list[list[Summand]], person: Person) -> None:
-        """The engine's answers, together and one by one, are those of plain Python."""
+        """Assert that its answers, together and one by one, are those of plain Python."""
         homes = meaning.households(rows, person)
         with self.engine(rows, person) as engine:
             read, expected = [], []
@@ -167,7 +168,7 @@ class EngineContract:
     def test_totals_of_different_people_add_up(
         self, rows: list[RawRow], parts: list[list[Summand]]
     ) -> None:
-        """Everybody's totals are the sum of some people's and the others'."""
+        """The totals of all people are the sums of the totals of two groups."""
         some = [each for each in rows if each["pid"] in (1, 2)]
         others = [each for each in rows if each["pid"] not in (1, 2)]
         totals = []
@@ -184,7 +185,7 @@ class EngineContract:
         assert totals[0] == [sum(pair) for pair in zip(*totals[1:], strict=True)]
 
     def test_people_are_counted_not_rows(self) -> None:
-        """One person's rows are one person."""
+        """However many rows a person has."""
         rows = [row(1, age=60, week=1), row(1, age=61, week=2), row(2, age=30, week=1)]
         rows += [row(None, age=60, week=1)] * 5
         with self.engine(rows, "pid") as engine:
@@ -236,11 +237,11 @@ class EngineContract:
                 assert engine.values(several) == [0, 30 * 2**62, -15 * 2**62] + [0] * 97
 
     def test_like_means_the_same_everywhere(self) -> None:
-        """By code point, and without an escape."""
+        """By code point and without an escape character."""
         rows = [row(n, note=note) for n, note in enumerate([*NOTES, "!a", "!!", "!%", None])]
         with self.engine(rows, EACH_ROW) as engine:
             if "patterns" in engine.cannot:
-                pytest.skip("the engine says that it cannot")
+                pytest.skip("the engine says that it cannot do this")
             several = [parse("note like :p", engine.schema, {"p": each}) for each in PATTERNS]
             notes = [str(each["note"]) for each in rows if each["note"] is not None]
             expected = [sum(meaning.matches(note, each) for note in notes) for each in PATTERNS]
@@ -258,7 +259,7 @@ class EngineContract:
             answers(engine, *FAR)
 
     def test_columns_of_different_grids_compare_as_numbers(self) -> None:
-        """2 is less than 2.75, whatever their codes are."""
+        """2 is less than 2.75, whatever the codes are."""
         pairs = [(2**62, 2.0), (-(2**63), 2.0), (2, 2.0), (3, 2.75), (2, None), (2**63 - 1, 9.75)]
         rows = [row(n, big=big, fee=fee, cost=fee) for n, (big, fee) in enumerate(pairs)]
         with self.engine(rows, EACH_ROW) as engine:
@@ -278,7 +279,7 @@ class EngineContract:
     def test_group_by_is_every_declared_cell_and_nothing_else(
         self, text: str, person: Person
     ) -> None:
-        """Also those in which there is nobody."""
+        """Including cells without anybody."""
         if "distinct" in text and person is EACH_ROW:
             text = text.replace("distinct pid", "*")
         rows: list[RawRow] = []
@@ -294,7 +295,7 @@ class EngineContract:
             try:
                 refuse_beyond(engine.cannot, batch.questions[0], engine.schema)
             except QuestionRefused:
-                pytest.skip("the engine says that it cannot")
+                pytest.skip("the engine says that it cannot do this")
             found = engine.values(batch.questions)
             for cell, question, steps in zip(batch.cells, batch.questions, found, strict=True):
                 expected = meaning.answer([_cell_part(text, batch.columns, cell)], homes)
@@ -303,7 +304,7 @@ class EngineContract:
         assert batch.cells == tuple(product(*(declared[name] for name in batch.columns)))
 
     def test_many_prepared_questions_are_answered_like_single_ones(self) -> None:
-        """Together or one by one."""
+        """Many at once give the same as one at a time."""
         rows = [
             row(n % 50, age=n % 100, week=n % 5, town="Ghent" if n % 2 else "Z", smoker=n % 2 == 0)
             for n in range(300)
@@ -330,7 +331,7 @@ class EngineContract:
                 assert sum(together) > 0
 
     def test_more_combinations_than_can_be_listed(self) -> None:
-        """Cells of three columns that can each hold nearly anything."""
+        """Cells of three columns with very many values each."""
         rows = [row(n, age=n % 100, big=n * 10**12, huge=-n) for n in range(3000)]
         with self.engine(rows, EACH_ROW) as engine:
             prepared = prepare("age = :age and big = :big and huge = :huge", engine.schema)
@@ -342,8 +343,8 @@ class EngineContract:
             assert engine.values(several) == expected
 
     @pytest.mark.parametrize("person", ["pid", EACH_ROW])
-    def test_wide_numbers_are_told_apart_in_a_batch(self, person: Person) -> None:
-        """Doubles would take many of these for their neighbours."""
+    def test_wide_numbers_are_distinguished_in_a_batch(self, person: Person) -> None:
+        """Doubles could not tell many of these numbers apart."""
         rows = [row(n % 60, big=base + n, week=1) for base in WIDE for n in range(100)]
         rows.append(row(61, week=1))
         with self.engine(rows, person) as engine:
@@ -353,7 +354,7 @@ class EngineContract:
                 assert engine.values(several) == ([1] * 34 + [0] * 16) * len(WIDE)
 
     def test_nothing_asked_is_nothing_answered(self) -> None:
-        """An empty list is a list."""
+        """For an empty list the answer is an empty list."""
         with self.engine([row(1)], "pid") as engine:
             assert engine.values([]) == []
             assert engine.totals([]) == []
@@ -365,7 +366,7 @@ class EngineContract:
         engine = self.engine(rows, person)
         if "points" in engine.cannot:
             engine.close()
-            pytest.skip("the engine says that it cannot")
+            pytest.skip("the engine says that it cannot do this")
         return engine
 
     def test_points_are_bounded_for_each_person(self) -> None:
@@ -397,7 +398,7 @@ class EngineContract:
     # Everything else -----------------------------------------------------------------------
 
     def test_what_it_cannot_do_is_known_and_refused(self) -> None:
-        """It says so in known words."""
+        """It uses the known names of abilities."""
         with self.engine([row(1)], "pid") as engine:
             assert set(engine.cannot) <= set(ABILITIES)
             for ability, text in {
@@ -411,7 +412,7 @@ class EngineContract:
                     assert asked(engine, text) is None
 
     def test_threads_may_ask_at_once(self) -> None:
-        """And get what they would have got alone."""
+        """Each gets what it would get alone."""
         rows = [row(n % 40, age=n % 100, week=n % 5, smoker=n % 3 == 0) for n in range(400)]
         with self.engine(rows, "pid") as engine:
             texts = [f"age >= {age} and week = {age % 5} and smoker" for age in range(0, 60, 4)]

@@ -54,44 +54,44 @@ _STATE = StreamState(1, "flu", "visits", None, 3, {"recipe": "book"})
 
 
 def amount(epsilon: int | str) -> Amount:
-    """So much ε, and no δ."""
+    """An amount of ε without δ."""
     return Amount.of(epsilon=Fraction(epsilon), delta=Fraction(0))
 
 
 def nothing(writer: LedgerWriter) -> None:
-    """What an empty ledger begins with."""
+    """Fill a new ledger with nothing."""
 
 
 class OnALedger:
-    """What both suites are given."""
+    """What the suites for ledgers and for budgets are given."""
 
     ledger_class: ClassVar[type[Ledger]]
-    """The class under test; a child process must be able to import it."""
+    """The class under test, which a child process must be able to import."""
 
     durable: ClassVar[bool] = True
-    """Whether a ledger can be opened again by its address, also by another process."""
+    """Whether a ledger can be opened again by its address, even by another process."""
 
     patience: ClassVar[float] = 60.0
-    """Seconds after which a test gives up on a lock: a safety net, nothing takes so long."""
+    """Seconds after which a test gives up waiting for a lock.  Nothing should take so long."""
 
     @pytest.fixture
     def address(self) -> str:
-        """Where there is no ledger yet: each test gets a new one.  Subclasses give it."""
-        raise NotImplementedError("give a fixture `address`")
+        """An address where there is no ledger yet, a new one for each test.  Subclasses give it."""
+        raise NotImplementedError("a ledger's tests define the fixture `address`")
 
     def again(self, address: str, *, wait: float | None = None) -> Ledger:
-        """The ledger at an address, opened once more; the test is skipped if none can be."""
+        """The ledger at an address, opened again; a test of one that cannot be is skipped."""
         if not self.durable:
             pytest.skip("it cannot be opened again")
         return self.ledger_class.open(address, wait=self.patience if wait is None else wait)
 
 
 class LedgerContract(OnALedger):
-    """What the storage must do."""
+    """What every ledger must do."""
 
     @pytest.fixture
     def ledger(self, address: str) -> Iterator[Ledger]:
-        """A new and empty ledger."""
+        """A new, empty ledger."""
         made = self.ledger_class.create(address, nothing, wait=self.patience)
         yield made
         made.close()
@@ -188,7 +188,7 @@ class LedgerContract(OnALedger):
             self.ledger_class.open(address, wait=self.patience, head="ab" * 32)
 
     def test_it_cannot_be_copied(self, ledger: Ledger) -> None:
-        """A twin would hold its secrets and leases a second time."""
+        """A copy would hold its secrets and leases a second time."""
         with pytest.raises(CannotCopy):
             copy.copy(ledger)
 
@@ -381,7 +381,7 @@ class LedgerContract(OnALedger):
         hold.release()
 
     def test_a_transaction_inside_another_is_refused_at_once(self, ledger: Ledger) -> None:
-        """A stream that is dropped may be suspended in the middle of anything."""
+        """A stream that is garbage collected may be suspended at any moment."""
         inside: list[Callable[[], AbstractContextManager[LedgerReader]]]
         inside = [ledger.reading, lambda: ledger.writing("inner")]
         with ledger.writing("outer") as writer:
@@ -437,7 +437,7 @@ class LedgerContract(OnALedger):
 
 
 def _count_in_threads(ledgers: list[Ledger], patience: float) -> None:
-    """Each of six threads spends 1 five times."""
+    """One thread for each ledger, which spends 1 five times."""
 
     def write(ledger: Ledger) -> None:
         for _ in range(5):

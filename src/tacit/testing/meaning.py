@@ -1,7 +1,7 @@
-"""The meaning of questions in plain Python, written without looking at any engine.
+"""The meaning of questions in plain Python, written independently of every engine.
 
-A predicate is a pair: its SQL text, and a function from a row (a dict of Python values, already
-read by ``read_row``) to True, False or None.  A term also knows what each person contributes.
+A predicate is a pair of its SQL text and a function from a row (a dict of Python values, as
+``read_row`` returns it) to True, False or None.  A term also knows what each person contributes.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def code_of(column: Column, value: object) -> int | str | None:
 
 
 def read_row(raw: RawRow) -> RawRow:
-    """A raw row as the documented rules read it."""
+    """A raw row, read by the documented rules."""
     row = dict(raw)
     if isinstance(row["age"], int):
         row["age"] = min(max(row["age"], 0), 120)
@@ -134,7 +134,7 @@ def read_row(raw: RawRow) -> RawRow:
 def on_grid(
     value: object, grid: Fraction, low: Fraction | int, high: Fraction | int
 ) -> Fraction | None:
-    """Rounded to the grid by two operations on doubles, ties to even, then clamped."""
+    """A value rounded to the grid by two operations on doubles, ties to even, then clamped."""
     if not isinstance(value, float) or math.isnan(value):
         return None
     if math.isinf(value) or abs(value) > 1e9:
@@ -179,7 +179,7 @@ def compare(column: str, operator: str, value: object) -> Callable[[RawRow], Tru
 
 
 def comparable(column: str, mine: object, value: object) -> tuple[object, object]:
-    """Both sides in a type that compares exactly as documented."""
+    """Both sides in a type that compares as documented."""
     if column == "raw":
         return float(mine), float(value)  # type: ignore[arg-type]
     if isinstance(mine, int | float | Fraction) and not isinstance(mine, bool):
@@ -210,7 +210,7 @@ def disjunction(truths: Iterable[Truth]) -> Truth:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """LIKE by its definition."""
+    """LIKE, by its definition."""
     if not pattern:
         return not text
     if pattern[0] == "%":
@@ -255,7 +255,7 @@ def people(weight: Fraction, where: Pred) -> Summand:
 
 
 def some_rows(weight: Fraction, where: Pred, most: int = 3) -> Summand:
-    """How many such rows there are, at most ``most`` of a person."""
+    """How many such rows there are, counting at most ``most`` of each person."""
 
     def contribution(rows: list[RawRow]) -> Fraction:
         return Fraction(min(sum(where.test(row) is True for row in rows), most))
@@ -287,7 +287,7 @@ def text_of(parts: Sequence[Summand]) -> str:
 
 
 def households(rows: Sequence[RawRow], person: object) -> list[list[RawRow]]:
-    """The rows of each person, read; rows without a person are nobody's."""
+    """The rows of each person, as `read_row` reads them; rows without a person are left out."""
     read = [read_row(row) for row in rows]
     if person is EACH_ROW:
         return [[row] for row in read]

@@ -1,4 +1,4 @@
-"""Random tables and random questions."""
+"""Random tables and random questions, as strategies of hypothesis."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _written(value: object) -> str:
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> Pred:
-    """A column against a value."""
+    """A comparison of a column with a value."""
     column, operator = draw(_COLUMNS), draw(_OPERATORS)
     value = draw(_or_null(_LITERALS[column]))
     written = _written(value)
@@ -104,7 +104,7 @@ def comparisons(draw: st.DrawFn) -> Pred:
 
 @st.composite
 def others(draw: st.DrawFn) -> Pred:
-    """BETWEEN, IN, LIKE, IS NULL, booleans, columns against columns, constants."""
+    """BETWEEN, IN, LIKE, IS NULL, booleans, comparisons of two columns, constants."""
     kind = draw(st.sampled_from(["between", "in", "like", "null", "bool", "columns", "constant"]))
     column = draw(_COLUMNS)
     values = [draw(_or_null(_LITERALS[column])) for _ in range(draw(st.integers(2, 4)))]

@@ -8,9 +8,9 @@
         def mechanism(self, schema):
             return MyRelease(schema, epsilon="1/2")
 
-The suite opens small tables of its own; ``TOML`` and ``ROWS`` may be replaced.  With ``wrong`` it
-also checks what must be refused, and with ``law`` the promise itself: the exact laws on a table and
-on the same table without one person, and that draws follow them.
+The suite opens small tables of its own; ``TOML`` and ``ROWS`` may be replaced.  If ``wrong`` is
+defined, it also checks what must be refused.  If ``law`` is defined, it checks the promise itself:
+the exact laws on a table and on the same table without one person, and that draws follow the law.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Probabilities = Mapping[Any, Fraction | float]
 
 PERSON = "pid"
 SECRET = "patient 4711 lives in Ghent"
-_CHANCE = 1e-9  # of a true law being rejected, were the seeds not fixed
-_ROUNDING = 1e-9  # of laws in floats
+_CHANCE = 1e-9  # the probability of rejecting a true law, if the seeds were not fixed
+_ROUNDING = 1e-9  # allowed for laws in floats
 
 
 class WatchedEngine:
-    """An engine that calls ``before`` whenever somebody looks at the data."""
+    """An engine that calls ``before`` whenever something looks at the data."""
 
     cannot: Sequence[str] = ()
 
@@ -56,7 +56,7 @@ class WatchedEngine:
         self.looks = 0
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever an engine can be asked."""
+        """Any method of the engine, watched."""
         ask = getattr(self._engine, name)
 
         def asked(*given: Any, **options: Any) -> Any:
@@ -67,12 +67,12 @@ class WatchedEngine:
         return asked
 
     def close(self) -> None:
-        """Which is no look at the data."""
+        """Close the engine, which is not a look at the data."""
         self._engine.close()
 
 
 class ReleaseContract:
-    """What `Table.release` relies on.  Subclass it, and write ``mechanism``."""
+    """What `Table.release` relies on.  A subclass defines ``mechanism``."""
 
     TOML: ClassVar[str] = """
 max_rows = 2
@@ -95,25 +95,25 @@ total = [0, 4]
 
     DRAWS: ClassVar[int] = 1500  # for a law, with fixed seeds
 
-    # What a subclass writes -----------------------------------------------------------------
+    # What a subclass defines ----------------------------------------------------------------
 
     def mechanism(self, schema: Schema) -> ReleaseMechanism[Any]:
-        """The mechanism, for a table with this schema.  Give it an ε at which it is noisy."""
+        """The mechanism for a table with this schema, with an ε at which its noise is visible."""
         raise NotImplementedError
 
     def wrong(self, schema: Schema) -> Sequence[Callable[[], ReleaseMechanism[Any]]]:
-        """Mechanisms that must be refused when they are built or checked; none unless given."""
+        """Functions that build mechanisms which must be refused, when they are built or checked."""
         return ()
 
     def outcome(self, drawn: Any) -> Hashable:
-        """What was released, as something that can be compared and counted."""
+        """What was released, as a value that can be compared and counted."""
         return drawn  # type: ignore[no-any-return]
 
     def law(self, engine: Engine) -> Probabilities | None:
-        """The exact law of ``outcome`` on this data, if the promise is to be checked."""
+        """The exact law of ``outcome`` on this data, or None if it is not to be checked."""
         return None
 
-    # What it gets -----------------------------------------------------------------------------
+    # What the tests use -----------------------------------------------------------------------
 
     def open(self, folder: Path, rows: Sequence[Mapping[str, object]]) -> Engine:
         """An engine over some rows."""
@@ -137,12 +137,14 @@ total = [0, 4]
 
     @pytest.fixture
     def budget(self) -> Budget:
-        """More than any mechanism costs."""
+        """A budget of more than any mechanism costs."""
         return Budget.in_memory(epsilon=10**6, delta="1/2", covers=["people", "others"])
 
     # Paying -----------------------------------------------------------------------------------
 
-    def test_it_is_paid_before_anybody_looks(self, engine: Engine, budget: Budget) -> None:
+    def test_it_is_paid_for_before_anything_looks_at_the_data(
+        self, engine: Engine, budget: Budget
+    ) -> None:
         """The charge is in the history before the engine is asked anything."""
         paid: list[bool] = []
 
@@ -152,10 +154,10 @@ total = [0, 4]
         mechanism = self.mechanism(engine.schema)
         Table(WatchedEngine(engine, look)).release(mechanism, budget=budget)
         assert paid, "it never looked at the data"
-        assert all(paid), "it looked at the data before it was paid"
+        assert all(paid), "it looked at the data before it was paid for"
 
     def test_it_is_charged_exactly_its_cost(self, engine: Engine, budget: Budget) -> None:
-        """No more and no less, under the name that it has."""
+        """No more and no less, with its own text."""
         mechanism = self.mechanism(engine.schema)
         other = Budget.in_memory(epsilon=10**6, delta="1/2", covers=["people"])
         other.charge(mechanism.cost, table="people", what=mechanism.what)
@@ -166,7 +168,7 @@ total = [0, 4]
             assert ours[field] == theirs[field], field
 
     def test_an_analyst_pays_from_their_share(self, engine: Engine, budget: Budget) -> None:
-        """Who asked is written down, and somebody without a share is refused."""
+        """The history names the analyst, and an analyst without a share is refused."""
         mechanism, table = self.mechanism(engine.schema), Table(engine)
         with pytest.raises(TacitError):
             table.release(mechanism, budget=budget, analyst="Ana")
@@ -176,8 +178,10 @@ total = [0, 4]
         table.release(mechanism, budget=budget, analyst="Ana")
         assert budget.history[-1].body["analyst"] == "Ana"
 
-    def test_what_does_not_fit_is_refused_before_anybody_looks(self, engine: Engine) -> None:
-        """A budget that is too small stays as it is."""
+    def test_what_does_not_fit_is_refused_before_anything_looks_at_the_data(
+        self, engine: Engine
+    ) -> None:
+        """A budget that is too small is not changed."""
         mechanism = self.mechanism(engine.schema)
         little = Budget.in_memory(
             epsilon=mechanism.cost.privacy.epsilon / 2, delta="1/2", covers=["people"]
@@ -189,10 +193,10 @@ total = [0, 4]
 
     # Refusing ---------------------------------------------------------------------------------
 
-    def test_what_is_wrong_is_refused_before_it_is_paid(
+    def test_what_is_wrong_is_refused_before_it_is_paid_for(
         self, engine: Engine, budget: Budget
     ) -> None:
-        """Whatever ``wrong`` lists."""
+        """All mechanisms of ``wrong``."""
         watched = WatchedEngine(engine, lambda: None)
         table = Table(watched)
         for build in self.wrong(engine.schema):
@@ -200,10 +204,10 @@ total = [0, 4]
                 table.release(build(), budget=budget)
         assert_untouched(watched, budget)
 
-    def test_on_another_table_it_is_refused_for_nothing_or_works(
+    def test_on_another_table_it_is_refused_at_no_cost_or_works(
         self, engine: Engine, budget: Budget, tmp_path: Path
     ) -> None:
-        """Once it is paid, it is drawn."""
+        """Once it is paid for, it is drawn."""
         file = tmp_path / "others.csv"
         file.write_text("pid,height\n1,170\n", encoding="utf-8")
         schema = '[columns.pid]\ntype = "integer"\n[columns.height]\ntype = "integer"\n'
@@ -212,12 +216,12 @@ total = [0, 4]
             try:
                 Table(others).release(mechanism, budget=budget)
             except TacitError:
-                assert budget.spent.epsilon == 0, "it failed after it was paid"
+                assert budget.spent.epsilon == 0, "it failed after it was paid for"
 
-    def test_an_engine_that_cannot_is_refused_before_it_is_paid(
+    def test_an_engine_that_cannot_is_refused_before_it_is_paid_for(
         self, engine: Engine, budget: Budget
     ) -> None:
-        """What the mechanism needs is said in ``needs``."""
+        """The mechanism lists in ``needs`` what it needs of the engine."""
         mechanism = self.mechanism(engine.schema)
         for ability in mechanism.needs:
             watched = WatchedEngine(engine, lambda: None)
@@ -226,10 +230,10 @@ total = [0, 4]
                 Table(watched).release(mechanism, budget=budget)
             assert_untouched(watched, budget)
 
-    def test_a_failure_costs_what_it_was_to_cost_and_is_not_told(
+    def test_a_failure_costs_the_same_and_its_message_is_withheld(
         self, engine: Engine, budget: Budget
     ) -> None:
-        """Whether an engine fails may depend on the data, and its words may quote them."""
+        """Whether an engine fails may depend on the data, and its message may quote them."""
 
         def fail() -> None:
             raise ValueError(SECRET)
@@ -244,7 +248,7 @@ total = [0, 4]
     # What it is -------------------------------------------------------------------------------
 
     def test_it_is_a_value_that_a_draw_does_not_change(self, engine: Engine) -> None:
-        """So its cost and its text are the same whatever the data are."""
+        """Its cost and its text are the same whatever the data are."""
         mechanism = self.mechanism(engine.schema)
         cost, what, shown = mechanism.cost, mechanism.what, repr(mechanism)
         mechanism.draw(engine, InsecureTestCoins(1))
@@ -255,26 +259,28 @@ total = [0, 4]
             mechanism.cost = cost  # type: ignore[misc]
 
     def test_its_text_is_one_line(self, engine: Engine) -> None:
-        """It goes into the history, and into a refusal."""
+        """It goes into the history and into error messages."""
         what = self.mechanism(engine.schema).what
         assert what.strip() == what
         assert len(what.splitlines()) == 1
 
     def test_it_draws_with_the_coins_that_it_is_given(self, engine: Engine) -> None:
-        """The same coins bring the same release, others another."""
+        """The same coins give the same release, and other coins another one."""
         mechanism = self.mechanism(engine.schema)
 
         def drawn(seed: int) -> Hashable:
             return self.outcome(mechanism.draw(engine, InsecureTestCoins(seed)))
 
         seen = [drawn(seed) for seed in range(60)]
-        assert seen[:10] == [drawn(seed) for seed in range(10)], "it draws from elsewhere, too"
+        assert seen[:10] == [drawn(seed) for seed in range(10)], (
+            "it has another source of randomness"
+        )
         assert len(set(seen)) > 1, "it adds no noise"
 
     # The promise itself -----------------------------------------------------------------------
 
     def test_neighbours_laws_are_within_its_cost(self, engine: Engine, tmp_path: Path) -> None:
-        """On this table and on the one without a person, for each person."""
+        """On this table and on the table without one person, for each person."""
         here = self._law(engine)
         privacy = self.mechanism(engine.schema).cost.privacy
         for person in {row[PERSON] for row in self.ROWS}:
@@ -285,11 +291,11 @@ total = [0, 4]
             assert excess(there, here, privacy) <= _ROUNDING, "without the person"
 
     def test_draws_follow_the_law(self, engine: Engine) -> None:
-        """With fixed seeds, so that the result is always the same."""
+        """With fixed seeds, so that the test always gives the same result."""
         law, mechanism = self._law(engine), self.mechanism(engine.schema)
         coins = InsecureTestCoins(11)
         counted = Counter(self.outcome(mechanism.draw(engine, coins)) for _ in range(self.DRAWS))
-        assert set(counted) <= set(law), "something was drawn that has no probability"
+        assert set(counted) <= set(law), "something was drawn that has probability 0"
         level = _CHANCE / len(law)
         for outcome, p in law.items():
             hits = counted[outcome]
@@ -306,24 +312,24 @@ total = [0, 4]
 
 
 def assert_untouched(engine: WatchedEngine, budget: Budget) -> None:
-    """Nobody looked, and nothing was paid."""
+    """Assert that nothing looked at the data and nothing was paid."""
     assert engine.looks == 0
     assert budget.spent.epsilon == 0
 
 
 def excess(here: Probabilities, there: Probabilities, privacy: Privacy) -> float:
-    """By how much the first law exceeds e^ε times the second, beyond δ; at most 0 if private."""
+    """By how much the first law exceeds e^ε times the second plus δ; at most 0 if private."""
     factor = exp(privacy.epsilon) if privacy.epsilon < 700 else inf
     over = (float(p) - factor * float(q) for p, q in ((here[x], there.get(x, 0)) for x in here))
     return sum(max(0.0, part) for part in over) - float(privacy.delta)
 
 
 def laplace_law(value: int, scale: Fraction, reach: int) -> dict[Hashable, float]:
-    """A whole number with discrete Laplace noise, beyond ± ``reach`` drawn together at the ends."""
+    """The law of a number with discrete Laplace noise, clamped to ± ``reach``."""
     q = exp(-1 / scale)
 
     def beyond(distance: int) -> float:
-        """The probability of noise at least so far to one side."""
+        """The probability that the noise goes at least this far to one side."""
         return q**distance / (1 + q) if distance > 0 else 1 - q ** (1 - distance) / (1 + q)
 
     inner: dict[Hashable, float] = {

@@ -1,4 +1,4 @@
-"""A ledger that can be stopped at three points of every write, for the contract suites."""
+"""A ledger that can fail at three points of every write, for the contract suites."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ POINTS = ("begun", "written", "committed")
 
 
 class WatchedLedger(Uncopyable):
-    """A ledger that wraps a ledger and calls ``reached`` at three points of every write.
+    """A ledger that wraps another one and calls ``reached`` at three points of every write.
 
-    They are "charge: begun" (inside the transaction), "charge: written" (everything is written,
-    nothing durable) and "charge: committed" (durable, and the caller does not know yet), and so
-    on for every ``what``.  What ``reached`` raises is raised there.
+    For a charge they are "charge: begun" (inside the transaction), "charge: written" (everything
+    is written, but nothing is durable) and "charge: committed" (it is durable, but the caller does
+    not know yet), and so on for every ``what``.  An error in ``reached`` is raised at that point.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -61,7 +61,7 @@ class WatchedLedger(Uncopyable):
         return self.ledger.reading()
 
     def writing(self, what: str) -> AbstractContextManager[LedgerWriter]:
-        """A write that can be stopped at its three points."""
+        """A write that can fail at its three points."""
         return self._watched(what)
 
     @contextmanager
@@ -86,7 +86,7 @@ class WatchedLedger(Uncopyable):
 
 
 def failing_at(point: str) -> Callable[[str], None]:
-    """A ``reached`` that fails as a full disk does, whenever one point is reached."""
+    """A ``reached`` that fails as a full disk does, whenever this point is reached."""
 
     def fail(reached: str) -> None:
         if reached == point:

@@ -1,20 +1,20 @@
 """What leaves a process as JSON, and how it is read again: one place for every form.
 
-`to_json` turns a value of ours into an object of plain JSON and `from_json` gives the value back;
-`to_line` and `from_line` do the same with one line of text.  Every ``--json`` of the command line
-is written here.
+`to_json` turns a value of ours into an object of plain JSON, and `from_json` returns the value;
+`to_line` and `from_line` do the same with a line of text.  Every ``--json`` of the command line is
+written here.
 
-- An object says what it is in its first key, whose value is the version of that form:
-  ``"tacit plan": 1``.  Names never change; new ones may be added, and a reader ignores those that
+- The first key of an object says what it is, and the value of that key is the version of the form:
+  ``"tacit plan": 1``.  Names never change; new ones may be added, and a reader ignores names that
   it does not know.
-- Exact numbers are text, such as "1/3".  Where people read an answer, its numbers are plain, and
-  what is exact stands beside them under "exact".
-- What was read must write the same again.  So an object that was cut, edited or mixed up is
-  refused, whatever is wrong with it, and nothing of it is quoted.
-- An entry of a budget's history is the one form without such a key: it is the text that was
-  hashed, and a key more would be another text.
+- Exact numbers are text, such as "1/3".  In an answer the numbers are plain, for people, and the
+  exact ones are under "exact".
+- A value that was read must give the same JSON again.  So an object that was cut, edited or mixed
+  up is refused, whatever is wrong with it, and no part of it is quoted.
+- An entry of a budget's history is the only form without such a key: it is the text that was
+  hashed, and with another key it would be another text.
 
-How a ledger stores its entries, bindings and secrets is its own business.
+How a ledger stores its entries, bindings and secrets is up to the ledger.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def to_json(value: object) -> Json:
             tag = {} if form is ENTRY else {form.tag: VERSION}
             return tag | form.write(value)
     raise BadParameter(
-        "value", f"something of type {type(value).__name__}", f"there is JSON for {_known()} only"
+        "value", f"something of type {type(value).__name__}", f"it must be one of {_known()}"
     )
 
 
 def to_line(value: object) -> str:
-    """The same as one line of text."""
+    """The same as a line of text."""
     return json.dumps(to_json(value), allow_nan=False)
 
 
@@ -85,7 +85,7 @@ def from_json(fields: object) -> Any: ...
 @overload
 def from_json(fields: object, expected: type[T]) -> T: ...
 def from_json(fields: object, expected: type[T] | None = None) -> Any:
-    """The value that `to_json` wrote, of the type that is expected, if one is.
+    """The value that `to_json` wrote, which must be of the ``expected`` type, if one is given.
 
     >>> from tacit.book.answer import Answer
     >>> from_json(to_json(Answer(above=True))) == Answer(above=True)
@@ -99,10 +99,10 @@ def from_json(fields: object, expected: type[T] | None = None) -> Any:
         whole = False
     if not whole:
         raise _refused(
-            f"it is not {form.tag!r} as Tacit writes it: it was cut or changed on its way"
+            f"it is not {form.tag!r} as Tacit writes it: it was cut or changed, so get it again"
         )
     if expected is not None and not isinstance(value, expected):
-        raise _refused(f"it is {form.tag!r}, and {expected.__name__} was expected")
+        raise _refused(f"it is {form.tag!r}, but it must be of type {expected.__name__}")
     return value
 
 
@@ -119,15 +119,15 @@ def from_line(text: str, expected: type[T] | None = None) -> Any:
 
 
 class NameTwice(ValueError):
-    """A name stands twice in an object of JSON."""
+    """The same name is in a JSON object twice."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__("a name stands twice in an object")
+        super().__init__("the same name is in an object twice")
 
 
 def parsed(text: str) -> Any:
-    """Plain JSON, strictly: no NaN, no name twice in an object.  ValueError if it is not."""
+    """Read strict JSON, without NaN and without repeated names; ValueError if it is not."""
     return json.loads(text, parse_constant=_no_number, object_pairs_hook=_each_once)
 
 
@@ -136,7 +136,7 @@ def _no_number(name: str) -> None:
 
 
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Python's reader would quietly take the second of two."""
+    """Refuse repeated names, of which Python's reader would silently take the last."""
     entries = dict(pairs)
     if len(entries) != len(pairs):
         names = [name for name, _ in pairs]
@@ -146,18 +146,18 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _form_of(fields: object) -> tuple[Form, Json]:
     if not isinstance(fields, dict):
-        raise _refused("it is not an object of JSON")
+        raise _refused("it must be a JSON object")
     for form in (form for form in FORMS if form is not ENTRY):
         version = fields.get(form.tag)
         if type(version) is int and version == VERSION:
             return form, fields
         if version is not None:
             raise _refused(
-                f"it is {form.tag!r} of another version: this Tacit reads version {VERSION}"
+                f"it is {form.tag!r} of another version: this version of Tacit reads {VERSION}"
             )
     if fields.keys() >= _OF_AN_ENTRY:
         return ENTRY, fields
-    raise _refused(f"it does not say what it is; known are {_known()}")
+    raise _refused(f"it does not say what it is: it must be one of {_known()}")
 
 
 def _refused(why: str) -> BadParameter:
@@ -165,7 +165,7 @@ def _refused(why: str) -> BadParameter:
 
 
 def _same(given: object, written: object) -> bool:
-    """Whether two pieces of JSON say the same; what is new in an object is left alone."""
+    """Whether two pieces of JSON are equal, ignoring names that only the given one has."""
     if isinstance(written, dict):
         return isinstance(given, dict) and all(
             name in given and _same(given[name], each) for name, each in written.items()

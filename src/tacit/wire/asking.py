@@ -12,7 +12,7 @@ from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, positive
 from tacit.privacy import Privacy
 
-if TYPE_CHECKING:  # a command loads what it uses, and nothing for the sake of its form
+if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.history import Asked, History
     from tacit.analyst.plan import Option, Plan
@@ -27,16 +27,16 @@ if TYPE_CHECKING:  # a command loads what it uses, and nothing for the sake of i
 Json = dict[str, Any]
 
 _EXACT = ("grid", "value", "gap", "noise_scale")  # the numbers of an answer
-_WIDEST_SCALE = 2**200  # as coins draw; the error bar of a wider noise takes long to find
+_WIDEST_SCALE = 2**200  # the largest that coins draw; a wider error bar would take long to find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What is said to one question of a stream, or to one cell of a GROUP BY."""
+    """The reply to one question of a stream, or to one cell of a GROUP BY."""
 
     line: int
     question: str
-    answer: Answer | None = None  # None: the question was refused
+    answer: Answer | None = None  # None if the question was refused
     refusal: str = ""
     cell: int | None = None
     cells: int | None = None
@@ -49,9 +49,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A kind of object: its name, the types that are written so, and how.
+    """A kind of object: its name, the types that have this form, and how they are written and read.
 
-    A type is written as its package and its name, so that no module is loaded to recognise it.
+    Each type is given as its package and name, so that no module is loaded to recognise it.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Form:
     read: Callable[[Json], object]
 
     def fits(self, value: object) -> bool:
-        """Whether the value is of one of the types, or made from one of them."""
+        """Whether the value is of one of the types, or of a subclass."""
         return any(_written_as(kind) in self.types for kind in type(value).__mro__)
 
     @property
@@ -75,14 +75,14 @@ def _written_as(kind: type) -> str:
 
 
 def plain(value: Fraction | None) -> int | float | None:
-    """A number for programs that do not need its last digit."""
+    """A number for readers that do not need its last digit."""
     if value is None:
         return None
     return value.numerator if value.denominator == 1 else float(value)
 
 
 def text(value: Fraction | None) -> str | None:
-    """A number exactly."""
+    """An exact number."""
     return None if value is None else str(value)
 
 
@@ -92,7 +92,7 @@ def fraction(written: object, name: str) -> Fraction | None:
 
 
 def integer(value: object) -> int:
-    """A whole number, and neither True nor 1.0."""
+    """A whole number; True and 1.0 are refused."""
     if type(value) is not int:
         raise TypeError
     return value
@@ -106,7 +106,7 @@ def string(value: object) -> str:
 
 
 def write_privacy(privacy: Privacy) -> Json:
-    """An (ε, δ) inside another object."""
+    """(ε, δ) inside another object."""
     return {"epsilon": str(privacy.epsilon), "delta": str(privacy.delta)}
 
 
@@ -116,7 +116,7 @@ def read_privacy(fields: Json) -> Privacy:
 
 
 def _scale(written: object) -> Fraction:
-    """The scale of some noise: of a size that was drawn, so that its error bar is soon found."""
+    """The scale of some noise, refused if its error bar would take long to find."""
     scale = positive(written, "noise_scale")
     if scale > _WIDEST_SCALE:
         raise ValueError
@@ -127,36 +127,36 @@ def _scale(written: object) -> Fraction:
 
 
 def _write_answer(answer: Answer) -> Json:
-    since, told = answer.recorded, answer.as_json()
+    since, numbers = answer.recorded, answer.as_json()
     return {
         "above": answer.above,
         "value": plain(answer.value),
         "error": plain(answer.error()),
         "gap": plain(answer.gap),
         "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
-        "exact": {name: told[name] for name in _EXACT if name in told},
+        "exact": {name: numbers[name] for name in _EXACT if name in numbers},
     }
 
 
 def _read_answer(fields: Json) -> Answer:
     from tacit.book.answer import Answer
 
-    told = {name: text for name, text in fields["exact"].items() if name in _EXACT}
-    for name, written in told.items():
-        exact(written, name)  # of a size that can be handled
-    if "noise_scale" in told:
-        _scale(told["noise_scale"])
-    answer = Answer.from_json({"above": "⊤" if fields["above"] is True else "⊥", **told})
+    numbers = {name: text for name, text in fields["exact"].items() if name in _EXACT}
+    for name, number in numbers.items():
+        exact(number, name)  # refuses one with too many digits
+    if "noise_scale" in numbers:
+        _scale(numbers["noise_scale"])
+    answer = Answer.from_json({"above": "⊤" if fields["above"] is True else "⊥", **numbers})
     since = fields["recorded"]
     return answer if since is None else answer.on_record(string(since["at"]), since["as_of"])
 
 
 def _write_reply(reply: Reply) -> Json:
-    told: Json = {"line": reply.line, "question": reply.question}
+    written: Json = {"line": reply.line, "question": reply.question}
     if reply.cell is not None:
-        told |= {"cell": reply.cell, "cells": reply.cells}
-    told |= {"refused": reply.refusal} if reply.answer is None else _write_answer(reply.answer)
-    return told | {"tops_left": reply.tops_left, "halted": reply.halted}
+        written |= {"cell": reply.cell, "cells": reply.cells}
+    written |= {"refused": reply.refusal} if reply.answer is None else _write_answer(reply.answer)
+    return written | {"tops_left": reply.tops_left, "halted": reply.halted}
 
 
 def _read_reply(fields: Json) -> Reply:
@@ -174,8 +174,8 @@ def _read_reply(fields: Json) -> Reply:
 
 
 def _asked(asked: Asked) -> Json:
-    told = {"question": asked.question, "threshold": text(asked.threshold)}
-    return told | _write_answer(asked.answer)
+    written = {"question": asked.question, "threshold": text(asked.threshold)}
+    return written | _write_answer(asked.answer)
 
 
 def _write_history(history: History) -> Json:
@@ -193,7 +193,7 @@ def _read_history(fields: Json) -> History:
 
 
 def _write_estimate(estimate: Estimate) -> Json:
-    cells = getattr(estimate, "cells", None)  # of a sum of noisy counts
+    cells = getattr(estimate, "cells", None)  # only a sum of noisy counts has them
     return {
         "value": plain(estimate.value),
         "error": plain(estimate.error()),
@@ -211,14 +211,14 @@ def _read_estimate(fields: Json) -> Estimate:
     from tacit.book.laplace import Estimate
 
     numbers = {name: exact(given, name) for name, given in fields["exact"].items()}
-    told: Json = {name: numbers[name] for name in ("value", "grid")}
-    told["noise_scale"] = _scale(fields["exact"]["noise_scale"])
-    told["privacy"] = read_privacy(fields["privacy"])
+    read: Json = {name: numbers[name] for name in ("value", "grid")}
+    read["noise_scale"] = _scale(fields["exact"]["noise_scale"])
+    read["privacy"] = read_privacy(fields["privacy"])
     if "cells" not in fields:
-        return Estimate(**told)
+        return Estimate(**read)
     from tacit.analyst.histogram import CellSum
 
-    return CellSum(**told, cells=integer(fields["cells"]))
+    return CellSum(**read, cells=integer(fields["cells"]))
 
 
 def _write_statement(statement: Statement) -> Json:
@@ -304,7 +304,7 @@ def _option(option: Option) -> Json:
 
 
 def _read_option(fields: Json) -> Option:
-    """A recipe is checked again as it is built, so that one with too little noise cannot arrive."""
+    """A recipe is checked again when it is built, so one with too little noise is refused."""
     from tacit.analyst.plan import Option
     from tacit.book.recipes import Recipe
 
@@ -397,7 +397,7 @@ def _read_histogram(fields: Json) -> Histogram:
 
 
 def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[int | str, ...]:
-    """One code for each column, such as the column can hold."""
+    """One code for each column, each of which the column can hold."""
     for code, column in zip(codes, columns, strict=True):
         low, high = column.range
         if code not in (column.keys or ()) if column.type == "text" else not low <= code <= high:
@@ -409,12 +409,12 @@ def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[int | str, .
 
 
 def _write_error(error: TacitError) -> Json:
-    """The class, what it says and the exit code; no message of ours carries a value of the data."""
+    """The class, message and exit code; no message of ours carries a value from the data."""
     kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
-    told: Json = {"error": kind.__name__, "message": error.fact, "advice": error.advice}
+    written: Json = {"error": kind.__name__, "message": error.fact, "advice": error.advice}
     if isinstance(error, BadParameter):
-        told |= {"parameter": error.parameter, "given": error.shown, "allowed": error.allowed}
-    return told | {"exit_code": error.exit_code}
+        written |= {"parameter": error.parameter, "given": error.shown, "allowed": error.allowed}
+    return written | {"exit_code": error.exit_code}
 
 
 def _read_error(fields: Json) -> TacitError:

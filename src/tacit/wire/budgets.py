@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamSummary:
-    """Where a stream stands, as far as others may know."""
+    """The state of a stream, as far as it is public."""
 
     name: str
     table: str
@@ -39,7 +39,7 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSummary:
-    """What a budget shows: the promise, what is left for whom, and the streams."""
+    """What a budget shows: the promise, the shares and what is left of them, and the streams."""
 
     promise: Privacy
     accountant: str
@@ -57,7 +57,7 @@ class BudgetSummary:
 
 
 def summary(budget: Budget) -> BudgetSummary:
-    """A budget as it stands now."""
+    """The present state of a budget."""
     return BudgetSummary(
         budget.promise,
         budget.accountant.name,
@@ -70,8 +70,8 @@ def summary(budget: Budget) -> BudgetSummary:
 
 def _stream_summary(state: StreamState) -> StreamSummary:
     threshold = state.binding.get("threshold")
-    told = {name: getattr(state, name) for name in StreamSummary.__slots__ if name != "threshold"}
-    return StreamSummary(**told, threshold=fraction(threshold, "threshold"))
+    same = {name: getattr(state, name) for name in StreamSummary.__slots__ if name != "threshold"}
+    return StreamSummary(**same, threshold=fraction(threshold, "threshold"))
 
 
 def _write_share(share: Share) -> Json:
@@ -87,8 +87,8 @@ def _read_share(fields: Json) -> Share:
 
 
 def _stream(state: StreamSummary) -> Json:
-    told: Json = {name: getattr(state, name) for name in state.__slots__}
-    return told | {"threshold": text(state.threshold)}
+    fields: Json = {name: getattr(state, name) for name in state.__slots__}
+    return fields | {"threshold": text(state.threshold)}
 
 
 def _read_stream(fields: Json) -> StreamSummary:
@@ -96,20 +96,20 @@ def _read_stream(fields: Json) -> StreamSummary:
         string(fields[name])
     for name in ("at_most", "tops", "lost", "tops_left"):
         integer(fields[name])
-    told = {name: fields[name] for name in StreamSummary.__slots__}
-    return StreamSummary(**told | {"threshold": fraction(fields["threshold"], "threshold")})
+    read = {name: fields[name] for name in StreamSummary.__slots__}
+    return StreamSummary(**read | {"threshold": fraction(fields["threshold"], "threshold")})
 
 
 def _write_budget(budget: Budget | BudgetSummary) -> Json:
-    told = budget if isinstance(budget, BudgetSummary) else summary(budget)
+    shown = budget if isinstance(budget, BudgetSummary) else summary(budget)
     return {
-        "promise": write_privacy(told.promise),
-        "accountant": told.accountant,
-        "covers": list(told.covers),
-        "whole": _write_share(told.whole),
-        "pots": [_write_share(share) for share in told.shares],
-        "streams": [_stream(state) for state in told.streams],
-        "head": told.head,
+        "promise": write_privacy(shown.promise),
+        "accountant": shown.accountant,
+        "covers": list(shown.covers),
+        "whole": _write_share(shown.whole),
+        "pots": [_write_share(share) for share in shown.shares],
+        "streams": [_stream(state) for state in shown.streams],
+        "head": shown.head,
     }
 
 
@@ -141,7 +141,7 @@ def _write_entry(entry: Entry) -> Json:
 
 
 def _read_entry(fields: Json) -> Entry:
-    """The entry and its hash; under which stream a ledger files it is not in its text."""
+    """The entry with its hash; the number of its stream in the ledger is not in the text."""
     from tacit.budget.chain import Entry, canonical, digest
 
     text = canonical(fields)
