@@ -39,7 +39,7 @@ def binding_of(
     }
     return {
         "table": schema.name,
-        "person": whose_row(schema),
+        "person": person_text(schema.person),
         **rows,
         "kind": kind,
         "threshold": str(mechanism.threshold),
@@ -105,11 +105,6 @@ def _not_about_the_table(binding: Mapping[str, str]) -> dict[str, str]:
         for key, text in binding.items()
         if key not in of_table and not key.startswith(_COLUMN)
     }
-
-
-def whose_row(schema: Schema) -> str:
-    """Who a person is, as text: the person column, or "each row"."""
-    return person_text(schema.person)
 
 
 def person_text(person: Person) -> str:

@@ -26,7 +26,7 @@ from tacit.analyst.question_class import (
     declared_size,
     predicate_of,
 )
-from tacit.analyst.shapes import Shapes, html_cell, html_row, plain_value
+from tacit.analyst.tabular import Tabular, html_cell, html_row, plain_value
 from tacit.book.laplace import Estimate, error_steps
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
@@ -55,7 +55,7 @@ class CellSum(Estimate):
 
 
 @dataclass(frozen=True, repr=False)
-class Histogram(Shapes):
+class Histogram(Tabular):
     """Noisy counts, one for each cell of the declared domains, in the order of the domains.
 
     All of it was paid for and is public: it may be printed, saved and published.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, overload
 
-from tacit.analyst.shapes import html_cell, html_row
+from tacit.analyst.tabular import html_cell, html_row
 from tacit.book.answer import Answer
 from tacit.numbers import show
 

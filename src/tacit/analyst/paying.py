@@ -124,7 +124,7 @@ def table_closed() -> EngineFailed:
     return EngineFailed("the table has been closed; open it again")
 
 
-def paying(budget: Budget) -> Budget:
+def checked_budget(budget: Budget) -> Budget:
     """The budget that was given to pay from; anything else is refused."""
     from tacit.budget import Budget
 

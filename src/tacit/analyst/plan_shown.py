@@ -10,7 +10,7 @@ from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tacit.analyst.shapes import html_cell, html_row
+from tacit.analyst.tabular import html_cell, html_row
 from tacit.numbers import four_digits_up, show, spaced
 
 if TYPE_CHECKING:

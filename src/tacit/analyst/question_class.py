@@ -361,17 +361,17 @@ def declared_size(column: Column) -> int:
 # The dimensions of the book, for callers at a terminal --------------------------------------------
 
 
-def _alive(find: Callable[_P, _R]) -> Callable[_P, _R]:
+def _with_progress(find: Callable[_P, _R]) -> Callable[_P, _R]:
     """The same search, which may take long, with signs of progress at a terminal."""
     search: Callable[..., _R] = find
 
     @wraps(find)
     def finding(*given: Any, progress: Any = None, **options: Any) -> _R:
-        with waiting("searching for a larger shattered set", progress) as tell:
-            return search(*given, progress=tell, **options)
+        with waiting("searching for a larger shattered set", progress) as report:
+            return search(*given, progress=report, **options)
 
     return finding
 
 
-vc_dimension = _alive(shattering.vc_dimension)
-fat_shattering_dimension = _alive(shattering.fat_shattering_dimension)
+vc_dimension = _with_progress(shattering.vc_dimension)
+fat_shattering_dimension = _with_progress(shattering.fat_shattering_dimension)

@@ -21,7 +21,7 @@ from tacit.analyst.question_class import (
     question_class,
 )
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
-from tacit.analyst.shapes import Shapes, plain_value, writing
+from tacit.analyst.tabular import Tabular, plain_value, writing
 from tacit.arguments import file_path, function
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused, TacitError
@@ -41,7 +41,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, repr=False)
-class Release(Shapes):
+class Release(Tabular):
     """What SmallDB released: m rows, and what is promised about them.
 
     All of it was paid for and is public: it may be printed, saved and published.
@@ -190,7 +190,7 @@ class SmallDb:
     def draw(self, engine: Engine, coins: Coins) -> Release:
         """Draw the rows; the plan has made sure that this takes a reasonable time."""
         questions = self.plan.question_class
-        with waiting("drawing", self.progress) as tell:
+        with waiting("drawing", self.progress) as report:
             points = small_db(
                 questions.data(engine, self.plan.max_rows),
                 questions.sampler,
@@ -198,7 +198,7 @@ class SmallDb:
                 epsilon=self.plan.privacy.epsilon,
                 coins=coins,
                 rows_per_person=self.plan.max_rows,
-                progress=tell,
+                progress=report,
             )
         frozen = self.asked if isinstance(self.asked, Ordered) else tuple(self.asked)
         return Release(self.plan, self.schema, frozen, questions.codes(points))

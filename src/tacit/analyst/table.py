@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from tacit.analyst.binding import mechanism_of, planned_of, refuse_other, whose_row
+from tacit.analyst.binding import mechanism_of, person_text, planned_of, refuse_other
 from tacit.analyst.count import NoisyCount
 from tacit.analyst.histogram import Histogram, NoisyHistogram
 from tacit.analyst.opening import StreamOpening
@@ -13,8 +13,8 @@ from tacit.analyst.paying import (
     Owed,
     ReleaseMechanism,
     check_mechanism,
+    checked_budget,
     pay_then_look,
-    paying,
     table_closed,
 )
 from tacit.analyst.question_class import (
@@ -143,7 +143,7 @@ class Table(Closing):
 
         person = self.schema.person
         read_as = self.schema.column(person).type if isinstance(person, str) else person.value
-        return TableIdentity(whose_row(self.schema), read_as, self.schema.digest)
+        return TableIdentity(person_text(person), read_as, self.schema.digest)
 
     @property
     def people(self) -> int | None:
@@ -189,7 +189,7 @@ class Table(Closing):
         """
 
         def pay(owed: Owed) -> Receipt:
-            return paying(budget).charge(owed.cost, what=owed.what, **owed.about)
+            return checked_budget(budget).charge(owed.cost, what=owed.what, **owed.about)
 
         def look(_: Receipt) -> Released:
             return mechanism.draw(self._engine, self._coins)
@@ -362,7 +362,7 @@ class Table(Closing):
         )
 
         def pay(owed: Owed) -> Lease:
-            return paying(budget).open_stream(
+            return checked_budget(budget).open_stream(
                 name,
                 cost=owed.cost,
                 at_most=opening.recipe.at_most,
@@ -386,7 +386,9 @@ class Table(Closing):
         """
         if self.closed:
             raise table_closed()
-        stored = paying(budget).stream(text(name, "name", "give the name of a stream")).binding
+        stored = (
+            checked_budget(budget).stream(text(name, "name", "give the name of a stream")).binding
+        )
         mechanism, expected = mechanism_of(stored, name), planned_of(stored, name)
         refuse_other(stored, self.schema, mechanism, expected, name)
 
@@ -462,6 +464,5 @@ class Table(Closing):
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
         label = "" if self.as_of is None else f" as of {self.as_of}"
-        return (
-            f"<Table {self.name!r}{label}, one person: {whose_row(self.schema)}; columns {columns}>"
-        )
+        person = person_text(self.schema.person)
+        return f"<Table {self.name!r}{label}, one person: {person}; columns {columns}>"

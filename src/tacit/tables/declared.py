@@ -32,7 +32,7 @@ def folded(name: str) -> str:
     return name.casefold()
 
 
-def twins(names: Iterable[str]) -> tuple[str, str] | None:
+def clashing_names(names: Iterable[str]) -> tuple[str, str] | None:
     """The first two names that SQL cannot tell apart, if there are any."""
     seen: dict[str, str] = {}
     for name in names:
@@ -43,13 +43,13 @@ def twins(names: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def refuse_twins(names: Iterable[str]) -> None:
+def refuse_clashing_names(names: Iterable[str]) -> None:
     """Refuse a source in which SQL cannot tell two columns apart, whatever the schema declares.
 
     Privacy: DuckDB would take the first of them, or call the second ``pid_1``.  If that is not
     the person column that was meant, the promise is about other people.
     """
-    found = twins(names)
+    found = clashing_names(names)
     if found is not None:
         raise SchemaMismatch(
             f"the data has the columns {found[0]!r} and {found[1]!r}, "

@@ -20,7 +20,7 @@ import numpy as np
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE
-from tacit.tables.declared import refuse_twins
+from tacit.tables.declared import refuse_clashing_names
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
 _MOST_DIGITS = 38
@@ -62,7 +62,7 @@ def ready_table(table: Any) -> Ready:
     """An Arrow table, column by column, without a copy where none is needed."""
     import pyarrow
 
-    refuse_twins(table.column_names)
+    refuse_clashing_names(table.column_names)
     columns, types = {}, {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         columns[name], kind = ready_column(column)
@@ -129,7 +129,7 @@ def is_stream(source: object) -> bool:
 def ready_stream(source: object) -> Ready:
     """The batches of a stream, each converted when it is read."""
     reader = _opened(source)
-    refuse_twins(reader.schema.names)
+    refuse_clashing_names(reader.schema.names)
     import pyarrow
 
     targets, types = {}, {}
@@ -244,7 +244,7 @@ def _polars(frame: Any) -> Ready:
     import polars
 
     schema = frame.collect_schema()
-    refuse_twins(schema)
+    refuse_clashing_names(schema)
     for name, dtype in schema.items():
         if dtype == polars.Object:
             raise SchemaMismatch(
@@ -261,7 +261,7 @@ def _pandas(frame: Any) -> Ready:
     import pandas
 
     names = [str(label) for label in frame.columns]
-    refuse_twins(names)
+    refuse_clashing_names(names)
     columns, types, untyped = {}, {}, set()
     for place, name in enumerate(names):
         series = frame.iloc[:, place]

@@ -25,7 +25,7 @@ from io import BufferedReader, IOBase
 from pathlib import Path
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.declared import twins
+from tacit.tables.declared import clashing_names
 
 LONGEST = 2**20
 """Bytes.  Longer text is NULL, whatever source it is in."""
@@ -68,7 +68,7 @@ def header(path: Path, layout: LineFormat) -> list[str]:
         names = []
     if not names or "" in names:
         raise SchemaMismatch(f"{path.name} needs a header line with a name for every column")
-    both = twins(names)
+    both = clashing_names(names)
     if both is not None:
         raise SchemaMismatch(
             f"the header of {path.name} has {both[0]!r} and {both[1]!r}, which SQL cannot tell "

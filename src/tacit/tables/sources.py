@@ -22,7 +22,7 @@ import duckdb
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import frames, lines, parquet
 from tacit.tables.codes import UNREADABLE
-from tacit.tables.declared import refuse_twins
+from tacit.tables.declared import refuse_clashing_names
 from tacit.tables.engine import withheld
 from tacit.tables.spill import SpillFolder, spill_folder
 
@@ -211,7 +211,7 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
 
 def _parquet(opened: Source, path: Path) -> None:
     names, unreadable = parquet.described(path)
-    refuse_twins(names)  # DuckDB would call the second of them pid_1
+    refuse_clashing_names(names)  # DuckDB would call the second of them pid_1
 
     def rows(shown: str) -> str:
         return f"read_parquet({_exact(shown)}, {_AS_IT_IS})"

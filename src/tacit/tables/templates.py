@@ -39,7 +39,7 @@ NULL = Constant(None)
 _MOST_MADE = 4096
 """How many atoms each comparison of a prepared question remembers."""
 
-Standing = Fraction | int | str | None
+CodePlace = Fraction | int | str | None
 """The place of a value on a column's line of codes; None for NULL."""
 
 Operator = Callable[[Column, Sequence[object]], Predicate]
@@ -102,13 +102,13 @@ def _below(column: Column, values: Sequence[object]) -> Predicate:
     return _whole(column, None, ceil(place) - 1)
 
 
-def _ordered(column: Column, value: object) -> Standing:
+def _ordered(column: Column, value: object) -> CodePlace:
     if column.type == "boolean":
         raise Unfit("the column is boolean, and has no order")
     return None if value is None else column.place(value)
 
 
-def _from_to(column: Column, least: Standing, most: Standing) -> Predicate:
+def _from_to(column: Column, least: CodePlace, most: CodePlace) -> Predicate:
     """From least to most, both included; None is an open end."""
     if isinstance(least, str):
         if isinstance(most, str) and least > most:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.tables.schema import Column
 
 
-class Shapes(ABC):
+class Tabular(ABC):
     """Something with rows and columns that was paid for and is public, in other forms."""
 
     @abstractmethod
