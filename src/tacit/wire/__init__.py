@@ -25,8 +25,9 @@ from typing import Any, TypeVar, overload
 
 from tacit.errors import BadParameter, InternalError, TacitError
 from tacit.wire import asking, budgets
-from tacit.wire.asking import Form, Json, Reply
+from tacit.wire.asking import Reply
 from tacit.wire.budgets import ENTRY, BudgetSummary, StreamSummary, summary
+from tacit.wire.forms import Form, Json
 
 __all__ = [
     "VERSION",

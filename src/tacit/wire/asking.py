@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 from tacit import errors
 from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, positive
-from tacit.privacy import Privacy
+from tacit.wire.forms import (
+    Form,
+    Json,
+    fraction,
+    integer,
+    plain,
+    read_privacy,
+    string,
+    text,
+    write_privacy,
+)
 
 if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.histogram import Histogram
@@ -23,8 +33,6 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.book.laplace import Estimate
     from tacit.tables.schema import Column
     from tacit.tables.show import Statement
-
-Json = dict[str, Any]
 
 _EXACT = ("grid", "value", "gap", "noise_scale")  # the numbers of an answer
 _WIDEST_SCALE = 2**200  # the largest that coins draw; a wider error bar would take long to find
@@ -42,77 +50,6 @@ class Reply:
     cells: int | None = None
     tops_left: int
     halted: bool
-
-
-# Pieces ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A kind of object: its name, the types that have this form, and how they are written and read.
-
-    Each type is given as its package and name, so that no module is loaded to recognise it.
-    """
-
-    name: str
-    types: tuple[str, ...]
-    write: Callable[[Any], Json]
-    read: Callable[[Json], object]
-
-    def fits(self, value: object) -> bool:
-        """Whether the value is of one of the types, or of a subclass."""
-        return any(_written_as(kind) in self.types for kind in type(value).__mro__)
-
-    @property
-    def tag(self) -> str:
-        """The key that says which kind of object it is."""
-        return f"tacit {self.name}"
-
-
-def _written_as(kind: type) -> str:
-    ours, _, within = kind.__module__.partition(".")
-    return f"{within.partition('.')[0]}.{kind.__name__}" if ours == "tacit" else ""
-
-
-def plain(value: Fraction | None) -> int | float | None:
-    """A number for readers that do not need its last digit."""
-    if value is None:
-        return None
-    return value.numerator if value.denominator == 1 else float(value)
-
-
-def text(value: Fraction | None) -> str | None:
-    """An exact number."""
-    return None if value is None else str(value)
-
-
-def fraction(written: object, name: str) -> Fraction | None:
-    """The inverse of `text`."""
-    return None if written is None else exact(written, name)
-
-
-def integer(value: object) -> int:
-    """A whole number; True and 1.0 are refused."""
-    if type(value) is not int:
-        raise TypeError
-    return value
-
-
-def string(value: object) -> str:
-    """A text."""
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def write_privacy(privacy: Privacy) -> Json:
-    """(ε, δ) inside another object."""
-    return {"epsilon": str(privacy.epsilon), "delta": str(privacy.delta)}
-
-
-def read_privacy(fields: Json) -> Privacy:
-    """The inverse of `write_privacy`."""
-    return Privacy(fields["epsilon"], fields["delta"])
 
 
 def _scale(written: object) -> Fraction:

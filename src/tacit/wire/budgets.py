@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tacit.privacy import Privacy
-from tacit.wire.asking import (
+from tacit.wire.forms import (
     Form,
     Json,
     fraction,
