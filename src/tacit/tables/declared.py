@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from tacit.arguments import kind_of as kind_of
+from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.numbers import as_given, is_decimal, positive
 from tacit.tables.codes import NUMBERS, Type, Unfit, literal, place, widest
@@ -55,6 +55,11 @@ def refuse_clashing_names(names: Iterable[str]) -> None:
             f"the data has the columns {found[0]!r} and {found[1]!r}, "
             "which SQL cannot tell apart: rename or drop one of them"
         )
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes, which SQL reads as a name whatever it contains."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 # What is declared about a column

@@ -19,6 +19,7 @@ from tacit.errors import EngineFailed
 from tacit.tables.cells import CellGroup, grouped
 from tacit.tables.codes import Code, double_of_rank
 from tacit.tables.columns import ranks_of_doubles
+from tacit.tables.declared import quoted
 from tacit.tables.engine import (
     CLOSED,
     Answering,
@@ -47,7 +48,7 @@ from tacit.tables.question import (
     limits,
 )
 from tacit.tables.schema import Schema
-from tacit.tables.sources import Source, quoted, text, unchanged
+from tacit.tables.sources import Source, text, unchanged
 
 BATCH = 128
 """Terms in one scan.  They use count_if: the time of FILTER grows faster than their number."""

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import own_grid, own_type
@@ -23,13 +24,13 @@ from tacit.tables.columns import (
     placed,
     ranks_of_doubles,
 )
-from tacit.tables.declared import kind_of
+from tacit.tables.declared import quoted
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.frames import is_frame
 from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
-from tacit.tables.sources import Source, open_source, quoted
+from tacit.tables.sources import Source, open_source
 from tacit.tables.spill import FOLDER_HELP, LIMIT_HELP, byte_limit
 
 FEWEST_BITMAPS = 16

@@ -10,10 +10,10 @@ from collections.abc import Collection
 
 from tacit.errors import SchemaMismatch
 from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, WIDEST_GRID, Type, family
-from tacit.tables.declared import folded
+from tacit.tables.declared import folded, quoted
 from tacit.tables.lines import LONGEST
 from tacit.tables.schema import Column, Schema
-from tacit.tables.sources import Source, quoted
+from tacit.tables.sources import Source
 
 _NARROW = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _ACCEPTED = {

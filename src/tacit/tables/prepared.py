@@ -15,6 +15,7 @@ from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import as_given
 from tacit.tables.codes import Type, Unfit, place
+from tacit.tables.declared import quoted
 from tacit.tables.engine import refuse_beyond
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
@@ -27,7 +28,7 @@ from tacit.tables.question import (
     with_where,
 )
 from tacit.tables.schema import Column, Schema
-from tacit.tables.show import Statement, quoted, refusal, statement
+from tacit.tables.show import Statement, refusal, statement
 from tacit.tables.show import question as show_question
 from tacit.tables.sql import read, read_predicate
 from tacit.tables.templates import bound, bound_term

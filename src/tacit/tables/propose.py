@@ -14,10 +14,11 @@ import duckdb
 
 from tacit.numbers import decimal
 from tacit.tables.codes import Code, Type, own_grid, own_type
+from tacit.tables.declared import quoted
 from tacit.tables.engine import withheld
 from tacit.tables.normal import normal_form, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
-from tacit.tables.sources import Source, open_source, quoted
+from tacit.tables.sources import Source, open_source
 from tacit.tables.spill import byte_limit
 
 MOST_PROPOSED_KEYS = 50

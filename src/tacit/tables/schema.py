@@ -33,7 +33,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
-from tacit.arguments import instance
+from tacit.arguments import instance, kind_of
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.numbers import as_given, decimal, exact, whole
@@ -47,7 +47,6 @@ from tacit.tables.declared import (
     check_total,
     checked_grid,
     folded,
-    kind_of,
     may_have_bounds,
 )
 

@@ -12,6 +12,7 @@ from sqlglot import Parser, Tokenizer
 from tacit.arguments import kind_of
 from tacit.errors import TacitError
 from tacit.numbers import decimal
+from tacit.tables.declared import quoted
 from tacit.tables.question import (
     Among,
     And,
@@ -44,11 +45,6 @@ def name(column: str) -> str:
     if _PLAIN.fullmatch(column) and not is_sql:
         return column
     return quoted(column)
-
-
-def quoted(name: str) -> str:
-    """A name in double quotes, which SQL reads as a name whatever it contains."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def predicate(tree: Predicate, schema: Schema) -> str:

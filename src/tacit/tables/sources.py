@@ -22,7 +22,7 @@ import duckdb
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import frames, lines, parquet
 from tacit.tables.codes import UNREADABLE
-from tacit.tables.declared import refuse_clashing_names
+from tacit.tables.declared import quoted, refuse_clashing_names
 from tacit.tables.engine import withheld
 from tacit.tables.spill import SpillFolder, spill_folder
 
@@ -108,11 +108,6 @@ class Source:
         """Release the connection and its temporary files."""
         self.connection.close()
         self.spill.close()
-
-
-def quoted(name: str) -> str:
-    """A name in quotes for DuckDB, whatever it contains."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
