@@ -13,8 +13,15 @@ from tests.book.expected import SCALES, low_digit_p_value, p_value
 from tests.fit import ACCEPT
 
 from tacit.draws.keystream import InsecureTestKeyStream
-from tacit.draws.laws import InverseTable, WordBounds
-from tacit.draws.samplers import SHAPE, DigitShape, PreparedNoise, Sampler, noise
+from tacit.draws.samplers import (
+    SHAPE,
+    DigitShape,
+    InverseTable,
+    PreparedNoise,
+    Sampler,
+    WordBounds,
+    noise,
+)
 
 TINY = [
     DigitShape(top_scale=2, digit_bits=2, cut=1, words=WordBounds(3, 5)),
