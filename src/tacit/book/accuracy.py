@@ -41,88 +41,10 @@ __all__ = [
     "numerically_accurate",
     "sparse",
 ]
-
-
-# What an accuracy theorem asks of α·ε, clause by clause, with certified bounds.
-#
-# Every clause of Theorems 3.24, 3.26 and 3.28 reads  αε ≥ A (p ln k + q ln(B/β)).
-
-
 _LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse ones, and true
-
-
-@dataclass(frozen=True, slots=True)
-class AlphaClause:
-    """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
-
-    scale: Bounds  # A
-    p: Fraction
-    q: Bounds
-    of_beta: int  # B ≥ 2
-
-    def product(self, beta: Fraction, questions: int) -> Fraction:
-        """An αε that is enough."""
-        log_beta = certified.ln(self.of_beta / beta)[1]
-        return self.scale[1] * (self.p * _ln(questions)[1] + self.q[1] * log_beta)
-
-    def beta(self, product: Fraction, questions: int) -> Fraction:
-        """A β, possibly above 1, for which αε is enough."""
-        room = product / self.scale[1] - self.p * _ln(questions)[1]
-        exponent = room / self.q[1 if room > 0 else 0]
-        exponent = max(min(exponent, Fraction(_LARGEST_LOG)), Fraction(-10))
-        return self.of_beta * certified.exp(-exponent)[1]
-
-    def questions(self, product: Fraction, beta: Fraction) -> int | None:
-        """The largest k for which αε is enough: 0 if there is none, None if every k will do."""
-        room = product / self.scale[1] - self.q[1] * certified.ln(self.of_beta / beta)[1]
-        if room < 0:
-            return 0
-        if self.p == 0:
-            return None
-        return int(certified.exp(min(room / self.p, Fraction(_LARGEST_LOG)))[0])
-
-
-def _ln(questions: int) -> Bounds:
-    return certified.ln(Fraction(questions))
-
-
+_ZERO = Fraction(0)
 _ONE = (Fraction(1), Fraction(1))
 _ROOT_512 = certified.sqrt(Fraction(512))
-
-
-def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """Theorem 3.24."""
-    return [AlphaClause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
-
-
-def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
-    return [AlphaClause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
-
-
-def _sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """Theorem 3.26, within E3."""
-    if delta == 0:
-        return [AlphaClause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
-    return [AlphaClause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
-
-
-def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """Theorem 3.28, with the clause that E7 adds: the values' own noise has scale √8 s."""
-    if delta == 0:
-        return [AlphaClause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
-    low, high = _root_of_log(at_most, delta / 2)
-    scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
-    return [
-        AlphaClause(scale, Fraction(1), _ONE, 4 * at_most),
-        AlphaClause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
-    ]
-
-
-def _root_of_log(factor: int, delta: Fraction) -> Bounds:
-    """Bounds of √(factor · ln(1/δ))."""
-    low, high = certified.ln(1 / delta)
-    return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
 
 
 # Theorems 3.24, 3.26 and 3.28: α, ε, β, k or c from the other four.
@@ -143,15 +65,6 @@ def _root_of_log(factor: int, delta: Fraction) -> Bounds:
 # be private within E3's range only, and outside it a theorem is refused.
 #
 # α, ε and β are rounded up, k and c down, so that what is said stays true.
-
-
-_THEOREMS = {
-    "3.24": _above_threshold_clauses,
-    "3.24, sharper": _above_threshold_sharper_clauses,
-    "3.26": _sparse_clauses,
-    "3.28": _numeric_sparse_clauses,
-}
-_ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +224,92 @@ def _most_tops(theorem: str, product: Fraction, beta: Fraction, k: int, delta: F
     return low
 
 
+# What an accuracy theorem asks of α·ε, clause by clause, with certified bounds.
+#
+# Every clause of Theorems 3.24, 3.26 and 3.28 reads  αε ≥ A (p ln k + q ln(B/β)).
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaClause:
+    """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
+
+    scale: Bounds  # A
+    p: Fraction
+    q: Bounds
+    of_beta: int  # B ≥ 2
+
+    def product(self, beta: Fraction, questions: int) -> Fraction:
+        """An αε that is enough."""
+        log_beta = certified.ln(self.of_beta / beta)[1]
+        return self.scale[1] * (self.p * _ln(questions)[1] + self.q[1] * log_beta)
+
+    def beta(self, product: Fraction, questions: int) -> Fraction:
+        """A β, possibly above 1, for which αε is enough."""
+        room = product / self.scale[1] - self.p * _ln(questions)[1]
+        exponent = room / self.q[1 if room > 0 else 0]
+        exponent = max(min(exponent, Fraction(_LARGEST_LOG)), Fraction(-10))
+        return self.of_beta * certified.exp(-exponent)[1]
+
+    def questions(self, product: Fraction, beta: Fraction) -> int | None:
+        """The largest k for which αε is enough: 0 if there is none, None if every k will do."""
+        room = product / self.scale[1] - self.q[1] * certified.ln(self.of_beta / beta)[1]
+        if room < 0:
+            return 0
+        if self.p == 0:
+            return None
+        return int(certified.exp(min(room / self.p, Fraction(_LARGEST_LOG)))[0])
+
+
+def _ln(questions: int) -> Bounds:
+    return certified.ln(Fraction(questions))
+
+
+def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """Theorem 3.24."""
+    return [AlphaClause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
+
+
+def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
+    return [AlphaClause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
+
+
+def _sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """Theorem 3.26, within E3."""
+    if delta == 0:
+        return [AlphaClause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
+    return [AlphaClause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
+
+
+def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """Theorem 3.28, with the clause that E7 adds: the values' own noise has scale √8 s."""
+    if delta == 0:
+        return [AlphaClause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
+    low, high = _root_of_log(at_most, delta / 2)
+    scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
+    return [
+        AlphaClause(scale, Fraction(1), _ONE, 4 * at_most),
+        AlphaClause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
+    ]
+
+
+def _root_of_log(factor: int, delta: Fraction) -> Bounds:
+    """Bounds of √(factor · ln(1/δ))."""
+    low, high = certified.ln(1 / delta)
+    return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
+
+
+_THEOREMS = {
+    "3.24": _above_threshold_clauses,
+    "3.24, sharper": _above_threshold_sharper_clauses,
+    "3.26": _sparse_clauses,
+    "3.28": _numeric_sparse_clauses,
+}
+
+
+# Definitions 3.9 and 3.10: whether a run was accurate.
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a run was accurate; if not, which clause failed at which questions, from 0.
@@ -372,6 +371,47 @@ def numerically_accurate(
     return _judge(answers, values, threshold, alpha, numeric=True)
 
 
+def least_alphas(
+    answers: Sequence[Answer],
+    values: Sequence[Number],
+    *,
+    threshold: Number | Sequence[Number],
+) -> tuple[Fraction, Fraction]:
+    """The least α for which the answers that were given are right, and that for their values.
+
+    The clauses of Definitions 3.9 and 3.10, solved for α.  Drawn from the truth: not private.
+
+    >>> top = Answer(above=True, value=Fraction(90))
+    >>> least_alphas([top, Answer(above=False)], [98, 57], threshold=50)
+    (Fraction(7, 1), Fraction(8, 1))
+    """
+    given = _run(answers, _values(values), threshold)
+    wrong = [T - f if a.above else f - T for _, a, f, T in given]
+    off = [abs(f - a.value) for _, a, f, _ in given if a.value is not None]
+    return max([Fraction(0), *wrong]), max([Fraction(0), *off])
+
+
+def covered(
+    values: Sequence[Number],
+    *,
+    threshold: Number | Sequence[Number],
+    alpha: Number,
+    at_most: int = 1,
+) -> bool:
+    """Whether the accuracy theorems speak of these questions: few enough come near T or above it.
+
+    At most c − 1 questions *before the last* may have f ≥ T − α.  Theorem 3.24 says so for c = 1;
+    Theorems 3.26 and 3.28 as printed allow c of them anywhere, and then a ⊤ may halt it early (E8).
+
+    >>> covered([0, 0, 9], threshold=9, alpha=1), covered([9, 0, 0], threshold=9, alpha=1)
+    (True, False)
+    """
+    truth = _values(values)
+    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
+    near = sum(f >= T - allowed for f, T in zip(truth[:-1], limits[:-1], strict=True))
+    return near <= whole(at_most, "at_most") - 1
+
+
 def _judge(
     answers: Sequence[Answer],
     values: Sequence[Number],
@@ -396,26 +436,6 @@ def _judge(
     )
 
 
-def least_alphas(
-    answers: Sequence[Answer],
-    values: Sequence[Number],
-    *,
-    threshold: Number | Sequence[Number],
-) -> tuple[Fraction, Fraction]:
-    """The least α for which the answers that were given are right, and that for their values.
-
-    The clauses of Definitions 3.9 and 3.10, solved for α.  Drawn from the truth: not private.
-
-    >>> top = Answer(above=True, value=Fraction(90))
-    >>> least_alphas([top, Answer(above=False)], [98, 57], threshold=50)
-    (Fraction(7, 1), Fraction(8, 1))
-    """
-    given = _run(answers, _values(values), threshold)
-    wrong = [T - f if a.above else f - T for _, a, f, T in given]
-    off = [abs(f - a.value) for _, a, f, _ in given if a.value is not None]
-    return max([Fraction(0), *wrong]), max([Fraction(0), *off])
-
-
 def _run(
     answers: Sequence[Answer], truth: list[Fraction], threshold: Number | Sequence[Number]
 ) -> list[tuple[int, Answer, Fraction, Fraction]]:
@@ -428,27 +448,6 @@ def _run(
         raise BadParameter("answers", f"{len(given)} of them", f"there are {len(truth)} values")
     limits = _thresholds(threshold, len(truth))
     return list(zip(range(len(given)), given, truth, limits, strict=False))
-
-
-def covered(
-    values: Sequence[Number],
-    *,
-    threshold: Number | Sequence[Number],
-    alpha: Number,
-    at_most: int = 1,
-) -> bool:
-    """Whether the accuracy theorems speak of these questions: few enough come near T or above it.
-
-    At most c − 1 questions *before the last* may have f ≥ T − α.  Theorem 3.24 says so for c = 1;
-    Theorems 3.26 and 3.28 as printed allow c of them anywhere, and then a ⊤ may halt it early (E8).
-
-    >>> covered([0, 0, 9], threshold=9, alpha=1), covered([9, 0, 0], threshold=9, alpha=1)
-    (True, False)
-    """
-    truth = _values(values)
-    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
-    near = sum(f >= T - allowed for f, T in zip(truth[:-1], limits[:-1], strict=True))
-    return near <= whole(at_most, "at_most") - 1
 
 
 def _values(values: Sequence[Number]) -> list[Fraction]:

@@ -71,21 +71,6 @@ def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
     return min(rounded_up(max(one.delta, other.delta)), 1.0)
 
 
-@own_digits
-def total_delta(pure: Decimal, plain: Decimal) -> float:
-    """1 − (1 − plain)(1 − pure), rounded up, as a sum that cannot cancel."""
-    return min(rounded_up(plain + (1 - plain) * pure), 1.0)
-
-
-@own_digits
-def plain_truth(k: int, delta_each: Fraction) -> Decimal:
-    """1 − (1 − δ₀)^k: the chance that one of k mechanisms tells the plain truth."""
-    if k * delta_each < Fraction(1, 10**30):  # 1 − (1 − δ₀)^k ≤ kδ₀, and equal to 30 digits
-        return decimal(k * delta_each)
-    with localcontext(digits_for(Fraction(1), delta_each)):
-        return 1 - (1 - decimal(delta_each)) ** k
-
-
 # The optimal theorem solved for ε and for ε₀.
 #
 # Both searches run over s = ε/ε₀ and only propose: an answer is returned when the rounded-up δ at
@@ -176,3 +161,21 @@ def _aim(k: int, delta: Number, delta_each: Number) -> tuple[Fraction, Decimal, 
             f"{delta_each} already come to {as_given(total_delta(Decimal(0), plain))}"
         )
     return total, plain, max((decimal(total) - plain) / (1 - plain), Decimal(0))
+
+
+# Mechanisms that, with probability δ₀, tell the plain truth.
+
+
+@own_digits
+def total_delta(pure: Decimal, plain: Decimal) -> float:
+    """1 − (1 − plain)(1 − pure), rounded up, as a sum that cannot cancel."""
+    return min(rounded_up(plain + (1 - plain) * pure), 1.0)
+
+
+@own_digits
+def plain_truth(k: int, delta_each: Fraction) -> Decimal:
+    """1 − (1 − δ₀)^k: the chance that one of k mechanisms tells the plain truth."""
+    if k * delta_each < Fraction(1, 10**30):  # 1 − (1 − δ₀)^k ≤ kδ₀, and equal to 30 digits
+        return decimal(k * delta_each)
+    with localcontext(digits_for(Fraction(1), delta_each)):
+        return 1 - (1 - decimal(delta_each)) ** k

@@ -47,12 +47,9 @@ from tacit.numerics.binomial import about_tails
 from tacit.privacy import Cost, Privacy
 
 __all__ = ["Recipe", "book", "book_least_noise", "spend"]
-
 ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
-
 Floats = NDArray[np.float64]
-
 _MOST_ONE_WAY = 0.999
 _TURNS = 60  # a handful is enough; every fourth turn halves the bracket, whatever happens
 _LEAST = 5e-324
@@ -192,56 +189,6 @@ def occurring_groups(at_most: int, groups: Number) -> int:
     return -(-at_most // tops_per_group)
 
 
-# About what each of many groups may spend, in floats, for many splits at once.  It proposes where a
-# search looks, as closely as asked; `spend` decides with `two_point_delta` what a group may spend.
-
-
-def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float = 1e-7) -> Floats:
-    """About the ε of each group, if the part `one_way` of it can be lost in one direction only."""
-    epsilon, delta = float(privacy.epsilon), float(privacy.delta)
-    sure = groups / epsilon  # plain addition: 1/ε of a group
-    if groups == 1 or delta == 0:
-        return np.full(one_way.shape, 1 / sure)
-    both_ways = 1 - np.minimum(one_way, _MOST_ONE_WAY)
-    goal = sqrt(-2 * log(delta))
-    bell = sqrt(groups) * (sqrt(goal * goal + 2 * epsilon) + goal) / (2 * epsilon)
-    x = np.minimum(bell * (1 + both_ways) / 2, sure * 0.9)  # if the loss were Gaussian
-
-    def there(x: Floats) -> Floats:
-        return about_tails(groups, 1 / x, both_ways / x, epsilon)
-
-    x = _where_it_meets(there, goal, x, sure, close)
-    worse = about_tails(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
-    if worse.any():  # the other direction: only where δ is large
-        rest = both_ways[worse]
-
-        def back(x: Floats) -> Floats:
-            return about_tails(groups, rest / x, 1 / x, epsilon)
-
-        x[worse] = _where_it_meets(back, goal, x[worse], sure, close)
-    return 1 / x
-
-
-def _where_it_meets(
-    delta: Callable[[Floats], Floats], goal: float, x: Floats, sure: float, close: float
-) -> Floats:
-    """The x = 1/ε at which √(−2 ln δ) is the goal, by the secant method: it is nearly straight."""
-    low, high = np.zeros(x.shape), np.full(x.shape, sure)
-    last, before = np.zeros(x.shape), np.zeros(x.shape)
-    for turn in range(_TURNS):
-        found = np.sqrt(-2 * np.log(np.clip(delta(x), _LEAST, 1.0)))
-        up = found < goal
-        low, high = np.where(up, x, low), np.where(up, high, x)
-        if ((np.abs(found - goal) < close) | (high - low < close * x)).all():
-            break
-        with np.errstate(all="ignore"):  # no slope, no proposal
-            proposal = x + (goal - found) * (x - last) / (found - before)
-        good = (low < proposal) & (proposal < high) & (turn % 4 < 3)
-        last, before = x, found
-        x = np.where(good, proposal, (low + high) / 2)
-    return x
-
-
 # The book's recipe, and the one that uses all of (ε, δ).
 
 
@@ -362,6 +309,9 @@ def _name(family: NoiseFamily, groups: int, *, monotone: bool) -> str:
     return family.title + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
 
 
+# What a group may spend, so that all groups together keep the promise.
+
+
 def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
     """The largest ε of a group, to 1e-9, whose g-fold composition stays within the promise.
 
@@ -390,3 +340,53 @@ def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
             break
         try_at(middle)
     return low
+
+
+# About what each of many groups may spend, in floats, for many splits at once.  It proposes where a
+# search looks, as closely as asked; `spend` decides with `two_point_delta` what a group may spend.
+
+
+def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float = 1e-7) -> Floats:
+    """About the ε of each group, if the part `one_way` of it can be lost in one direction only."""
+    epsilon, delta = float(privacy.epsilon), float(privacy.delta)
+    sure = groups / epsilon  # plain addition: 1/ε of a group
+    if groups == 1 or delta == 0:
+        return np.full(one_way.shape, 1 / sure)
+    both_ways = 1 - np.minimum(one_way, _MOST_ONE_WAY)
+    goal = sqrt(-2 * log(delta))
+    bell = sqrt(groups) * (sqrt(goal * goal + 2 * epsilon) + goal) / (2 * epsilon)
+    x = np.minimum(bell * (1 + both_ways) / 2, sure * 0.9)  # if the loss were Gaussian
+
+    def there(x: Floats) -> Floats:
+        return about_tails(groups, 1 / x, both_ways / x, epsilon)
+
+    x = _where_it_meets(there, goal, x, sure, close)
+    worse = about_tails(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
+    if worse.any():  # the other direction: only where δ is large
+        rest = both_ways[worse]
+
+        def back(x: Floats) -> Floats:
+            return about_tails(groups, rest / x, 1 / x, epsilon)
+
+        x[worse] = _where_it_meets(back, goal, x[worse], sure, close)
+    return 1 / x
+
+
+def _where_it_meets(
+    delta: Callable[[Floats], Floats], goal: float, x: Floats, sure: float, close: float
+) -> Floats:
+    """The x = 1/ε at which √(−2 ln δ) is the goal, by the secant method: it is nearly straight."""
+    low, high = np.zeros(x.shape), np.full(x.shape, sure)
+    last, before = np.zeros(x.shape), np.zeros(x.shape)
+    for turn in range(_TURNS):
+        found = np.sqrt(-2 * np.log(np.clip(delta(x), _LEAST, 1.0)))
+        up = found < goal
+        low, high = np.where(up, x, low), np.where(up, high, x)
+        if ((np.abs(found - goal) < close) | (high - low < close * x)).all():
+            break
+        with np.errstate(all="ignore"):  # no slope, no proposal
+            proposal = x + (goal - found) * (x - last) / (found - before)
+        good = (low < proposal) & (proposal < high) & (turn % 4 < 3)
+        last, before = x, found
+        x = np.where(good, proposal, (low + high) / 2)
+    return x

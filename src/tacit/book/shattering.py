@@ -32,12 +32,309 @@ __all__ = [
     "vc_bound",
     "vc_dimension",
 ]
-
-# A class of questions as a matrix, questions × points: how it is read, and its duplicates.
-
-
 ZeroOne = NDArray[np.bool_]
 QuestionMatrix = ArrayLike | Sequence[Sequence[Number]]  # exact numbers, too
+PointQuestion = Callable[[Any], object]
+_LONGEST = Fraction(10**9)  # seconds: thirty years, and within a float's range
+
+
+# Definitions 4.1 and 4.2, and Lemma 4.7.
+
+
+def shatters(questions: QuestionMatrix | Sequence[PointQuestion], points: Iterable[Any]) -> bool:
+    """Whether the questions cut out every subset of the points (Def 4.1).
+
+    Either a 0/1 matrix and the columns of the points, or a list of functions and the points
+    themselves, which the functions take.  A repeated point counts once.
+
+    >>> shatters([[0, 1], [1, 0]], [0]), shatters([[0, 1], [1, 0]], [0, 1])
+    (True, False)
+    >>> shatters([lambda age: age < 30, lambda age: age < 60], [40])
+    True
+    """
+    takes = "give a list of points"
+    if isinstance(questions, Sequence) and questions and all(map(callable, questions)):
+        wanted = list(dict.fromkeys(iterated(points, "points", takes)))
+        answers = [[bool(ask(point)) for point in wanted] for ask in questions]  # type: ignore[operator]
+        table = np.array(answers, dtype=np.bool_).reshape(len(questions), len(wanted))
+    else:
+        try:
+            whole_table = zero_one(questions)  # type: ignore[arg-type]
+        except BadParameter as wrong:  # it speaks of a matrix
+            raise BadParameter("questions", wrong.given, wrong.allowed) from None
+        columns = sorted(
+            {whole(point, "points", at_least=0) for point in iterated(points, "points", takes)}
+        )
+        if columns and columns[-1] >= whole_table.shape[1]:
+            last = whole_table.shape[1] - 1
+            has = (
+                f"the last point of the matrix is {last}"
+                if last >= 0
+                else "the matrix has no points"
+            )
+            raise BadParameter("points", as_given(columns[-1]), has)
+        table = whole_table[:, columns]
+    # Lemma 4.7 first: 2^|S| may be astronomically large.
+    return vc_bound(len(table)) >= table.shape[1] and len(distinct(table)) == 1 << table.shape[1]
+
+
+def vc_bound(questions: Number) -> int:
+    """Lemma 4.7: VC-DIM(Q) ≤ log₂|Q|, rounded down since the dimension is a whole number.
+
+    >>> vc_bound(1), vc_bound(1000), vc_bound(1024)
+    (0, 9, 10)
+    """
+    return whole(questions, "questions").bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """The size of the largest shattered set, and a shattered set of size ``low``.
+
+    ``points`` are columns of the matrix.  ``questions`` holds one row of the matrix for each of
+    their subsets: ``questions[b]`` cuts out exactly those ``points[i]`` whose bit i of b is 1.
+    """
+
+    low: int
+    high: int
+    points: tuple[int, ...]
+    questions: tuple[int, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the search was finished: nothing larger than ``points`` is shattered."""
+        return self.low == self.high
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension if it is known exactly, else None: see ``low`` and ``high``."""
+        return self.low if self.exact else None
+
+    def cutting(self, subset: Iterable[int]) -> int:
+        """The question that cuts exactly this subset out of ``points``."""
+        takes = f"choose from the points {self.points}"
+        wanted = list(iterated(subset, "subset", takes))
+        if not all(point in self.points for point in wanted):
+            raise BadParameter("subset", as_given(wanted), takes)
+        return self.questions[sum(1 << i for i, p in enumerate(self.points) if p in wanted)]
+
+    def describe(self, name: str, witness: Iterable[object]) -> str:
+        """One line for people."""
+        size = str(self.low) if self.exact else f"between {self.low} and {self.high}"
+        shown = ", ".join(map(str, witness))
+        points = "points" if self.low > 1 else "point"
+        return f"{name} {size} ({points} {shown} shattered)" if shown else f"{name} {size}"
+
+
+class VcDimension(Dimension):
+    """VC-DIM of a 0/1 matrix (Def 4.2), with its witness.
+
+    >>> print(VcDimension(low=1, high=3, points=(7,), questions=(0, 4)))
+    VC dimension between 1 and 3 (point 7 shattered)
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self.describe("VC dimension", self.points)
+
+
+def vc_dimension(
+    matrix: QuestionMatrix, *, seconds: Number | None = None, progress: Progress | None = None
+) -> VcDimension:
+    """VC-DIM of a class given as questions × points of 0 and 1 (Def 4.2), exactly.
+
+    With a limit of ``seconds`` the search may stop early; the result then holds proved bounds
+    ``low ≤ VC-DIM ≤ high`` and a ``NotExact`` warning is given.  The clock is read between steps
+    of the search, and on very large matrices a step may take seconds.  ``progress`` is told the
+    time now and then.
+
+    A class without points has dimension 0: its questions cut the empty set out of itself.  A
+    class without questions is refused: it cuts out nothing, so not even the empty set is
+    shattered, and every bound in terms of the dimension would be about nothing.
+
+    >>> prefixes = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    >>> intervals = [*prefixes, [0, 1, 0], [0, 1, 1], [0, 0, 1]]
+    >>> vc_dimension(prefixes).dimension
+    1
+    >>> print(vc_dimension(intervals))
+    VC dimension 2 (points 0, 1 shattered)
+    """
+    end = deadline(seconds)
+    table = zero_one(matrix)
+    rows, kinds = _without_repetition(table)
+    columns = BitColumns(pack(table[np.ix_(rows, kinds)]))
+    found, high = largest_shattered(columns, len(rows), end, Heartbeat(progress))
+    points = sorted(kinds[list(found)].tolist())
+    questions = cutting_questions(table[:, points], ~table[:, points])
+    result = VcDimension(len(points), high, tuple(points), questions)
+    warn_unless_exact(result, "VC dimension", seconds)
+    return result
+
+
+def _without_repetition(table: ZeroOne) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The rows and columns that matter.
+
+    Equal questions cut out the same sets.  A constant point is never shattered, and of points
+    that are equal or complementary at most one is, whichever it may be.
+    """
+    rows = distinct(table)
+    small = table[rows]
+    varied = np.flatnonzero(small.any(axis=0) & ~small.all(axis=0))
+    kinds = varied[distinct((small[:, varied] ^ small[0, varied]).T)]
+    return rows, kinds
+
+
+# Fat-shattering: the complexity of real-valued (linear) questions.
+#
+# A set S of points is γ-shattered by a class of functions into [0, 1] if there are levels r_s such
+# that for every T ⊆ S some f has f(s) ≥ r_s + γ on T and f(s) ≤ r_s − γ on the rest of S (Kearns &
+# Schapire 1994; Alon, Ben-David, Cesa-Bianchi & Haussler 1997).  The margin is on either side, so
+# the values at s differ by at least 2γ, and for a 0/1 matrix and γ ≤ 1/2 this is plain shattering.
+#
+# The fat-shattering dimension is reported, no more: no size of a small database is computed from
+# it, since the theorems that use it are known only up to constants.
+
+
+@dataclass(frozen=True, slots=True)
+class FatShatteringDimension(Dimension):
+    """The size of the largest γ-shattered set; ``levels[i]`` is the level of ``points[i]``.
+
+    ``questions[b]`` is at least γ above the levels of the points whose bit of b is 1, and at
+    least γ below the levels of the others.
+    """
+
+    gamma: Fraction
+    levels: tuple[Fraction, ...]
+
+    def __str__(self) -> str:
+        witness = [
+            f"{point} at {show(level)}"
+            for point, level in zip(self.points, self.levels, strict=True)
+        ]
+        return self.describe(f"fat-shattering dimension at γ = {show(self.gamma)}:", witness)
+
+
+def fat_shattering_dimension(
+    matrix: QuestionMatrix,
+    gamma: Number,
+    *,
+    seconds: Number | None = None,
+    progress: Progress | None = None,
+) -> FatShatteringDimension:
+    """The fat-shattering dimension of questions × points of rationals in [0, 1], exactly.
+
+    With a limit of ``seconds`` the result may hold proved bounds instead, with a ``NotExact``
+    warning, as for ``vc_dimension``; ``progress`` is told the time now and then.
+
+    >>> print(fat_shattering_dimension([[0, "1/2"], [1, "3/4"], [0, 1], [1, 1]], "1/8"))
+    fat-shattering dimension at γ = 0.125: 2 (points 0 at 0.5, 1 at 0.875 shattered)
+    """
+    end = deadline(seconds)
+    margin = positive(gamma, "gamma")
+    ranks, values = rational(matrix)
+    small = ranks[distinct(ranks)]
+    levels = _levels(small, values, margin)
+    above, below = _sides(small, levels)
+    kinds = distinct(np.concatenate([above, below]).T)
+    columns = BitColumns(pack(above[:, kinds]), pack(below[:, kinds]))
+    found, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
+    chosen = sorted((levels[i] for i in kinds[list(found)].tolist()), key=lambda at: at.point)
+    result = FatShatteringDimension(
+        low=len(chosen),
+        high=min(high, len({level.point for level in levels})),
+        points=tuple(level.point for level in chosen),
+        questions=cutting_questions(*_sides(ranks, chosen)),
+        gamma=margin,
+        levels=tuple((values[level.low] + values[level.high]) / 2 for level in chosen),
+    )
+    warn_unless_exact(result, "fat-shattering dimension", seconds)
+    return result
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A point and a level: rows of rank ≥ high are above it, rows of rank ≤ low below."""
+
+    point: int
+    low: int
+    high: int
+
+
+def _levels(ranks: NDArray[np.intp], values: list[Fraction], margin: Fraction) -> list[_Level]:
+    """All levels worth trying: finitely many, since rows only see which values they separate.
+
+    A level can be raised until the least value above it is exactly γ away without losing a row
+    above or below, so one level for each value is enough; and of several that have the same
+    rows below, the lowest has all the rows above that the others have.
+    """
+    reach = _reach(values, 2 * margin)
+    levels = []
+    for point in range(ranks.shape[1]):
+        present = np.unique(ranks[:, point])
+        # lower[j]: how many of the present values are at most the j-th minus 2γ.
+        lower = np.searchsorted(present, reach[present])
+        first = np.flatnonzero(np.diff(lower, prepend=0) > 0)
+        levels += [_Level(point, int(present[lower[j] - 1]), int(present[j])) for j in first]
+    return levels
+
+
+def _reach(values: list[Fraction], gap: Fraction) -> NDArray[np.intp]:
+    """For each value, how many of the sorted values are at most that value minus the gap."""
+    reach, below = np.empty(len(values), dtype=np.intp), 0
+    for index, value in enumerate(values):
+        while values[below] <= value - gap:  # ends at the latest at the value itself
+            below += 1
+        reach[index] = below
+    return reach
+
+
+def _sides(
+    ranks: NDArray[np.intp], levels: list[_Level]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows are above and which below each level."""
+    points = np.array([level.point for level in levels], dtype=np.intp)
+    low = np.array([level.low for level in levels], dtype=np.intp)
+    high = np.array([level.high for level in levels], dtype=np.intp)
+    return ranks[:, points] >= high, ranks[:, points] <= low
+
+
+# What both searches share: when to stop, a witness, and a warning if they stopped early.
+
+
+def deadline(seconds: Number | None) -> float | None:
+    """When a search of so many seconds must end, starting now."""
+    if seconds is None:
+        return None
+    return monotonic() + float(min(positive(seconds, "seconds"), _LONGEST))
+
+
+def cutting_questions(above: ZeroOne, below: ZeroOne) -> tuple[int, ...]:
+    """The first row that realises each pattern of the columns, patterns in binary order.
+
+    This is also the last check of a search: a pattern that no row realises is a fault here.
+    """
+    points = above.shape[1]
+    decided = np.flatnonzero((above | below).all(axis=1))
+    patterns = above[decided] @ (1 << np.arange(points, dtype=np.int64))
+    present, first = np.unique(patterns, return_index=True)
+    if len(present) != 1 << points:
+        raise AssertionError("the search named a set that is not shattered")
+    return tuple(decided[first].tolist())
+
+
+def warn_unless_exact(result: Dimension, name: str, seconds: object) -> None:
+    """Bounds are never passed off as the dimension."""
+    if not result.exact:
+        warnings.warn(
+            f"the {name} is known only to lie between {result.low} and {result.high}: the search "
+            f"stopped after {seconds} s; give it more seconds, or None to let it finish",
+            NotExact,
+            stacklevel=3,
+        )
+
+
+# A class of questions as a matrix, questions × points: how it is read, and its duplicates.
 
 
 def zero_one(matrix: QuestionMatrix) -> ZeroOne:
@@ -111,302 +408,3 @@ def _refuse(bad: ZeroOne, allowed: str) -> None:
     if bad.any():
         question, point = np.argwhere(bad)[0].tolist()
         raise BadParameter("matrix", f"entry (question {question}, point {point})", allowed)
-
-
-# What is known about the size of the largest shattered set, with a witness.
-
-
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """The size of the largest shattered set, and a shattered set of size ``low``.
-
-    ``points`` are columns of the matrix.  ``questions`` holds one row of the matrix for each of
-    their subsets: ``questions[b]`` cuts out exactly those ``points[i]`` whose bit i of b is 1.
-    """
-
-    low: int
-    high: int
-    points: tuple[int, ...]
-    questions: tuple[int, ...]
-
-    @property
-    def exact(self) -> bool:
-        """Whether the search was finished: nothing larger than ``points`` is shattered."""
-        return self.low == self.high
-
-    @property
-    def dimension(self) -> int | None:
-        """The dimension if it is known exactly, else None: see ``low`` and ``high``."""
-        return self.low if self.exact else None
-
-    def cutting(self, subset: Iterable[int]) -> int:
-        """The question that cuts exactly this subset out of ``points``."""
-        takes = f"choose from the points {self.points}"
-        wanted = list(iterated(subset, "subset", takes))
-        if not all(point in self.points for point in wanted):
-            raise BadParameter("subset", as_given(wanted), takes)
-        return self.questions[sum(1 << i for i, p in enumerate(self.points) if p in wanted)]
-
-    def describe(self, name: str, witness: Iterable[object]) -> str:
-        """One line for people."""
-        size = str(self.low) if self.exact else f"between {self.low} and {self.high}"
-        shown = ", ".join(map(str, witness))
-        points = "points" if self.low > 1 else "point"
-        return f"{name} {size} ({points} {shown} shattered)" if shown else f"{name} {size}"
-
-
-def cutting_questions(above: ZeroOne, below: ZeroOne) -> tuple[int, ...]:
-    """The first row that realises each pattern of the columns, patterns in binary order.
-
-    This is also the last check of a search: a pattern that no row realises is a fault here.
-    """
-    points = above.shape[1]
-    decided = np.flatnonzero((above | below).all(axis=1))
-    patterns = above[decided] @ (1 << np.arange(points, dtype=np.int64))
-    present, first = np.unique(patterns, return_index=True)
-    if len(present) != 1 << points:
-        raise AssertionError("the search named a set that is not shattered")
-    return tuple(decided[first].tolist())
-
-
-def warn_unless_exact(result: Dimension, name: str, seconds: object) -> None:
-    """Bounds are never passed off as the dimension."""
-    if not result.exact:
-        warnings.warn(
-            f"the {name} is known only to lie between {result.low} and {result.high}: the search "
-            f"stopped after {seconds} s; give it more seconds, or None to let it finish",
-            NotExact,
-            stacklevel=3,
-        )
-
-
-PointQuestion = Callable[[Any], object]
-
-
-class VcDimension(Dimension):
-    """VC-DIM of a 0/1 matrix (Def 4.2), with its witness.
-
-    >>> print(VcDimension(low=1, high=3, points=(7,), questions=(0, 4)))
-    VC dimension between 1 and 3 (point 7 shattered)
-    """
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return self.describe("VC dimension", self.points)
-
-
-_LONGEST = Fraction(10**9)  # seconds: thirty years, and within a float's range
-
-
-def deadline(seconds: Number | None) -> float | None:
-    """When a search of so many seconds must end, starting now."""
-    if seconds is None:
-        return None
-    return monotonic() + float(min(positive(seconds, "seconds"), _LONGEST))
-
-
-def vc_dimension(
-    matrix: QuestionMatrix, *, seconds: Number | None = None, progress: Progress | None = None
-) -> VcDimension:
-    """VC-DIM of a class given as questions × points of 0 and 1 (Def 4.2), exactly.
-
-    With a limit of ``seconds`` the search may stop early; the result then holds proved bounds
-    ``low ≤ VC-DIM ≤ high`` and a ``NotExact`` warning is given.  The clock is read between steps
-    of the search, and on very large matrices a step may take seconds.  ``progress`` is told the
-    time now and then.
-
-    A class without points has dimension 0: its questions cut the empty set out of itself.  A
-    class without questions is refused: it cuts out nothing, so not even the empty set is
-    shattered, and every bound in terms of the dimension would be about nothing.
-
-    >>> prefixes = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    >>> intervals = [*prefixes, [0, 1, 0], [0, 1, 1], [0, 0, 1]]
-    >>> vc_dimension(prefixes).dimension
-    1
-    >>> print(vc_dimension(intervals))
-    VC dimension 2 (points 0, 1 shattered)
-    """
-    end = deadline(seconds)
-    table = zero_one(matrix)
-    rows, kinds = _without_repetition(table)
-    columns = BitColumns(pack(table[np.ix_(rows, kinds)]))
-    found, high = largest_shattered(columns, len(rows), end, Heartbeat(progress))
-    points = sorted(kinds[list(found)].tolist())
-    questions = cutting_questions(table[:, points], ~table[:, points])
-    result = VcDimension(len(points), high, tuple(points), questions)
-    warn_unless_exact(result, "VC dimension", seconds)
-    return result
-
-
-def _without_repetition(table: ZeroOne) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The rows and columns that matter.
-
-    Equal questions cut out the same sets.  A constant point is never shattered, and of points
-    that are equal or complementary at most one is, whichever it may be.
-    """
-    rows = distinct(table)
-    small = table[rows]
-    varied = np.flatnonzero(small.any(axis=0) & ~small.all(axis=0))
-    kinds = varied[distinct((small[:, varied] ^ small[0, varied]).T)]
-    return rows, kinds
-
-
-def shatters(questions: QuestionMatrix | Sequence[PointQuestion], points: Iterable[Any]) -> bool:
-    """Whether the questions cut out every subset of the points (Def 4.1).
-
-    Either a 0/1 matrix and the columns of the points, or a list of functions and the points
-    themselves, which the functions take.  A repeated point counts once.
-
-    >>> shatters([[0, 1], [1, 0]], [0]), shatters([[0, 1], [1, 0]], [0, 1])
-    (True, False)
-    >>> shatters([lambda age: age < 30, lambda age: age < 60], [40])
-    True
-    """
-    takes = "give a list of points"
-    if isinstance(questions, Sequence) and questions and all(map(callable, questions)):
-        wanted = list(dict.fromkeys(iterated(points, "points", takes)))
-        answers = [[bool(ask(point)) for point in wanted] for ask in questions]  # type: ignore[operator]
-        table = np.array(answers, dtype=np.bool_).reshape(len(questions), len(wanted))
-    else:
-        try:
-            whole_table = zero_one(questions)  # type: ignore[arg-type]
-        except BadParameter as wrong:  # it speaks of a matrix
-            raise BadParameter("questions", wrong.given, wrong.allowed) from None
-        columns = sorted(
-            {whole(point, "points", at_least=0) for point in iterated(points, "points", takes)}
-        )
-        if columns and columns[-1] >= whole_table.shape[1]:
-            last = whole_table.shape[1] - 1
-            has = (
-                f"the last point of the matrix is {last}"
-                if last >= 0
-                else "the matrix has no points"
-            )
-            raise BadParameter("points", as_given(columns[-1]), has)
-        table = whole_table[:, columns]
-    # Lemma 4.7 first: 2^|S| may be astronomically large.
-    return vc_bound(len(table)) >= table.shape[1] and len(distinct(table)) == 1 << table.shape[1]
-
-
-def vc_bound(questions: Number) -> int:
-    """Lemma 4.7: VC-DIM(Q) ≤ log₂|Q|, rounded down since the dimension is a whole number.
-
-    >>> vc_bound(1), vc_bound(1000), vc_bound(1024)
-    (0, 9, 10)
-    """
-    return whole(questions, "questions").bit_length() - 1
-
-
-# Fat-shattering: the complexity of real-valued (linear) questions.
-#
-# A set S of points is γ-shattered by a class of functions into [0, 1] if there are levels r_s such
-# that for every T ⊆ S some f has f(s) ≥ r_s + γ on T and f(s) ≤ r_s − γ on the rest of S (Kearns &
-# Schapire 1994; Alon, Ben-David, Cesa-Bianchi & Haussler 1997).  The margin is on either side, so
-# the values at s differ by at least 2γ, and for a 0/1 matrix and γ ≤ 1/2 this is plain shattering.
-#
-# The fat-shattering dimension is reported, no more: no size of a small database is computed from
-# it, since the theorems that use it are known only up to constants.
-
-
-@dataclass(frozen=True, slots=True)
-class FatShatteringDimension(Dimension):
-    """The size of the largest γ-shattered set; ``levels[i]`` is the level of ``points[i]``.
-
-    ``questions[b]`` is at least γ above the levels of the points whose bit of b is 1, and at
-    least γ below the levels of the others.
-    """
-
-    gamma: Fraction
-    levels: tuple[Fraction, ...]
-
-    def __str__(self) -> str:
-        witness = [
-            f"{point} at {show(level)}"
-            for point, level in zip(self.points, self.levels, strict=True)
-        ]
-        return self.describe(f"fat-shattering dimension at γ = {show(self.gamma)}:", witness)
-
-
-@dataclass(frozen=True)
-class _Level:
-    """A point and a level: rows of rank ≥ high are above it, rows of rank ≤ low below."""
-
-    point: int
-    low: int
-    high: int
-
-
-def fat_shattering_dimension(
-    matrix: QuestionMatrix,
-    gamma: Number,
-    *,
-    seconds: Number | None = None,
-    progress: Progress | None = None,
-) -> FatShatteringDimension:
-    """The fat-shattering dimension of questions × points of rationals in [0, 1], exactly.
-
-    With a limit of ``seconds`` the result may hold proved bounds instead, with a ``NotExact``
-    warning, as for ``vc_dimension``; ``progress`` is told the time now and then.
-
-    >>> print(fat_shattering_dimension([[0, "1/2"], [1, "3/4"], [0, 1], [1, 1]], "1/8"))
-    fat-shattering dimension at γ = 0.125: 2 (points 0 at 0.5, 1 at 0.875 shattered)
-    """
-    end = deadline(seconds)
-    margin = positive(gamma, "gamma")
-    ranks, values = rational(matrix)
-    small = ranks[distinct(ranks)]
-    levels = _levels(small, values, margin)
-    above, below = _sides(small, levels)
-    kinds = distinct(np.concatenate([above, below]).T)
-    columns = BitColumns(pack(above[:, kinds]), pack(below[:, kinds]))
-    found, high = largest_shattered(columns, len(small), end, Heartbeat(progress))
-    chosen = sorted((levels[i] for i in kinds[list(found)].tolist()), key=lambda at: at.point)
-    result = FatShatteringDimension(
-        low=len(chosen),
-        high=min(high, len({level.point for level in levels})),
-        points=tuple(level.point for level in chosen),
-        questions=cutting_questions(*_sides(ranks, chosen)),
-        gamma=margin,
-        levels=tuple((values[level.low] + values[level.high]) / 2 for level in chosen),
-    )
-    warn_unless_exact(result, "fat-shattering dimension", seconds)
-    return result
-
-
-def _levels(ranks: NDArray[np.intp], values: list[Fraction], margin: Fraction) -> list[_Level]:
-    """All levels worth trying: finitely many, since rows only see which values they separate.
-
-    A level can be raised until the least value above it is exactly γ away without losing a row
-    above or below, so one level for each value is enough; and of several that have the same
-    rows below, the lowest has all the rows above that the others have.
-    """
-    reach = _reach(values, 2 * margin)
-    levels = []
-    for point in range(ranks.shape[1]):
-        present = np.unique(ranks[:, point])
-        # lower[j]: how many of the present values are at most the j-th minus 2γ.
-        lower = np.searchsorted(present, reach[present])
-        first = np.flatnonzero(np.diff(lower, prepend=0) > 0)
-        levels += [_Level(point, int(present[lower[j] - 1]), int(present[j])) for j in first]
-    return levels
-
-
-def _reach(values: list[Fraction], gap: Fraction) -> NDArray[np.intp]:
-    """For each value, how many of the sorted values are at most that value minus the gap."""
-    reach, below = np.empty(len(values), dtype=np.intp), 0
-    for index, value in enumerate(values):
-        while values[below] <= value - gap:  # ends at the latest at the value itself
-            below += 1
-        reach[index] = below
-    return reach
-
-
-def _sides(
-    ranks: NDArray[np.intp], levels: list[_Level]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows are above and which below each level."""
-    points = np.array([level.point for level in levels], dtype=np.intp)
-    low = np.array([level.low for level in levels], dtype=np.intp)
-    high = np.array([level.high for level in levels], dtype=np.intp)
-    return ranks[:, points] >= high, ranks[:, points] <= low

@@ -22,6 +22,149 @@ from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
 
 __all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
+_LEAST_ERROR = Fraction(1, 10**100)
+_MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
+_MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
+STRUCTURES = {
+    "prefixes": Fraction(1, 2),
+    "intervals": Fraction(1),
+    "laminar": Fraction(1),
+    "unimodular": Fraction(1),
+}
+"""m·α that suffices for classes of a known structure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedSize:
+    """Every database has one of ``rows`` rows that answers each question within ``alpha``.
+
+    >>> print(rows_needed("1/20", structure="prefixes"))
+    m = 10 rows for α = 0.05 (prefixes)
+    """
+
+    rows: int
+    alpha: Fraction
+    clause: str
+
+    def __str__(self) -> str:
+        return f"m = {self.rows} rows for α = {show(self.alpha)} ({self.clause})"
+
+
+def rows_needed(
+    alpha: Number,
+    *,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    atoms: Number | None = None,
+    structure: str | None = None,
+) -> ProvedSize:
+    """The least m that is proved to suffice for α, and the clause that proves it.
+
+    Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
+    dimension or an upper bound of it (of an inexact ``VcDimension`` the upper bound is taken; for
+    0/1 questions only, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
+    tell apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
+    the all-ones row added is totally unimodular, which the caller vouches for).
+
+    Accuracy: Thm 4.8 with explicit constants.
+
+    >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
+    m = 225 rows for α = 0.05 (few atoms)
+    """
+    target = aimed_error(alpha, "alpha")
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
+    rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
+    return ProvedSize(rows, target, clause.name)
+
+
+def alpha_of_rows(
+    rows: Number,
+    *,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    atoms: Number | None = None,
+    structure: str | None = None,
+) -> ProvedSize:
+    """α_m: the least α for which a clause proves that m rows suffice, rounded up.
+
+    An error is never above 1, so α_m is at most 1 (clause "any row will do").
+
+    >>> print(alpha_of_rows(10, structure="intervals"))
+    m = 10 rows for α = 0.1 (intervals)
+    """
+    m = whole(rows, "rows")
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
+    best = ProvedSize(m, Fraction(1), "any row will do")
+    for clause in clauses:
+        alpha = clause.alpha(m)
+        if alpha is not None and alpha < best.alpha:
+            best = ProvedSize(m, alpha, clause.name)
+    return best
+
+
+def aimed_error(value: Number, name: str) -> Fraction:
+    """An error that is aimed at: between 0 and 1, and not so small that a proof would take ages."""
+    error = probability(value, name)
+    if error < _LEAST_ERROR:
+        raise BadParameter(name, as_given(error), "it must be at least 1e-100")
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What is known of a class of questions, each None where it is not; none of it is data."""
+
+    questions: int | None = None  # how many different ones there are
+    vc: int | None = None  # the VC dimension, or more
+    atoms: int | None = None  # how many kinds of points the questions tell apart
+    structure: str | None = None  # one of STRUCTURES
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        questions: Number | None,
+        vc: Number | VcDimension | None,
+        atoms: Number | None,
+        structure: str | None,
+    ) -> ClassFacts:
+        """From what a caller gives."""
+        k = None if questions is None else whole(questions, "questions")
+        d = None if vc is None else _upper_bound(vc)
+        if d == 0:  # two different questions would shatter a point on which they differ
+            k = 1
+        a = None if atoms is None else whole(atoms, "atoms")
+        if structure is not None:
+            one_of(structure, "structure", tuple(STRUCTURES))
+        return cls(k, d, a, structure)
+
+    def clauses(self) -> list[SizeClause]:
+        """Every proof that applies."""
+        clauses: list[SizeClause] = []
+        if self.structure is not None:
+            clauses.append(Proportional.structured(self.structure))
+        if self.questions is not None or self.atoms is not None:
+            clauses.append(Proportional.rounding(self.atoms, self.questions))
+        if self.questions is not None:
+            clauses.append(Hoeffding.over_questions(self.questions))
+        if self.vc is not None and self.vc > 0:
+            clauses.append(VcOnly(self.vc))
+            if self.atoms is not None:
+                clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
+        if not clauses:
+            raise BadParameter(
+                "questions", "nothing about the class", "give questions, vc, atoms or structure"
+            )
+        return clauses
+
+
+def _upper_bound(vc: Number | VcDimension) -> int:
+    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
+
 
 # How many rows suffice: proofs with explicit constants (Thm 4.8).
 #
@@ -30,19 +173,6 @@ __all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
 # the least α that it covers at m, rounded up.  Comparisons are decided by certified bounds, refined
 # until the answer is clear.  They never tie: a logarithm of a rational other than 1 is
 # transcendental.  The clause for the VC dimension alone is in ``size_by_vc``.
-
-
-_LEAST_ERROR = Fraction(1, 10**100)
-_MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
-_MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
-
-STRUCTURES = {
-    "prefixes": Fraction(1, 2),
-    "intervals": Fraction(1),
-    "laminar": Fraction(1),
-    "unimodular": Fraction(1),
-}
-"""m·α that suffices for classes of a known structure."""
 
 
 class SizeClause(Protocol):
@@ -57,47 +187,6 @@ class SizeClause(Protocol):
 
     def alpha(self, rows: int) -> Fraction | None:
         """The least α for m rows, rounded up; None where the clause is silent about m."""
-
-
-def aimed_error(value: Number, name: str) -> Fraction:
-    """An error that is aimed at: between 0 and 1, and not so small that a proof would take ages."""
-    error = probability(value, name)
-    if error < _LEAST_ERROR:
-        raise BadParameter(name, as_given(error), "it must be at least 1e-100")
-    return error
-
-
-def sauer(vc: Number, points: Number) -> int:
-    """Sauer's Φ_d(m): a class of VC dimension d cuts at most so many sets out of m points.
-
-    >>> sauer(2, 4), sauer(4, 4), sauer(9, 4)
-    (11, 16, 16)
-    """
-    d, m = whole(vc, "vc", at_least=0), whole(points, "points", at_least=0)
-    if min(d, m) > _MOST_WRITTEN:
-        raise BadParameter("vc", d, f"Φ_d(m) is only written out up to d or m = {_MOST_WRITTEN}")
-    if d >= m:
-        return 1 << m
-    total = subsets = 1
-    for size in range(1, d + 1):
-        subsets = subsets * (m - size + 1) // size
-        total += subsets
-    return total
-
-
-def log_of_growth(vc: int, ratio: Fraction, bits: int) -> Bounds:
-    """Bounds of ln 2 + d·ln(e·ratio); Φ_d(m) ≤ (e·m/d)^d for m ≥ d ≥ 1, so ln(2Φ) is at most that.
-
-    The width is about 2^(−bits).
-    """
-    work = bits + vc.bit_length() + 1
-    (two_low, two_high), (low, high) = certified.ln(Fraction(2), work), certified.ln(ratio, work)
-    return two_low + vc * (1 + low), two_high + vc * (1 + high)
-
-
-def more_bits() -> Iterator[int]:
-    """80, 160, 320, ...: the precision at which a comparison is tried again."""
-    return (80 << step for step in count())
 
 
 @dataclass(frozen=True)
@@ -258,125 +347,37 @@ class VcOnly:
         return int(r) - 1, int(r), int(r) + 1, int(r) + 2
 
 
-@dataclass(frozen=True, slots=True)
-class ClassFacts:
-    """What is known of a class of questions, each None where it is not; none of it is data."""
-
-    questions: int | None = None  # how many different ones there are
-    vc: int | None = None  # the VC dimension, or more
-    atoms: int | None = None  # how many kinds of points the questions tell apart
-    structure: str | None = None  # one of STRUCTURES
-
-    @classmethod
-    def read(
-        cls,
-        *,
-        questions: Number | None,
-        vc: Number | VcDimension | None,
-        atoms: Number | None,
-        structure: str | None,
-    ) -> ClassFacts:
-        """From what a caller gives."""
-        k = None if questions is None else whole(questions, "questions")
-        d = None if vc is None else _upper_bound(vc)
-        if d == 0:  # two different questions would shatter a point on which they differ
-            k = 1
-        a = None if atoms is None else whole(atoms, "atoms")
-        if structure is not None:
-            one_of(structure, "structure", tuple(STRUCTURES))
-        return cls(k, d, a, structure)
-
-    def clauses(self) -> list[SizeClause]:
-        """Every proof that applies."""
-        clauses: list[SizeClause] = []
-        if self.structure is not None:
-            clauses.append(Proportional.structured(self.structure))
-        if self.questions is not None or self.atoms is not None:
-            clauses.append(Proportional.rounding(self.atoms, self.questions))
-        if self.questions is not None:
-            clauses.append(Hoeffding.over_questions(self.questions))
-        if self.vc is not None and self.vc > 0:
-            clauses.append(VcOnly(self.vc))
-            if self.atoms is not None:
-                clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
-        if not clauses:
-            raise BadParameter(
-                "questions", "nothing about the class", "give questions, vc, atoms or structure"
-            )
-        return clauses
+# How many sets a class can cut out (Sauer), and the precision at which comparisons are tried.
 
 
-def _upper_bound(vc: Number | VcDimension) -> int:
-    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
+def sauer(vc: Number, points: Number) -> int:
+    """Sauer's Φ_d(m): a class of VC dimension d cuts at most so many sets out of m points.
 
-
-@dataclass(frozen=True, slots=True)
-class ProvedSize:
-    """Every database has one of ``rows`` rows that answers each question within ``alpha``.
-
-    >>> print(rows_needed("1/20", structure="prefixes"))
-    m = 10 rows for α = 0.05 (prefixes)
+    >>> sauer(2, 4), sauer(4, 4), sauer(9, 4)
+    (11, 16, 16)
     """
+    d, m = whole(vc, "vc", at_least=0), whole(points, "points", at_least=0)
+    if min(d, m) > _MOST_WRITTEN:
+        raise BadParameter("vc", d, f"Φ_d(m) is only written out up to d or m = {_MOST_WRITTEN}")
+    if d >= m:
+        return 1 << m
+    total = subsets = 1
+    for size in range(1, d + 1):
+        subsets = subsets * (m - size + 1) // size
+        total += subsets
+    return total
 
-    rows: int
-    alpha: Fraction
-    clause: str
 
-    def __str__(self) -> str:
-        return f"m = {self.rows} rows for α = {show(self.alpha)} ({self.clause})"
+def log_of_growth(vc: int, ratio: Fraction, bits: int) -> Bounds:
+    """Bounds of ln 2 + d·ln(e·ratio); Φ_d(m) ≤ (e·m/d)^d for m ≥ d ≥ 1, so ln(2Φ) is at most that.
 
-
-def rows_needed(
-    alpha: Number,
-    *,
-    questions: Number | None = None,
-    vc: Number | VcDimension | None = None,
-    atoms: Number | None = None,
-    structure: str | None = None,
-) -> ProvedSize:
-    """The least m that is proved to suffice for α, and the clause that proves it.
-
-    Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
-    dimension or an upper bound of it (of an inexact ``VcDimension`` the upper bound is taken; for
-    0/1 questions only, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
-    tell apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
-    the all-ones row added is totally unimodular, which the caller vouches for).
-
-    Accuracy: Thm 4.8 with explicit constants.
-
-    >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
-    m = 225 rows for α = 0.05 (few atoms)
+    The width is about 2^(−bits).
     """
-    target = aimed_error(alpha, "alpha")
-    clauses = ClassFacts.read(
-        questions=questions, vc=vc, atoms=atoms, structure=structure
-    ).clauses()
-    rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
-    return ProvedSize(rows, target, clause.name)
+    work = bits + vc.bit_length() + 1
+    (two_low, two_high), (low, high) = certified.ln(Fraction(2), work), certified.ln(ratio, work)
+    return two_low + vc * (1 + low), two_high + vc * (1 + high)
 
 
-def alpha_of_rows(
-    rows: Number,
-    *,
-    questions: Number | None = None,
-    vc: Number | VcDimension | None = None,
-    atoms: Number | None = None,
-    structure: str | None = None,
-) -> ProvedSize:
-    """α_m: the least α for which a clause proves that m rows suffice, rounded up.
-
-    An error is never above 1, so α_m is at most 1 (clause "any row will do").
-
-    >>> print(alpha_of_rows(10, structure="intervals"))
-    m = 10 rows for α = 0.1 (intervals)
-    """
-    m = whole(rows, "rows")
-    clauses = ClassFacts.read(
-        questions=questions, vc=vc, atoms=atoms, structure=structure
-    ).clauses()
-    best = ProvedSize(m, Fraction(1), "any row will do")
-    for clause in clauses:
-        alpha = clause.alpha(m)
-        if alpha is not None and alpha < best.alpha:
-            best = ProvedSize(m, alpha, clause.name)
-    return best
+def more_bits() -> Iterator[int]:
+    """80, 160, 320, ...: the precision at which a comparison is tried again."""
+    return (80 << step for step in count())

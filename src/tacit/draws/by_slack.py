@@ -30,7 +30,7 @@ from tacit.support import Heartbeat
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-
+Slack = tuple[int, ...]
 _Candidate = TypeVar("_Candidate", covariant=True)
 
 
@@ -86,9 +86,6 @@ class SlackSearch(Generic[_Candidate]):
 #
 # Nothing here touches the law of what is drawn, as long as the boxes fill the slack space once and
 # no count exceeds its box's bound.  So floating-point estimates choose the boxes.
-
-
-Slack = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # a bound is counted from the data

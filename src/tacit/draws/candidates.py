@@ -27,8 +27,18 @@ from tacit.support import Heartbeat
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-
+Array = npt.NDArray[Any]  # int32, int64, or Python integers where 64 bits would not do
+AtomCounts = tuple[tuple[int, int], ...]
+"""A multiset: pairs (atom, how often), each atom at most once, in any order."""
 _AT_ONCE = 1 << 16
+_TABLE = 1 << 13  # columns of a table that is kept
+_BLOCK = 1 << 15  # columns of a block: its working set stays within the cache
+_TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # with many queries fewer columns
+_KEPT_TABLES = 128
+_CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
+_GROUPS = 2048  # at 1/32 to 1/16 of a nat each: what lies beyond is lumped into the last
+_LARGEST_STEP = Fraction(1, 16)
+_PENDING = 1 << 18
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # neither may show the data
@@ -44,6 +54,117 @@ class Candidates(Protocol):
 
     def blocks(self) -> Iterator[MultisetBlock]:
         """Every candidate, always in the same order."""
+
+
+# SmallDB over a finite range: exact draws by counting candidates per level.
+#
+# Candidates are grouped by score, a few neighbouring scores to a group.  A group is drawn by its
+# size and its best score, a candidate in it uniformly, and it is accepted with probability
+# e^(−rate·(its score − the group's best)), or all starts over.  What is accepted has exactly
+# the law ∝ e^(−rate·score); the groups only decide how long it takes.
+#
+# It never takes long, whatever the data.  A group spans at most 1/16 of a nat, or a single score,
+# so that hardly anything is refused; only the last one is wider, since it holds all that is at
+# least 2047/32 > 63 nats behind the best.  A range has at most e^19 candidates, each of weight 1,
+# so the last group comes up with a probability below e^(−44).
+
+
+class LevelDraw:
+    """Draws a candidate with probability proportional to e^(−rate·score), exactly."""
+
+    def __init__(self, candidates: Candidates, *, rate: Fraction, heartbeat: Heartbeat) -> None:
+        self._rate = rate
+        self._levels = levels = LevelCounts(candidates, rate=rate, heartbeat=heartbeat)
+        self._groups = [int(group) for group in np.flatnonzero(levels.sizes)]
+        self._sizes = [int(levels.sizes[group]) for group in self._groups]
+        self._floors = [levels.floor(group) for group in self._groups]
+        self._choice = WeightedChoice(
+            self._sizes, [rate * (floor - self._floors[0]) for floor in self._floors]
+        )
+
+    def draw(self, coins: Coins) -> AtomCounts:
+        """One candidate; independent of all earlier draws."""
+        while True:
+            place = self._choice.draw(coins)
+            rank = coins.below(self._sizes[place])
+            score, counts = self._levels.find(self._groups[place], rank)
+            if coins.bernoulli_exp(self._rate * (score - self._floors[place])):
+                return counts
+
+
+class LevelCounts:
+    """How many candidates each group has; groups are counted from the best score seen."""
+
+    def __init__(self, candidates: Candidates, *, rate: Fraction, heartbeat: Heartbeat) -> None:
+        self.candidates = candidates
+        self.rate = rate
+        self.dropped_bits = max(int(_LARGEST_STEP / rate).bit_length() - 1, 0)
+        self.heartbeat = heartbeat
+        self.best = 0  # the group of the best score
+        self.sizes = np.zeros(_GROUPS, np.int64)
+        self._count()
+
+    def _count(self) -> None:
+        pending: list[MultisetBlock] = []
+        waiting = 0
+        for block in self.candidates.blocks():
+            self.heartbeat.beat()
+            pending.append(block)
+            waiting += len(block.levels)
+            if waiting >= _PENDING:
+                self._add(pending)
+                pending, waiting = [], 0
+        self._add(pending)
+
+    def _add(self, blocks: list[MultisetBlock]) -> None:
+        if not blocks:
+            return
+        best = min(int(block.levels.min()) for block in blocks) >> self.dropped_bits
+        if not self.sizes.any():
+            self.best = best
+        elif best < self.best:
+            self._move_best(best)
+        keys = np.concatenate([self.keys(block) for block in blocks])
+        self.sizes += np.bincount(keys, minlength=_GROUPS)
+
+    def _move_best(self, best: int) -> None:
+        """Count groups from a better score; those pushed out join the last."""
+        shift = min(self.best - best, _GROUPS - 1)
+        moved = np.zeros_like(self.sizes)
+        moved[shift:] = self.sizes[: _GROUPS - shift]
+        moved[-1] += self.sizes[_GROUPS - shift :].sum()
+        self.best, self.sizes = best, moved
+
+    def keys(self, block: MultisetBlock) -> Integers:
+        """The group of each candidate."""
+        groups = np.minimum((block.levels >> self.dropped_bits) - self.best, _GROUPS - 1)
+        keys: Integers = groups.astype(np.int64)
+        return keys
+
+    def floor(self, group: int) -> int:
+        """The least score that a candidate of this group can have."""
+        return (self.best + group) << self.dropped_bits
+
+    def find(self, group: int, rank: int) -> tuple[int, AtomCounts]:
+        """The score and the atoms of a candidate, given by its rank in its group."""
+        for block in self._blocks():
+            here = np.flatnonzero(self.keys(block) == group)
+            if rank < len(here):
+                return int(block.levels[here[rank]]), block.counts(int(here[rank]))
+            rank -= len(here)
+        raise AssertionError("the candidates have changed since they were counted")
+
+    def _blocks(self) -> Iterator[MultisetBlock]:
+        for block in self.candidates.blocks():
+            self.heartbeat.beat()
+            yield block
+
+
+# Every multiset of m atoms, in blocks, with its score.
+#
+# The atoms are halved again and again.  A multiset of m atoms is one of j from the first half and
+# one of m − j from the second, and its answers are the sum of theirs; so long blocks come from
+# short tables by outer sums, which numpy does at hundreds of millions of numbers a second.
 
 
 class EveryMultiset:
@@ -96,23 +217,6 @@ def scaled(queries: LinearQueries, x: Integers, rows: int) -> tuple[Array, Array
     kind = np.int32 if largest < 1 << 30 else np.int64 if largest < 1 << 62 else object
     answers: Array = queries.answers.astype(kind)
     return rows * (answers @ x.astype(kind)), people * answers
-
-
-# Every multiset of m atoms, in blocks, with its score.
-#
-# The atoms are halved again and again.  A multiset of m atoms is one of j from the first half and
-# one of m − j from the second, and its answers are the sum of theirs; so long blocks come from
-# short tables by outer sums, which numpy does at hundreds of millions of numbers a second.
-
-
-Array = npt.NDArray[Any]  # int32, int64, or Python integers where 64 bits would not do
-AtomCounts = tuple[tuple[int, int], ...]
-"""A multiset: pairs (atom, how often), each atom at most once, in any order."""
-
-_TABLE = 1 << 13  # columns of a table that is kept
-_BLOCK = 1 << 15  # columns of a block: its working set stays within the cache
-_TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # with many queries fewer columns
-_KEPT_TABLES = 128
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # sums are scaled by the number of people
@@ -216,9 +320,6 @@ def _join(tables: Sequence[ScoreTable]) -> ScoreTable:
 # lost is accuracy, and ``reach`` says how much can be lost.
 
 
-_CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
-
-
 def draw_sub_range(atoms: int, rows: int, size: int, coins: Coins) -> Integers:
     """`size` independent uniform multisets of `rows` atoms: a row of atoms each.
 
@@ -299,112 +400,3 @@ def _share_of_neighbours(elements: int, rows: int, shared: int) -> tuple[int, in
         return comb(elements + j - 1, elements - 1), comb(elements + rows - 1, elements - 1)
     top = elements - 1  # the ratio is the product of i/(K−1+i) for i = j+1, ..., m
     return prod(range(j + 1, rows + 1)), prod(range(top + j + 1, top + rows + 1))
-
-
-# SmallDB over a finite range: exact draws by counting candidates per level.
-#
-# Candidates are grouped by score, a few neighbouring scores to a group.  A group is drawn by its
-# size and its best score, a candidate in it uniformly, and it is accepted with probability
-# e^(−rate·(its score − the group's best)), or all starts over.  What is accepted has exactly
-# the law ∝ e^(−rate·score); the groups only decide how long it takes.
-#
-# It never takes long, whatever the data.  A group spans at most 1/16 of a nat, or a single score,
-# so that hardly anything is refused; only the last one is wider, since it holds all that is at
-# least 2047/32 > 63 nats behind the best.  A range has at most e^19 candidates, each of weight 1,
-# so the last group comes up with a probability below e^(−44).
-
-
-_GROUPS = 2048  # at 1/32 to 1/16 of a nat each: what lies beyond is lumped into the last
-_LARGEST_STEP = Fraction(1, 16)
-_PENDING = 1 << 18
-
-
-class LevelCounts:
-    """How many candidates each group has; groups are counted from the best score seen."""
-
-    def __init__(self, candidates: Candidates, *, rate: Fraction, heartbeat: Heartbeat) -> None:
-        self.candidates = candidates
-        self.rate = rate
-        self.dropped_bits = max(int(_LARGEST_STEP / rate).bit_length() - 1, 0)
-        self.heartbeat = heartbeat
-        self.best = 0  # the group of the best score
-        self.sizes = np.zeros(_GROUPS, np.int64)
-        self._count()
-
-    def _count(self) -> None:
-        pending: list[MultisetBlock] = []
-        waiting = 0
-        for block in self.candidates.blocks():
-            self.heartbeat.beat()
-            pending.append(block)
-            waiting += len(block.levels)
-            if waiting >= _PENDING:
-                self._add(pending)
-                pending, waiting = [], 0
-        self._add(pending)
-
-    def _add(self, blocks: list[MultisetBlock]) -> None:
-        if not blocks:
-            return
-        best = min(int(block.levels.min()) for block in blocks) >> self.dropped_bits
-        if not self.sizes.any():
-            self.best = best
-        elif best < self.best:
-            self._move_best(best)
-        keys = np.concatenate([self.keys(block) for block in blocks])
-        self.sizes += np.bincount(keys, minlength=_GROUPS)
-
-    def _move_best(self, best: int) -> None:
-        """Count groups from a better score; those pushed out join the last."""
-        shift = min(self.best - best, _GROUPS - 1)
-        moved = np.zeros_like(self.sizes)
-        moved[shift:] = self.sizes[: _GROUPS - shift]
-        moved[-1] += self.sizes[_GROUPS - shift :].sum()
-        self.best, self.sizes = best, moved
-
-    def keys(self, block: MultisetBlock) -> Integers:
-        """The group of each candidate."""
-        groups = np.minimum((block.levels >> self.dropped_bits) - self.best, _GROUPS - 1)
-        keys: Integers = groups.astype(np.int64)
-        return keys
-
-    def floor(self, group: int) -> int:
-        """The least score that a candidate of this group can have."""
-        return (self.best + group) << self.dropped_bits
-
-    def find(self, group: int, rank: int) -> tuple[int, AtomCounts]:
-        """The score and the atoms of a candidate, given by its rank in its group."""
-        for block in self._blocks():
-            here = np.flatnonzero(self.keys(block) == group)
-            if rank < len(here):
-                return int(block.levels[here[rank]]), block.counts(int(here[rank]))
-            rank -= len(here)
-        raise AssertionError("the candidates have changed since they were counted")
-
-    def _blocks(self) -> Iterator[MultisetBlock]:
-        for block in self.candidates.blocks():
-            self.heartbeat.beat()
-            yield block
-
-
-class LevelDraw:
-    """Draws a candidate with probability proportional to e^(−rate·score), exactly."""
-
-    def __init__(self, candidates: Candidates, *, rate: Fraction, heartbeat: Heartbeat) -> None:
-        self._rate = rate
-        self._levels = levels = LevelCounts(candidates, rate=rate, heartbeat=heartbeat)
-        self._groups = [int(group) for group in np.flatnonzero(levels.sizes)]
-        self._sizes = [int(levels.sizes[group]) for group in self._groups]
-        self._floors = [levels.floor(group) for group in self._groups]
-        self._choice = WeightedChoice(
-            self._sizes, [rate * (floor - self._floors[0]) for floor in self._floors]
-        )
-
-    def draw(self, coins: Coins) -> AtomCounts:
-        """One candidate; independent of all earlier draws."""
-        while True:
-            place = self._choice.draw(coins)
-            rank = coins.below(self._sizes[place])
-            score, counts = self._levels.find(self._groups[place], rank)
-            if coins.bernoulli_exp(self._rate * (score - self._floors[place])):
-                return counts

@@ -19,246 +19,17 @@ from numpy.typing import NDArray
 
 from tacit.support import Heartbeat
 
-# Rows as packed bits: columns, cells of rows, and how many rows lie in the corners of a cell.
-#
-# A point p of a class brings two sets of rows: those that say yes (`above`) and those that say no
-# (`below`).  For real-valued questions and a margin a row may say neither.
-
-
 Bits = NDArray[np.uint64]
 PatternCounts = NDArray[np.int32]
 Indices = NDArray[np.intp]
-
+PointSet = tuple[int, ...]
+_MOST_LINKED = 2048  # candidates whose graph is written out
+_LARGE_CELL = 512  # rows; larger cells are cut one node at a time, smaller ones in blocks
 _FEW_WORDS = 12
 _STRIP_WORDS = 1 << 16  # words that are combined at once: half a megabyte stays in the cache
-
-
-def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
-    """One line of 64-bit words for every column; the bits past the last row are 0."""
-    rows, columns = rows_by_columns.shape
-    padded = np.zeros((columns, -(-rows // 64) * 64), dtype=np.bool_)
-    padded[:, :rows] = rows_by_columns.T
-    return np.packbits(padded, axis=1).view(np.uint64)
-
-
-def count(bits: Bits) -> PatternCounts:
-    """How many bits are set along the last axis."""
-    words = np.bitwise_count(bits)
-    if 0 < bits.shape[-1] <= _FEW_WORDS:  # numpy's own sums are slow along a short axis
-        counts: PatternCounts = words[..., 0].astype(np.int32)
-        for word in range(1, bits.shape[-1]):
-            counts += words[..., word]
-        return counts
-    sums: PatternCounts = np.einsum("...w->...", words.astype(np.int32))
-    return sums
-
-
-def count_pairs(first: Bits, second: Bits) -> PatternCounts:
-    """How many bits each line of `first` shares with each line of `second`."""
-    counts = np.empty((len(first), len(second)), dtype=np.int32)
-    step = max(_STRIP_WORDS // max(second.size, 1), 1)
-    for start in range(0, len(first), step):
-        strip = slice(start, start + step)
-        if first is second:  # symmetric: what lies below the diagonal is known already
-            counts[strip, start:] = count(first[strip, None] & second[None, start:])
-            counts[start:, strip] = counts[strip, start:].T
-        else:
-            counts[strip] = count(first[strip, None] & second[None])
-    return counts
-
-
-@dataclass(frozen=True)
-class BitColumns:
-    """The two sides of every point; ``below`` is None when a row that is not above is below."""
-
-    above: Bits
-    below: Bits | None = None
-
-    def __len__(self) -> int:
-        return len(self.above)
-
-    def take(self, index: Indices) -> BitColumns:
-        """Some of the columns."""
-        return BitColumns(self.above[index], None if self.below is None else self.below[index])
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Some rows, and for all pairs of columns how many of these rows lie in each corner.
-
-    ``pairs`` holds above × above and, if there are rows that are neither above nor below, also
-    above × below and below × below.  It is None where the table would be too large.
-    """
-
-    rows: Bits
-    size: int
-    pairs: tuple[PatternCounts, ...] | None
-
-    @classmethod
-    def of(cls, rows: Bits, columns: BitColumns, *, with_pairs: bool) -> Cell:
-        """Count afresh."""
-        size = int(count(rows))
-        if not with_pairs:
-            return cls(rows, size, None)
-        above = columns.above & rows
-        both = count_pairs(above, above)
-        if columns.below is None:
-            return cls(rows, size, (both,))
-        below = columns.below & rows
-        return cls(rows, size, (both, count_pairs(above, below), count_pairs(below, below)))
-
-    def split(self, cut: BitColumns, chosen: BitColumns, rest: Indices) -> list[Cell]:
-        """The rows above and below the one column of `cut`, counted on the `chosen` columns.
-
-        When below is the complement of above, so are the counts, and one count gives both
-        halves: ``rest`` says which columns of this cell's own table were chosen.
-        """
-        top = self.rows & cut.above[0]
-        upper = Cell.of(top, chosen, with_pairs=self.pairs is not None)
-        if cut.below is not None:
-            bottom = self.rows & cut.below[0]
-            return [upper, Cell.of(bottom, chosen, with_pairs=self.pairs is not None)]
-        remaining = None
-        if self.pairs is not None and upper.pairs is not None:
-            remaining = (self.pairs[0][np.ix_(rest, rest)] - upper.pairs[0],)
-        return [upper, Cell(self.rows & ~top, self.size - upper.size, remaining)]
-
-    def sides(self, columns: BitColumns) -> PatternCounts:
-        """For each column, the rows on the smaller of its two sides."""
-        above = count(columns.above & self.rows)
-        below = self.size - above if columns.below is None else count(columns.below & self.rows)
-        return np.minimum(above, below)
-
-    def corners(self) -> PatternCounts:
-        """For each pair of columns, the rows in the least of its four corners."""
-        assert self.pairs is not None
-        if len(self.pairs) == 3:
-            both, mixed, neither = self.pairs
-        else:
-            both = self.pairs[0]
-            above = np.diagonal(both)
-            mixed = above[:, None] - both
-            neither = self.size - above - mixed
-        least: PatternCounts = np.minimum(np.minimum(both, neither), np.minimum(mixed, mixed.T))
-        return least
-
-
-# The deep levels of the search for a shattered set: many small nodes at once.
-#
-# A node is a set of points together with its cells: one bitset of rows for every pattern of that
-# set.  Extending one node is little work and there are millions of them, so whole blocks of nodes
-# are extended together; a block's children are taken up block by block, depth first, so that
-# memory stays small.
-
-
 _BLOCK_WORDS = 1 << 20  # the cells of one block: 8 MB
 _BLOCK_PAIRS = 1 << 19  # (node, candidate) pairs of one block
 _TEST_WORDS = 1 << 17  # words that are tested at once
-
-
-@dataclass(frozen=True)
-class RowBlocks:
-    """The search below one node, whose candidates are `columns`.
-
-    ``link[e, f]`` says whether candidates e and f may stand together; None allows all.
-    """
-
-    columns: BitColumns
-    link: NDArray[np.bool_] | None
-    check_time: Callable[[], None]
-
-    def search(self, cells: Bits, left: int) -> tuple[int, ...] | None:
-        """`left` candidates that cut every cell into all patterns, or None: there are none."""
-        everyone = np.arange(len(self.columns))
-        nobody = np.empty((1, 0), dtype=np.intp)
-        return self._extend(cells[None], nobody, np.zeros_like(everyone), everyone, left)
-
-    def _extend(
-        self, cells: Bits, chosen: Indices, owner: Indices, candidate: Indices, left: int
-    ) -> tuple[int, ...] | None:
-        """Extend every owner by its candidates; cells is nodes × patterns × words."""
-        passed = self._cut_all_cells(cells, owner, candidate, need=1 << (left - 1))
-        owner, candidate = owner[passed], candidate[passed]
-        if left == 1 or not len(owner):
-            return (*chosen[owner[0]].tolist(), int(candidate[0])) if len(owner) else None
-        # A pair that passed is a child; its candidates are its later siblings.
-        siblings = np.searchsorted(owner, owner, side="right") - np.arange(len(owner)) - 1
-        for block in _blocks(siblings, left - 1, words=2 * cells[0].size):
-            child, sibling = self._later_siblings(block, siblings, candidate)
-            alive = np.bincount(child, minlength=len(block)) >= left - 1
-            stay = alive[child]
-            child, sibling = (np.cumsum(alive) - 1)[child[stay]], sibling[stay]
-            block = block[alive]
-            if not len(block):
-                continue
-            grown = np.column_stack([chosen[owner[block]], candidate[block]])
-            halves = self._split(cells.take(owner[block], axis=0), candidate[block])
-            found = self._extend(halves, grown, child, sibling, left - 1)
-            if found is not None:
-                return found
-        return None
-
-    def _cut_all_cells(self, cells: Bits, owner: Indices, candidate: Indices, need: int) -> Indices:
-        """The pairs whose candidate leaves at least `need` rows on both sides of every cell."""
-        sizes, (above, below) = count(cells), (self.columns.above, self.columns.below)
-        passed = [np.empty(0, dtype=np.intp)]
-        step = max(_TEST_WORDS // cells.shape[2], 1)
-        for start in range(0, len(owner), step):
-            self.check_time()
-            pair = np.arange(start, min(start + step, len(owner)))
-            for cell in range(cells.shape[1]):  # most pairs fail at one of the first cells
-                node, point = owner.take(pair), candidate.take(pair)
-                rows = cells[:, cell].take(node, axis=0)
-                inside = count(rows & above.take(point, axis=0))
-                if below is None:
-                    outside = sizes[:, cell].take(node) - inside
-                else:
-                    outside = count(rows & below.take(point, axis=0))
-                pair = pair[np.minimum(inside, outside) >= need]
-                if not len(pair):
-                    break
-            passed.append(pair)
-        return np.concatenate(passed)
-
-    def _later_siblings(
-        self, block: Indices, siblings: Indices, candidate: Indices
-    ) -> tuple[Indices, Indices]:
-        """(position in the block, candidate of a later sibling) for all that may stand together."""
-        how_many = siblings[block]
-        child = np.repeat(np.arange(len(block)), how_many)
-        offset = np.arange(len(child)) - np.repeat(np.cumsum(how_many) - how_many, how_many)
-        own = block.take(child)
-        sibling = candidate.take(own + 1 + offset)
-        if self.link is None:
-            return child, sibling
-        linked = self.link.take(candidate.take(own) * len(self.columns) + sibling)
-        return child[linked], sibling[linked]
-
-    def _split(self, cells: Bits, candidate: Indices) -> Bits:
-        """Every cell cut in two by the node's own candidate, the smallest cells first."""
-        chosen = self.columns.take(candidate)
-        above = chosen.above[:, None]
-        below = ~above if chosen.below is None else chosen.below[:, None]
-        halves = np.concatenate([cells & above, cells & below], axis=1)
-        first = np.arange(len(halves))[:, None] * halves.shape[1]
-        order = np.argsort(count(halves), axis=1) + first
-        smallest_first: Bits = halves.reshape(-1, halves.shape[2]).take(order, axis=0)
-        return smallest_first
-
-
-def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
-    """Children with enough siblings, cut into blocks of bounded memory (one child at least)."""
-    children = np.flatnonzero(siblings >= need)
-    if not len(children):
-        return []
-    load = np.maximum(siblings[children] / _BLOCK_PAIRS, words / _BLOCK_WORDS)
-    return np.split(children, np.flatnonzero(np.diff(np.cumsum(load).astype(np.intp))) + 1)
-
-
-PointSet = tuple[int, ...]
-
-_MOST_LINKED = 2048  # candidates whose graph is written out
-_LARGE_CELL = 512  # rows; larger cells are cut one node at a time, smaller ones in blocks
 
 
 class OutOfTime(Exception):
@@ -384,3 +155,226 @@ def _core(graph: NDArray[np.bool_], degree: int) -> Indices:
         if enough.all():
             return alive
         alive = alive[enough]
+
+
+# The deep levels of the search for a shattered set: many small nodes at once.
+#
+# A node is a set of points together with its cells: one bitset of rows for every pattern of that
+# set.  Extending one node is little work and there are millions of them, so whole blocks of nodes
+# are extended together; a block's children are taken up block by block, depth first, so that
+# memory stays small.
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """The search below one node, whose candidates are `columns`.
+
+    ``link[e, f]`` says whether candidates e and f may stand together; None allows all.
+    """
+
+    columns: BitColumns
+    link: NDArray[np.bool_] | None
+    check_time: Callable[[], None]
+
+    def search(self, cells: Bits, left: int) -> tuple[int, ...] | None:
+        """`left` candidates that cut every cell into all patterns, or None: there are none."""
+        everyone = np.arange(len(self.columns))
+        nobody = np.empty((1, 0), dtype=np.intp)
+        return self._extend(cells[None], nobody, np.zeros_like(everyone), everyone, left)
+
+    def _extend(
+        self, cells: Bits, chosen: Indices, owner: Indices, candidate: Indices, left: int
+    ) -> tuple[int, ...] | None:
+        """Extend every owner by its candidates; cells is nodes × patterns × words."""
+        passed = self._cut_all_cells(cells, owner, candidate, need=1 << (left - 1))
+        owner, candidate = owner[passed], candidate[passed]
+        if left == 1 or not len(owner):
+            return (*chosen[owner[0]].tolist(), int(candidate[0])) if len(owner) else None
+        # A pair that passed is a child; its candidates are its later siblings.
+        siblings = np.searchsorted(owner, owner, side="right") - np.arange(len(owner)) - 1
+        for block in _blocks(siblings, left - 1, words=2 * cells[0].size):
+            child, sibling = self._later_siblings(block, siblings, candidate)
+            alive = np.bincount(child, minlength=len(block)) >= left - 1
+            stay = alive[child]
+            child, sibling = (np.cumsum(alive) - 1)[child[stay]], sibling[stay]
+            block = block[alive]
+            if not len(block):
+                continue
+            grown = np.column_stack([chosen[owner[block]], candidate[block]])
+            halves = self._split(cells.take(owner[block], axis=0), candidate[block])
+            found = self._extend(halves, grown, child, sibling, left - 1)
+            if found is not None:
+                return found
+        return None
+
+    def _cut_all_cells(self, cells: Bits, owner: Indices, candidate: Indices, need: int) -> Indices:
+        """The pairs whose candidate leaves at least `need` rows on both sides of every cell."""
+        sizes, (above, below) = count(cells), (self.columns.above, self.columns.below)
+        passed = [np.empty(0, dtype=np.intp)]
+        step = max(_TEST_WORDS // cells.shape[2], 1)
+        for start in range(0, len(owner), step):
+            self.check_time()
+            pair = np.arange(start, min(start + step, len(owner)))
+            for cell in range(cells.shape[1]):  # most pairs fail at one of the first cells
+                node, point = owner.take(pair), candidate.take(pair)
+                rows = cells[:, cell].take(node, axis=0)
+                inside = count(rows & above.take(point, axis=0))
+                if below is None:
+                    outside = sizes[:, cell].take(node) - inside
+                else:
+                    outside = count(rows & below.take(point, axis=0))
+                pair = pair[np.minimum(inside, outside) >= need]
+                if not len(pair):
+                    break
+            passed.append(pair)
+        return np.concatenate(passed)
+
+    def _later_siblings(
+        self, block: Indices, siblings: Indices, candidate: Indices
+    ) -> tuple[Indices, Indices]:
+        """(position in the block, candidate of a later sibling) for all that may stand together."""
+        how_many = siblings[block]
+        child = np.repeat(np.arange(len(block)), how_many)
+        offset = np.arange(len(child)) - np.repeat(np.cumsum(how_many) - how_many, how_many)
+        own = block.take(child)
+        sibling = candidate.take(own + 1 + offset)
+        if self.link is None:
+            return child, sibling
+        linked = self.link.take(candidate.take(own) * len(self.columns) + sibling)
+        return child[linked], sibling[linked]
+
+    def _split(self, cells: Bits, candidate: Indices) -> Bits:
+        """Every cell cut in two by the node's own candidate, the smallest cells first."""
+        chosen = self.columns.take(candidate)
+        above = chosen.above[:, None]
+        below = ~above if chosen.below is None else chosen.below[:, None]
+        halves = np.concatenate([cells & above, cells & below], axis=1)
+        first = np.arange(len(halves))[:, None] * halves.shape[1]
+        order = np.argsort(count(halves), axis=1) + first
+        smallest_first: Bits = halves.reshape(-1, halves.shape[2]).take(order, axis=0)
+        return smallest_first
+
+
+def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
+    """Children with enough siblings, cut into blocks of bounded memory (one child at least)."""
+    children = np.flatnonzero(siblings >= need)
+    if not len(children):
+        return []
+    load = np.maximum(siblings[children] / _BLOCK_PAIRS, words / _BLOCK_WORDS)
+    return np.split(children, np.flatnonzero(np.diff(np.cumsum(load).astype(np.intp))) + 1)
+
+
+# Rows as packed bits: columns, cells of rows, and how many rows lie in the corners of a cell.
+#
+# A point p of a class brings two sets of rows: those that say yes (`above`) and those that say no
+# (`below`).  For real-valued questions and a margin a row may say neither.
+
+
+def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
+    """One line of 64-bit words for every column; the bits past the last row are 0."""
+    rows, columns = rows_by_columns.shape
+    padded = np.zeros((columns, -(-rows // 64) * 64), dtype=np.bool_)
+    padded[:, :rows] = rows_by_columns.T
+    return np.packbits(padded, axis=1).view(np.uint64)
+
+
+def count(bits: Bits) -> PatternCounts:
+    """How many bits are set along the last axis."""
+    words = np.bitwise_count(bits)
+    if 0 < bits.shape[-1] <= _FEW_WORDS:  # numpy's own sums are slow along a short axis
+        counts: PatternCounts = words[..., 0].astype(np.int32)
+        for word in range(1, bits.shape[-1]):
+            counts += words[..., word]
+        return counts
+    sums: PatternCounts = np.einsum("...w->...", words.astype(np.int32))
+    return sums
+
+
+def count_pairs(first: Bits, second: Bits) -> PatternCounts:
+    """How many bits each line of `first` shares with each line of `second`."""
+    counts = np.empty((len(first), len(second)), dtype=np.int32)
+    step = max(_STRIP_WORDS // max(second.size, 1), 1)
+    for start in range(0, len(first), step):
+        strip = slice(start, start + step)
+        if first is second:  # symmetric: what lies below the diagonal is known already
+            counts[strip, start:] = count(first[strip, None] & second[None, start:])
+            counts[start:, strip] = counts[strip, start:].T
+        else:
+            counts[strip] = count(first[strip, None] & second[None])
+    return counts
+
+
+@dataclass(frozen=True)
+class BitColumns:
+    """The two sides of every point; ``below`` is None when a row that is not above is below."""
+
+    above: Bits
+    below: Bits | None = None
+
+    def __len__(self) -> int:
+        return len(self.above)
+
+    def take(self, index: Indices) -> BitColumns:
+        """Some of the columns."""
+        return BitColumns(self.above[index], None if self.below is None else self.below[index])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some rows, and for all pairs of columns how many of these rows lie in each corner.
+
+    ``pairs`` holds above × above and, if there are rows that are neither above nor below, also
+    above × below and below × below.  It is None where the table would be too large.
+    """
+
+    rows: Bits
+    size: int
+    pairs: tuple[PatternCounts, ...] | None
+
+    @classmethod
+    def of(cls, rows: Bits, columns: BitColumns, *, with_pairs: bool) -> Cell:
+        """Count afresh."""
+        size = int(count(rows))
+        if not with_pairs:
+            return cls(rows, size, None)
+        above = columns.above & rows
+        both = count_pairs(above, above)
+        if columns.below is None:
+            return cls(rows, size, (both,))
+        below = columns.below & rows
+        return cls(rows, size, (both, count_pairs(above, below), count_pairs(below, below)))
+
+    def split(self, cut: BitColumns, chosen: BitColumns, rest: Indices) -> list[Cell]:
+        """The rows above and below the one column of `cut`, counted on the `chosen` columns.
+
+        When below is the complement of above, so are the counts, and one count gives both
+        halves: ``rest`` says which columns of this cell's own table were chosen.
+        """
+        top = self.rows & cut.above[0]
+        upper = Cell.of(top, chosen, with_pairs=self.pairs is not None)
+        if cut.below is not None:
+            bottom = self.rows & cut.below[0]
+            return [upper, Cell.of(bottom, chosen, with_pairs=self.pairs is not None)]
+        remaining = None
+        if self.pairs is not None and upper.pairs is not None:
+            remaining = (self.pairs[0][np.ix_(rest, rest)] - upper.pairs[0],)
+        return [upper, Cell(self.rows & ~top, self.size - upper.size, remaining)]
+
+    def sides(self, columns: BitColumns) -> PatternCounts:
+        """For each column, the rows on the smaller of its two sides."""
+        above = count(columns.above & self.rows)
+        below = self.size - above if columns.below is None else count(columns.below & self.rows)
+        return np.minimum(above, below)
+
+    def corners(self) -> PatternCounts:
+        """For each pair of columns, the rows in the least of its four corners."""
+        assert self.pairs is not None
+        if len(self.pairs) == 3:
+            both, mixed, neither = self.pairs
+        else:
+            both = self.pairs[0]
+            above = np.diagonal(both)
+            mixed = above[:, None] - both
+            neither = self.size - above - mixed
+        least: PatternCounts = np.minimum(np.minimum(both, neither), np.minimum(mixed, mixed.T))
+        return least
