@@ -56,8 +56,8 @@ class SameQuestion:
         return Step(pair, RANDOMISED_RESPONSE, {"person": "ana", "epsilon": self.epsilon})
 
 
-class Wanderer:
-    """Goes from one database to another that holds the same person, led by answers and coins."""
+class AdaptiveAdversary:
+    """Chooses between two databases that hold the same person, by answers and coins."""
 
     def __init__(self):
         self.visited = []
@@ -125,27 +125,29 @@ def test_the_worst_mechanism_attains_the_optimal_theorem():
         assert got == pytest.approx(delta, rel=1e-9)
 
 
-def test_an_adaptive_adversary_wanders_between_databases_of_one_person():
-    wanderers = []
+def test_an_adaptive_adversary_chooses_between_databases_of_one_person():
+    adversaries = []
 
-    def fresh() -> Wanderer:
-        wanderers.append(Wanderer())
-        return wanderers[-1]
+    def fresh() -> AdaptiveAdversary:
+        adversaries.append(AdaptiveAdversary())
+        return adversaries[-1]
 
     experiment, coins = Experiment([RANDOMISED_RESPONSE]), SeededCoins(3)
     views = [experiment.run(fresh, b=1 if i % 2 else 0, steps=6, coins=coins) for i in range(40)]
-    paths = {tuple(wanderer.visited) for wanderer in wanderers}
+    paths = {tuple(adversary.visited) for adversary in adversaries}
     assert len(paths) > 5  # led by the answers
     for view in views:
         assert len(view.answers) == 6
         assert len(view.coins) == 5  # one draw at each step but the first
         assert view.costs == tuple(Privacy(Fraction(1, n)) for n in range(2, 8))
-    assert len({len(wanderer.visited) for wanderer in wanderers}) == 1  # no state stays
+    assert len({len(adversary.visited) for adversary in adversaries}) == 1  # no state stays
 
 
 def test_views_are_what_the_adversary_saw():
     run = Experiment([RANDOMISED_RESPONSE]).run
-    one, same, other = (run(Wanderer, b=0, steps=8, coins=SeededCoins(s)) for s in (5, 5, 6))
+    one, same, other = (
+        run(AdaptiveAdversary, b=0, steps=8, coins=SeededCoins(seed)) for seed in (5, 5, 6)
+    )
     assert one == same
     assert hash(one) == hash(same)
     assert one != other

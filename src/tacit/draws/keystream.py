@@ -25,24 +25,24 @@ _POOL_BYTES = 1 << 12
 _ZEROS = memoryview(bytes(1 << 16))  # its encryption is the key stream
 
 
-class Forgetful(Protocol):
-    """Something that a forked child must not share with its parent."""
+class DrawsAhead(Protocol):
+    """Holds random bits for later use, which a forked child must not share with its parent."""
 
     def forget(self) -> None:
         """Drop every bit drawn in advance, and everything that could repeat one."""
 
 
-_forgetful: WeakSet[Any] = WeakSet()
+_holders: WeakSet[Any] = WeakSet()
 
 
-def forget_in_child(something: Forgetful) -> None:
-    """See to it that ``something.forget()`` runs first of all in every forked child."""
-    _forgetful.add(something)
+def forget_in_child(holder: DrawsAhead) -> None:
+    """Ensure that ``holder.forget()`` runs in every forked child, before any other code."""
+    _holders.add(holder)
 
 
 def _after_fork() -> None:
-    for something in list(_forgetful):
-        something.forget()
+    for holder in list(_holders):
+        holder.forget()
 
 
 if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
