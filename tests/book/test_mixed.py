@@ -302,18 +302,18 @@ def test_what_costs_a_delta_only_is_counted_by_it():
 # What may be given --------------------------------------------------------------------------------
 
 
-def test_nought_is_a_legal_amount():
+def test_zero_is_a_valid_amount():
     assert mixed_optimal_delta([0, 0], 0) == (0.0, 0.0)
     assert mixed_optimal_epsilon([0, (0, "1e-6")], "2e-6") == (0.0, 0.0)
     only_delta = mixed_optimal_delta([(0, "0.01"), (0, "0.02")], 5)
     assert only_delta.at_least < 1 - 0.99 * 0.98 < only_delta.at_most
-    with_nought = mixed_optimal_delta([1, "0.5", 0, (0, 0)], 1)
-    assert with_nought == mixed_optimal_delta([1, "0.5"], 1)
+    with_zero = mixed_optimal_delta([1, "0.5", 0, (0, 0)], 1)
+    assert with_zero == mixed_optimal_delta([1, "0.5"], 1)
     assert mixed_basic([0]) == (Fraction(0), Fraction(0))
     assert mixed_advanced([0, (0, "1e-9")], "1e-6") == (0.0, Fraction("1.001e-6"))
 
 
-def test_delta_is_nought_exactly_from_the_sum_on():
+def test_delta_is_zero_exactly_from_the_sum_on():
     parts = ["1/3", "1/7", "1/11"]
     total = sum(map(Fraction, parts))
     assert mixed_optimal_delta(parts, total) == (0.0, 0.0)

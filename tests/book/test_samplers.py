@@ -32,7 +32,7 @@ BITS = 300
 
 
 class _Fixed:
-    """Stands for a table and 'draws' the value it is told."""
+    """Stands in for a table and 'draws' the value it is given."""
 
     def __init__(self, value):
         self._value = value
@@ -135,7 +135,7 @@ def test_sign_size_and_low_bits_are_independent():
         assert low_digit_p_value(draws[part], Fraction(10**4), 512) > ACCEPT
 
 
-def test_a_tiny_scale_is_nought_almost_always_and_costs_nothing_more():
+def test_a_tiny_scale_is_zero_almost_always_and_costs_nothing_more():
     assert not noise(Fraction(1, 10**6), True).draws(InsecureTestKeyStream(7), 10**5).any()
 
 

@@ -1,4 +1,15 @@
-"""The law of a sum of losses on a grid, with its error bounded from both sides."""
+"""The law of a sum of privacy losses: enumerated, or on a grid, with bounds from both sides.
+
+No ε-private mechanism composes worse than randomised response, whose loss is ε with probability
+p = e^ε/(1 + e^ε) and −ε otherwise (Kairouz, Oh and Viswanath).  So for mechanisms that differ
+(Murtagh and Vadhan, 2016)
+
+    δ(ε) = E[(1 − e^(ε − L))₊],   L = Σ ± εᵢ, with independent signs,
+
+and n equal mechanisms have a binomial number of losses +ε.  All numbers here are positive and are
+computed by products and sums alone; `roundings` counts these, so that every result is right up to
+a factor of 1 ± 2 · roundings · 2⁻⁵³.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +25,18 @@ import numpy.typing as npt
 
 from tacit.numerics.binomial import digits_for, pair, probability
 
-# The law of a privacy loss as a list of atoms: few mechanisms, or few kinds of them, exactly.
-#
-# No ε-private mechanism composes worse than randomised response, whose loss is ε with probability
-# p = e^ε/(1 + e^ε) and −ε otherwise (Kairouz, Oh and Viswanath).  So for mechanisms that differ
-# (Murtagh and Vadhan, 2016)
-#
-#     δ(ε) = E[(1 − e^(ε − L))₊],   L = Σ ± εᵢ, with independent signs.
-#
-# n equal mechanisms have a binomial number of losses +ε.  Every number here is positive and is made
-# by products and sums alone; `roundings` counts them, so that all of it is right but for a factor
-# 1 ± 2 · roundings · 2⁻⁵³.
-
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 ROUNDING = 2.0**-53
-UNDERFLOWN = 1e-280
-"""More than all that underflow can hide, here as in `binomial_tail`."""
+UNDERFLOW = 1e-280
+"""More than underflow can hide, here as in `tacit.numerics.binomial`."""
 
 _MOST_ATOMS = 1 << 18
 _CHUNK = 1 << 16
+
+
+# A few mechanisms, or few kinds of them: every value of L, with its probability.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class LossGroup:
 
 
 def group(each: Fraction, many: int) -> LossGroup:
-    """The law of n equal mechanisms; what is left out underflows."""
+    """The law of n equal mechanisms, except for probabilities that underflow."""
     if many == 1:
-        less = exp(-float(each))  # right but for a rounding, and ε's own of ε
+        less = exp(-float(each))  # relative error: one rounding, and ε times that of ε
         return LossGroup(each, 1, 0, np.array([less, 1.0]) / (1 + less), 6 + 2 * int(each))
     with localcontext(digits_for(many * 2 * each, each)):
         of = pair(each, each)
@@ -67,7 +68,7 @@ def group(each: Fraction, many: int) -> LossGroup:
     above = _walk(many, anchor, many - anchor, odds)
     below = _walk(many, many - anchor, anchor, 1 / odds)
     chances = start * np.concatenate((below[::-1], [1.0], above))
-    # A ratio and its product are right but for four roundings, the start but for 10⁻¹⁴.
+    # A ratio and its product have an error of four roundings, the start one of 10⁻¹⁴.
     return LossGroup(each, many, anchor - len(below), chances, 5 * len(chances) + 100)
 
 
@@ -85,21 +86,21 @@ def _walk(many: int, start: int, steps: int, odds: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """Every sum that the losses of a few groups can come to."""
+    """Every possible sum of the losses of a few groups."""
 
     losses: Floats
     chances: Floats
-    blur: float  # how far off a loss, less ε, may be for its own rounding
+    blur: float  # a bound on the rounding error of a loss minus ε
     roundings: int
 
     def upper(self, epsilon: Fraction) -> float:
-        """An upper bound of δ(ε)."""
-        return self._sum(epsilon, self.blur) * (1 + 2 * self.roundings * ROUNDING) + UNDERFLOWN
+        """An upper bound on δ(ε)."""
+        return self._sum(epsilon, self.blur) * (1 + 2 * self.roundings * ROUNDING) + UNDERFLOW
 
     def lower(self, epsilon: Fraction) -> float:
-        """A lower bound of δ(ε)."""
+        """A lower bound on δ(ε)."""
         total = self._sum(epsilon, -self.blur) * (1 - 2 * self.roundings * ROUNDING)
-        return max(total - UNDERFLOWN, 0.0)
+        return max(total - UNDERFLOW, 0.0)
 
     def _sum(self, epsilon: Fraction, blur: float) -> float:
         over = self.losses - float(epsilon) + blur
@@ -107,7 +108,7 @@ class Enumerated:
 
 
 def enumerated(pure: Sequence[tuple[Fraction, int]]) -> Enumerated | None:
-    """All sums of the losses of (ε, how many), if there are not too many."""
+    """All sums of the losses of (ε, how many); None if there are too many."""
     if prod(min(many, _MOST_ATOMS) + 1 for _, many in pure) > _MOST_ATOMS:
         return None
     groups = [group(*one) for one in pure]
@@ -123,22 +124,21 @@ def enumerated(pure: Sequence[tuple[Fraction, int]]) -> Enumerated | None:
     return Enumerated(losses, chances, blur, roundings)
 
 
-# The law of a privacy loss on a grid: many mechanisms that differ, in seconds.
+# Many mechanisms that differ: the law on a grid.
 #
-# *From above.*  δ(ε) = E[(1 − e^(ε − L))₊] averages functions that are convex in e^(−L).  So an
-# atom that lies between two grid points may be split between them such that E[e^(−L)] stays: δ
-# can only grow (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022; the atom is what the two
-# become when somebody forgets which it was).  That is closer than rounding every εᵢ up, as
-# Murtagh and Vadhan do: the error goes with the square of the grid's step.  `grid_error` shows
-# how small it is.
+# δ(ε) = E[(1 − e^(ε − L))₊] is the mean of functions that are convex in e^(−L).  So if an atom
+# between two grid points is split between them such that E[e^(−L)] stays the same, δ can only grow
+# (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022: forgetting which of the two it was gives
+# the atom back).  This is closer than rounding every εᵢ up, as Murtagh and Vadhan do: the error is
+# proportional to the square of the grid's step, and `OnGrid` bounds it.
 
 
-_BLOCK_ATOMS = 4  # mechanisms are split in pairs: as quick as one by one, and half the error
+_BLOCK_ATOMS = 4  # mechanisms are split in pairs: as fast as one by one, and half the error
 
 
 @dataclass(frozen=True, slots=True)
 class LossBlock:
-    """A few groups together, on the grid."""
+    """The law of a few groups together, on the grid."""
 
     cells: list[int]
     chances: Floats
@@ -159,7 +159,7 @@ class LossBlock:
 
 
 def blocks(groups: Sequence[LossGroup], step: Fraction) -> list[LossBlock]:
-    """The groups on the grid: those of single mechanisms in pairs, the widest law first."""
+    """The groups on the grid, single mechanisms in pairs, the widest law first."""
     found, waiting = [], []
     for one in sorted(groups, key=lambda one: -len(one.chances)):
         waiting.append(one)
@@ -181,7 +181,7 @@ def _block(groups: Sequence[LossGroup], step: Fraction) -> LossBlock:
         chance = prod(chance for _, chance in atoms)
         mean, count = mean + place / whole * chance, count + 1
         down = 1.0
-        if part:  # each weight by its own difference, so that neither loses digits
+        if part:  # each weight from its own difference, so that neither loses digits
             split, x = True, part / whole * h
             up, down = expm1(-x), exp(-x) * expm1((part - whole) / whole * h)
             cells[low + 1] = cells.get(low + 1, 0.0) + chance * (up / expm1(-h))
@@ -193,11 +193,11 @@ def _block(groups: Sequence[LossGroup], step: Fraction) -> LossBlock:
     return LossBlock(places, chances, round(mean), split, roundings)
 
 
-# The law of a sum of blocks, on the grid and within a window.
+# The law of a sum of blocks, within a window of the grid.
 #
-# Sums are kept near their mean, which moves from block to block.  What rises above the window
-# counts as told in full.  What falls below it must rise again to matter, which Chernoff's bound
-# makes unlikely.  Everything else is a sum of products of positive floats.
+# Only sums near the mean, which moves from block to block, are kept.  What rises above the window
+# counts in full towards δ.  What falls below it matters only if it rises again, which Chernoff's
+# bound shows to be unlikely.  Everything else is a sum of products of positive floats.
 
 
 _TILTS = (0.5, 1.0, 1.5, 2.5)
@@ -205,7 +205,7 @@ _TILTS = (0.5, 1.0, 1.5, 2.5)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The law of a sum of blocks, from `below` cells under the sum of their centres on."""
+    """The law of a sum of blocks, from `below` cells below the sum of their centres upwards."""
 
     step: Fraction
     below: int
@@ -219,13 +219,13 @@ class Window:
 
     @classmethod
     def empty(cls, step: Fraction, below: int, above: int) -> Window:
-        """Before any block: no loss, for certain."""
+        """The law of no blocks: the loss is 0."""
         chances = np.zeros(below + above + 1)
         chances[below] = 1.0
         return cls(step, below, chances, bottom=-below, roundings=len(chances) + 16)
 
     def plus(self, parts: Sequence[LossBlock]) -> Window:
-        """With more blocks."""
+        """The law with more blocks."""
         law, risen, fell, roundings = self.chances, self.risen, self.fell, self.roundings
         for part in parts:
             places = [cell - part.centre for cell in part.cells]
@@ -253,14 +253,14 @@ class Window:
         return 2 * self.roundings * ROUNDING
 
     def tilts(self) -> list[tuple[float, float]]:
-        """Pairs (tilt, Σ log moments) for Chernoff's bound of what fell below."""
+        """Pairs (tilt, Σ log moments) for Chernoff's bound on what fell below."""
         spread = sum(part.square for part in self.parts)
         tilts = [factor * self.below / max(spread, 1.0) for factor in _TILTS]
         return [(tilt, sum(part.log_moment(tilt) for part in self.parts)) for tilt in tilts]
 
 
 def cell_by_cell(cells: int, width: int) -> bool:
-    """Whether a block's cells are added one by one: in a long kernel each is six times as quick."""
+    """Whether a block's cells are added one by one; in a long kernel each is six times as fast."""
     return cells <= 16 or 6 * cells <= width
 
 
@@ -283,7 +283,7 @@ def _add_kernel(law: Floats, places: list[int], chances: Floats) -> tuple[Floats
     kernel = np.zeros(places[-1] - places[0] + 1)
     kernel[np.array(places) - places[0]] = chances
     used = np.flatnonzero(law)
-    whole = np.convolve(law[used[0] : used[-1] + 1], kernel)  # each a plain sum of products
+    whole = np.convolve(law[used[0] : used[-1] + 1], kernel)  # plain sums of products
     start = -places[0] - int(used[0])  # where the window's bottom is in `whole`
     low, high = max(start, 0), max(min(start + len(law), len(whole)), 0)
     after = np.zeros_like(law)
@@ -292,30 +292,30 @@ def _add_kernel(law: Floats, places: list[int], chances: Floats) -> tuple[Floats
     return after, float(whole[high:].sum()), float(whole[:low].sum())
 
 
-# How far the δ of a loss on a grid is from the truth, at most.
+# How much the grid adds to δ, at most.
 #
-# Let L = Σ L_m be the true loss and L + Z that on the grid: Z = Σ Z_m over the n blocks that were
-# split.  Given all L_m these are independent, E[e^(−Z_m)] = 1, and Z_m lies in an interval of
-# length h around 0.  What the grid adds to δ(ε) is E[D(L)],
+# Let L = Σ L_m be the true loss and L + Z the loss on the grid, where Z = Σ Z_m over the n blocks
+# that were split.  Given all L_m, the Z_m are independent, E[e^(−Z_m)] = 1, and Z_m lies in an
+# interval of length h around 0.  The grid adds E[D(L)] to δ(ε), where
 #
 #     D(l) = E[(1 − e^(ε − l − Z))₊ | L = l] − (1 − e^(ε − l))₊.
 #
-# (1 − e^(ε − l))₊ is a straight line in e^(−l) but for its corner at l = ε, so D is small unless Z
-# reaches over the corner.  Let d = |l − ε|.
+# (1 − e^(ε − l))₊ is a straight line in e^(−l) except for its corner at l = ε, so D is small unless
+# Z reaches beyond the corner.  Let d = |l − ε|.
 #
 # - If l < ε, D(l) = E[(1 − e^(d − Z))₊] ≤ E[(Z − d)₊].
-# - If l > ε, D(l) = E[(e^(−d − Z) − 1)₊] = E′[(e^(−d) − e^Z)₊] ≤ E′[(−Z − d)₊], under the law that
-#   has the density e^(−Z).
+# - If l > ε, D(l) = E[(e^(−d − Z) − 1)₊] = E′[(e^(−d) − e^Z)₊] ≤ E′[(−Z − d)₊], with the mean E′
+#   under the law with density e^(−Z).
 #
-# Either is E[(W − d)₊] for a sum W of n independent terms in intervals of length h.  The mean of
-# each is at most e^h h²/8: as a function of where between its two cells an atom lay, it is 0 at
-# both ends and bends by at most h/(1 − e^(−h)) ≤ e^h.  Let μ = n e^h h²/8, v = n h²/4 ≥ Var W, y
-# = d − μ.  By Cauchy and Schwarz; and by Hoeffding's lemma, E[e^(s(W − μ))] ≤ e^(s²v/2), with x₊
-# ≤ e^(sx − 1)/s at s = y/v,
+# Both have the form E[(W − d)₊] for a sum W of n independent terms in intervals of length h.  The
+# mean of each term is at most e^h h²/8: as a function of where the atom lay between its two cells,
+# it is 0 at both ends and bends by at most h/(1 − e^(−h)) ≤ e^h.  Let μ = n e^h h²/8,
+# v = n h²/4 ≥ Var W and y = d − μ.  By the inequality of Cauchy and Schwarz; and by Hoeffding's
+# lemma, E[e^(s(W − μ))] ≤ e^(s²v/2), with x₊ ≤ e^(sx − 1)/s at s = y/v,
 #
 #     E[(W − d)₊] ≤ b(d) = min{ (√(v + y²) − y)/2,  v/(e·y) · e^(−y²/(2v)) if y > 0 },
 #
-# which falls with d.  The law of L is not known, but that of L + Z is.  With t = μ + h√n, |Z| ≤ t
+# which decreases in d.  The law of L is not known, but that of L + Z is.  With t = μ + h√n, |Z| ≤ t
 # has a probability of at least 1 − 2e^(−2) > 0.729 whatever L is (Hoeffding), and then |L − ε| ≥
 # |L + Z − ε| − t.  Therefore
 #
@@ -325,30 +325,30 @@ def _add_kernel(law: Floats, places: list[int], chances: Floats) -> tuple[Floats
 
 
 _LIKELY = 0.729
-_OUTWARD = 1 + 1e-8  # for all that is rounded on the way
+_OUTWARD = 1 + 1e-8  # for the roundings on the way
 
 
 @dataclass(frozen=True, slots=True)
 class OnGrid:
-    """δ(ε) of a law on a grid, from both sides."""
+    """Bounds on the δ(ε) of a law on a grid."""
 
     law: Window
     tilts: list[tuple[float, float]]
 
     @classmethod
     def of(cls, law: Window) -> OnGrid:
-        """Both bounds of this law."""
+        """The bounds that this law gives."""
         return cls(law, law.tilts())
 
     def upper(self, epsilon: Fraction) -> float:
-        """An upper bound of δ(ε)."""
+        """An upper bound on δ(ε)."""
         total = self._sum(epsilon) + self.law.risen
-        return total * (1 + self.law.slack) + self._fallen(epsilon) + UNDERFLOWN
+        return total * (1 + self.law.slack) + self._fallen(epsilon) + UNDERFLOW
 
     def lower(self, epsilon: Fraction) -> float:
-        """A lower bound of δ(ε)."""
+        """A lower bound on δ(ε)."""
         total = self._sum(epsilon) * (1 - self.law.slack)
-        return max(total - self._added(epsilon) - UNDERFLOWN, 0.0)
+        return max(total - self._added(epsilon) - UNDERFLOW, 0.0)
 
     def _sum(self, epsilon: Fraction) -> float:
         law = self.law
@@ -359,17 +359,17 @@ class OnGrid:
         return float(-(chances @ np.expm1(-float(law.step) * cells)))
 
     def _fallen(self, epsilon: Fraction) -> float:
-        """A bound of the chance that a sum fell below the window and still comes to exceed ε."""
+        """A bound on the chance that a sum fell below the window and still exceeds ε in the end."""
         away = float(epsilon / self.law.step - self.law.bottom)
         least = min(moment - tilt * away for tilt, moment in self.tilts)
         return min(exp(min(least + 1e-6, 0.0)), self.law.fell * (1 + self.law.slack))
 
     def _added(self, epsilon: Fraction) -> float:
-        """What the grid may have added: E[b((|L + Z − ε| − t)₊)] / 0.729."""
+        """A bound on what the grid added: E[b((|L + Z − ε| − t)₊)] / 0.729."""
         law, h, n = self.law, float(self.law.step), self.law.splits
         if not n:
             return 0.0
-        if h > 1:  # too coarse to tell
+        if h > 1:  # too coarse for any bound
             return inf
         drift = n * exp(h) * h * h / 8
 

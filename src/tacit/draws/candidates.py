@@ -1,7 +1,8 @@
-"""What a finite release can choose from: candidates in blocks, each with its score.
+"""SmallDB over a finite range: candidates in blocks, each with its score, and an exact draw.
 
-Candidates are multisets of m atoms, given by how often each atom occurs.  With answers F/d, data
-histogram a and n rows, the score in units of 1/(m·d) is the integer max_f |m Σ F·a − n Σ F·z|.
+Candidates are multisets of m atoms, given by how often each atom occurs.  With answers F/d, the
+histogram a of the data and its n rows, the score of a candidate z, in units of 1/(m·d), is the
+integer max_f |m Σ F·a − n Σ F·z|.  The candidates are all multisets, or a random part of them.
 """
 
 from __future__ import annotations
@@ -27,46 +28,46 @@ from tacit.support import Heartbeat
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-Array = npt.NDArray[Any]  # int32, int64, or Python integers where 64 bits would not do
+Array = npt.NDArray[Any]  # int32, int64, or Python integers if 64 bits are too few
 AtomCounts = tuple[tuple[int, int], ...]
 """A multiset: pairs (atom, how often), each atom at most once, in any order."""
 _AT_ONCE = 1 << 16
-_TABLE = 1 << 13  # columns of a table that is kept
-_BLOCK = 1 << 15  # columns of a block: its working set stays within the cache
-_TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # with many queries fewer columns
+_TABLE = 1 << 13  # most columns of a table that is kept
+_BLOCK = 1 << 15  # most columns of a block: it stays within the cache
+_TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # fewer columns if there are many queries
 _KEPT_TABLES = 128
 _CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
-_GROUPS = 2048  # at 1/32 to 1/16 of a nat each: what lies beyond is lumped into the last
+_GROUPS = 2048  # of 1/32 to 1/16 of a nat each; the last has everything beyond
 _LARGEST_STEP = Fraction(1, 16)
 _PENDING = 1 << 18
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # neither may show the data
 class MultisetBlock:
-    """Some candidates: their scores, and which they are."""
+    """Some candidates, with their scores."""
 
     levels: Array
     counts: Callable[[int], AtomCounts]
 
 
 class Candidates(Protocol):
-    """A finite range that ignores the data, every candidate of the same weight."""
+    """A finite range that does not depend on the data; all candidates have the same weight."""
 
     def blocks(self) -> Iterator[MultisetBlock]:
         """Every candidate, always in the same order."""
 
 
-# SmallDB over a finite range: exact draws by counting candidates per level.
+# The draw, by counting the candidates of each score.
 #
-# Candidates are grouped by score, a few neighbouring scores to a group.  A group is drawn by its
-# size and its best score, a candidate in it uniformly, and it is accepted with probability
-# e^(−rate·(its score − the group's best)), or all starts over.  What is accepted has exactly
-# the law ∝ e^(−rate·score); the groups only decide how long it takes.
+# Candidates are grouped by score, a few neighbouring scores to a group.  A group is drawn with a
+# weight from its size and its best score, then a candidate of the group uniformly.  It is accepted
+# with probability e^(−rate·(its score − the group's best)); otherwise the draw starts again.  So it
+# has exactly the law ∝ e^(−rate·score); the groups only decide how long it takes.
 #
 # It never takes long, whatever the data.  A group spans at most 1/16 of a nat, or a single score,
-# so that hardly anything is refused; only the last one is wider, since it holds all that is at
-# least 2047/32 > 63 nats behind the best.  A range has at most e^19 candidates, each of weight 1,
-# so the last group comes up with a probability below e^(−44).
+# so that nearly every candidate is accepted.  Only the last group is wider, since it holds all
+# candidates that are at least 2047/32 > 63 nats behind the best.  A range has at most e^19
+# candidates, each of weight 1, so the last group is drawn with a probability below e^(−44).
 
 
 class LevelDraw:
@@ -93,7 +94,7 @@ class LevelDraw:
 
 
 class LevelCounts:
-    """How many candidates each group has; groups are counted from the best score seen."""
+    """How many candidates each group has; groups are numbered from the best score."""
 
     def __init__(self, candidates: Candidates, *, rate: Fraction, heartbeat: Heartbeat) -> None:
         self.candidates = candidates
@@ -128,7 +129,7 @@ class LevelCounts:
         self.sizes += np.bincount(keys, minlength=_GROUPS)
 
     def _move_best(self, best: int) -> None:
-        """Count groups from a better score; those pushed out join the last."""
+        """Number the groups from a better score; what no longer fits joins the last group."""
         shift = min(self.best - best, _GROUPS - 1)
         moved = np.zeros_like(self.sizes)
         moved[shift:] = self.sizes[: _GROUPS - shift]
@@ -146,7 +147,7 @@ class LevelCounts:
         return (self.best + group) << self.dropped_bits
 
     def find(self, group: int, rank: int) -> tuple[int, AtomCounts]:
-        """The score and the atoms of a candidate, given by its rank in its group."""
+        """The score and the atoms of a candidate, given its group and its rank in the group."""
         for block in self._blocks():
             here = np.flatnonzero(self.keys(block) == group)
             if rank < len(here):
@@ -160,11 +161,12 @@ class LevelCounts:
             yield block
 
 
-# Every multiset of m atoms, in blocks, with its score.
+# All multisets of m atoms, in blocks, with their scores.
 #
-# The atoms are halved again and again.  A multiset of m atoms is one of j from the first half and
-# one of m − j from the second, and its answers are the sum of theirs; so long blocks come from
-# short tables by outer sums, which numpy does at hundreds of millions of numbers a second.
+# The atoms are halved repeatedly.  A multiset of m atoms consists of a multiset of j atoms from the
+# first half and one of m − j from the second, and its answers are the sums of theirs.  So long
+# blocks come from short tables by outer sums, which numpy computes at hundreds of millions of
+# numbers a second.
 
 
 class EveryMultiset:
@@ -175,7 +177,7 @@ class EveryMultiset:
         self._enumeration = Enumeration(queries.atoms, rows, self._column)
 
     def blocks(self) -> Iterator[MultisetBlock]:
-        """All of them, once."""
+        """Every multiset, once."""
         for head, tail in self._enumeration.pairs():
             yield self._block(head, tail)
 
@@ -210,7 +212,7 @@ def largest_difference(heads: Array, tails: Array) -> Array:
 def scaled(queries: LinearQueries, x: Integers, rows: int) -> tuple[Array, Array]:
     """(target, step): a candidate's score is max |target − Σ over its rows of step|.
 
-    In a type of number that cannot overflow.
+    Both are of a type that cannot overflow.
     """
     people = int(x.sum())
     largest = rows * people * queries.denominator
@@ -221,7 +223,7 @@ def scaled(queries: LinearQueries, x: Integers, rows: int) -> tuple[Array, Array
 
 @dataclass(frozen=True, repr=False, eq=False)  # sums are scaled by the number of people
 class ScoreTable:
-    """Some multisets: a column of sums for each, and which it is."""
+    """Some multisets, with a column of sums for each."""
 
     sums: Array
     counts: Callable[[int], AtomCounts]  # of column i
@@ -230,8 +232,8 @@ class ScoreTable:
 class Enumeration:
     """All multisets of `rows` atoms.
 
-    ``column(atom, times)`` gives what `times` copies of an atom contribute, an array with a
-    column for each number in `times`.
+    ``column(atom, times)`` is what copies of an atom contribute: an array with a column for each
+    number of copies in `times`.
     """
 
     def __init__(
@@ -246,7 +248,7 @@ class Enumeration:
         self._longest_block = min(_BLOCK, _BLOCK_CELLS // height)
 
     def pairs(self) -> Iterator[tuple[ScoreTable, ScoreTable]]:
-        """Pairs of tables: every multiset is a column of one plus a column of the other, once."""
+        """Pairs of tables: each multiset is once a column of the first plus one of the second."""
         if self._short(0, self._atoms, self._rows):
             yield self._table(0, self._atoms, self._rows), self._table(0, 0, 0)
         else:
@@ -263,7 +265,7 @@ class Enumeration:
                     yield from _blocks(head, tail, self._longest_block)
 
     def _tables(self, first: int, last: int, total: int) -> Iterator[ScoreTable]:
-        """All multisets of `total` among these atoms, in tables of at most a block's length."""
+        """All multisets of `total` of these atoms, in tables no longer than a block."""
         if self._short(first, last, total):
             yield self._table(first, last, total)
         else:
@@ -285,7 +287,7 @@ class Enumeration:
 def _blocks(
     head: ScoreTable, tail: ScoreTable, longest: int
 ) -> Iterator[tuple[ScoreTable, ScoreTable]]:
-    """The pair in pieces of a block's length, the wide table last: numpy runs along it."""
+    """The pair in pieces of a block's length, with the wider table last, as suits numpy."""
     narrow, wide = sorted((head, tail), key=lambda table: table.sums.shape[1])
     step = max(1, longest // wide.sums.shape[1])
     for start in range(0, narrow.sums.shape[1], step):
@@ -316,15 +318,15 @@ def _join(tables: Sequence[ScoreTable]) -> ScoreTable:
 
 # A random part of a range that is too large to enumerate, drawn before the data is looked at.
 #
-# The exponential mechanism over any range that ignores the data is exactly ε-private.  What is
-# lost is accuracy, and ``reach`` says how much can be lost.
+# The exponential mechanism is exactly ε-private over every range that does not depend on the data.
+# A part of the range costs only accuracy, and ``reach`` bounds how much.
 
 
 def draw_sub_range(atoms: int, rows: int, size: int, coins: Coins) -> Integers:
     """`size` independent uniform multisets of `rows` atoms: a row of atoms each.
 
-    Pólya's urn: the (i+1)-th row is one of the K atoms or a copy of one of the i rows before it,
-    each with probability 1/(K + i).  Every multiset is then equally likely.
+    By Pólya's urn: the (i+1)-th row is one of the K atoms or a copy of one of the i rows before
+    it, each with probability 1/(K + i).  Then all multisets are equally likely.
     """
     drawn = np.empty((size, rows), np.int64)
     for i in range(rows):
@@ -355,7 +357,7 @@ class DrawnMultisets:
         self._target, self._step = scaled(queries, x, drawn.shape[1])
 
     def blocks(self) -> Iterator[MultisetBlock]:
-        """All of them, in the order in which they were drawn."""
+        """The candidates, in the order in which they were drawn."""
         length = max(1, min(_CHUNK, _CHUNK_CELLS // max(1, len(self._target))))
         for start in range(0, len(self._drawn), length):
             chunk = self._drawn[start : start + length]
@@ -371,13 +373,13 @@ def _counts(drawn: Integers, i: int) -> AtomCounts:
 
 
 def reach(elements: int, rows: int, size: int, beta: Fraction) -> int:
-    """The least j such that a sub-range comes within j rows of a given candidate, except for β.
+    """The least j such that a sub-range comes within j rows of a candidate, with chance 1 − β.
 
-    Accuracy: let y* be any candidate that ignores the coins, such as the best one of the whole
-    range.  The C(K+j−1, j) candidates that share m − j given rows with y* differ from it by at
-    most j/m in every answer.  Each draw is one of them with probability p = C(K+j−1, j) /
-    C(K+m−1, m), and none of M draws is with probability (1−p)^M ≤ e^(−pM).  So except with
-    probability β some candidate of the sub-range errs at most j/m more than y*.
+    Accuracy: let y* be any candidate that does not depend on the coins, such as the best one of the
+    whole range.  The C(K+j−1, j) candidates that share m − j given rows with y* differ from it by
+    at most j/m in every answer.  Each draw is one of them with probability p = C(K+j−1, j) /
+    C(K+m−1, m), and none of M draws is with probability (1−p)^M ≤ e^(−pM).  So, except with
+    probability β, some candidate of the sub-range errs by at most j/m more than y*.
     """
     _, needed = certified.ln(1 / beta)
 
@@ -385,8 +387,8 @@ def reach(elements: int, rows: int, size: int, beta: Fraction) -> int:
         near, everything = _share_of_neighbours(elements, rows, shared)
         return size * near < needed * everything
 
-    # p falls with the rows that are shared.  The most that can be are found by doubling, then by
-    # halves: far from the answer the numbers would be huge.
+    # p falls as more rows are shared.  The most that can be shared is found by doubling and then by
+    # bisection, since far from the answer the numbers would be huge.
     most = 1
     while most <= rows and not too_few(most):
         most *= 2

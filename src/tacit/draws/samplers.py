@@ -1,8 +1,8 @@
 """Coins and noise in bulk, in integers only.
 
-A word of key stream is the beginning of a uniform number U in [0, 1).  Nearly always it settles a
-draw by itself; otherwise more bits of the same U are drawn until certified bounds settle it, so
-that no probability is ever rounded (``docs/exactness.md``).
+A word of key stream is the beginning of a uniform number U in [0, 1).  Nearly always it decides a
+draw by itself; otherwise more bits of the same U are drawn until certified bounds decide it.  No
+probability is ever rounded (``docs/exactness.md``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _DIGIT_BITS = 13
 _GUARD_BITS = 32
 _MORE_BITS = 64
 _FARTHEST = (1 << 63) - 1  # what an array may hold
-_OPEN = np.iinfo(np.int64).min  # stands in the table where the leading word does not settle
+_OPEN = np.iinfo(np.int64).min  # in the table, where the leading word does not decide
 _BLOCK = 1 << 14
 _SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14
 
 
 class WordBounds(NamedTuple):
-    """How many leading bits are looked up, and how many are searched; tests use few."""
+    """How many leading bits are looked up, and how many are searched; tests use very few."""
 
     first: int = 16
     second: int = 48
@@ -44,11 +44,11 @@ WORDS = WordBounds()
 
 
 class DigitShape(NamedTuple):
-    """How a scale is cut into tables; any shape gives the same law, tests use tiny ones."""
+    """How a scale is divided into tables; every shape gives the same law.  Tests use tiny ones."""
 
     top_scale: int = 32  # the scale of H is below this
     digit_bits: int = 9  # of L, in one table
-    cut: int = 17  # H beyond 17 times its scale, one in e^17, is drawn in several goes
+    cut: int = 17  # H beyond 17 times its scale (one in e^17) takes several draws
     words: WordBounds = WORDS
 
 
@@ -60,7 +60,7 @@ SHAPE = DigitShape()
 # For e^(−n·rate) the bits of n fall into digits, n = d₀ + 2^s·d₁ + ..., and the probability is the
 # product of one table entry per digit.  With entries a ≤ 2^31·p ≤ a + 1 and products rounded down,
 # the product P of m entries has P ≤ 2^31·e^(−n·rate) ≤ P + 3m − 2.  A 31-bit word below P is a
-# success, one from P + 3m − 2 on a failure; only about one in 2^29 is in between.
+# success, one of at least P + 3m − 2 a failure; only about one in 2^29 lies in between.
 
 
 def bernoullis(
@@ -88,19 +88,19 @@ def _words(stream: KeyStream, size: int, bits: int) -> NDArray[np.uint32]:
 
 
 class ExpCoins:
-    """The tables for one rate.  They hold no secret and are shared by all coins."""
+    """The tables for one rate.  They hold no secret, and all coins share them."""
 
     def __init__(
         self, rate: Fraction, *, word_bits: int = WORD_BITS, digit_bits: int = _DIGIT_BITS
     ) -> None:
         self._rate, self._word_bits = rate, word_bits
-        # From 32/rate on every product is 0, since e^(−32) < 2^(−31).  Where that is farther than
-        # the tables reach, `flip` goes without them.
+        # From 32/rate on every product is 0, since e^(−32) < 2^(−31).  If that is farther than the
+        # tables reach, `flip` does without them.
         self._cut = min(-(-32 * rate.denominator // rate.numerator), _FARTHEST)
         places = -(-self._cut.bit_length() // digit_bits)
         self._digit_bits = -(-self._cut.bit_length() // places)
         self._tables = [self._table(place * self._digit_bits) for place in range(places)]
-        self._lists = [table.tolist() for table in self._tables]  # quicker one at a time
+        self._lists = [table.tolist() for table in self._tables]  # faster for single draws
         self._slack = 3 * places - 2
 
     def _table(self, shift: int) -> NDArray[np.int64]:
@@ -127,7 +127,7 @@ class ExpCoins:
             out[place] = scalar.is_below(stream, bounds, int(words[place]), self._word_bits)
 
     def flip(self, stream: KeyStream, steps: int) -> bool:
-        """True with probability e^(−max(steps, 0) · rate): one draw, by the same tables."""
+        """True with probability e^(−max(steps, 0) · rate): one draw, from the same tables."""
         if steps <= self._cut:
             digits = steps if steps > 0 else 0
         elif steps <= _FARTHEST:
@@ -164,24 +164,24 @@ class ExpCoins:
 
 @lru_cache(maxsize=16)
 def exp_coins(rate: Fraction) -> ExpCoins:
-    """The tables for a rate, kept while they are in use."""
+    """The tables for a rate, kept for further use."""
     return ExpCoins(rate)
 
 
-# Geometric and discrete Laplace noise for one scale, prepared once and drawn often.
+# Noise: geometric and discrete Laplace numbers of one scale, prepared once and drawn often.
 #
 # A geometric number of a large scale splits into independent digits: y = 2^j · H + L, where H is
 # geometric with scale/2^j and L, in 0..2^j−1, has probability proportional to e^(−L/scale), because
 # e^(−y/scale) is the product of a function of H and one of L.  L splits again in the same way.  So
-# one table for H and one for each group of about nine bits of L serve every scale.
+# one table for H and one for each group of about nine bits of L suffice for every scale.
 #
-# A discrete Laplace number is y or −1−y, that is y or its bitwise complement ~y, the latter with
-# probability 1/(1 + e^(1/scale)); the sign is drawn together with H.  Complement goes through the
-# digits: ~(2^j·H + L) = ~(2^j·H) xor L.
+# A discrete Laplace number is y or −1−y, that is, y or its bitwise complement ~y, the latter with
+# probability 1/(1 + e^(1/scale)); the sign is drawn together with H.  The complement passes through
+# the digits: ~(2^j·H + L) = ~(2^j·H) xor L.
 
 
 class PreparedNoise:
-    """The tables for one scale.  They hold no secret and are shared by all coins."""
+    """The tables for one scale.  They hold no secret, and all coins share them."""
 
     def __init__(self, scale: Fraction, *, two_sided: bool, shape: DigitShape = SHAPE) -> None:
         low_bits = int(scale / shape.top_scale).bit_length()
@@ -218,12 +218,12 @@ class PreparedNoise:
 
 @lru_cache(maxsize=16)
 def noise(scale: Fraction, two_sided: bool) -> PreparedNoise:
-    """The tables for a scale, kept while they are in use."""
+    """The tables for a scale, kept for further use."""
     return PreparedNoise(scale, two_sided=two_sided)
 
 
 class Sampler(Uncopyable):
-    """Noise of one scale: one number from a pool, or an array of them."""
+    """Noise of one scale: single numbers from a pool, or arrays."""
 
     def __init__(self, stream: KeyStream, scale: Fraction, *, two_sided: bool) -> None:
         self._stream, self._scale, self._two_sided = stream, scale, two_sided
@@ -233,7 +233,7 @@ class Sampler(Uncopyable):
         forget_in_child(self)
 
     def draw(self) -> int:
-        """One number.  Taking it from the pool is atomic, and the pool forgets it."""
+        """One number.  Taking it out of the pool is atomic, so that it is used only once."""
         try:
             return self._pool.pop()
         except IndexError:
@@ -245,33 +245,33 @@ class Sampler(Uncopyable):
 
     def _refill(self) -> int:
         fresh: list[int] = self.draws(self._pool_size).tolist()
-        self._pool_size = min(4 * self._pool_size, _LARGEST_POOL)  # whoever draws much waits less
-        last = fresh.pop()  # ours before another thread can take it
+        self._pool_size = min(4 * self._pool_size, _LARGEST_POOL)  # more for more draws
+        last = fresh.pop()  # before another thread can take it
         self._pool += fresh
         return last
 
     def forget(self) -> None:
-        """Drop what was drawn in advance: a forked child must not share it."""
+        """Drop what was drawn in advance, which a forked child must not share."""
         self._pool.clear()
 
     def __repr__(self) -> str:
         return f"Sampler(scale='{self._scale}', two_sided={self._two_sided})"
 
 
-# Draws from a law in bulk, by the inverse of its distribution function.
+# Draws from a law, by the inverse of its distribution function.
 #
-# One uniform number U decides one index: the number of boundaries below U.  Its leading word
-# points into a table; a word whose whole cell [w, w+1)/2^b lies between two boundaries is settled
-# there.  A word whose cell holds a boundary is extended, as the same number, to a longer word and
-# searched among certified boundaries; a longer word that meets a boundary is extended again, with
-# sharper bounds, until it is settled.  No probability is rounded, whatever the word sizes are.
+# A uniform number U gives one index: the number of boundaries below U.  The leading word of U is
+# looked up in a table, which has the index if the whole cell [w, w+1)/2^b lies between two
+# boundaries.  If the cell holds a boundary, U gets more bits, and the longer word is searched among
+# certified boundaries; if it meets one of them, U gets more bits again, and the bounds are made
+# tighter, until the index is certain.  No probability is rounded, whatever the word sizes are.
 
 
 class InverseTable:
-    """A law prepared for drawing: ``values[index]`` for a random index.
+    """A law prepared for draws of ``values[index]`` with a random index.
 
     ``tails`` are indexes that stand for everything beyond ``values[index]``.  Such a law is
-    geometric, hence memoryless: a fresh draw is added to what was reached.
+    geometric, hence memoryless, so that a fresh draw is added to the value that was reached.
     """
 
     def __init__(
@@ -317,7 +317,7 @@ class InverseTable:
         return values
 
     def _settle_tie(self, stream: KeyStream, word: int) -> int:
-        """The index of a number U whose leading bits are `word`, which meet a boundary."""
+        """The index of a number U whose leading bits `word` coincide with a boundary."""
         bits = self._words.second
         while True:
             word = word << _MORE_BITS | stream.bits(_MORE_BITS)
@@ -329,7 +329,7 @@ class InverseTable:
                 return surely_below
 
     def _beyond(self, stream: KeyStream, reached: int) -> int:
-        """At least `reached` in size, with the same sign: ~x is the mirror image of x."""
+        """A draw of at least the size of `reached`, with its sign; ~x is the mirror image of x."""
         fresh = np.empty(1, np.int64)
         self.draw(stream, fresh)
         size = int(fresh[0])
@@ -337,17 +337,17 @@ class InverseTable:
         return reached + size if reached >= 0 else reached - size
 
 
-# The laws that are drawn in bulk, as certified cumulative probabilities.
+# The laws, as certified cumulative probabilities.
 #
 # A law on the indexes 0..n is given by its n inner boundaries: ``law(bits)`` lists, for k = 1..n,
-# integers (low, high) with low ≤ 2^bits · Pr[index < k] ≤ high.  The bounds close in on the truth
-# as ``bits`` grows.  With q = e^(−rate), rate > 0 rational, q is transcendental (Lindemann), so are
-# the boundaries below, and none ever coincides with a fraction of a power of two: enough bits
-# settle every comparison.
+# integers (low, high) with low ≤ 2^bits · Pr[index < k] ≤ high.  The bounds converge as ``bits``
+# grows.  For rational rate > 0, q = e^(−rate) is transcendental (Lindemann), and so are the
+# boundaries below.  None is a fraction with a power of two as its denominator, so that enough bits
+# decide every comparison.
 
 
 def powers(rate: Fraction, count: int, bits: int) -> list[Units]:
-    """Bounds of 2^bits · e^(−rate·k) for k = 0..count−1, each from the one before."""
+    """Bounds on 2^bits · e^(−rate·k) for k = 0..count−1, each from the one before."""
     work = bits + _GUARD_BITS + count.bit_length()
     ratio_low, ratio_high = certified.exp_minus(rate, work)
     low = high = 1 << work
@@ -359,7 +359,7 @@ def powers(rate: Fraction, count: int, bits: int) -> list[Units]:
 
 
 def floors(law: Cumulative, bits: int) -> list[int]:
-    """Integers f_k with f_k ≤ 2^bits · boundary_k ≤ f_k + 1, beyond doubt."""
+    """Integers f_k that certainly satisfy f_k ≤ 2^bits · boundary_k ≤ f_k + 1."""
     extra = _GUARD_BITS
     while True:
         bounds = law(bits + extra)
@@ -385,7 +385,7 @@ def truncated_geometric(rate: Fraction, count: int) -> Cumulative:
 
 
 def geometric(rate: Fraction, cut: int) -> Cumulative:
-    """Pr[index = k] ∝ e^(−rate·k) for k < cut; index = cut stands for all that lies beyond."""
+    """Pr[index = k] ∝ e^(−rate·k) for k < cut; index = cut stands for everything from there on."""
 
     def law(bits: int) -> list[Units]:
         one = 1 << bits
@@ -397,8 +397,8 @@ def geometric(rate: Fraction, cut: int) -> Cumulative:
 def signed_geometric(rate: Fraction, cut: int, sign_rate: Fraction) -> Cumulative:
     """A geometric size and an independent sign, negative with probability 1/(1 + e^sign_rate).
 
-    Index cut + 1 + h stands for the size h with a plus, cut − h for the size h with a minus;
-    the indexes 0 and 2·cut + 1 stand for all sizes from ``cut`` on.
+    Index cut + 1 + h stands for the size h with a plus sign, cut − h for h with a minus sign; the
+    indexes 0 and 2·cut + 1 stand for all sizes from ``cut`` on.
     """
 
     def law(bits: int) -> list[Units]:

@@ -1,11 +1,11 @@
-"""The largest shattered set of a class of questions: an exact search.
+"""The largest shattered set of a 0/1 matrix: an exact search.
 
-A set of d points is shattered when each of its 2^d patterns is realised by a row.  A pattern of
-the k points chosen so far holds a *cell* of rows, and d − k more points can only be found if each
-of them leaves at least 2^(d−k−1) rows of every cell on either side: this is Lemma 4.7, cell by
-cell.  Pairs of candidates that leave 2^(d−k−2) rows in all four corners of every cell form a
-graph, and the missing points form a clique of it: candidates with too few neighbours go, and the
-search descends into the rest.
+A set of d points (columns) is shattered if each of its 2^d patterns is realised by a row.  The rows
+with the same pattern of the k points chosen so far form a *cell*.  To reach d points, each further
+point must leave at least 2^(d−k−1) rows of every cell on either side: this is Lemma 4.7, cell by
+cell.  Pairs of candidates that leave at least 2^(d−k−2) rows in all four corners of every cell form
+a graph, in which the missing points form a clique.  So candidates with too few neighbours are
+dropped, and the search descends into the rest.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Bits = NDArray[np.uint64]
 PatternCounts = NDArray[np.int32]
 Indices = NDArray[np.intp]
 PointSet = tuple[int, ...]
-_MOST_LINKED = 2048  # candidates whose graph is written out
-_LARGE_CELL = 512  # rows; larger cells are cut one node at a time, smaller ones in blocks
+_MOST_LINKED = 2048  # the most candidates for which the graph is built
+_LARGE_CELL = 512  # rows; larger cells are split one node at a time, smaller ones in blocks
 _FEW_WORDS = 12
-_STRIP_WORDS = 1 << 16  # words that are combined at once: half a megabyte stays in the cache
+_STRIP_WORDS = 1 << 16  # words combined at once: half a megabyte, which stays in the cache
 _BLOCK_WORDS = 1 << 20  # the cells of one block: 8 MB
 _BLOCK_PAIRS = 1 << 19  # (node, candidate) pairs of one block
-_TEST_WORDS = 1 << 17  # words that are tested at once
+_TEST_WORDS = 1 << 17  # words tested at once
 
 
 class OutOfTime(Exception):
@@ -41,8 +41,8 @@ def largest_shattered(
 ) -> tuple[PointSet, int]:
     """A shattered set, and a proved bound on the size of every shattered set.
 
-    The two agree unless the time limit was reached.  Sizes are tried from below, because only
-    the refusal of one size more than the largest is expensive.
+    The two agree unless the time limit was reached.  Sizes are tried from below, because only the
+    proof that one point more is impossible takes long.
     """
     search = _Search(end, heartbeat)
     with_pairs = len(columns) <= _MOST_LINKED
@@ -71,7 +71,7 @@ def _quick_bound(root: Cell, high: int) -> int:
 
 
 def _greedy(root: Cell, columns: BitColumns) -> PointSet:
-    """Add the point that leaves the most rows in the least cell, while all cells stay filled."""
+    """Repeatedly add the point whose smallest cell is largest, while no cell is empty."""
     cells = [Cell(root.rows, root.size, None)]
     chosen: list[int] = []
     nothing = np.empty(0, dtype=np.intp)
@@ -99,14 +99,14 @@ class _Search:
     def grow(
         self, cells: list[Cell], columns: BitColumns, names: Indices, left: int
     ) -> PointSet | None:
-        """`left` columns that cut every cell into all patterns, by name, or None: none do."""
+        """`left` columns, by name, that split every cell into all patterns; None if none do."""
         self.check_time()
         if left == 1 or cells[0].pairs is None:
             least = np.min([cell.sides(columns) for cell in cells], axis=0)
             keep, graph = np.flatnonzero(least >= 1 << (left - 1)), None
             if left == 1:
                 return (int(names[keep[0]]),) if len(keep) else None
-            # Too many to refuse in short time: the most balanced first, to find one soon.
+            # Too many to rule out quickly: the most balanced first, to find a set soon.
             keep = keep[np.argsort(-least[keep], kind="stable")]
         else:
             least = np.min([cell.corners() for cell in cells], axis=0)
@@ -115,7 +115,7 @@ class _Search:
                 pairs = names[np.argwhere(linked)]
                 return tuple(pairs[0].tolist()) if len(pairs) else None
             keep = _core(linked, left - 1)
-            # Fewest neighbours first: what is left for the later ones shrinks fastest.
+            # Fewest neighbours first, so that little is left for the later ones.
             keep = keep[np.argsort(linked[np.ix_(keep, keep)].sum(axis=1), kind="stable")]
             graph = linked[np.ix_(keep, keep)]
         if len(cells) > 1 and sum(cell.size for cell in cells) < _LARGE_CELL * len(cells):
@@ -133,7 +133,7 @@ class _Search:
         keep: Indices,
         graph: NDArray[np.bool_] | None,
     ) -> PointSet | None:
-        """Each candidate in turn, with the later ones that may stand beside it."""
+        """Each candidate in turn, with the later ones that may join it."""
         for position, column in enumerate(keep):
             rest = keep[position + 1 :]
             rest = rest if graph is None else rest[graph[position, position + 1 :]]
@@ -148,7 +148,7 @@ class _Search:
 
 
 def _core(graph: NDArray[np.bool_], degree: int) -> Indices:
-    """The vertices left when those with fewer than `degree` neighbours go, again and again."""
+    """The vertices left when those with fewer than `degree` neighbours are dropped repeatedly."""
     alive = np.arange(len(graph))
     while True:
         enough = graph[np.ix_(alive, alive)].sum(axis=1) >= degree
@@ -157,19 +157,19 @@ def _core(graph: NDArray[np.bool_], degree: int) -> Indices:
         alive = alive[enough]
 
 
-# The deep levels of the search for a shattered set: many small nodes at once.
+# The deep levels of the search: many small nodes at once.
 #
-# A node is a set of points together with its cells: one bitset of rows for every pattern of that
-# set.  Extending one node is little work and there are millions of them, so whole blocks of nodes
-# are extended together; a block's children are taken up block by block, depth first, so that
-# memory stays small.
+# A node is a set of points with its cells: one bitset of rows for every pattern of the set.
+# Extending one node is little work, but there are millions of them, so whole blocks of nodes are
+# extended together.  A block's children are processed block by block, depth first, so that little
+# memory is needed.
 
 
 @dataclass(frozen=True)
 class RowBlocks:
     """The search below one node, whose candidates are `columns`.
 
-    ``link[e, f]`` says whether candidates e and f may stand together; None allows all.
+    ``link[e, f]`` says whether the candidates e and f may be in one set; None allows all pairs.
     """
 
     columns: BitColumns
@@ -177,7 +177,7 @@ class RowBlocks:
     check_time: Callable[[], None]
 
     def search(self, cells: Bits, left: int) -> tuple[int, ...] | None:
-        """`left` candidates that cut every cell into all patterns, or None: there are none."""
+        """`left` candidates that split every cell into all patterns; None if there are none."""
         everyone = np.arange(len(self.columns))
         nobody = np.empty((1, 0), dtype=np.intp)
         return self._extend(cells[None], nobody, np.zeros_like(everyone), everyone, left)
@@ -185,7 +185,7 @@ class RowBlocks:
     def _extend(
         self, cells: Bits, chosen: Indices, owner: Indices, candidate: Indices, left: int
     ) -> tuple[int, ...] | None:
-        """Extend every owner by its candidates; cells is nodes × patterns × words."""
+        """Extend every node (owner) by its candidates; ``cells`` is nodes × patterns × words."""
         passed = self._cut_all_cells(cells, owner, candidate, need=1 << (left - 1))
         owner, candidate = owner[passed], candidate[passed]
         if left == 1 or not len(owner):
@@ -232,7 +232,7 @@ class RowBlocks:
     def _later_siblings(
         self, block: Indices, siblings: Indices, candidate: Indices
     ) -> tuple[Indices, Indices]:
-        """(position in the block, candidate of a later sibling) for all that may stand together."""
+        """(position in the block, candidate of a later sibling) for all pairs that are allowed."""
         how_many = siblings[block]
         child = np.repeat(np.arange(len(block)), how_many)
         offset = np.arange(len(child)) - np.repeat(np.cumsum(how_many) - how_many, how_many)
@@ -244,7 +244,7 @@ class RowBlocks:
         return child[linked], sibling[linked]
 
     def _split(self, cells: Bits, candidate: Indices) -> Bits:
-        """Every cell cut in two by the node's own candidate, the smallest cells first."""
+        """Every cell split in two by its node's candidate, the smallest cells first."""
         chosen = self.columns.take(candidate)
         above = chosen.above[:, None]
         below = ~above if chosen.below is None else chosen.below[:, None]
@@ -256,7 +256,7 @@ class RowBlocks:
 
 
 def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
-    """Children with enough siblings, cut into blocks of bounded memory (one child at least)."""
+    """Children with enough siblings, in blocks of bounded memory (at least one child each)."""
     children = np.flatnonzero(siblings >= need)
     if not len(children):
         return []
@@ -264,14 +264,14 @@ def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
     return np.split(children, np.flatnonzero(np.diff(np.cumsum(load).astype(np.intp))) + 1)
 
 
-# Rows as packed bits: columns, cells of rows, and how many rows lie in the corners of a cell.
+# Rows as packed bits: columns, cells, and how many rows lie in the corners of a cell.
 #
-# A point p of a class brings two sets of rows: those that say yes (`above`) and those that say no
-# (`below`).  For real-valued questions and a margin a row may say neither.
+# A point has two sets of rows: those that count it (`above`) and those that do not (`below`).  For
+# real-valued questions with a margin, a row may be in neither.
 
 
 def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
-    """One line of 64-bit words for every column; the bits past the last row are 0."""
+    """One line of 64-bit words for every column; the bits after the last row are 0."""
     rows, columns = rows_by_columns.shape
     padded = np.zeros((columns, -(-rows // 64) * 64), dtype=np.bool_)
     padded[:, :rows] = rows_by_columns.T
@@ -296,7 +296,7 @@ def count_pairs(first: Bits, second: Bits) -> PatternCounts:
     step = max(_STRIP_WORDS // max(second.size, 1), 1)
     for start in range(0, len(first), step):
         strip = slice(start, start + step)
-        if first is second:  # symmetric: what lies below the diagonal is known already
+        if first is second:  # symmetric: what lies below the diagonal is already known
             counts[strip, start:] = count(first[strip, None] & second[None, start:])
             counts[start:, strip] = counts[strip, start:].T
         else:
@@ -306,7 +306,7 @@ def count_pairs(first: Bits, second: Bits) -> PatternCounts:
 
 @dataclass(frozen=True)
 class BitColumns:
-    """The two sides of every point; ``below`` is None when a row that is not above is below."""
+    """The two sides of every point; ``below`` is None if every row not above is below."""
 
     above: Bits
     below: Bits | None = None
@@ -333,7 +333,7 @@ class Cell:
 
     @classmethod
     def of(cls, rows: Bits, columns: BitColumns, *, with_pairs: bool) -> Cell:
-        """Count afresh."""
+        """A cell of these rows, with its counts."""
         size = int(count(rows))
         if not with_pairs:
             return cls(rows, size, None)
@@ -345,10 +345,10 @@ class Cell:
         return cls(rows, size, (both, count_pairs(above, below), count_pairs(below, below)))
 
     def split(self, cut: BitColumns, chosen: BitColumns, rest: Indices) -> list[Cell]:
-        """The rows above and below the one column of `cut`, counted on the `chosen` columns.
+        """The rows above and below the single column of `cut`, counted on the `chosen` columns.
 
-        When below is the complement of above, so are the counts, and one count gives both
-        halves: ``rest`` says which columns of this cell's own table were chosen.
+        If below is the complement of above, so are the counts, and one count gives both halves;
+        ``rest`` says which columns of this cell's own table were chosen.
         """
         top = self.rows & cut.above[0]
         upper = Cell.of(top, chosen, with_pairs=self.pairs is not None)
@@ -361,13 +361,13 @@ class Cell:
         return [upper, Cell(self.rows & ~top, self.size - upper.size, remaining)]
 
     def sides(self, columns: BitColumns) -> PatternCounts:
-        """For each column, the rows on the smaller of its two sides."""
+        """For each column, the number of rows on the smaller of its two sides."""
         above = count(columns.above & self.rows)
         below = self.size - above if columns.below is None else count(columns.below & self.rows)
         return np.minimum(above, below)
 
     def corners(self) -> PatternCounts:
-        """For each pair of columns, the rows in the least of its four corners."""
+        """For each pair of columns, the number of rows in the smallest of its four corners."""
         assert self.pairs is not None
         if len(self.pairs) == 3:
             both, mixed, neither = self.pairs
