@@ -232,45 +232,6 @@ class Hoeffding:
         return certified.round_up(certified.sqrt(self.log(120)[1] / (2 * rows), 120)[1])
 
 
-@dataclass(frozen=True)
-class Proportional:
-    """Clauses 4 and 5: α = c/m for a constant c of the class.
-
-    Clause 4, for a matrix that is totally unimodular *with the all-ones row added* (intervals,
-    laminar families): m·x can be rounded to whole rows such that every question's count is rounded
-    down or up, so c = 1.  For prefixes the quantiles (2j−1)/(2m) give c = 1/2.
-
-    Clause 5, for few atoms or few questions, which may be linear: x has the same answers as a
-    mixture of K atoms, where K = atoms, or K = |Q| + 1 by Carathéodory.  Round m·x down and give
-    the k missing rows to the k largest remainders.  No question changes by more than the remainders
-    that are dropped: K − k of them, with an average of at most k/K, so c = max k(K−k)/K.
-    """
-
-    name: str
-    constant: Fraction
-
-    @classmethod
-    def structured(cls, structure: str) -> Proportional:
-        """Clause 4."""
-        one_of(structure, "structure", tuple(STRUCTURES))
-        return cls(structure, STRUCTURES[structure])
-
-    @classmethod
-    def rounding(cls, atoms: int | None, questions: int | None) -> Proportional:
-        """Clause 5."""
-        parts = min(k for k in (atoms, None if questions is None else questions + 1) if k)
-        name = "few atoms" if parts == atoms else "few questions"
-        return cls(name, Fraction(parts**2 // 4, parts))
-
-    def rows(self, alpha: Fraction) -> int:
-        """⌈c/α⌉."""
-        return max(ceil(self.constant / alpha), 1)
-
-    def alpha(self, rows: int) -> Fraction:
-        """c/m, exactly."""
-        return self.constant / rows
-
-
 # If only the VC dimension is known: Theorem 4.8 with a constant.
 #
 # Clause 3: m ≥ d and 2mα²(1 − √(2/r))² > ln 2 + d·ln(e·m·r/d) for some whole number r ≥ 3.
@@ -345,6 +306,48 @@ class VcOnly:
         for _ in range(60):
             r = 2 * (fixed + log(r)) ** 2
         return int(r) - 1, int(r), int(r) + 1, int(r) + 2
+
+
+# If the class has a known structure, few atoms or few questions.
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Clauses 4 and 5: α = c/m for a constant c of the class.
+
+    Clause 4, for a matrix that is totally unimodular *with the all-ones row added* (intervals,
+    laminar families): m·x can be rounded to whole rows such that every question's count is rounded
+    down or up, so c = 1.  For prefixes the quantiles (2j−1)/(2m) give c = 1/2.
+
+    Clause 5, for few atoms or few questions, which may be linear: x has the same answers as a
+    mixture of K atoms, where K = atoms, or K = |Q| + 1 by Carathéodory.  Round m·x down and give
+    the k missing rows to the k largest remainders.  No question changes by more than the remainders
+    that are dropped: K − k of them, with an average of at most k/K, so c = max k(K−k)/K.
+    """
+
+    name: str
+    constant: Fraction
+
+    @classmethod
+    def structured(cls, structure: str) -> Proportional:
+        """Clause 4."""
+        one_of(structure, "structure", tuple(STRUCTURES))
+        return cls(structure, STRUCTURES[structure])
+
+    @classmethod
+    def rounding(cls, atoms: int | None, questions: int | None) -> Proportional:
+        """Clause 5."""
+        parts = min(k for k in (atoms, None if questions is None else questions + 1) if k)
+        name = "few atoms" if parts == atoms else "few questions"
+        return cls(name, Fraction(parts**2 // 4, parts))
+
+    def rows(self, alpha: Fraction) -> int:
+        """⌈c/α⌉."""
+        return max(ceil(self.constant / alpha), 1)
+
+    def alpha(self, rows: int) -> Fraction:
+        """c/m, exactly."""
+        return self.constant / rows
 
 
 # How many sets a class can cut out (Sauer), and how precisely comparisons are tried.
