@@ -42,6 +42,7 @@ __all__ = [
     "numerically_accurate",
     "sparse",
 ]
+
 _LARGEST_LOG = 1000  # a β is stated down to e^(−1000), a k up to e^1000
 _ZERO = Fraction(0)
 _ONE = (Fraction(1), Fraction(1))

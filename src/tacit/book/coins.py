@@ -22,15 +22,19 @@ from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.support import Uncopyable
 
 __all__ = ["Coins", "InsecureTestCoins", "given_coins", "refuse_insecure"]
+
 MOST_STEPS = 1 << 61
 """Values and thresholds stay within ±2^61 grid steps: their differences fit into 64 bits."""
+
 MOST_SCALE = 1 << 50
 """The widest noise of a stream, in steps: it exceeds 2^58 steps with a probability of e^(−256)."""
+
 WIDEST_NOISE = 1 << 200
 """The widest noise of a single number, in steps: anything wider is taken for a mistake."""
+
 _LARGEST_IN_BULK = 2**50  # a draw exceeds 64 bits with a probability below e^(−8000)
 _MOST_AT_ONCE = 2**40  # more than any memory holds
-_PREPARE_AFTER, _MOST_SCALES = 50, 16
+_PREPARE_AFTER, _MOST_SCALES = 50, 16  # draws of a scale; scales that are remembered
 
 
 class Coins(Uncopyable):

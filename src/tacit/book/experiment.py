@@ -37,6 +37,7 @@ __all__ = [
 
 Database = Mapping[Any, object]
 """People, and what is known of each."""
+
 Drawn = TypeVar("Drawn", bound=Hashable)
 
 

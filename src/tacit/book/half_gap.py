@@ -33,6 +33,7 @@ from tacit.numbers import Number, as_given, exact, positive, probability, whole
 from tacit.numerics.searching import Bracket
 
 __all__ = ["best_shift", "half_gap", "success_probability"]
+
 _TURNS = 200  # more than a search ever needs: a bracket is halved every fifth turn at the latest
 _LEAST, _LARGEST = Fraction(1, 10**100), 10**100  # lengths that floats can hold with room to spare
 _TAIL = 40.0  # in scales of ρ: beyond it lies a probability of e^(−40)

@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 ROUNDING = 2.0**-53
+
 UNDERFLOW = 1e-280
 """More than underflow can hide, here as in `tacit.numerics.binomial`."""
 

@@ -39,15 +39,18 @@ from tacit.privacy import Privacy
 
 Part: TypeAlias = Privacy | Number | tuple[Number, Number]
 """One mechanism: a Privacy, an ε, or a pair (ε, δ); ε may be 0."""
+
 Parts: TypeAlias = Iterable[Part] | Mapping[Part, int]
 """All mechanisms one by one, or each kind with how many there are of it."""
+
 Pure = Sequence[tuple[Fraction, int]]
 """(ε, how many), each ε once and greater than 0."""
-_LEAST, _LARGEST = Fraction(1, 10**30), 1000
-_MOST = 10**9
-_CLOSE = Fraction(1, 10**13)
+
+_LEAST, _LARGEST = Fraction(1, 10**30), 1000  # of each ε that is not 0
+_MOST = 10**9  # mechanisms
+_CLOSE = Fraction(1, 10**13)  # relative, to the ε that a search looks for
 _WIDTH = 9  # of the window, in standard deviations on either side of what matters
-_MOST_CELLS = 1 << 17
+_MOST_CELLS = 1 << 17  # of the window
 _WORK = 1e10  # multiplications that a convolution may take: a few seconds
 
 

@@ -47,14 +47,16 @@ from tacit.numerics.binomial import about_tails
 from tacit.privacy import Cost, Privacy
 
 __all__ = ["Recipe", "book", "book_least_noise", "spend"]
+
 ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
+
 Floats = NDArray[np.float64]
-_MOST_ONE_WAY = 0.999
+_MOST_ONE_WAY = 0.999  # of a group's ε, in floats
 _TURNS = 60  # a handful is enough; every fourth turn halves the bracket in any case
-_LEAST = 5e-324
+_LEAST = 5e-324  # the least positive float
 _CLOSE = Fraction(1, 10**9)  # relative, to the largest possible ε of a group
-_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
+_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]  # how far beside a guess to try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ __all__ = [
     "vc_bound",
     "vc_dimension",
 ]
+
 ZeroOne = NDArray[np.bool_]
 QuestionMatrix = ArrayLike | Sequence[Sequence[Number]]  # exact numbers, too
 PointQuestion = Callable[[Any], object]

@@ -22,6 +22,7 @@ from tacit.numerics import certified
 from tacit.numerics.certified import Bounds
 
 __all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
+
 _LEAST_ERROR = Fraction(1, 10**100)
 _MOST_TERMS = 500  # binomials that are added up exactly; beyond that a proved bound is used
 _MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out

@@ -29,17 +29,19 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
 Array = npt.NDArray[Any]  # int32, int64, or Python integers if 64 bits are too few
+
 AtomCounts = tuple[tuple[int, int], ...]
 """A multiset: pairs (atom, how often), each atom at most once, in any order."""
-_AT_ONCE = 1 << 16
+
+_AT_ONCE = 1 << 16  # differences that are held in memory together
 _TABLE = 1 << 13  # most columns of a table that is kept
 _BLOCK = 1 << 15  # most columns of a block: it stays within the cache
 _TABLE_CELLS, _BLOCK_CELLS = 1 << 20, 1 << 22  # fewer columns if there are many queries
-_KEPT_TABLES = 128
-_CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22
+_KEPT_TABLES = 128  # in the cache of an enumeration
+_CHUNK, _CHUNK_CELLS = 1 << 12, 1 << 22  # the same for the blocks of a sub-range
 _GROUPS = 2048  # of 1/32 to 1/16 of a nat each; the last has everything beyond
-_LARGEST_STEP = Fraction(1, 16)
-_PENDING = 1 << 18
+_LARGEST_STEP = Fraction(1, 16)  # nats in a group
+_PENDING = 1 << 18  # candidates that are counted together
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # neither may show the data

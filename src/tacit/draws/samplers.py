@@ -23,14 +23,16 @@ from tacit.numerics.certified import Units
 from tacit.support import Uncopyable
 
 Cumulative = Callable[[int], list[Units]]
+"""A law: for a number of bits, bounds on its inner boundaries (see the last section)."""
+
 WORD_BITS = 31  # the product of two entries fits into 62 bits
-_DIGIT_BITS = 13
-_GUARD_BITS = 32
-_MORE_BITS = 64
+_DIGIT_BITS = 13  # of n, in one table of coins
+_GUARD_BITS = 32  # beyond the bits that are asked for
+_MORE_BITS = 64  # by which a uniform number is extended
 _FARTHEST = (1 << 63) - 1  # what an array may hold
 _OPEN = np.iinfo(np.int64).min  # in the table, where the leading word does not decide
-_BLOCK = 1 << 14
-_SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14
+_BLOCK = 1 << 14  # draws that stay in the cache
+_SMALLEST_POOL, _LARGEST_POOL = 1 << 8, 1 << 14  # numbers drawn in advance
 
 
 class WordBounds(NamedTuple):

@@ -122,8 +122,10 @@ Floats = npt.NDArray[np.float64]
 Weight = Callable[[Floats], Floats]
 
 _ROUNDING = 2.0**-53
+
 _UNDERFLOW = Decimal("1e-280")
 """More than underflow can hide: 10¹² terms below 10⁻³⁰⁷, with weights of up to 10¹²."""
+
 _LARGEST_CHUNK = 1 << 16
 
 

@@ -169,8 +169,10 @@ def _round(x: Fraction, digits: int, *, up: bool) -> Fraction:
 
 
 MARGIN = 2e-13
+
 SLACKS = [1 + Fraction(4**i, 10**14) for i in range(22)]
 """Factors by which a proposed result is moved until it is certified; the first usually suffice."""
+
 SMALLEST = sys.float_info.min
 """To this, about 2.2e-308, a positive number below the normal range of floats is rounded up."""
 
