@@ -67,7 +67,7 @@ def test_whole_numbers():
             whole(bad, "k")
 
 
-def test_tiny_numbers_are_never_shown_as_nought():
+def test_tiny_numbers_are_never_shown_as_zero():
     assert show("2e-6") == "2e-06"
     assert show("1e-400") == "1e-400"
     assert "0.000" not in show(Fraction(1, 10**5))

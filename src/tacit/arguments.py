@@ -1,7 +1,7 @@
-"""What a caller gives, other than numbers: whether it is of the right kind.
+"""Checks of arguments other than numbers, which `tacit.numbers` reads.
 
-Numbers are read by `tacit.numbers`.  An error names the parameter and says what it takes; what was
-given is described by its type, since it might be data.
+An error names the parameter and says what to give.  Of what was given it shows only the type, since
+the value might be data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tacit.errors import BadParameter
 T = TypeVar("T")
 
 LONGEST_QUESTION = 10_000
-"""Characters of a question, whichever way it comes in: measured before anything reads it."""
+"""In characters, however the question arrives; checked before anything else reads it."""
 
 
 def kind_of(value: object) -> str:
@@ -25,7 +25,7 @@ def kind_of(value: object) -> str:
 
 
 def instance(value: T, name: str, kind: type[Any], takes: str) -> T:
-    """A value of this type."""
+    """The value, if it is of this type."""
     if not isinstance(value, kind):
         raise BadParameter(name, kind_of(value), takes)
     return value
@@ -41,11 +41,11 @@ def one_of(value: object, name: str, allowed: Sequence[str]) -> str:
         return value
     words = " or ".join(map(repr, allowed))
     given = repr(value) if isinstance(value, str) and len(value) <= 60 else kind_of(value)
-    raise BadParameter(name, given, f"it is {words}")
+    raise BadParameter(name, given, f"it must be {words}")
 
 
 def flag(value: bool, name: str) -> bool:
-    """True or False, and nothing that only counts as such: "False" would be true."""
+    """True or False, and nothing that merely counts as one: the text "False" would be true."""
     return instance(value, name, bool, "give True or False")
 
 
@@ -62,7 +62,7 @@ def function(value: T, name: str, takes: str) -> T:
 
 
 def iterated(value: Any, name: str, takes: str) -> Iterator[Any]:
-    """One after another of several things, none of them fetched yet."""
+    """An iterator over several things, none of which has been fetched yet."""
     try:
         return iter(value)
     except TypeError:

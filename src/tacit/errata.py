@@ -1,11 +1,11 @@
-"""Where the printed text of the book is wrong, and what the code does: E1 to E16.
+"""Where the book as printed is wrong, and what the code does instead: E1 to E16.
 
-Docstrings and messages cite the errata by number; this is where the numbers are explained, also
-where only the package is installed.  The page ``docs/errata.md`` shows each of them with code.
+Docstrings and messages cite the errata by number.  The numbers are explained here, so that they can
+be looked up in an installed package; the page ``docs/errata.md`` shows each of them with code.
 
 >>> print(entry("E10"))
 E10: Thm 3.26, δ = 0: 8x(…)
-  True is: a slip for 8c(…)
+  In fact: a slip for 8c(…)
   The code: 8c
 """
 
@@ -21,7 +21,7 @@ __all__ = ["ERRATA", "TEXT", "Erratum", "entry"]
 
 @dataclass(frozen=True, slots=True)
 class Erratum:
-    """One place where the book errs."""
+    """One error of the book."""
 
     number: str
     printed: str
@@ -29,7 +29,7 @@ class Erratum:
     code: str  # what the code does; empty where the slip does not touch it
 
     def __str__(self) -> str:
-        lines = [f"{self.number}: {self.printed}", f"  True is: {self.true}"]
+        lines = [f"{self.number}: {self.printed}", f"  In fact: {self.true}"]
         return "\n".join([*lines, f"  The code: {self.code}"] if self.code else lines)
 
 
@@ -42,10 +42,10 @@ def _read(text: str) -> dict[str, Erratum]:
 
 
 TEXT = (files("tacit") / "errata.md").read_text(encoding="utf-8")
-"""All of them, as a Markdown page."""
+"""All errata, as a Markdown page."""
 
 ERRATA = _read(TEXT)
-"""Each by its number."""
+"""Each erratum, by its number."""
 
 
 def entry(number: str) -> Erratum:

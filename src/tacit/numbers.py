@@ -1,8 +1,8 @@
-"""Numbers: one way in, exact reading, and one way out, printing.
+"""Numbers: how they are read, exactly, and how they are printed.
 
-A number that a caller gives becomes a `Fraction` that is exactly what was written, or an error that
-names the parameter.  A number that people read is short, never shows what is not zero as zero, and
-is rounded to the side on which what is said stays true.
+A number that a caller gives becomes exactly the `Fraction` that was written, or an error that names
+the parameter.  A printed number is short, is zero only if the number is, and where it states a
+limit it is rounded to the side on which the statement stays true.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tacit.errors import BadParameter
 from tacit.numerics import certified
 
 Number = int | float | str | Fraction | Decimal
-"""What a caller may write for a number: 1, 0.1, "1/2", "1e-9", Fraction(1, 3), Decimal("0.1")."""
+"""What a caller may give as a number: 1, 0.1, "1/2", "1e-9", Fraction(1, 3), Decimal("0.1")."""
 
 _MOST_BITS = 14_000  # Python refuses to print integers of more than 4300 digits, 14 284 bits
 _MOST_EXPONENT = 4000
@@ -24,7 +24,7 @@ _MOST_DECIMALS = 12
 _HUGE, _TINY = 10**40, Fraction(1, 10**_MOST_DECIMALS)
 
 
-# In: read exactly ------------------------------------------------------------------------------
+# Reading, exactly ------------------------------------------------------------------------------
 
 
 def exact(value: object, name: str) -> Fraction:
@@ -33,13 +33,13 @@ def exact(value: object, name: str) -> Fraction:
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-9", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000000))
     """
-    # A Fraction is by far the most frequent case, and quick.
+    # Nearly always it is a Fraction already.
     number = value if type(value) is Fraction else _read(value)
     if number is None:
         allowed = "give a finite number such as 1, 0.1, '1/2' or '1e-9'"
         raise BadParameter(name, as_given(value), allowed)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
-        raise BadParameter(name, as_given(number), "a number has at most 4000 digits")
+        raise BadParameter(name, as_given(number), "give a number of at most 4000 digits")
     return number
 
 
@@ -99,12 +99,13 @@ def whole(value: object, name: str, *, at_least: int = 1) -> int:
     return number.numerator
 
 
-# What the theorems of composition take.  The limits are far outside anything that promises privacy:
-# they keep every intermediate value within the range for which the error margins are argued.
+# The parameters of the composition theorems.  The limits lie far outside anything that promises
+# privacy; within them, every intermediate value stays in the range for which the error margins are
+# proved.
 
 
 def mechanisms(k: object) -> int:
-    """How many mechanisms are composed: optimal composition sums some ten times √k terms."""
+    """The number k of mechanisms; optimal composition adds up about 10√k terms."""
     number = whole(k, "k")
     if number > 10**12:
         raise BadParameter("k", number, "at most 10**12 mechanisms can be composed")
@@ -112,7 +113,7 @@ def mechanisms(k: object) -> int:
 
 
 def spending(value: object, name: str) -> Fraction:
-    """An ε, a ρ or a bound of a loss: greater than 0."""
+    """An ε, a ρ or a bound on a loss: greater than 0."""
     number = positive(value, name)
     if not Fraction(1, 10**200) <= number <= 10**200:
         raise BadParameter(name, as_given(number), "it must lie between 1e-200 and 1e200")
@@ -120,7 +121,7 @@ def spending(value: object, name: str) -> Fraction:
 
 
 def spending_or_zero(value: object, name: str) -> Fraction:
-    """The same, or 0."""
+    """As `spending`, or 0."""
     return Fraction(0) if exact(value, name) == 0 else spending(value, name)
 
 
@@ -133,15 +134,15 @@ def chance(value: object, name: str) -> Fraction:
 
 
 def chance_or_zero(value: object, name: str) -> Fraction:
-    """The same, or 0."""
+    """As `chance`, or 0."""
     return Fraction(0) if small_probability(value, name) == 0 else chance(value, name)
 
 
-# Out: printed for people -----------------------------------------------------------------------
+# Printing, for people --------------------------------------------------------------------------
 
 
 def show(number: Number, digits: int = 4) -> str:
-    """A number for people: short, and never a tiny number shown as zero.
+    """A number in a few digits; a tiny number is never shown as zero.
 
     >>> show(Fraction(1, 2)), show("2e-6"), show(1/3), show(1204), show(0)
     ('0.5', '2e-06', '0.3333', '1204', '0')
@@ -160,7 +161,7 @@ def show(number: Number, digits: int = 4) -> str:
 
 
 def show_limit(limit: Fraction) -> str:
-    """The upper end of what is allowed, rounded down: what is shown is allowed too.
+    """An upper limit, rounded down, so that the limit as shown is itself allowed.
 
     >>> show_limit(Fraction("19.2876")), show(Fraction("19.2876"))
     ('19.287', '19.29')
@@ -169,13 +170,13 @@ def show_limit(limit: Fraction) -> str:
 
 
 def spaced(number: Fraction) -> str:
-    """Thousands apart and all decimals there are, up to twelve, as in 1 204.5.
+    """A number with its thousands separated and up to twelve decimals, as in 1 204.5.
 
     >>> spaced(Fraction(-1234567, 1000)), spaced(Fraction(500001, 10**5)), spaced(Fraction(2, 3))
     ('-1 234.567', '5.00001', '0.666666666667')
     """
     size = abs(number)
-    if size >= _HUGE or 0 < size < _TINY:  # neither sixty digits, nor zero for what is not
+    if size >= _HUGE or 0 < size < _TINY:  # neither sixty digits, nor a false zero
         return show(number)
     whole, parts = divmod(round(size * 10**_MOST_DECIMALS), 10**_MOST_DECIMALS)
     decimals = f".{parts:0{_MOST_DECIMALS}}".rstrip("0") if parts else ""
@@ -183,7 +184,7 @@ def spaced(number: Fraction) -> str:
 
 
 def four_digits_up(number: float | Fraction) -> str:
-    """Four digits, rounded up, thousands apart.
+    """A number in four digits, rounded up, with its thousands separated.
 
     >>> four_digits_up(Fraction("1234.1")), four_digits_up(0.00012341), four_digits_up(0)
     ('1 235', '0.0001235', '0')
@@ -197,7 +198,7 @@ def four_digits_up(number: float | Fraction) -> str:
 
 
 def in_full(value: Fraction) -> str:
-    """A number in as few characters as say exactly what it is; "≈" if fifteen digits do not.
+    """A number exactly, in as few characters as possible; with "≈" if that would be too long.
 
     >>> in_full(Fraction(1, 4)), in_full(Fraction(1, 11)), in_full(Fraction(2, 10**6))
     ('0.25', '1/11', '2e-06')
@@ -212,13 +213,13 @@ def in_full(value: Fraction) -> str:
 
 
 def no_more_than(value: Fraction) -> str:
-    """In full, or rounded down where that is too long: what is said to fit must fit."""
+    """As `in_full`, but rounded down where that is too long: what is said to fit must fit."""
     text = in_full(value)
     return in_full(certified.round_down(value, 14)) if text.startswith("≈") else text
 
 
 def no_less_than(value: Fraction) -> str:
-    """In full, or rounded up where that is too long."""
+    """As `in_full`, but rounded up where that is too long."""
     text = in_full(value)
     return in_full(certified.round_up(value, 14)) if text.startswith("≈") else text
 
@@ -249,7 +250,9 @@ def is_decimal(number: Fraction) -> bool:
 
 
 def as_given(value: object) -> str:
-    """A number as it was typed, for an error: one rounded onto its limit would look allowed.
+    """A number as it was given, for an error message.
+
+    A number rounded onto its limit would look allowed.
 
     >>> as_given(0.9999999999999), as_given(Fraction("0.50001")), as_given(Fraction(2, 3))
     ('0.9999999999999', '0.50001', '2/3')

@@ -1,4 +1,4 @@
-"""A privacy loss (ε, δ), exactly, and what a mechanism costs."""
+"""Privacy parameters (ε, δ), exactly, and what a mechanism costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tacit.numbers import Number, positive, show, small_probability
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """A privacy loss (ε, δ), exactly.
+    """Privacy parameters (ε, δ), exactly.
 
     Neighbours are tables that differ by one person's rows, added or removed.
 

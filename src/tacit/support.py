@@ -1,4 +1,4 @@
-"""What every layer needs: names loaded on first use, closing, uncopyable things, signs of life."""
+"""What every layer needs: lazy names, closing, objects that cannot be copied, progress."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, NoReturn, Self
 
 from tacit.errors import BadParameter, CannotCopy
 
-# Public names that are loaded on first use, so that importing a package is quick.
+# Public names that are loaded on first use, so that a package is imported quickly.
 
 
 def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package.
 
-    A name's home is the module that has it, ``module:attribute`` if it is called otherwise there,
-    or, for a module, that module itself.
+    ``homes`` says where each name is: in a module, as ``module:attribute`` if it has another name
+    there, or, if the name is a module's own, that module.
     """
 
     def load(name: str) -> Any:
@@ -37,13 +37,13 @@ def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return load
 
 
-# What there may be only one of: whatever holds a secret, a lease, the data or a key stream.
+# Objects that may exist only once, since they hold a secret, a lease, the data or a key stream.
 
 
 class Uncopyable:
     """Can be neither copied nor pickled.
 
-    A twin of a stream would overwrite newer state with older, one of coins would draw the same
+    A copy of a stream would overwrite newer state with older, a copy of coins would draw the same
     noise again, and a pickle would carry a secret out of the process.
     """
 
@@ -57,18 +57,18 @@ class Uncopyable:
         )
 
 
-# What is closed when its ``with`` block ends.
+# Objects that are closed when their ``with`` block ends.
 
 
 class Closing(Uncopyable, ABC):
-    """Has a ``close``, and is closed at the end of ``with``, however that ends.
+    """Has a ``close``, which is called at the end of a ``with`` block, however that ends.
 
-    What must be let go of is held once, so it cannot be copied.
+    It holds something that must be released once, so it cannot be copied.
     """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held; once more does no harm."""
+        """Release what is held; closing again does no harm."""
 
     def __enter__(self) -> Self:
         return self
@@ -77,11 +77,11 @@ class Closing(Uncopyable, ABC):
         self.close()
 
 
-# Whether a picture can be made, asked before any work is done or anything is paid.
+# Whether a plot can be made, which is checked before any work is done or anything is paid.
 
 
 def check_can_plot(path: str | PathLike[str]) -> None:
-    """Refuse if matplotlib is missing, cannot write such a file, or has nowhere to write it."""
+    """Refuse if matplotlib is missing, or cannot write this kind of file or in this folder."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
@@ -97,7 +97,7 @@ def check_can_plot(path: str | PathLike[str]) -> None:
 
 
 def _may_be_made(file: str) -> bool:
-    """Whether it is no folder, in a folder that exists, and can be a file's name at all."""
+    """Whether this is a valid file name in a folder that exists, and not itself a folder."""
     try:
         os.lstat(file)
     except FileNotFoundError:
@@ -107,16 +107,16 @@ def _may_be_made(file: str) -> bool:
     return not os.path.isdir(file)
 
 
-# Signs of life from long computations: elapsed seconds, and nothing else.
+# Progress of long computations: the elapsed seconds, and nothing else.
 
 
 Progress = Callable[[float], None]
-"""Told the seconds since the start.  How far along a draw is would depend on the data, and how far
-along a search is nobody knows."""
+"""Called with the seconds since the start.  How far a draw has come would depend on the data, and
+how far a search has come is not known."""
 
 
 class Heartbeat:
-    """Tells ``progress`` the time, at most every `interval` seconds.
+    """Calls ``progress`` with the elapsed time, at most every `interval` seconds.
 
     >>> Heartbeat(print, interval=3600).beat()  # too soon
     """
@@ -127,7 +127,7 @@ class Heartbeat:
         self._start = self._last = monotonic()
 
     def beat(self) -> None:
-        """To be called often; it costs a look at the clock."""
+        """To be called often; it only looks at the clock."""
         if self._progress is None:
             return
         now = monotonic()
@@ -136,7 +136,7 @@ class Heartbeat:
             self._progress(now - self._start)
 
 
-# A sign of life for whoever waits at a terminal: how long it has taken, and nothing else.
+# Progress for whoever waits at a terminal: how long it has taken, and nothing else.
 
 
 PATIENCE_SECONDS = 2.0
@@ -144,9 +144,9 @@ PATIENCE_SECONDS = 2.0
 
 @contextmanager
 def waiting(doing: str, progress: Progress | None = None) -> Iterator[Progress]:
-    """The caller's own ``progress``, or a line on a terminal once it takes longer than two seconds.
+    """The caller's own ``progress``, or a line on the terminal after the first two seconds.
 
-    It has no thread, so that forks are safe, and it goes when the work is done.
+    It has no thread, so that forks are safe; the line is removed when the work is done.
     """
     if progress is not None:
         yield progress

@@ -17,7 +17,7 @@ def _direction(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> mpmat
     first = (epsilon + k * down) // (up + down) + 1
     if first > k:
         return mpmath.mpf(0)
-    # 1 − e^(−t) loses as many digits as t has noughts.
+    # 1 − e^(−t) loses as many digits as t has zeros.
     lost = len(str(int(1 / min(up, down, first * up - (k - first) * down - epsilon))))
     with mpmath.workdps(100 + 2 * lost):
         a, b, e = (mpmath.mpf(x.numerator) / x.denominator for x in (up, down, epsilon))

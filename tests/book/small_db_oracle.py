@@ -64,7 +64,7 @@ def assert_law(
     """The counts fit this law, and do not if the rate is wrong by any of these factors."""
     weights = weights or [1] * len(scores)
     assert chi_square_p(seen, [float(p) for p in law(scores, rate, weights)]) > ACCEPT
-    # Candidates of one score keep their shares in every law: pooled, they tell rates apart best.
+    # Candidates of one score keep their shares in every law: pooled, they distinguish rates best.
     levels = sorted(set(scores))
     together = [
         [sum(v for v, s in zip(values, scores, strict=True) if s == level) for level in levels]

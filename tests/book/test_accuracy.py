@@ -1,4 +1,4 @@
-"""What accuracy means, and that the theorems' α hold: against 50 digits, exact laws, simulation."""
+"""The definitions and theorems of accuracy, against 50 digits, exact laws and simulation."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def test_no_value_is_ever_quoted():
 def test_covered_counts_what_comes_near_before_the_last(at_most):
     for values in product((0, 39, 40, 60), repeat=4):
         near_before = sum(value >= 50 - 10 for value in values[:3])
-        told = accuracy.covered(values, threshold=50, alpha=10, at_most=at_most)
-        assert told == (near_before < at_most)
+        found = accuracy.covered(values, threshold=50, alpha=10, at_most=at_most)
+        assert found == (near_before < at_most)
 
 
 # The theorems, solved for each of their five -------------------------------------------------
@@ -262,8 +262,8 @@ def test_theorem_3_28_as_printed_is_false_for_few_questions():
     s = np.sqrt(c * np.log(2 / float(delta))) * (np.sqrt(512) + 1)
     printed_alpha = s * (np.log(k) + np.log(4 * c / beta))
     assert np.exp(-printed_alpha / scale) > 4 * beta  # it fails with probability 0.21
-    mended = accuracy.numeric_sparse(beta=beta, epsilon=1, questions=k, at_most=c, delta=delta)
-    assert np.exp(-float(mended.alpha) / scale) <= beta / 2 * (1 + 1e-9)
+    corrected = accuracy.numeric_sparse(beta=beta, epsilon=1, questions=k, at_most=c, delta=delta)
+    assert np.exp(-float(corrected.alpha) / scale) <= beta / 2 * (1 + 1e-9)
 
 
 def test_with_c_questions_near_before_the_last_a_run_halts_early():

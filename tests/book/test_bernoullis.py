@@ -77,14 +77,14 @@ def test_every_short_word_is_decided_like_the_uniform_it_begins(digit_bits):
             assert coin == (number < truth)
 
 
-def test_nought_or_less_is_always_true():
+def test_zero_or_less_is_always_true():
     for coins in PREPARED.values():
         numbers = np.array([0, -1, -(2**63)] * 10_000)
         assert coins.draws(InsecureTestKeyStream(1), numbers).all()
 
 
 def test_the_far_end_is_decided_by_the_true_number_not_by_the_cut():
-    """A word of noughts is open; e^(−40) and e^(−4000) then part ways."""
+    """A word of zeros is open; e^(−40) and e^(−4000) are then decided differently."""
     coins = ExpCoins(Fraction(1))
     number = 1 << DEPTH - 70  # between e^(−4000) and e^(−40)
     for n, expected in ((40, True), (4000, False), (2**62, False)):

@@ -181,7 +181,7 @@ def test_bad_input_is_named_and_draws_nothing(name, number):
     assert coins.below(2**64) == InsecureTestCoins(31).below(2**64)
 
 
-def test_the_limits_are_said():
+def test_messages_state_the_limits():
     with pytest.raises(BadParameter, match=r"at most 2\^200"):
         Coins().laplace(2**300)
     with pytest.raises(BadParameter, match=r"at most 2\^50 in bulk"):
@@ -208,7 +208,7 @@ def test_insecure_coins_are_refused_where_a_budget_is_spent():
         refuse_insecure(InsecureTestCoins(1))
 
 
-def test_whoever_does_not_say_that_it_is_secure_is_refused():
+def test_coins_that_do_not_say_that_they_are_secure_are_refused():
     class Imitation:
         pass
 

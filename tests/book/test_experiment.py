@@ -47,7 +47,7 @@ class SeededCoins(Coins):
 
 
 class SameQuestion:
-    """Asks of one database, again and again, whether Ana is in it."""
+    """Asks repeatedly whether Ana is in one database."""
 
     epsilon = Fraction(1, 2)
 
@@ -56,8 +56,8 @@ class SameQuestion:
         return Step(pair, RANDOMISED_RESPONSE, {"person": "ana", "epsilon": self.epsilon})
 
 
-class Wanderer:
-    """Goes from one database to another that holds the same person, led by answers and coins."""
+class AdaptiveAdversary:
+    """Chooses between two databases that hold the same person, by answers and coins."""
 
     def __init__(self):
         self.visited = []
@@ -125,27 +125,29 @@ def test_the_worst_mechanism_attains_the_optimal_theorem():
         assert got == pytest.approx(delta, rel=1e-9)
 
 
-def test_an_adaptive_adversary_wanders_between_databases_of_one_person():
-    wanderers = []
+def test_an_adaptive_adversary_chooses_between_databases_of_one_person():
+    adversaries = []
 
-    def fresh() -> Wanderer:
-        wanderers.append(Wanderer())
-        return wanderers[-1]
+    def fresh() -> AdaptiveAdversary:
+        adversaries.append(AdaptiveAdversary())
+        return adversaries[-1]
 
     experiment, coins = Experiment([RANDOMISED_RESPONSE]), SeededCoins(3)
     views = [experiment.run(fresh, b=1 if i % 2 else 0, steps=6, coins=coins) for i in range(40)]
-    paths = {tuple(wanderer.visited) for wanderer in wanderers}
-    assert len(paths) > 5  # led by the answers
+    paths = {tuple(adversary.visited) for adversary in adversaries}
+    assert len(paths) > 5  # the answers decide
     for view in views:
         assert len(view.answers) == 6
-        assert len(view.coins) == 5  # one draw at each step but the first
+        assert len(view.coins) == 5  # one draw at each step except the first
         assert view.costs == tuple(Privacy(Fraction(1, n)) for n in range(2, 8))
-    assert len({len(wanderer.visited) for wanderer in wanderers}) == 1  # no state stays
+    assert len({len(adversary.visited) for adversary in adversaries}) == 1  # no state is kept
 
 
 def test_views_are_what_the_adversary_saw():
     run = Experiment([RANDOMISED_RESPONSE]).run
-    one, same, other = (run(Wanderer, b=0, steps=8, coins=SeededCoins(s)) for s in (5, 5, 6))
+    one, same, other = (
+        run(AdaptiveAdversary, b=0, steps=8, coins=SeededCoins(seed)) for seed in (5, 5, 6)
+    )
     assert one == same
     assert hash(one) == hash(same)
     assert one != other
@@ -163,12 +165,12 @@ def test_a_mechanism_outside_the_family_is_refused():
     assert Experiment([oracle]).run(Cheat, b=1, steps=2, coins=SeededCoins(0)).answers == (2, 2)
 
 
-def test_databases_that_are_no_neighbours_are_refused_without_quoting_them():
+def test_databases_that_are_not_neighbours_are_refused_without_quoting_them():
     class Cheat:
         def choose(self, answers, coins):
             return Step((CLINIC, SCHOOL), RANDOMISED_RESPONSE, {"person": "ana", "epsilon": 1})
 
-    with pytest.raises(BadParameter, match="databases = of step 1") as caught:
+    with pytest.raises(BadParameter, match="databases = the pair of step 1") as caught:
         Experiment([RANDOMISED_RESPONSE]).run(Cheat, b=0, steps=1, coins=SeededCoins(0))
     assert "maths" not in str(caught.value)
 
@@ -197,7 +199,7 @@ def test_bad_input_is_named(b, steps, parameter):
         Experiment([RANDOMISED_RESPONSE]).run(SameQuestion, b=b, steps=steps, coins=SeededCoins(0))
 
 
-def test_an_epsilon_of_nought_is_refused_before_a_draw():
+def test_an_epsilon_of_zero_is_refused_before_a_draw():
     coins = SeededCoins(0)
     state = coins._random.getstate()
     for bad in ({"epsilon": 0}, {"epsilon": 1, "delta": 1}):

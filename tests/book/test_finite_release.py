@@ -91,7 +91,7 @@ def test_the_law_is_the_exponential_mechanisms(matrix, x):
 
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("epsilon", ["1/10", "3"])
-def test_no_neighbour_tells_more_than_epsilon(matrix, epsilon):
+def test_no_neighbour_reveals_more_than_epsilon(matrix, epsilon):
     epsilon, universe = Fraction(epsilon), range(len(matrix[0]))
     for x in [(), (0, 1), (2, 2, 2), (0, 1, 2, 3)]:
         here = _exact_law(matrix, x, 2, epsilon / 2)
@@ -209,7 +209,7 @@ def test_a_sub_range_release_follows_the_mechanism_over_its_own_candidates():
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
-def test_no_neighbour_tells_more_than_epsilon_within_a_sub_range(epsilon):
+def test_no_neighbour_reveals_more_than_epsilon_within_a_sub_range(epsilon):
     queries = linear_queries(LINEAR)
     drawn = draw_sub_range(queries.atoms, 3, 30, InsecureTestCoins(6))
 
@@ -279,11 +279,11 @@ def test_reach_at_its_ends():
 
 
 @pytest.mark.parametrize("x", [[1, 2], [1, 1, 1, 1, -7], [0.5] * 5, [[1] * 5]], ids=str)
-def test_bad_data_is_refused_without_a_word_about_it(x):
+def test_bad_data_is_refused_without_being_shown(x):
     with pytest.raises(BadParameter) as refused:
         FiniteQuestions(linear_queries(COUNTING)).check(np.array(x))
     assert str(refused.value) == (
-        "x = (not shown) is not allowed: give a histogram: 5 integers, none below 0"
+        "x = (withheld) is not allowed: give a histogram: 5 integers, none below 0"
     )
 
 

@@ -306,7 +306,7 @@ def test_on_the_grid_the_half_gap_differs_by_about_a_step(recipe, k):
 
 @pytest.mark.parametrize("noise", ["one-sided", "two-sided"])
 def test_it_grows_with_the_logarithm_of_the_questions_without_end(noise):
-    """Also where a single question errs less often than a float tells from never."""
+    """Also where a single question errs so rarely that floats cannot distinguish it from never."""
     for c in (1, 3):
         recipe = lyu(c, noise, monotone=True)
         gaps = [half_gap(recipe, 10**n, BETA) for n in (10, 20, 30, 40, 90, 100)]

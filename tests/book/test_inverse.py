@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.scripted import DEPTH, ScriptedStream
 
-from tacit.draws import laws
-from tacit.draws.laws import WORDS, InverseTable, WordBounds
+from tacit.draws import samplers
+from tacit.draws.samplers import WORDS, InverseTable, WordBounds
 
 LAWS = {
-    "truncated": laws.truncated_geometric(Fraction(1, 5), 8),
-    "nearly uniform": laws.truncated_geometric(Fraction(1, 2**40), 16),
-    "geometric": laws.geometric(Fraction(7, 22), 9),
-    "signed": laws.signed_geometric(Fraction(3, 4), 5, Fraction(1, 4)),
-    "a tail of e^(−1000)": laws.geometric(Fraction(1000), 1),
+    "truncated": samplers.truncated_geometric(Fraction(1, 5), 8),
+    "nearly uniform": samplers.truncated_geometric(Fraction(1, 2**40), 16),
+    "geometric": samplers.geometric(Fraction(7, 22), 9),
+    "signed": samplers.signed_geometric(Fraction(3, 4), 5, Fraction(1, 4)),
+    "a tail of e^(−1000)": samplers.geometric(Fraction(1000), 1),
 }
 ALL_WORDS = [WordBounds(3, 5), WordBounds(1, 2), WordBounds(4, 7), WordBounds(8, 40), WORDS]
 

@@ -1,4 +1,4 @@
-"""The key stream: real AES-256-CTR, new keys in time, and no byte twice, whoever asks."""
+"""The key stream: real AES-256-CTR, new keys in time, and no byte handed out twice."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_bit_is_fair():
     assert all(abs(count - (1 << 15)) < 6 * 128 for count in ones)  # six standard deviations
 
 
-def test_a_key_is_replaced_before_it_has_served_too_much(monkeypatch):
+def test_a_key_is_replaced_before_it_is_used_too_much(monkeypatch):
     keys = []
 
     def urandom(count):
@@ -130,7 +130,7 @@ def test_threads_that_fill_arrays_never_share_a_word():
     assert np.unique(np.concatenate(arrays)).size == 4 << 15
 
 
-# Forking is tried in a process of its own: this one may have threads, which newer Pythons warn of.
+# Forks are tested in a separate process: this one may have threads, of which newer Pythons warn.
 _FORKS = """
 import os, sys, threading
 import numpy as np

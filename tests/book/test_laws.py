@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.draws import laws
+from tacit.draws import samplers
 
 rates = st.one_of(
     st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=10**6),
@@ -28,7 +28,7 @@ def _check(law, truths, bits):
     for (low, high), truth in zip(bounds, truths, strict=True):
         assert low <= truth * 2**bits <= high
         assert high - low <= 3
-    for floor, truth in zip(laws.floors(law, bits), truths, strict=True):
+    for floor, truth in zip(samplers.floors(law, bits), truths, strict=True):
         assert floor <= truth * 2**bits <= floor + 1
 
 
@@ -38,8 +38,8 @@ def test_boundaries_enclose_the_truth(rate, count, bits):
     with mpmath.workprec(1500):
         q = _q(rate)
         truncated = [(1 - q**k) / (1 - q**count) for k in range(1, count)]
-        _check(laws.truncated_geometric(rate, count), truncated, bits)
-        _check(laws.geometric(rate, count), [1 - q**k for k in range(1, count + 1)], bits)
+        _check(samplers.truncated_geometric(rate, count), truncated, bits)
+        _check(samplers.geometric(rate, count), [1 - q**k for k in range(1, count + 1)], bits)
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,7 +50,7 @@ def test_signed_boundaries_enclose_the_truth(rate, sign_rate, cut, bits):
         minus = sign / (1 + sign)
         truths = [minus * q**size for size in range(cut, -1, -1)]
         truths += [1 - (1 - minus) * q**size for size in range(1, cut + 1)]
-        _check(laws.signed_geometric(rate, cut, sign_rate), truths, bits)
+        _check(samplers.signed_geometric(rate, cut, sign_rate), truths, bits)
 
 
 def test_floors_ask_for_more_bits_until_they_are_sure():
@@ -62,10 +62,10 @@ def test_floors_ask_for_more_bits_until_they_are_sure():
         truth = Fraction(5, 8) + Fraction(1, 2**90)
         return [(int(truth * 2**bits) - 1, int(truth * 2**bits) + 2)]
 
-    assert laws.floors(close_to_an_integer, 3) == [5]
+    assert samplers.floors(close_to_an_integer, 3) == [5]
     assert len(asked) > 1
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 7), Fraction(1, 2**60)])
 def test_powers_start_at_one_exactly(rate):
-    assert laws.powers(rate, 3, 40)[0] == (2**40, 2**40)
+    assert samplers.powers(rate, 3, 40)[0] == (2**40, 2**40)

@@ -19,8 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.book.mixed_oracle import true_mixed_delta
 
-from tacit.book import loss_law
-from tacit.book import loss_law as grid_fineness
+from tacit.book import mixed_optimal
 from tacit.book.composition import (
     Between,
     advanced_epsilon,
@@ -32,7 +31,7 @@ from tacit.book.composition import (
     optimal_delta,
     optimal_epsilon,
 )
-from tacit.book.loss_grid import blocks, group
+from tacit.book.loss_law import blocks, group
 from tacit.book.mixed_optimal import Part
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import exact
@@ -42,7 +41,7 @@ from tacit.privacy import Privacy
 @pytest.fixture
 def on_grid(monkeypatch):
     """Nothing is enumerated, however few there are."""
-    monkeypatch.setattr(loss_law, "enumerated", lambda _: None)
+    monkeypatch.setattr(mixed_optimal, "enumerated", lambda _: None)
     return monkeypatch
 
 
@@ -94,8 +93,8 @@ def test_a_grid_agrees_with_all_outcomes(seed, on_grid):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_stated_error_holds_on_coarse_grids_and_in_narrow_windows(seed, width, cells, on_grid):
     """Where the error is large, and where sums rise above the window and fall below it."""
-    on_grid.setattr(grid_fineness, "_MOST_CELLS", cells)
-    on_grid.setattr(grid_fineness, "_WIDTH", width)
+    on_grid.setattr(mixed_optimal, "_MOST_CELLS", cells)
+    on_grid.setattr(mixed_optimal, "_WIDTH", width)
     parts, epsilon = _random_case(random.Random(2000 + seed))
     assert _holds(mixed_optimal_delta(parts, epsilon), true_mixed_delta(parts, epsilon))
 
@@ -110,11 +109,11 @@ def test_the_error_goes_with_the_square_of_the_step(epsilon, on_grid):
         usual.undo()
         on_grid.undo()
         truth = mixed_optimal_delta(KINDS, epsilon)
-    on_grid.setattr(loss_law, "enumerated", lambda _: None)
-    on_grid.setattr(grid_fineness, "_common_step", lambda *_: None)
+    on_grid.setattr(mixed_optimal, "enumerated", lambda _: None)
+    on_grid.setattr(mixed_optimal, "_common_step", lambda *_: None)
     errors, stated = [], []
     for cells in (400, 1600, 6400):
-        on_grid.setattr(grid_fineness, "_MOST_CELLS", cells)
+        on_grid.setattr(mixed_optimal, "_MOST_CELLS", cells)
         found = mixed_optimal_delta(KINDS, epsilon)
         assert found.at_least <= truth.at_least
         assert truth.at_most <= found.at_most
@@ -135,10 +134,10 @@ def test_all_outcomes_at_length(seed):
     truth = true_mixed_delta(parts, epsilon)
     assert _holds(mixed_optimal_delta(parts, epsilon), truth)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loss_law, "enumerated", lambda _: None)
+        patch.setattr(mixed_optimal, "enumerated", lambda _: None)
         assert _holds(mixed_optimal_delta(parts, epsilon), truth)
-        patch.setattr(grid_fineness, "_MOST_CELLS", int(10 ** source.uniform(1, 4)))
-        patch.setattr(grid_fineness, "_WIDTH", source.choice([0.1, 1, 3, 9]))
+        patch.setattr(mixed_optimal, "_MOST_CELLS", int(10 ** source.uniform(1, 4)))
+        patch.setattr(mixed_optimal, "_WIDTH", source.choice([0.1, 1, 3, 9]))
         assert _holds(mixed_optimal_delta(parts, epsilon), truth)
 
 
@@ -303,18 +302,18 @@ def test_what_costs_a_delta_only_is_counted_by_it():
 # What may be given --------------------------------------------------------------------------------
 
 
-def test_nought_is_a_legal_amount():
+def test_zero_is_a_valid_amount():
     assert mixed_optimal_delta([0, 0], 0) == (0.0, 0.0)
     assert mixed_optimal_epsilon([0, (0, "1e-6")], "2e-6") == (0.0, 0.0)
     only_delta = mixed_optimal_delta([(0, "0.01"), (0, "0.02")], 5)
     assert only_delta.at_least < 1 - 0.99 * 0.98 < only_delta.at_most
-    with_nought = mixed_optimal_delta([1, "0.5", 0, (0, 0)], 1)
-    assert with_nought == mixed_optimal_delta([1, "0.5"], 1)
+    with_zero = mixed_optimal_delta([1, "0.5", 0, (0, 0)], 1)
+    assert with_zero == mixed_optimal_delta([1, "0.5"], 1)
     assert mixed_basic([0]) == (Fraction(0), Fraction(0))
     assert mixed_advanced([0, (0, "1e-9")], "1e-6") == (0.0, Fraction("1.001e-6"))
 
 
-def test_delta_is_nought_exactly_from_the_sum_on():
+def test_delta_is_zero_exactly_from_the_sum_on():
     parts = ["1/3", "1/7", "1/11"]
     total = sum(map(Fraction, parts))
     assert mixed_optimal_delta(parts, total) == (0.0, 0.0)
@@ -435,7 +434,7 @@ def test_a_split_keeps_both_probabilities(step):
 
 def test_a_common_step_needs_no_split():
     def common(*sizes):
-        return grid_fineness._common_step([Fraction(size) for size in sizes], Fraction(1, 99))
+        return mixed_optimal._common_step([Fraction(size) for size in sizes], Fraction(1, 99))
 
     assert common("0.1", "0.25") == Fraction(1, 20)
     assert common("0.1", "0.2501") is None

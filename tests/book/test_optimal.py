@@ -46,7 +46,7 @@ def _check_delta(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> Non
         elif got == 1:
             assert truth > 1 - 1e-11
         else:
-            # Far inside the 9 digits (7 below 1e-15) that are wanted; and never too small,
+            # Far inside the 9 digits (7 below 1e-15) that are required; and never too small,
             # as the float and as its shortest decimal.
             assert 1e-13 < _read_back(got) / truth - 1 < 1e-12
             assert mpmath.mpf(got) > truth
@@ -104,11 +104,11 @@ def test_delta_at_the_extremes(k, each, epsilon):
     _check_delta(k, each, each, epsilon)
 
 
-def test_a_delta_below_all_floats_is_rounded_up_not_to_nought():
+def test_a_delta_below_all_floats_is_rounded_up_but_never_to_zero():
     assert optimal_delta(10**6, "1e-3", "999.999") == SMALLEST
 
 
-def test_delta_is_nought_exactly_from_the_sum_on():
+def test_delta_is_zero_exactly_from_the_sum_on():
     assert optimal_delta(11, "1/11", 1) == 0
     assert optimal_delta(11, "1/11", "0.99999999999999999999") > 0
     assert optimal_delta(10**6, 1000, 10**9) == 0
@@ -255,7 +255,7 @@ def test_without_delta_it_is_the_sum():
     assert optimal_epsilon(11, "1/11", 0) >= 1 >= 11 * optimal_each(11, 1, 0)
 
 
-def test_epsilon_is_nought_when_delta_covers_everything():
+def test_epsilon_is_zero_when_delta_covers_everything():
     assert optimal_epsilon(4, "0.01", "0.9") == 0
 
 

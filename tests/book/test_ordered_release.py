@@ -111,7 +111,7 @@ def test_the_law_is_the_exponential_mechanisms(x, domain, rows, slacks):
 @pytest.mark.parametrize("slacks", [1, 2])
 @pytest.mark.parametrize(("x", "domain", "rows"), CASES)
 @pytest.mark.parametrize("epsilon", ["1/10", "3"])
-def test_no_neighbour_tells_more_than_epsilon(x, domain, rows, slacks, epsilon):
+def test_no_neighbour_reveals_more_than_epsilon(x, domain, rows, slacks, epsilon):
     epsilon = Fraction(epsilon)
 
     def law_of(data):
@@ -169,11 +169,11 @@ def test_extremes_of_the_count():
     [[3, 2], [0, 1], [1, 9], [1.5], [[1]], [True]],
     ids=["unsorted", "low", "high", "float", "2d", "bool"],
 )
-def test_bad_data_is_refused_without_a_word_about_it(x):
+def test_bad_data_is_refused_without_being_shown(x):
     with pytest.raises(BadParameter) as refused:
         Prefixes(8).check(np.array(x))
     assert str(refused.value) == (
-        "x = (not shown) is not allowed: give a sorted array of integers in 1..8"
+        "x = (withheld) is not allowed: give a sorted array of integers in 1..8"
     )
 
 

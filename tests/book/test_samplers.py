@@ -13,8 +13,15 @@ from tests.book.expected import SCALES, low_digit_p_value, p_value
 from tests.fit import ACCEPT
 
 from tacit.draws.keystream import InsecureTestKeyStream
-from tacit.draws.laws import InverseTable, WordBounds
-from tacit.draws.samplers import SHAPE, DigitShape, PreparedNoise, Sampler, noise
+from tacit.draws.samplers import (
+    SHAPE,
+    DigitShape,
+    InverseTable,
+    PreparedNoise,
+    Sampler,
+    WordBounds,
+    noise,
+)
 
 TINY = [
     DigitShape(top_scale=2, digit_bits=2, cut=1, words=WordBounds(3, 5)),
@@ -25,7 +32,7 @@ BITS = 300
 
 
 class _Fixed:
-    """Stands for a table and 'draws' the value it is told."""
+    """Stands in for a table and 'draws' the value it is given."""
 
     def __init__(self, value):
         self._value = value
@@ -128,7 +135,7 @@ def test_sign_size_and_low_bits_are_independent():
         assert low_digit_p_value(draws[part], Fraction(10**4), 512) > ACCEPT
 
 
-def test_a_tiny_scale_is_nought_almost_always_and_costs_nothing_more():
+def test_a_tiny_scale_is_zero_almost_always_and_costs_nothing_more():
     assert not noise(Fraction(1, 10**6), True).draws(InsecureTestKeyStream(7), 10**5).any()
 
 

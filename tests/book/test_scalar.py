@@ -49,9 +49,9 @@ def test_geometric_needs_few_bits():
     assert stream.taken == 64 + 5
 
 
-def test_laplace_draws_the_sign_after_the_size_and_throws_minus_nought_back():
+def test_laplace_draws_the_sign_after_the_size_and_draws_again_for_minus_zero():
     size_bits = 64 + 5
-    nought = (1 << size_bits) - 2  # U next to 1: the size is 0
+    zero = (1 << size_bits) - 2  # U next to 1: the size is 0
     three = int(np.exp(-3.5 / 20) * 2.0**60) << size_bits - 60
 
     def play(*pieces):
@@ -63,8 +63,8 @@ def test_laplace_draws_the_sign_after_the_size_and_throws_minus_nought_back():
 
     assert play((three, size_bits), (0, 1)) == (3, size_bits + 1)
     assert play((three, size_bits), (1, 1)) == (-3, size_bits + 1)
-    assert play((nought, size_bits), (0, 1)) == (0, size_bits + 1)
-    assert play((nought, size_bits), (1, 1), (three, size_bits), (1, 1)) == (
+    assert play((zero, size_bits), (0, 1)) == (0, size_bits + 1)
+    assert play((zero, size_bits), (1, 1), (three, size_bits), (1, 1)) == (
         -3,
         2 * size_bits + 2,
     )

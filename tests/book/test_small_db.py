@@ -109,8 +109,8 @@ def test_bad_parameters_are_named(wrong):
 
 @pytest.mark.parametrize("asked", [prefix_questions, interval_questions])
 @pytest.mark.parametrize("rows_per_person", [1, 2, 3])
-def test_several_rows_of_a_person_tell_no_more_than_epsilon(asked, rows_per_person):
-    """And the divided score is needed: undivided, they would tell more."""
+def test_several_rows_of_a_person_reveal_no_more_than_epsilon(asked, rows_per_person):
+    """And the divided score is needed: undivided, they would reveal more."""
     epsilon, domain, candidates = Fraction(2), 3, databases(range(1, 4), 2)
     _, rate = check_parameters(rows=2, epsilon=epsilon, rows_per_person=rows_per_person)
     _, undivided = check_parameters(rows=2, epsilon=epsilon)
@@ -130,25 +130,25 @@ def test_several_rows_of_a_person_tell_no_more_than_epsilon(asked, rows_per_pers
     assert rows_per_person < 3 or worst_undivided > epsilon
 
 
-def test_progress_tells_the_time_and_nothing_else(monkeypatch):
+def test_progress_shows_the_time_and_nothing_else(monkeypatch):
     clock = iter(range(10**6))  # every look at it takes a second
     monkeypatch.setattr("tacit.support.monotonic", lambda: float(next(clock)))
-    told: list[float] = []
+    seconds: list[float] = []
     x = np.sort(np.random.default_rng(0).integers(1, 100, 1000))
-    small_db(x, Intervals(100), rows=9, epsilon=1, coins=COINS, progress=told.append)
-    assert len(told) > 10
-    assert told == [float(second) for second in range(1, len(told) + 1)]
+    small_db(x, Intervals(100), rows=9, epsilon=1, coins=COINS, progress=seconds.append)
+    assert len(seconds) > 10
+    assert seconds == [float(second) for second in range(1, len(seconds) + 1)]
 
 
-def test_enumeration_tells_the_time_too():
-    told: list[float] = []
+def test_enumeration_shows_the_time_too():
+    seconds: list[float] = []
     queries = linear_queries(np.random.default_rng(0).integers(0, 2, (5, 20)))
     x = np.ones(20, int)
     questions = FiniteQuestions(queries)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tacit.support.monotonic", iter(range(10**6)).__next__)
-        small_db(x, questions, rows=6, epsilon=1, coins=COINS, progress=told.append)
-    assert told
+        small_db(x, questions, rows=6, epsilon=1, coins=COINS, progress=seconds.append)
+    assert seconds
 
 
 def test_what_to_expect():

@@ -308,7 +308,7 @@ def test_sampling_clauses_keep_their_promise(seed: int) -> None:
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(BadParameter, match="give questions, vc, atoms or structure"):
+    with pytest.raises(BadParameter, match="at least one of questions, vc, atoms and structure"):
         rows_needed("1/10")
     with pytest.raises(BadParameter, match="structure"):
         rows_needed("1/10", structure="convex")

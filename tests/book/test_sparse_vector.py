@@ -545,7 +545,7 @@ def test_extreme_values_do_not_overflow_a_scan():
 @pytest.mark.parametrize("beyond", [2**61 + 1, 2**62, 2**63 - 1])
 @pytest.mark.parametrize("family", ["book", "one-sided"])
 def test_one_by_one_and_in_bulk_values_are_clamped_alike(family, beyond):
-    """At ε = 10^6 noise is nought: what is told is the value itself, within 2^61 steps."""
+    """At ε = 10^6 noise is zero: the value itself is released, within 2^61 steps."""
     calm = Privacy(10**6)
     if family == "book":
         recipe = recipes.book(2, calm, numeric=True)

@@ -1,4 +1,4 @@
-"""The theorems and algorithms of the book: pure, no input or output.
+"""The theorems and algorithms of the book, as pure functions without input or output.
 
 Dwork & Roth, *The Algorithmic Foundations of Differential Privacy* (2014), sections 3.5.2,
 3.6, 3.6.1, 3.6.3 and 4.1, as corrected in `tacit.errata`, where E1 to E16 are explained.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         zcdp,
     )
 
-# What a reader with the book open looks for; each is loaded when it is first used.
+# The modules that a reader with the book open looks for; each is loaded on first use.
 __all__ = [
     "accuracy",
     "answer",

@@ -1,9 +1,10 @@
-"""What accuracy means, and what the book proves about it.
+"""Accuracy: Theorems 3.24, 3.26 and 3.28, and Definitions 3.9 and 3.10.
 
-Theorems 3.24, 3.26 and 3.28 are functions here, solved for any one of their parameters; Definitions
-3.9 and 3.10 judge a run.  The accuracy of a recipe, computed and not bounded, is in `half_gap`.
-What judges a run looks at true values: it is for tests, for demonstrations on invented data and for
-choosing parameters, never for answering questions.  E3 and E7 to E10 are in `tacit.errata`.
+Each theorem is a function that is solved for any one of its parameters.  The two definitions decide
+whether a run was accurate; they look at true values, so they are for tests, for demonstrations on
+invented data and for choosing parameters, never for answering questions.  `tacit.book.half_gap`
+computes the accuracy of a recipe where the theorems only bound it.  E3 and E7 to E10 are explained
+in `tacit.errata`.
 """
 
 from __future__ import annotations
@@ -42,87 +43,10 @@ __all__ = [
     "sparse",
 ]
 
-
-# What an accuracy theorem asks of α·ε, clause by clause, with certified bounds.
-#
-# Every clause of Theorems 3.24, 3.26 and 3.28 reads  αε ≥ A (p ln k + q ln(B/β)).
-
-
-_LARGEST_LOG = 1000  # β is told down to e^(−1000) and k up to e^1000: worse ones, and true
-
-
-@dataclass(frozen=True, slots=True)
-class AlphaClause:
-    """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
-
-    scale: Bounds  # A
-    p: Fraction
-    q: Bounds
-    of_beta: int  # B ≥ 2
-
-    def product(self, beta: Fraction, questions: int) -> Fraction:
-        """An αε that is enough."""
-        log_beta = certified.ln(self.of_beta / beta)[1]
-        return self.scale[1] * (self.p * _ln(questions)[1] + self.q[1] * log_beta)
-
-    def beta(self, product: Fraction, questions: int) -> Fraction:
-        """A β, possibly above 1, for which αε is enough."""
-        room = product / self.scale[1] - self.p * _ln(questions)[1]
-        exponent = room / self.q[1 if room > 0 else 0]
-        exponent = max(min(exponent, Fraction(_LARGEST_LOG)), Fraction(-10))
-        return self.of_beta * certified.exp(-exponent)[1]
-
-    def questions(self, product: Fraction, beta: Fraction) -> int | None:
-        """The largest k for which αε is enough: 0 if there is none, None if every k will do."""
-        room = product / self.scale[1] - self.q[1] * certified.ln(self.of_beta / beta)[1]
-        if room < 0:
-            return 0
-        if self.p == 0:
-            return None
-        return int(certified.exp(min(room / self.p, Fraction(_LARGEST_LOG)))[0])
-
-
-def _ln(questions: int) -> Bounds:
-    return certified.ln(Fraction(questions))
-
-
+_LARGEST_LOG = 1000  # a β is stated down to e^(−1000), a k up to e^1000
+_ZERO = Fraction(0)
 _ONE = (Fraction(1), Fraction(1))
 _ROOT_512 = certified.sqrt(Fraction(512))
-
-
-def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """Theorem 3.24."""
-    return [AlphaClause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
-
-
-def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
-    return [AlphaClause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
-
-
-def _sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """Theorem 3.26, within E3."""
-    if delta == 0:
-        return [AlphaClause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
-    return [AlphaClause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
-
-
-def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
-    """Theorem 3.28, with the clause that E7 adds: the values' own noise has scale √8 s."""
-    if delta == 0:
-        return [AlphaClause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
-    low, high = _root_of_log(at_most, delta / 2)
-    scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
-    return [
-        AlphaClause(scale, Fraction(1), _ONE, 4 * at_most),
-        AlphaClause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
-    ]
-
-
-def _root_of_log(factor: int, delta: Fraction) -> Bounds:
-    """Bounds of √(factor · ln(1/δ))."""
-    low, high = certified.ln(1 / delta)
-    return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
 
 
 # Theorems 3.24, 3.26 and 3.28: α, ε, β, k or c from the other four.
@@ -138,25 +62,16 @@ def _root_of_log(factor: int, delta: Fraction) -> Bounds:
 #                                   s = √(c ln(2/δ)) (√512 + 1)/ε
 # =========  =====================  ======================================================
 #
-# Each says: if at most c − 1 questions *before the last* have f ≥ T − α (E8; `accuracy.covered`
-# tells), a run is accurate to α except with probability β.  With δ > 0 the algorithms are known to
-# be private within E3's range only, and outside it a theorem is refused.
+# Each says: if at most c − 1 questions *before the last* have f ≥ T − α (E8, checked by `covered`),
+# then a run is accurate to α, except with probability β.  With δ > 0 the algorithms are proved
+# private in the range of E3 only, and outside it a theorem is refused.
 #
-# α, ε and β are rounded up, k and c down, so that what is said stays true.
-
-
-_THEOREMS = {
-    "3.24": _above_threshold_clauses,
-    "3.24, sharper": _above_threshold_sharper_clauses,
-    "3.26": _sparse_clauses,
-    "3.28": _numeric_sparse_clauses,
-}
-_ZERO = Fraction(0)
+# α, ε and β are rounded up, k and c down, so that the statement stays true.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """k questions, at most c above: accurate to α, in units of Δ, except with probability β."""
+    """k questions, at most c of them ⊤: accurate to α (in units of Δ) except with probability β."""
 
     theorem: str
     alpha: Fraction
@@ -182,7 +97,7 @@ def above_threshold(
     questions: int | None = None,
     sharper: bool = False,
 ) -> Guarantee:
-    """Theorem 3.24, solved for the one that is left out.  ``sharper`` takes E9's constants.
+    """Theorem 3.24, solved for the parameter left out.  ``sharper`` uses the constants of E9.
 
     >>> round(float(above_threshold(beta=0.05, epsilon=1, questions=1000).alpha), 4)
     84.7731
@@ -210,7 +125,7 @@ def sparse(
     at_most: int | None = None,
     delta: Number = 0,
 ) -> Guarantee:
-    """Theorem 3.26, solved for the one that is left out.
+    """Theorem 3.26, solved for the parameter left out.
 
     >>> round(float(sparse(alpha=1000, beta=0.05, questions=1000, at_most=10).epsilon), 4)
     1.0319
@@ -235,7 +150,7 @@ def numeric_sparse(
     at_most: int | None = None,
     delta: Number = 0,
 ) -> Guarantee:
-    """Theorem 3.28 with E7, solved for the one that is left out."""
+    """Theorem 3.28 with E7, solved for the parameter left out."""
     return _solve(
         "3.28",
         alpha=alpha,
@@ -261,12 +176,16 @@ def _solve(
     asked = (alpha, beta, epsilon, questions, at_most)
     missing = [name for name, value in zip(names, asked, strict=True) if value is None]
     if len(missing) != 1:
-        all_given = "nothing; alpha, beta, epsilon, questions and at_most were all given"
-        raise BadParameter("left out", ", ".join(missing) or all_given, "leave out exactly one")
+        solvable = ", ".join(names[:4] if theorem.startswith("3.24") else names)
+        raise BadParameter(
+            "what is left out",
+            ", ".join(missing) or "nothing",
+            f"leave out exactly one of {solvable}, the one to solve for",
+        )
     small = small_probability(delta, "delta")
     if small and not Fraction("1e-300") <= small <= Fraction("0.999"):
         raise BadParameter("delta", as_given(small), "it must be 0, or between 1e-300 and 0.999")
-    # What is left out reads as 0 until it is solved for.
+    # The parameter left out is 0 until it is solved for.
     a = _ZERO if alpha is None else positive(alpha, "alpha")
     b = _ZERO if beta is None else probability(beta, "beta")
     e = _ZERO if epsilon is None else positive(epsilon, "epsilon")
@@ -286,8 +205,8 @@ def _solve(
         k = min(most for most in enough if most is not None)
     if b >= 1 or k < 1 or c < 1:
         raise ConditionNotMet(
-            f"Theorem {theorem} does not reach α = {show(a)} with ε = {show(e)} for any "
-            f"{missing[0]}; allow a larger alpha, epsilon or beta, or fewer questions"
+            f"Theorem {theorem} does not give α = {show(a)} with ε = {show(e)} for any "
+            f"{missing[0]}: allow a larger alpha, epsilon or beta, or fewer questions"
         )
     refuse_unproved(c, Privacy(e, small), numeric=theorem == "3.28")
     return Guarantee(
@@ -296,7 +215,7 @@ def _solve(
 
 
 def _most_tops(theorem: str, product: Fraction, beta: Fraction, k: int, delta: Fraction) -> int:
-    """The largest c for which αε is enough, 0 if there is none: what is asked grows with c."""
+    """The largest c for which αε is enough, 0 if there is none; larger c need more."""
 
     def enough(c: int) -> bool:
         return all(part.product(beta, k) <= product for part in _THEOREMS[theorem](c, delta))
@@ -311,17 +230,104 @@ def _most_tops(theorem: str, product: Fraction, beta: Fraction, k: int, delta: F
     return low
 
 
+# What the theorems require of αε, clause by clause, with certified bounds.
+#
+# Every clause of Theorems 3.24, 3.26 and 3.28 reads  αε ≥ A (p ln k + q ln(B/β)).
+
+
+@dataclass(frozen=True, slots=True)
+class AlphaClause:
+    """αε ≥ scale · (p ln k + q ln(of_beta/β)); p and q are not negative, q is positive."""
+
+    scale: Bounds  # A
+    p: Fraction
+    q: Bounds
+    of_beta: int  # B ≥ 2
+
+    def product(self, beta: Fraction, questions: int) -> Fraction:
+        """An αε that suffices."""
+        log_beta = certified.ln(self.of_beta / beta)[1]
+        return self.scale[1] * (self.p * _ln(questions)[1] + self.q[1] * log_beta)
+
+    def beta(self, product: Fraction, questions: int) -> Fraction:
+        """A β, possibly above 1, for which αε suffices."""
+        room = product / self.scale[1] - self.p * _ln(questions)[1]
+        exponent = room / self.q[1 if room > 0 else 0]
+        exponent = max(min(exponent, Fraction(_LARGEST_LOG)), Fraction(-10))
+        return self.of_beta * certified.exp(-exponent)[1]
+
+    def questions(self, product: Fraction, beta: Fraction) -> int | None:
+        """The largest k for which αε suffices: 0 if there is none, None if every k will do."""
+        room = product / self.scale[1] - self.q[1] * certified.ln(self.of_beta / beta)[1]
+        if room < 0:
+            return 0
+        if self.p == 0:
+            return None
+        return int(certified.exp(min(room / self.p, Fraction(_LARGEST_LOG)))[0])
+
+
+def _ln(questions: int) -> Bounds:
+    return certified.ln(Fraction(questions))
+
+
+def _above_threshold_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """Theorem 3.24."""
+    return [AlphaClause((Fraction(8), Fraction(8)), Fraction(1), _ONE, 2)]
+
+
+def _above_threshold_sharper_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """E9: max|ν| ≤ 4(ln k + ln(2/β))/ε and |ρ| ≤ 2 ln(2/β)/ε fail with probability β/2 each."""
+    return [AlphaClause(_ONE, Fraction(4), (Fraction(6), Fraction(6)), 2)]
+
+
+def _sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """Theorem 3.26, in the range of E3."""
+    if delta == 0:
+        return [AlphaClause((Fraction(8 * at_most),) * 2, Fraction(1), _ONE, 2 * at_most)]
+    return [AlphaClause(_root_of_log(512 * at_most, delta), Fraction(1), _ONE, 2 * at_most)]
+
+
+def _numeric_sparse_clauses(at_most: int, delta: Fraction) -> list[AlphaClause]:
+    """Theorem 3.28, and the clause that E7 adds: the noise of the values has scale √8 s."""
+    if delta == 0:
+        return [AlphaClause((Fraction(9 * at_most),) * 2, Fraction(1), _ONE, 4 * at_most)]
+    low, high = _root_of_log(at_most, delta / 2)
+    scale = low * (_ROOT_512[0] + 1), high * (_ROOT_512[1] + 1)
+    return [
+        AlphaClause(scale, Fraction(1), _ONE, 4 * at_most),
+        AlphaClause(scale, Fraction(0), certified.sqrt(Fraction(8)), 2 * at_most),
+    ]
+
+
+def _root_of_log(factor: int, delta: Fraction) -> Bounds:
+    """Bounds on √(factor · ln(1/δ))."""
+    low, high = certified.ln(1 / delta)
+    return certified.sqrt(factor * low)[0], certified.sqrt(factor * high)[1]
+
+
+_THEOREMS = {
+    "3.24": _above_threshold_clauses,
+    "3.24, sharper": _above_threshold_sharper_clauses,
+    "3.26": _sparse_clauses,
+    "3.28": _numeric_sparse_clauses,
+}
+
+
+# Definitions 3.9 and 3.10: whether a run was accurate.
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a run was accurate; if not, which clause failed at which questions, from 0.
+    """Whether a run was accurate; if not, which clause failed at which questions.
 
-    Positions only, never a value.  Still, they are drawn from the truth: not private.
+    It holds positions, counted from 0, and no values.  Still, it depends on the true values and is
+    not private.
     """
 
-    halted_before: int | None = None  # the first question that was left unanswered
+    halted_before: int | None = None  # the first question without an answer
     wrong_tops: tuple[int, ...] = ()  # ⊤ although the value is below T − α
     wrong_bottoms: tuple[int, ...] = ()  # ⊥ although the value is above T + α
-    far_values: tuple[int, ...] = ()  # a released value further than α from the truth
+    far_values: tuple[int, ...] = ()  # a released value more than α from the true one
 
     def __bool__(self) -> bool:
         failed = self.wrong_tops or self.wrong_bottoms or self.far_values
@@ -348,8 +354,8 @@ def accurate(
 ) -> Verdict:
     """Definition 3.9: no halt before f_k, f ≥ T − α for every ⊤ and f ≤ T + α for every ⊥.
 
-    `values` are the true values of all k questions, `answers` those that were given: fewer mean
-    that the run halted early.  A threshold for each question, if they differ.
+    `values` are the true values of all k questions, `answers` the answers that were given; if they
+    are fewer, the run halted early.  `threshold` is one number, or one for each question.
 
     >>> print(accurate([Answer(above=True)], [100, 3], threshold=50, alpha=10))
     halted before question 1
@@ -366,10 +372,52 @@ def numerically_accurate(
 ) -> Verdict:
     """Definition 3.10: as `accurate`, and |f − a| ≤ α for every released value a.
 
-    The definition leaves out f ≥ T − α for those questions; the proofs give it, and it is asked
-    for here.
+    The definition does not require f ≥ T − α for those questions; the proofs give it, and it is
+    required here.
     """
     return _judge(answers, values, threshold, alpha, numeric=True)
+
+
+def least_alphas(
+    answers: Sequence[Answer],
+    values: Sequence[Number],
+    *,
+    threshold: Number | Sequence[Number],
+) -> tuple[Fraction, Fraction]:
+    """The least α for which the given answers are right, and the least α for their values.
+
+    The clauses of Definitions 3.9 and 3.10, solved for α.  It depends on the true values and is not
+    private.
+
+    >>> top = Answer(above=True, value=Fraction(90))
+    >>> least_alphas([top, Answer(above=False)], [98, 57], threshold=50)
+    (Fraction(7, 1), Fraction(8, 1))
+    """
+    given = _run(answers, _values(values), threshold)
+    wrong = [T - f if a.above else f - T for _, a, f, T in given]
+    off = [abs(f - a.value) for _, a, f, _ in given if a.value is not None]
+    return max([Fraction(0), *wrong]), max([Fraction(0), *off])
+
+
+def covered(
+    values: Sequence[Number],
+    *,
+    threshold: Number | Sequence[Number],
+    alpha: Number,
+    at_most: int = 1,
+) -> bool:
+    """Whether the accuracy theorems cover these questions: few enough are near T or above it.
+
+    At most c − 1 questions *before the last* may have f ≥ T − α.  Theorem 3.24 says so for c = 1;
+    Theorems 3.26 and 3.28 as printed allow c of them anywhere, but then a run may halt early (E8).
+
+    >>> covered([0, 0, 9], threshold=9, alpha=1), covered([9, 0, 0], threshold=9, alpha=1)
+    (True, False)
+    """
+    truth = _values(values)
+    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
+    near = sum(f >= T - allowed for f, T in zip(truth[:-1], limits[:-1], strict=True))
+    return near <= whole(at_most, "at_most") - 1
 
 
 def _judge(
@@ -383,7 +431,9 @@ def _judge(
     truth, allowed = _values(values), _alpha(alpha)
     given = _run(answers, truth, threshold)
     if numeric and any(answer.above and answer.value is None for _, answer, _, _ in given):
-        raise BadParameter("answers", "⊤ without a value", "Definition 3.10 judges released values")
+        raise BadParameter(
+            "answers", "⊤ without a value", "Definition 3.10 needs a released value with every ⊤"
+        )
     return Verdict(
         halted_before=len(given) if len(given) < len(truth) else None,
         wrong_tops=tuple(i for i, a, f, T in given if a.above and f < T - allowed),
@@ -396,26 +446,6 @@ def _judge(
     )
 
 
-def least_alphas(
-    answers: Sequence[Answer],
-    values: Sequence[Number],
-    *,
-    threshold: Number | Sequence[Number],
-) -> tuple[Fraction, Fraction]:
-    """The least α for which the answers that were given are right, and that for their values.
-
-    The clauses of Definitions 3.9 and 3.10, solved for α.  Drawn from the truth: not private.
-
-    >>> top = Answer(above=True, value=Fraction(90))
-    >>> least_alphas([top, Answer(above=False)], [98, 57], threshold=50)
-    (Fraction(7, 1), Fraction(8, 1))
-    """
-    given = _run(answers, _values(values), threshold)
-    wrong = [T - f if a.above else f - T for _, a, f, T in given]
-    off = [abs(f - a.value) for _, a, f, _ in given if a.value is not None]
-    return max([Fraction(0), *wrong]), max([Fraction(0), *off])
-
-
 def _run(
     answers: Sequence[Answer], truth: list[Fraction], threshold: Number | Sequence[Number]
 ) -> list[tuple[int, Answer, Fraction, Fraction]]:
@@ -425,34 +455,15 @@ def _run(
         for answer in iterated(answers, "answers", "give the answers of a run")
     ]
     if len(given) > len(truth):
-        raise BadParameter("answers", f"{len(given)} of them", f"there are {len(truth)} values")
+        raise BadParameter(
+            "answers", f"{len(given)} answers", f"give at most {len(truth)}, one for each value"
+        )
     limits = _thresholds(threshold, len(truth))
     return list(zip(range(len(given)), given, truth, limits, strict=False))
 
 
-def covered(
-    values: Sequence[Number],
-    *,
-    threshold: Number | Sequence[Number],
-    alpha: Number,
-    at_most: int = 1,
-) -> bool:
-    """Whether the accuracy theorems speak of these questions: few enough come near T or above it.
-
-    At most c − 1 questions *before the last* may have f ≥ T − α.  Theorem 3.24 says so for c = 1;
-    Theorems 3.26 and 3.28 as printed allow c of them anywhere, and then a ⊤ may halt it early (E8).
-
-    >>> covered([0, 0, 9], threshold=9, alpha=1), covered([9, 0, 0], threshold=9, alpha=1)
-    (True, False)
-    """
-    truth = _values(values)
-    limits, allowed = _thresholds(threshold, len(truth)), _alpha(alpha)
-    near = sum(f >= T - allowed for f, T in zip(truth[:-1], limits[:-1], strict=True))
-    return near <= whole(at_most, "at_most") - 1
-
-
 def _values(values: Sequence[Number]) -> list[Fraction]:
-    """Read values exactly; an error must not quote one."""
+    """Values, read exactly; an error must not show one."""
     try:
         return [exact(value, "values") for value in iterated(values, "values", "give a list")]
     except BadParameter:
@@ -464,7 +475,9 @@ def _thresholds(threshold: Number | Sequence[Number], questions: int) -> list[Fr
         return [exact(threshold, "threshold")] * questions
     if len(threshold) != questions:
         raise BadParameter(
-            "threshold", f"{len(threshold)} of them", f"one, or one for each of {questions} values"
+            "threshold",
+            f"{len(threshold)} thresholds",
+            f"give one, or one for each of {questions} values",
         )
     return [exact(each, "threshold") for each in threshold]
 

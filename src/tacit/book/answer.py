@@ -1,4 +1,4 @@
-"""The answer to one question of a stream: ⊥, or ⊤ with what may be told beside it."""
+"""The answer to one question of a stream: ⊥, or ⊤ with a noisy value or a gap beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BELOW", "Answer", "Recorded"]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Since when an answer is on record, and which label the data had that it is about.
+    """When an answer was recorded, and the label of the data that it is about.
 
     >>> print(Recorded("2026-11-03T09:30:00Z", "2026-11-01"))
     on record since 2026-11-03 as of 2026-11-01
@@ -32,7 +32,7 @@ class Recorded:
 class Answer:
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
-    One that is shown again from the record says so; it is the same answer all the same.
+    An answer that is shown again from the record says so, and equals the original.
 
     >>> print(Answer(above=False))
     ⊥
@@ -45,29 +45,29 @@ class Answer:
 
     above: bool
     value: Fraction | None = None
-    gap: Fraction | None = None  # value − noisy threshold, with the noise it was compared with
+    gap: Fraction | None = None  # noisy value − noisy threshold, as they were compared
     noise_scale: Fraction | None = field(default=None, repr=False)  # of the value, in grid steps
     grid: Fraction = field(default=Fraction(1), repr=False)
-    recorded: Recorded | None = field(default=None, compare=False)  # None: it was drawn just now
+    recorded: Recorded | None = field(default=None, compare=False)  # None: it is new
 
     def __bool__(self) -> bool:
         return self.above
 
     def error(self, beta: Number = "1/20") -> Fraction | None:
-        """How far the value may be off, except with probability β; None if there is no value."""
+        """An error bound that holds except with probability β; None if there is no value."""
         if self.noise_scale is None:
             return None
         return error_steps(self.noise_scale, beta) * self.grid
 
     def on_record(self, at: str, as_of: str | None = None) -> Answer:
-        """The same answer, shown again from the record of this time."""
+        """The same answer, shown again from the record made at this time."""
         return replace(self, recorded=Recorded(at, as_of))
 
     def as_json(self) -> dict[str, str]:
-        """What was released, as text, exactly; for the record of a stream."""
+        """What was released, exactly and as text, for the record of a stream."""
         parts = {"value": self.value, "gap": self.gap, "noise_scale": self.noise_scale}
-        told = {name: str(part) for name, part in parts.items() if part is not None}
-        return {"above": "⊤" if self.above else "⊥", "grid": str(self.grid)} | told
+        released = {name: str(part) for name, part in parts.items() if part is not None}
+        return {"above": "⊤" if self.above else "⊥", "grid": str(self.grid)} | released
 
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> Answer:
@@ -87,11 +87,11 @@ class Answer:
     def __str__(self) -> str:
         if not self.above:
             return "⊥"
-        told = "⊤"
+        text = "⊤"
         if self.value is not None:
-            told += f" {spaced(self.value)} ± {spaced(self.error() or Fraction(0))} (95 %)"
-        return told if self.recorded is None else f"{told}, {self.recorded}"
+            text += f" {spaced(self.value)} ± {spaced(self.error() or Fraction(0))} (95 %)"
+        return text if self.recorded is None else f"{text}, {self.recorded}"
 
 
 BELOW = Answer(above=False)
-"""⊥: the question stayed below the threshold, as far as the noise lets one tell."""
+"""⊥: the question stayed below the noisy threshold."""

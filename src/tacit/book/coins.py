@@ -1,9 +1,9 @@
 """Exact random draws with rational parameters, one at a time and in bulk.
 
-Every draw is settled by one uniform number in [0, 1) whose bits are drawn as they are needed,
-and by certified integer bounds of the probabilities it is compared with.  While the bits seen
-so far leave the answer open, more bits of the *same* number are drawn; no probability is ever
-rounded.  ``docs/exactness.md`` gives the argument.
+Every draw compares one uniform number in [0, 1), whose bits are drawn as they are needed, with
+certified integer bounds on probabilities.  While the bits drawn so far leave the answer open, more
+bits of the *same* number are drawn; no probability is ever rounded.  ``docs/exactness.md`` gives
+the argument.  What meets the noise is first put on a public grid, by the functions further below.
 """
 
 from __future__ import annotations
@@ -23,60 +23,18 @@ from tacit.support import Uncopyable
 
 __all__ = ["Coins", "InsecureTestCoins", "given_coins", "refuse_insecure"]
 
-# The public grid: values are whole numbers of steps, thresholds are rounded up to one.
-#
-# A gap or a value released off the grid would tell the data apart with certainty, so nothing but
-# whole steps ever meets the noise.
-
-
 MOST_STEPS = 1 << 61
-"""Values and thresholds stay within ±2^61 steps, so that their differences fit into 64 bits."""
+"""Values and thresholds stay within ±2^61 grid steps: their differences fit into 64 bits."""
 
 MOST_SCALE = 1 << 50
-"""So does noise: at this scale 2^58 steps are passed with a probability of e^(−256)."""
+"""The widest noise of a stream, in steps: it exceeds 2^58 steps with a probability of e^(−256)."""
 
 WIDEST_NOISE = 1 << 200
-"""The widest noise of a single number, in steps: a wider one is taken for a mistake."""
+"""The widest noise of a single number, in steps: anything wider is taken for a mistake."""
 
-
-def value_steps(value: Number, grid: Fraction) -> int:
-    """A true value in steps.  The error must not quote it: it is data."""
-    try:
-        steps = exact(value, "value") / grid
-    except BadParameter:
-        steps = Fraction(1, 2)
-    if steps.denominator != 1:
-        raise BadParameter("value", "(withheld)", f"not a whole multiple of grid {grid}")
-    return steps.numerator
-
-
-def clamped(steps: int) -> int:
-    """A value within ±2^61 steps."""
-    return max(-MOST_STEPS, min(steps, MOST_STEPS))
-
-
-def threshold_steps(threshold: Fraction, grid: Fraction) -> int:
-    """A public threshold in steps, rounded up."""
-    steps = threshold / grid
-    rounded_up = -(-steps.numerator // steps.denominator)
-    if abs(rounded_up) > MOST_STEPS:
-        raise BadParameter("threshold", as_given(threshold), "it must be within ±2^61 grid steps")
-    return rounded_up
-
-
-def sensitivity_steps(sensitivity: Fraction, grid: Fraction) -> int:
-    """A question's sensitivity in steps: it must be a whole number of them."""
-    steps = sensitivity / grid
-    if steps.denominator != 1:
-        raise BadParameter(
-            "sensitivity", as_given(sensitivity), f"it must be a whole multiple of grid {grid}"
-        )
-    return steps.numerator
-
-
-_LARGEST_IN_BULK = 2**50  # then a draw leaves the 64 bits with a probability below e^(−8000)
+_LARGEST_IN_BULK = 2**50  # a draw exceeds 64 bits with a probability below e^(−8000)
 _MOST_AT_ONCE = 2**40  # more than any memory holds
-_PREPARE_AFTER, _MOST_SCALES = 50, 16
+_PREPARE_AFTER, _MOST_SCALES = 50, 16  # draws of a scale; scales that are remembered
 
 
 class Coins(Uncopyable):
@@ -106,11 +64,11 @@ class Coins(Uncopyable):
         return scalar.is_below(self._stream, scalar.exp_minus(_not_negative(gamma, "gamma")))
 
     def bernoulli_exp_steps(self, steps: int, rate: Number) -> bool:
-        """True with probability e^(−max(steps, 0) · rate); quick for many coins of one rate."""
+        """True with probability e^(−max(steps, 0) · rate); fast for many coins of one rate."""
         if type(steps) is not int:
             steps = _whole_steps(steps)
         last_rate, last_tables = self._last  # read at once: another thread may be replacing it
-        if rate is last_rate and last_tables is not None:  # the usual case, and much the quickest
+        if rate is last_rate and last_tables is not None:  # the usual case, and by far the fastest
             return last_tables.flip(self._stream, steps)
         if (step := _not_negative(rate, "rate")) == 0:
             return True
@@ -124,11 +82,11 @@ class Coins(Uncopyable):
         return self._one(_scale(scale), two_sided=False)
 
     def laplace(self, scale: Number) -> int:
-        """An integer x, negative or not, with probability proportional to e^(−|x|/scale)."""
+        """An integer x, of either sign, with probability proportional to e^(−|x|/scale)."""
         return self._one(_scale(scale), two_sided=True)
 
     def bernoullis(self, p: Number, size: int) -> NDArray[np.bool_]:
-        """An array of independent ``bernoulli(p)``."""
+        """An array of independent draws of ``bernoulli(p)``."""
         return bernoullis(self._stream, _chance(p), _size(size))
 
     def bernoulli_exps(self, steps: ArrayLike, rate: Number) -> NDArray[np.bool_]:
@@ -139,19 +97,19 @@ class Coins(Uncopyable):
         return exp_coins(step).draws(self._stream, checked)
 
     def geometrics(self, scale: Number, size: int) -> NDArray[np.int64]:
-        """An array of independent ``geometric(scale)``."""
+        """An array of independent draws of ``geometric(scale)``."""
         return noise(_bulk_scale(scale), False).draws(self._stream, _size(size))
 
     def laplaces(self, scale: Number, size: int) -> NDArray[np.int64]:
-        """An array of independent ``laplace(scale)``."""
+        """An array of independent draws of ``laplace(scale)``."""
         return noise(_bulk_scale(scale), True).draws(self._stream, _size(size))
 
     def laplace_sampler(self, scale: Number) -> Sampler:
-        """``laplace(scale)``, prepared for drawing many."""
+        """``laplace(scale)``, prepared for many draws."""
         return Sampler(self._stream, _bulk_scale(scale), two_sided=True)
 
     def _one(self, scale: Fraction, *, two_sided: bool) -> int:
-        """One draw; a scale that comes again and again is prepared, with the same law."""
+        """One draw; a scale that is used often is prepared, with the same law."""
         uses = self._uses.get((scale, two_sided), 0)
         if isinstance(uses, Sampler):
             return uses.draw()
@@ -170,9 +128,9 @@ class Coins(Uncopyable):
 class InsecureTestCoins(Coins):
     """INSECURE: the same draws for the same seed, for tests only.
 
-    The law of every draw is that of :class:`Coins`, but anyone who knows the seed can subtract
-    the noise.  Refused wherever a budget is spent.  A forked copy goes on with the same key
-    stream as its parent, without what the parent had drawn in advance.
+    Every draw has the law of :class:`Coins`, but anyone who knows the seed can subtract the
+    noise.  They are refused wherever a budget is spent.  A forked copy continues its parent's key
+    stream, without what the parent had drawn in advance.
     """
 
     secure = False
@@ -186,12 +144,12 @@ class InsecureTestCoins(Coins):
 
 
 def given_coins(coins: Coins) -> Coins:
-    """The coins that an algorithm was given to draw with."""
+    """The coins that were given to an algorithm, checked."""
     return instance(coins, "coins", Coins, "give Coins()")
 
 
 def refuse_insecure(coins: Coins) -> None:
-    """Raise unless the coins are secure; to be called wherever a budget is spent."""
+    """Refuse coins that are not secure; to be called wherever a budget is spent."""
     if getattr(coins, "secure", False) is not True:
         raise InsecureCoins(
             f"{type(coins).__name__} draws reproducible noise, which anyone can subtract: "
@@ -199,8 +157,52 @@ def refuse_insecure(coins: Coins) -> None:
         )
 
 
+# The public grid: values are whole numbers of steps, and thresholds are rounded up to whole steps.
+#
+# A gap or a value released off the grid would distinguish neighbouring data with certainty, so only
+# whole numbers of steps ever meet the noise.
+
+
+def value_steps(value: Number, grid: Fraction) -> int:
+    """A true value in steps.  It is data, so an error must not show it."""
+    try:
+        steps = exact(value, "value") / grid
+    except BadParameter:
+        steps = Fraction(1, 2)
+    if steps.denominator != 1:
+        raise BadParameter("value", "(withheld)", f"it must be a whole multiple of grid {grid}")
+    return steps.numerator
+
+
+def clamped(steps: int) -> int:
+    """A value clamped to ±2^61 steps."""
+    return max(-MOST_STEPS, min(steps, MOST_STEPS))
+
+
+def threshold_steps(threshold: Fraction, grid: Fraction) -> int:
+    """A public threshold in steps, rounded up."""
+    steps = threshold / grid
+    rounded_up = -(-steps.numerator // steps.denominator)
+    if abs(rounded_up) > MOST_STEPS:
+        raise BadParameter("threshold", as_given(threshold), "it must be within ±2^61 grid steps")
+    return rounded_up
+
+
+def sensitivity_steps(sensitivity: Fraction, grid: Fraction) -> int:
+    """A question's sensitivity in steps; it must be a whole number of steps."""
+    steps = sensitivity / grid
+    if steps.denominator != 1:
+        raise BadParameter(
+            "sensitivity", as_given(sensitivity), f"it must be a whole multiple of grid {grid}"
+        )
+    return steps.numerator
+
+
+# What callers give, read exactly.
+
+
 def _scale(scale: object, largest: int = WIDEST_NOISE, where: str = "") -> Fraction:
-    # Reading a Fraction anew would take longer than a draw from a pool.
+    # Reading a Fraction again would take longer than a draw from a pool.
     quick = scale if type(scale) is Fraction and scale.numerator > 0 else None
     value = quick or positive(scale, "scale")
     if value.numerator > largest * value.denominator:
@@ -230,7 +232,7 @@ def _not_negative(number: object, name: str) -> Fraction:
 def _size(size: object) -> int:
     number = whole(size, "size", at_least=0)
     if number > _MOST_AT_ONCE:
-        raise BadParameter("size", as_given(number), f"at most {_MOST_AT_ONCE} at once")
+        raise BadParameter("size", as_given(number), f"it must be at most {_MOST_AT_ONCE}")
     return number
 
 
@@ -247,6 +249,6 @@ def _steps(steps: object) -> NDArray[np.int64]:
     except ValueError:  # rows of unequal length
         array = np.asarray(None)
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
-        allowed = "give whole numbers of at most 64 bits with a sign, such as an int64 array"
+        allowed = "give integers that fit into 64 bits with a sign, such as an int64 array"
         raise BadParameter("steps", f"an array of {array.dtype}", allowed)
     return np.asarray(array, np.int64, order="C")

@@ -1,14 +1,15 @@
-"""What is left of privacy when many mechanisms look at the same people (section 3.5.2).
+"""Composition: how private many mechanisms on the same people's data are together (section 3.5.2).
 
-Theorem 3.20 and Corollary 3.21; what is optimal; and zCDP, which simply adds up.  (The experiment
-of Definition 3.7, about which they are, is in `tacit.book.experiment`.)  Each goes both ways: the
-total from its parts, the parts from a total.  Totals are rounded up and parts down, so that no
-answer promises more than is true; a float by 2·10⁻¹³ of itself, so that it is still safe when it
-is read back by its shortest decimal.
+Here are Theorem 3.20 and Corollary 3.21, and from their own modules optimal composition and zCDP,
+whose losses simply add up.  (Definition 3.7, the experiment that they are about, is in
+`tacit.book.experiment`.)  Each theorem is solved both ways: for the total, given the parts, and for
+the parts, given a total.  Totals are rounded up and parts down, so that no result promises more
+than is true; floats by 2·10⁻¹³ of their size, so that they stay safe when they are read back by
+their shortest decimal.
 
-Example 3.7: a person is in k = 10 000 databases in a lifetime, each (ε₀, 0)-private, and wants to
-be (1, e⁻³²)-private altogether.  The book says ε₀ = 1/801.  By Theorem 3.20 that is a little too
-much, but the conclusion is true, since optimal composition allows more still:
+Example 3.7: a person is in k = 10 000 databases in a life, each (ε₀, 0)-private, and together they
+are to be (1, e⁻³²)-private.  The book says ε₀ = 1/801.  By Theorem 3.20 that is a little too much,
+but the conclusion is true, since optimal composition allows even more:
 
 >>> k, delta = 10_000, "1.2664165549094e-14"            # a little less than e⁻³²
 >>> round(advanced_epsilon(k, "1/801", delta), 5)       # more than 1
@@ -77,7 +78,7 @@ __all__ = [
 ]
 
 
-# The book's composition: Theorem 3.20 and Corollary 3.21, decided in integers.
+# Theorem 3.20 and Corollary 3.21, decided in integers.
 
 
 Form = Literal["book", "tanh"]
@@ -89,7 +90,7 @@ def advanced_epsilon(
 ) -> float:
     """ε′ = √(2k ln(1/δ′)) ε + kε(e^ε − 1), Theorem 3.20, rounded up.
 
-    ``form="tanh"`` puts tanh(ε/2) in place of e^ε − 1: as true, and smaller.
+    ``form="tanh"`` replaces e^ε − 1 by tanh(ε/2), which is also true, and smaller.
 
     Privacy: k mechanisms, each (ε, δ)-private, are (ε′, kδ + δ′)-private.
 
@@ -102,7 +103,7 @@ def advanced_epsilon(
 
 
 def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = "book") -> float:
-    """What each of k mechanisms may spend by Theorem 3.20 itself, rounded down.
+    """What each of k mechanisms may spend by Theorem 3.20, rounded down.
 
     >>> round(1 / advanced_each(10_000, 1, 1.2664165549094176e-14), 2)  # Ex 3.7
     812.32
@@ -124,7 +125,7 @@ def advanced_each(k: int, epsilon: Number, delta_prime: Number, *, form: Form = 
 
 
 def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "book") -> Privacy:
-    """(ε′, kδ + δ′) of k mechanisms that are `each` private, Theorem 3.20.
+    """(ε′, kδ + δ′): k mechanisms, each with the privacy `each`, by Theorem 3.20.
 
     >>> print(advanced_total(100, Privacy("0.1", "1e-9"), "1e-6"))
     (ε = 6.308, δ = 1.1e-06)
@@ -136,18 +137,18 @@ def advanced_total(k: int, each: Privacy, delta_prime: Number, form: Form = "boo
     if delta >= 1 or epsilon == float("inf"):
         raise ConditionNotMet(
             f"{k} mechanisms, each {each}, come to (ε = {epsilon:.4g}, δ = {show(delta)}) by "
-            "Theorem 3.20, which promises nothing: use fewer, or a smaller epsilon or delta"
+            "Theorem 3.20, which promises nothing: use fewer mechanisms, or smaller ε or δ"
         )
     return Privacy(epsilon, delta)
 
 
 def _advanced(k: int, each: Fraction, delta_prime: Fraction, form: Form) -> Fraction:
-    """An upper bound of Theorem 3.20's ε′, to about 20 digits."""
+    """An upper bound on Theorem 3.20's ε′, to about 20 digits."""
     return each * (_root_of_log(k, delta_prime)[1] + k * drift(each, form))
 
 
 def drift(each: Fraction, form: Form) -> Fraction:
-    """An upper bound of e^ε − 1, or of tanh(ε/2): the mean loss over ε, at most."""
+    """An upper bound on e^ε − 1, or on tanh(ε/2): on the mean loss, divided by ε."""
     less = Fraction(0)  # a lower bound of e^(−ε)
     if each <= _LARGEST_EXPONENT:
         less = certified.exp(-each, 160)[0]
@@ -187,47 +188,47 @@ def corollary_each(k: int, epsilon: Number, delta_prime: Number) -> Fraction:
     epsilon, limit = spending(epsilon, "epsilon"), corollary_limit(k, delta_prime)
     if epsilon > limit:
         raise ConditionNotMet(
-            f"Corollary 3.21 does not cover epsilon = {as_given(epsilon)} with k = {k}, "
-            f"delta_prime = {as_given(delta_prime)}: at most {show_limit(limit)}",
+            f"Corollary 3.21 does not cover epsilon = {as_given(epsilon)} with k = {k} and "
+            f"delta_prime = {as_given(delta_prime)}, only epsilon of at most {show_limit(limit)}",
             advice="use advanced_each or optimal_each",
         )
     return certified.round_down(epsilon / (2 * _root_of_log(k, delta_prime)[1]))
 
 
 def _root_of_log(k: int, delta_prime: Fraction) -> tuple[Fraction, Fraction]:
-    """Bounds of √(2k ln(1/δ′)), to at least 20 digits."""
+    """Bounds on √(2k ln(1/δ′)), to at least 20 digits."""
     bits = 80 + 2 * int(1 / (1 - delta_prime)).bit_length()  # ln(1/δ′) ≥ 1 − δ′
     low, high = certified.ln(1 / delta_prime, bits)
     return certified.sqrt(2 * k * low, bits)[0], certified.sqrt(2 * k * high, bits)[1]
 
 
 def _ln_one_plus(x: Fraction) -> Fraction:
-    """A lower bound of ln(1 + x), to at least 20 digits."""
+    """A lower bound on ln(1 + x), to at least 20 digits."""
     return certified.ln(1 + x, 80 + 2 * int(1 / x).bit_length())[0]
 
 
-# Mechanisms that differ, composed by plain addition and by Theorem 3.20's own proof.
+# Mechanisms that differ, composed by addition and by the proof of Theorem 3.20.
 #
 # The amounts (ε₁, δ₁), …, (ε_k, δ_k) are fixed in advance; the mechanisms and the databases may be
 # chosen as answers come in, as in Definition 3.7.
 #
 # *Addition.*  Theorem 3.16: (Σ εᵢ, Σ δᵢ).
 #
-# *Theorem 3.20.*  Let every δᵢ be 0.  Given what came before, the i-th loss Lᵢ lies in [−εᵢ, εᵢ],
-# and its mean is at most mᵢ = εᵢ(e^εᵢ − 1) (Lemma 3.18), indeed at most εᵢ tanh(εᵢ/2): no pair of
-# laws whose loss keeps to these limits is further apart than randomised response, whose mean that
-# is. So Σ (Lᵢ − E[Lᵢ | before]) is a martingale whose steps keep to intervals of length 2εᵢ, and
-# by Azuma and Hoeffding Σ Lᵢ exceeds Σ mᵢ + √(2 ln(1/δ′) Σ εᵢ²) with probability at most exp(−2 ·
-# 2 ln(1/δ′) Σ εᵢ² / Σ (2εᵢ)²) = δ′.  A loss that exceeds ε′ with probability at most δ′ makes
-# (ε′, δ′)-privacy.  A mechanism with δᵢ > 0 is, on each database, within δᵢ of such a one (Lemma
-# 3.17), which adds Σ δᵢ.  With equal εᵢ this is the theorem as printed.
+# *Theorem 3.20.*  Let every δᵢ be 0.  Given what came before, the i-th loss Lᵢ lies in [−εᵢ, εᵢ].
+# Its mean is at most mᵢ = εᵢ(e^εᵢ − 1) (Lemma 3.18), and even at most εᵢ tanh(εᵢ/2): among pairs of
+# laws with such a loss, those of randomised response are the furthest apart, and that is its mean.
+# So Σ (Lᵢ − E[Lᵢ | before]) is a martingale whose steps lie in intervals of length 2εᵢ, and by the
+# inequality of Azuma and Hoeffding Σ Lᵢ exceeds Σ mᵢ + √(2 ln(1/δ′) Σ εᵢ²) with probability at most
+# exp(−2 · 2 ln(1/δ′) Σ εᵢ² / Σ (2εᵢ)²) = δ′.  A loss that exceeds ε′ with probability at most δ′
+# gives (ε′, δ′)-privacy.  A mechanism with δᵢ > 0 is, on each database, within δᵢ of one without
+# (Lemma 3.17), which adds Σ δᵢ.  With equal εᵢ this is the theorem as printed.
 #
 # (Dwork, Rothblum and Vadhan, 2010; Dwork and Roth, 2014, section 3.5.2; Kairouz, Oh and Viswanath,
 # 2017, Theorem 3.5, for amounts that differ.)
 
 
 def mixed_basic(parts: Parts) -> tuple[Fraction, Fraction]:
-    """(Σ εᵢ, Σ δᵢ), exactly: what holds for amounts of any kind, chosen at any time.
+    """(Σ εᵢ, Σ δᵢ), exactly, which holds for all amounts, whenever they are chosen.
 
     >>> mixed_basic([("1/2", "1e-9"), 0.3, 0])
     (Fraction(4, 5), Fraction(1, 1000000000))
@@ -240,10 +241,10 @@ def mixed_basic(parts: Parts) -> tuple[Fraction, Fraction]:
 def mixed_advanced(
     parts: Parts, delta_prime: Number, *, form: Form = "book"
 ) -> tuple[float, Fraction]:
-    """(ε′, Σ δᵢ + δ′) by Theorem 3.20's proof, ε′ rounded up.
+    """(ε′, Σ δᵢ + δ′) by the proof of Theorem 3.20, with ε′ rounded up.
 
-    ε′ = √(2 ln(1/δ′) Σ εᵢ²) + Σ εᵢ(e^εᵢ − 1); ``form="tanh"`` puts tanh(εᵢ/2) for e^εᵢ − 1, as
-    true and smaller.  The amounts must be fixed in advance.
+    ε′ = √(2 ln(1/δ′) Σ εᵢ²) + Σ εᵢ(e^εᵢ − 1); ``form="tanh"`` replaces e^εᵢ − 1 by tanh(εᵢ/2), as
+    in `advanced_epsilon`.  The amounts must be fixed in advance.
 
     >>> epsilon, delta = mixed_advanced({"0.1": 50, ("0.02", "1e-9"): 1000}, "1e-6", form="tanh")
     >>> round(epsilon, 4), float(delta)
@@ -261,7 +262,7 @@ def mixed_advanced(
 
 
 def _above(x: Fraction) -> Fraction:
-    """Rounded up to 30 digits: exact sums of many fractions grow without end."""
+    """X rounded up to 30 digits: exact sums of many fractions become ever longer."""
     return certified.round_up(x, 30)
 
 
@@ -269,5 +270,5 @@ def _still_promises(read: Mixture, delta: Fraction) -> None:
     if delta >= 1:
         raise ConditionNotMet(
             f"the δ of these {read.count} mechanisms come to {show(delta)}, which promises "
-            "nothing: use fewer, or smaller ones"
+            "nothing: use fewer mechanisms, or smaller δ"
         )

@@ -1,11 +1,13 @@
-"""Definition 3.7: the experiment that says what composition means.
+"""Definition 3.7: the experiment that defines composition.
 
-An adversary, with state and coins of its own, picks at each step two neighbouring databases, a
-mechanism of the family F and its parameters, and sees the mechanism's answer on one of the two:
-always the first (b = 0) or always the second (b = 1).  Its view is its coins and all answers.  F
-is (ε, δ)-private under k-fold adaptive composition if the views for b = 0 and 1 are (ε, δ)-close.
+At each step an adversary, with state and coins of its own, chooses two neighbouring databases, a
+mechanism of the family F and its parameters, and sees the mechanism's answer on one of the two
+databases: always the first (b = 0) or always the second (b = 1).  The adversary's view consists of
+its coins and all answers.  F is (ε, δ)-private under k-fold adaptive composition if the views for
+b = 0 and b = 1 are (ε, δ)-close.
 
-The databases may be the same pair again and again, or different ones that hold the same person.
+The pair may be the same at every step; or the pairs may be of different databases, such as all
+those that hold one person's data.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ __all__ = [
 ]
 
 Database = Mapping[Any, object]
-"""People and what is known of each."""
+"""People, and what is known of each."""
+
 Drawn = TypeVar("Drawn", bound=Hashable)
 
 
@@ -45,12 +48,12 @@ class Mechanism:
     name: str
     run: Callable[..., Hashable]
     privacy: Callable[..., Privacy]
-    """Of the same parameters."""
+    """Called with the same parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the adversary picks: x⁰ and x¹, a mechanism and its parameters."""
+    """What the adversary chooses: x⁰ and x¹, a mechanism and its parameters."""
 
     databases: tuple[Any, Any]
     mechanism: Mechanism
@@ -59,7 +62,7 @@ class Step:
 
 @dataclass(slots=True)
 class NotedCoins:
-    """The adversary's coins: every draw is noted, because its view includes them."""
+    """The adversary's coins, with a note of every draw, since they are part of its view."""
 
     coins: Coins = field(repr=False)
     drawn: list[Hashable] = field(default_factory=list)
@@ -78,7 +81,7 @@ class NotedCoins:
 
 
 class Adversary(Protocol):
-    """Chooses the next step from all answers so far; it may keep a state of its own."""
+    """Chooses each step from all answers so far; it may have a state of its own."""
 
     def choose(self, answers: tuple[Hashable, ...], coins: NotedCoins) -> Step:
         """The next databases, mechanism and parameters."""
@@ -91,11 +94,11 @@ class View:
     coins: tuple[Hashable, ...]
     answers: tuple[Hashable, ...]
     costs: tuple[Privacy, ...] = field(compare=False)
-    """Of each step: to be compared with what the theorems make of them."""
+    """One for each step: what the theorems of composition start from."""
 
 
 def differ_by_one_person(x: Database, y: Database) -> bool:
-    """Whether one is the other with at most one person added."""
+    """Whether the databases are equal, or one is the other with one person added."""
     small, large = sorted((_people(x, "x"), _people(y, "y")), key=len)
     same = all(person in large and large[person] == data for person, data in small.items())
     return same and len(large) - len(small) <= 1
@@ -104,7 +107,7 @@ def differ_by_one_person(x: Database, y: Database) -> bool:
 def with_and_without(database: Database, person: Hashable) -> tuple[Database, Database]:
     """The neighbouring pair: the database, and the same without that person."""
     people = _people(database, "database")
-    instance(person, "person", Hashable, "give one of the people")
+    instance(person, "person", Hashable, "give one of the people in the database")
     return people, {who: people[who] for who in people if who is not person and who != person}
 
 
@@ -122,12 +125,14 @@ class Experiment:
     def run(
         self, adversary: Callable[[], Adversary], *, b: Literal[0, 1], steps: int, coins: Coins
     ) -> View:
-        """One run of `steps` steps; `adversary` makes a fresh adversary, so that no state stays."""
+        """One run of `steps` steps; `adversary` makes a new adversary, without earlier state."""
         if whole(b, "b", at_least=0) > 1:
-            raise BadParameter("b", b, "it is 0 or 1")
+            raise BadParameter("b", b, "it must be 0 or 1")
         function(adversary, "adversary", "give a function or class that makes an adversary")
         player, noted = adversary(), NotedCoins(given_coins(coins))
-        function(getattr(player, "choose", None), "adversary", "what it makes needs choose(...)")
+        function(
+            getattr(player, "choose", None), "adversary", "what it makes must have a method choose"
+        )
         answers: tuple[Hashable, ...] = ()
         costs: tuple[Privacy, ...] = ()
         for number in range(1, whole(steps, "steps") + 1):
@@ -141,7 +146,7 @@ class Experiment:
         if step.mechanism not in self.family:
             raise BadParameter("mechanism", step.mechanism.name, "it must belong to the family")
         if not self.neighbours(*step.databases):
-            raise BadParameter("databases", f"of step {number}", "they must be neighbours")
+            raise BadParameter("databases", f"the pair of step {number}", "they must be neighbours")
 
 
 def _randomised_response(
@@ -150,7 +155,7 @@ def _randomised_response(
     if delta and coins.bernoulli(small_probability(delta, "delta")):
         return 2 + (person in database)
     rate = positive(epsilon, "epsilon")
-    while True:  # the truth outright, or the opposite accepted with probability e^(−ε)
+    while True:  # the truth is always accepted, its opposite with probability e^(−ε)
         truthful = coins.below(2) == 1
         if truthful or coins.bernoulli_exp(rate):
             return int((person in database) == truthful)
@@ -161,8 +166,8 @@ def _declared(*, epsilon: Number, delta: Number = 0, **_: object) -> Privacy:
 
 
 RANDOMISED_RESPONSE = Mechanism("randomised response", _randomised_response, _declared)
-"""Is the person in the database?  The mechanism that composes worst of all (ε, δ)-private ones.
+"""Is the person in the database?  No (ε, δ)-private mechanism composes worse than this one.
 
-The answer is the truth with probability e^ε/(1 + e^ε), exactly, as 1 or 0; and before that, with
-probability δ, the plain truth as 3 or 2.
+With probability δ the answer is the plain truth, as 3 or 2.  Otherwise it is 1 or 0, and true with
+probability e^ε/(1 + e^ε), exactly.
 """

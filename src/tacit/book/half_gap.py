@@ -1,17 +1,20 @@
 """The exact half-gap of a recipe: how far from the threshold all answers are right.
 
-Put k − c questions at T − α and c at T + α, and ask them all.  The half-gap is the α at which
-every bit is right, and every released value within α, with probability 1 − β.  It is computed
-from the law of the noise, not bounded by a sum of bad events as Theorems 3.24 to 3.28 are, and
-so is several times smaller.  Questions further from T than α only help.
+Suppose that of k questions k − c have the value T − α and c have T + α.  The half-gap is the α for
+which, with probability 1 − β, every answer is right and every released value is within α.  It is
+computed from the law of the noise, where Theorems 3.24 to 3.28 add up the probabilities of bad
+events, and so is several times smaller.  Questions further from T than α only help.
 
 The noise is taken as continuous: on a grid the half-gap differs by about a step.  The questions
-below are spread over the groups in proportion to their tops.  For equal groups that is the worst
-way: a group's success is log-convex in their number (Hölder), so that the product over the groups
-is least where they are equal.
+below T are spread over the groups in proportion to their tops.  For equal groups that is the worst
+case: a group's success is log-convex in the number of questions below (Hölder), so that the product
+over the groups is least if all have the same number.
 
-A public shift s moves the threshold to T + s; the best one balances both kinds of error.  All
+A public shift s moves the threshold to T + s; the best shift balances both kinds of error.  All
 lengths are in units of the sensitivity Δ.
+
+From top to bottom: the public functions, the searches for α and s, the success of a whole stream,
+and the success of one group.
 """
 
 from __future__ import annotations
@@ -31,76 +34,112 @@ from tacit.numerics.searching import Bracket
 
 __all__ = ["best_shift", "half_gap", "success_probability"]
 
-# How likely one group of a stream answers every question right: an integral over ρ.
-#
-# A group draws one threshold noise ρ and compares all its questions with T + s + ρ.  Given ρ the
-# answers are independent, so that
-#
-#     Pr[all right] = ∫ f(z) · Pr[ν < z + low]^below · Pr[ν ≥ z − high]^tops dz
-#
-# for questions `low` under and `high` above the shifted threshold.  Both tails of ν and the
-# density f of ρ are log-concave, for Laplace and for one-sided noise alike; so is the integral in
-# (low, high) (Prékopa), which is what makes the half-gap easy to find.
-
-
-_TAIL = 40.0  # what ρ does beyond 40 of its scales has probability e^(−40)
+_TURNS = 200  # more than a search ever needs: a bracket is halved every fifth turn at the latest
+_LEAST, _LARGEST = Fraction(1, 10**100), 10**100  # lengths that floats can hold with room to spare
+_TAIL = 40.0  # in scales of ρ: beyond it lies a probability of e^(−40)
 _GRADED = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 7.0, 11.0, 17.0, 26.0, _TAIL])
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
+def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
+    """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
+    law, at = SuccessLaw.of(recipe, questions), _length(recipe.shift, "shift")
+    return at_shift(law, read_beta(beta), at).alpha
+
+
+def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
+    """The public shift of T, in units of Δ, that gives the least half-gap."""
+    return at_best_shift(SuccessLaw.of(recipe, questions), read_beta(beta)).shift
+
+
+def success_probability(
+    recipe: Recipe, questions: int, alpha: Number, shift: Number | None = None
+) -> float:
+    """Pr[every answer is right], at the recipe's own shift unless `shift` is given."""
+    law = SuccessLaw.of(recipe, questions)
+    at = _length(recipe.shift if shift is None else shift, "shift")
+    return exp(law.log_success(_length(positive(alpha, "alpha"), "alpha"), at).value)
+
+
+def _length(number: Number, name: str) -> float:
+    """An α or a shift as a float: 0, or of a size that neither overflows nor underflows."""
+    value = exact(number, name)
+    if value and not Fraction(1, 10**100) <= abs(value) <= 10**100:
+        raise BadParameter(name, as_given(value), "its size must be 0, or from 1e-100 to 1e100")
+    return float(value)
+
+
+def read_beta(beta: Number) -> float:
+    """Read β.  Below 1e-12 the integrals are not accurate enough.
+
+    Above 1/2 a stream would err more often than not, and from 3/4 on even α = 0 might suffice.
+    """
+    failure = probability(beta, "beta")
+    if not Fraction(1, 10**12) <= failure <= Fraction(1, 2):
+        raise BadParameter("beta", as_given(failure), "it must lie between 1e-12 and 1/2")
+    return float(failure)
+
+
+# Searches: the half-gap at one shift, and the least half-gap over all shifts.
+
+
 @dataclass(frozen=True, slots=True)
-class StreamGroup:
-    """One ρ, and what is compared with it: `below` questions under T and `tops` above."""
+class HalfGap:
+    """A half-gap and the shift it belongs to.
 
-    noise: NoiseFamily
-    threshold_scale: float  # of ρ
-    question_scale: float  # of ν
-    below: float  # the average over the groups of a stream, hence not always whole
-    tops: int
+    `tilt` is the logarithm of how much more room below T would gain than room above: as long as it
+    is positive, a larger shift is better.  `slope` is dα/ds, between −1 and 1.
+    """
 
-    def log_success(self, low: float, high: float) -> tuple[float, float, float]:
-        """The log of Pr[every answer is right], and how fast it grows with `low` and `high`."""
-        z, weight = self._nodes(low, high)
-        log_below, slope_below = self.noise.log_below((z + low) / self.question_scale)
-        log_above, slope_above = self.noise.log_above((z - high) / self.question_scale)
-        log_right = self.below * log_below + self.tops * log_above
-        failure = -float(weight @ np.expm1(log_right))  # exact where it is small
-        largest = float(log_right.max())
-        if largest == -inf:
-            return -inf, 0.0, 0.0
-        right = weight * np.exp(log_right - largest)
-        mass = float(right.sum())
-        return (
-            log1p(-failure) if failure < 0.5 else log(mass) + largest,
-            self.below * float(right @ slope_below) / mass / self.question_scale,
-            self.tops * float(right @ slope_above) / mass / self.question_scale,
-        )
-
-    def _nodes(self, low: float, high: float) -> tuple[Floats, Floats]:
-        """Values of ρ to look at, and the probability that each stands for.
-
-        Gauss–Legendre on panels that end at every kink and are graded where the integrand bends:
-        at ρ = 0, where the questions below stop failing, and where the tops begin to.
-        """
-        rho, nu = self.threshold_scale, self.question_scale
-        safe_low = nu * log(self.below + 1) - low
-        cuts = [rho * _GRADED, safe_low + nu * _GRADED, safe_low - nu * _GRADED[:5]]
-        cuts += [high + nu / self.tops * _GRADED, np.array([-low, rho * _TAIL])]
-        if self.noise.both_sides:
-            safe_high = high - nu * log(self.tops)
-            cuts += [safe_high - nu * _GRADED, safe_high + nu * _GRADED[:5], -rho * _GRADED]
-        first = -rho * _TAIL if self.noise.both_sides else 0.0
-        edges = np.concatenate(cuts)
-        edges = np.unique(edges[(edges >= first) & (edges <= rho * _TAIL)])  # no panel is empty
-        half = (edges[1:, None] - edges[:-1, None]) / 2
-        z = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-        return z, (half * _WEIGHTS).ravel() * self.noise.density(z / rho) / rho
+    alpha: float
+    shift: float
+    tilt: float
+    slope: float
 
 
-# How likely a whole stream answers every question right: the product over its groups.
+def at_shift(law: SuccessLaw, beta: float, shift: float, guess: float | None = None) -> HalfGap:
+    """The half-gap at one shift, by Newton's method.
+
+    It is applied to ln(−ln Pr), which for large α is nearly a straight line.
+    """
+    goal = log1p(-beta)
+    alpha = law.rough_half_gap(beta)[0] + abs(shift) if guess is None else guess
+    bracket = Bracket(0.0, inf, reach=alpha)
+    for _ in range(_TURNS):
+        found = law.log_success(alpha, shift)
+        value = min(found.value, -1e-300)
+        above = log(value / goal)  # 0 at the half-gap
+        if abs(above) < 1e-9 or bracket.width < 1e-10 * alpha:
+            break
+        move = above * value / -found.by_alpha if found.by_alpha > 0 else inf
+        alpha = bracket.narrow(alpha, alpha + move, up=above > 0)
+    tilt = log(max(found.by_low, 1e-300)) - log(max(found.by_high, 1e-300))
+    slope = (found.by_high - found.by_low) / max(found.by_alpha, 1e-300)
+    return HalfGap(alpha, shift, tilt, slope)
 
 
-_LEAST, _LARGEST = Fraction(1, 10**100), 10**100  # lengths that leave room in a float
+def at_best_shift(law: SuccessLaw, beta: float) -> HalfGap:
+    """The least half-gap over all shifts, by the secant method on the tilt.
+
+    Success is log-concave in (α, s), so the half-gap is convex in the shift: another shift gains
+    at most the slope times the distance to it.
+    """
+    alpha, shift = law.rough_half_gap(beta)
+    step = law.tilt_scale  # over which the tilt falls by about 1
+    bracket, last = Bracket(-inf, inf, reach=8 * step), None
+    for _ in range(_TURNS):
+        found = at_shift(law, beta, shift, alpha)
+        if abs(found.slope) * min(bracket.width, found.alpha) < 1e-6 * found.alpha:
+            break
+        if last is not None and found.tilt != last.tilt:
+            step = abs((found.shift - last.shift) / (found.tilt - last.tilt))
+        shift = bracket.narrow(shift, shift + found.tilt * step, up=found.tilt > 0)
+        tangent = found.alpha + (shift - found.shift) * found.slope
+        alpha, last = max(tangent, found.alpha / 2), found
+    return found
+
+
+# The success of a whole stream: the product over its groups.
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +147,19 @@ class LogSuccess:
     """The logarithm of Pr[every answer is right], and how fast it grows."""
 
     value: float
-    by_low: float  # as the questions below are moved down
-    by_high: float  # as the tops are moved up
-    by_value: float  # as released values may be further off
+    by_low: float  # as the questions below move down
+    by_high: float  # as the tops move up
+    by_value: float  # as released values may err more
 
     @property
     def by_alpha(self) -> float:
-        """As all of that happens together."""
+        """As all three happen together."""
         return self.by_low + self.by_high + self.by_value
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessLaw:
-    """What a recipe does with k questions: its groups, and the noise of the values it releases."""
+    """A recipe that is asked k questions: its groups, and the noise of the values it releases."""
 
     groups: tuple[tuple[int, StreamGroup], ...]  # (how many, of which kind)
     values: int
@@ -136,13 +175,13 @@ class SuccessLaw:
                 "questions", questions, f"it must be more than at_most = {recipe.at_most}"
             )
         if questions > _LARGEST:
-            raise BadParameter("questions", as_given(questions), "at most 10**100 here")
+            raise BadParameter("questions", as_given(questions), "it must be at most 10**100")
         scales = [recipe.threshold_scale, recipe.question_scale, recipe.value_scale]
         if not all(scale is None or _LEAST <= scale <= _LARGEST for scale in scales):
             raise BadParameter(
                 "epsilon",
                 as_given(recipe.privacy.epsilon),
-                "the law is computed for noise of 1e-100 to 1e100 sensitivities",
+                "it must give noise of 1e-100 to 1e100 times the sensitivity",
             )
         value_scale = recipe.value_scale
         return cls.build(
@@ -167,7 +206,7 @@ class SuccessLaw:
         question_scale: float,
         value_scale: float | None,
     ) -> SuccessLaw:
-        """The same from plain numbers, for whoever tries many recipes."""
+        """The same from plain numbers, to try many recipes quickly."""
         below_a_top = (questions - at_most) / at_most
         full, rest = divmod(at_most, tops_per_group)
         groups = tuple(
@@ -178,7 +217,7 @@ class SuccessLaw:
         return cls(groups, at_most, value_scale)
 
     def log_success(self, alpha: float, shift: float) -> LogSuccess:
-        """The log of Pr[every answer is right] at distance α from T, with T + s in place of T."""
+        """The log of Pr[every answer is right] at distance α from T, if the threshold is T + s."""
         value = by_low = by_high = by_value = 0.0
         for count, group in self.groups:
             of_group = group.log_success(alpha + shift, alpha - shift)
@@ -192,7 +231,7 @@ class SuccessLaw:
         return LogSuccess(value, by_low, by_high, by_value)
 
     def rough_half_gap(self, beta: float) -> tuple[float, float]:
-        """(α, shift) at which a sum of bad events is about β: a place to start from."""
+        """(α, shift) at which the bad events add up to about β: where a search starts."""
         count, group = self.groups[0]
         rho = group.threshold_scale * log(2 * count / beta)
         low = group.question_scale * log(2 * count * (group.below + 1) / beta)
@@ -205,106 +244,69 @@ class SuccessLaw:
 
     @property
     def tilt_scale(self) -> float:
-        """The length over which a shift matters."""
+        """The length over which the tilt falls by about 1."""
         group = self.groups[0][1]
         return min(
             group.question_scale, max(group.threshold_scale, group.question_scale / group.tops)
         )
 
 
-_TURNS = 200  # more than a search ever needs: brackets at least halve every fifth turn
-
-
-def success_probability(
-    recipe: Recipe, questions: int, alpha: Number, shift: Number | None = None
-) -> float:
-    """Pr[every answer is right]; `shift` stands in for the recipe's own, if given."""
-    law = SuccessLaw.of(recipe, questions)
-    at = _length(recipe.shift if shift is None else shift, "shift")
-    return exp(law.log_success(_length(positive(alpha, "alpha"), "alpha"), at).value)
-
-
-def half_gap(recipe: Recipe, questions: int, beta: Number) -> float:
-    """The α at which every answer is right with probability 1 − β, at the recipe's own shift."""
-    law, at = SuccessLaw.of(recipe, questions), _length(recipe.shift, "shift")
-    return at_shift(law, read_beta(beta), at).alpha
-
-
-def best_shift(recipe: Recipe, questions: int, beta: Number) -> float:
-    """The public shift of T, in units of Δ, that gives the least half-gap."""
-    return at_best_shift(SuccessLaw.of(recipe, questions), read_beta(beta)).shift
-
-
-def _length(number: Number, name: str) -> float:
-    """An α or a shift as a float: 0, or of a size at which nothing over- or underflows."""
-    value = exact(number, name)
-    if value and not Fraction(1, 10**100) <= abs(value) <= 10**100:
-        raise BadParameter(name, as_given(value), "its size must be 0, or from 1e-100 to 1e100")
-    return float(value)
-
-
-def read_beta(beta: Number) -> float:
-    """Read β.  Below 1e-12 the integrals are not good enough.
-
-    Above 1/2 a stream would err more often than not, and from 3/4 on even α = 0 might do.
-    """
-    failure = probability(beta, "beta")
-    if not Fraction(1, 10**12) <= failure <= Fraction(1, 2):
-        raise BadParameter("beta", as_given(failure), "it must be between 1e-12 and 1/2 here")
-    return float(failure)
+# The success of one group: an integral over ρ.
+#
+# A group draws one threshold noise ρ and compares all its questions with T + s + ρ.  Given ρ the
+# answers are independent, so that
+#
+#     Pr[all right] = ∫ f(z) · Pr[ν < z + low]^below · Pr[ν ≥ z − high]^tops dz
+#
+# for questions `low` below and `high` above the shifted threshold.  Both tails of ν and the density
+# f of ρ are log-concave, for Laplace and for one-sided noise; so is the integral as a
+# function of (low, high) (Prékopa), which makes the half-gap easy to find.
 
 
 @dataclass(frozen=True, slots=True)
-class HalfGap:
-    """A half-gap and the shift it belongs to.
+class StreamGroup:
+    """One ρ, and the questions compared with it: `below` of them below T and `tops` above."""
 
-    `tilt` is ln(what room below would gain / what room above would gain): a larger shift is
-    better while it is positive.  `slope` is dα/ds, between −1 and 1.
-    """
+    noise: NoiseFamily
+    threshold_scale: float  # of ρ
+    question_scale: float  # of ν
+    below: float  # an average over the groups, hence not always whole
+    tops: int
 
-    alpha: float
-    shift: float
-    tilt: float
-    slope: float
+    def log_success(self, low: float, high: float) -> tuple[float, float, float]:
+        """The log of Pr[every answer is right], and how fast it grows with `low` and `high`."""
+        z, weight = self._nodes(low, high)
+        log_below, slope_below = self.noise.log_below((z + low) / self.question_scale)
+        log_above, slope_above = self.noise.log_above((z - high) / self.question_scale)
+        log_right = self.below * log_below + self.tops * log_above
+        failure = -float(weight @ np.expm1(log_right))  # accurate where it is small
+        largest = float(log_right.max())
+        if largest == -inf:
+            return -inf, 0.0, 0.0
+        right = weight * np.exp(log_right - largest)
+        mass = float(right.sum())
+        return (
+            log1p(-failure) if failure < 0.5 else log(mass) + largest,
+            self.below * float(right @ slope_below) / mass / self.question_scale,
+            self.tops * float(right @ slope_above) / mass / self.question_scale,
+        )
 
+    def _nodes(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Values of ρ at which to evaluate, and the probability that each stands for.
 
-def at_shift(law: SuccessLaw, beta: float, shift: float, guess: float | None = None) -> HalfGap:
-    """The half-gap at one shift, by Newton's method.
-
-    It works on ln(−ln Pr), which falls in nearly a straight line once α is large.
-    """
-    goal = log1p(-beta)
-    alpha = law.rough_half_gap(beta)[0] + abs(shift) if guess is None else guess
-    bracket = Bracket(0.0, inf, reach=alpha)
-    for _ in range(_TURNS):
-        found = law.log_success(alpha, shift)
-        value = min(found.value, -1e-300)
-        above = log(value / goal)  # what is wanted is 0
-        if abs(above) < 1e-9 or bracket.width < 1e-10 * alpha:
-            break
-        move = above * value / -found.by_alpha if found.by_alpha > 0 else inf
-        alpha = bracket.narrow(alpha, alpha + move, up=above > 0)
-    tilt = log(max(found.by_low, 1e-300)) - log(max(found.by_high, 1e-300))
-    slope = (found.by_high - found.by_low) / max(found.by_alpha, 1e-300)
-    return HalfGap(alpha, shift, tilt, slope)
-
-
-def at_best_shift(law: SuccessLaw, beta: float) -> HalfGap:
-    """The least half-gap over all shifts, by the secant method on the tilt.
-
-    Success is log-concave in (α, s), so the half-gap is convex in the shift: no other shift can
-    gain more than the slope times the way to it.
-    """
-    alpha, shift = law.rough_half_gap(beta)
-    step = law.tilt_scale  # over which the tilt falls by about 1
-    bracket, last = Bracket(-inf, inf, reach=8 * step), None
-    for _ in range(_TURNS):
-        found = at_shift(law, beta, shift, alpha)
-        if abs(found.slope) * min(bracket.width, found.alpha) < 1e-6 * found.alpha:
-            break
-        if last is not None and found.tilt != last.tilt:
-            step = abs((found.shift - last.shift) / (found.tilt - last.tilt))
-        shift = bracket.narrow(shift, shift + found.tilt * step, up=found.tilt > 0)
-        tangent = found.alpha + (shift - found.shift) * found.slope
-        alpha, last = max(tangent, found.alpha / 2), found
-    return found
+        Gauss–Legendre quadrature on panels that end at every kink and are finer where the integrand
+        bends: at ρ = 0, where the questions below stop failing, and where the tops start to fail.
+        """
+        rho, nu = self.threshold_scale, self.question_scale
+        safe_low = nu * log(self.below + 1) - low
+        cuts = [rho * _GRADED, safe_low + nu * _GRADED, safe_low - nu * _GRADED[:5]]
+        cuts += [high + nu / self.tops * _GRADED, np.array([-low, rho * _TAIL])]
+        if self.noise.both_sides:
+            safe_high = high - nu * log(self.tops)
+            cuts += [safe_high - nu * _GRADED, safe_high + nu * _GRADED[:5], -rho * _GRADED]
+        first = -rho * _TAIL if self.noise.both_sides else 0.0
+        edges = np.concatenate(cuts)
+        edges = np.unique(edges[(edges >= first) & (edges <= rho * _TAIL)])  # without empty panels
+        half = (edges[1:, None] - edges[:-1, None]) / 2
+        z = (edges[:-1, None] + half * (1 + _NODES)).ravel()
+        return z, (half * _WEIGHTS).ravel() * self.noise.density(z / rho) / rho

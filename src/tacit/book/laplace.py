@@ -1,4 +1,4 @@
-"""A single number with noise: the Laplace mechanism on the grid, and the error bar of its noise."""
+"""The Laplace mechanism on the grid: one value with noise, and its error bar."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["Estimate", "LaplaceMechanism"]
 def error_steps(noise_scale: Fraction, beta: Number) -> int:
     """The least m with Pr[|noise| > m] ≤ β, for discrete Laplace noise of this scale, in steps.
 
-    Noise of scale b exceeds m with probability 2q^(m+1)/(1+q), where q = e^(−1/b).  So m is the
-    least whole number from b·(ln(2/β) − ln(1+q)) − 1 on, which is itself never whole: no rational
-    is e^(k/b) + e^((k−1)/b) for a whole number k (Lindemann–Weierstrass).
+    The size of noise of scale b exceeds m with probability 2q^(m+1)/(1+q), where q = e^(−1/b).  So
+    m is the least whole number that is at least b·(ln(2/β) − ln(1+q)) − 1.  That bound is never
+    whole itself: no rational number equals e^(k/b) + e^((k−1)/b) for a whole number k
+    (Lindemann–Weierstrass).
     """
     allowed = probability(beta, "beta")
     for bits in (80 << step for step in count()):
@@ -32,12 +33,12 @@ def error_steps(noise_scale: Fraction, beta: Number) -> int:
         least = ceil(noise_scale * (log_low - one_high)) - 1
         if least == ceil(noise_scale * (log_high - one_low)) - 1:
             return max(least, 0)
-    raise AssertionError("unreachable: the bounds close in on a number that is not whole")
+    raise AssertionError("unreachable: the bounds converge to a number that is not whole")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A noisy number with its error bar.
+    """A noisy value with its error bar.
 
     >>> print(Estimate(value=Fraction(1204), noise_scale=Fraction(20), privacy=Privacy("1/20")))
     1 204 ± 60 (95 %)
@@ -49,7 +50,7 @@ class Estimate:
     grid: Fraction = field(default=Fraction(1), repr=False)
 
     def error(self, beta: Number = "1/20") -> Fraction:
-        """How far the value may be off, except with probability β."""
+        """An error bound that holds except with probability β."""
         return error_steps(self.noise_scale, beta) * self.grid
 
     def __float__(self) -> float:
@@ -61,7 +62,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceMechanism:
-    """Discrete Laplace noise of scale Δ/ε on a grid.  One that exists can be drawn.
+    """Discrete Laplace noise of scale Δ/ε on a grid.  Every mechanism that was built can be drawn.
 
     Privacy: (ε, 0), if no person changes the value by more than Δ (Theorem 3.6 of the book, on
     the grid).
@@ -76,14 +77,16 @@ class LaplaceMechanism:
         scale = positive(sensitivity, "sensitivity") / privacy.epsilon / step
         if scale > WIDEST_NOISE:
             raise BadParameter(
-                "epsilon", as_given(privacy.epsilon), "noise would be wider than 2^200 grid steps"
+                "epsilon",
+                as_given(privacy.epsilon),
+                "noise would be wider than 2^200 grid steps: give a larger epsilon or grid",
             )
         object.__setattr__(self, "privacy", privacy)
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "grid", step)
 
     def draw(self, steps: int, coins: Coins) -> Estimate:
-        """A true value, in grid steps, with fresh noise."""
+        """A true value, given in grid steps, plus fresh noise."""
         if type(steps) is not int:
             raise BadParameter("steps", "(withheld)", "give a whole number of grid steps, an int")
         given_coins(coins)

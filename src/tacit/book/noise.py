@@ -1,16 +1,17 @@
 """Families of noise, as values: the law of each, and how it is drawn on the grid.
 
-A stream draws one threshold noise ρ a group and compares each question by a fresh ν; `Recipe` says
-at which scales.  A recipe's promise rests on three properties of its family, for noise of scale b:
+A stream draws one threshold noise ρ for each group of tops and compares each question with fresh
+noise ν; the `Recipe` sets their scales.  A recipe's promise rests on three properties of its
+family, for noise of scale b:
 
-- the mass of ρ falls by at most e^(−x/b) when it is shifted by x in either direction that the
-  proof uses (Laplace noise: both; one-sided noise: to the right only);
+- a shift by x, in any direction that the proof uses, multiplies the probability of ρ by at least
+  e^(−x/b) (Laplace noise: both directions; one-sided noise: to the right only);
 - the tail G(x) = Pr[ν ≥ x] is at most e^(y/b) G(x + y) for every y ≥ 0;
 - both are log-concave, which makes the half-gap easy to compute.
 
-To add a family, write its draws (`GridNoise`) and its law (`NoiseFamily`), prove the above, and
-list it in `FAMILIES`: recipes, mechanisms, plans and half-gaps need nothing else.  The word of a
-family is stored in budget files and never changes.
+To add a family, write how it is drawn (`GridNoise`) and its law (`NoiseFamily`), prove these
+properties, and list it in `FAMILIES`: recipes, mechanisms, plans and half-gaps need nothing else.
+The word of a family is stored in budget files and never changes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Steps = NDArray[np.int64]
 __all__ = ["FAMILIES", "ONE_SIDED", "TWO_SIDED", "GridNoise", "NoiseFamily", "family_of"]
 
 
-# On the grid: what is drawn --------------------------------------------------------------------
+# How noise is drawn, in grid steps -------------------------------------------------------------
 
 
 class GridNoise(ABC):
@@ -48,25 +49,25 @@ class GridNoise(ABC):
 
     @abstractmethod
     def draw(self, coins: Coins) -> int:
-        """One noise."""
+        """One draw."""
 
     @abstractmethod
     def reaches(self, distance: int, coins: Coins) -> bool:
-        """Whether fresh noise is at least this many steps."""
+        """Whether fresh noise is at least `distance` steps."""
 
     @abstractmethod
     def reach(self, distances: Steps, coins: Coins) -> NDArray[np.bool_]:
-        """The same for each of many distances, independently of each other."""
+        """The same for many distances, with independent noise for each."""
 
     def excess(self, distance: int, coins: Coins) -> int | None:
-        """By how much noise that reached this distance exceeds it, where that may be released."""
+        """How far noise that reached this distance exceeds it; None if that may not be released."""
         return None
 
 
 class LaplaceSteps(GridNoise):
-    """Discrete Laplace noise: the book's way, and Lyu's.
+    """Discrete Laplace noise, as in the book and in Lyu, Su and Li (2017).
 
-    Theorem 3.23 holds verbatim on the grid: the shifts in its proof are by Δ and 2Δ, whole numbers
+    Theorem 3.23 holds unchanged on the grid: its proof shifts by Δ and 2Δ, which are whole numbers
     of steps.
     """
 
@@ -107,11 +108,11 @@ class GeometricSteps(GridNoise):
         return coins.bernoulli_exps(distances, self._rate)
 
     def excess(self, distance: int, coins: Coins) -> int:
-        """ν is memoryless: what it exceeds a distance by, once it reached it, is as ν anew."""
+        """ν is memoryless: once it has reached a distance, its excess has the law of a fresh ν."""
         return max(-distance, 0) + coins.geometric(self.scale)
 
 
-# As a law: what a half-gap is computed from ----------------------------------------------------
+# The law, from which half-gaps are computed ----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ class NoiseFamily(ABC):
 
     word: str  # as it is stored
     title: str  # the name of a recipe that spends all of its ε with this noise
-    both_sides: bool  # of 0; otherwise it is never negative
-    tells_gap: bool  # whether ⊤ comes with its distance above the noisy threshold
+    both_sides: bool  # whether it can be negative
+    tells_gap: bool  # whether a ⊤ comes with its distance above the noisy threshold
 
     def __str__(self) -> str:
         return self.word
@@ -132,7 +133,7 @@ class NoiseFamily(ABC):
 
     @abstractmethod
     def density(self, x: Floats) -> Floats:
-        """The density at x, wherever the noise can be."""
+        """The density at x, for values x that the noise can take."""
 
     @abstractmethod
     def log_below(self, x: Floats) -> tuple[Floats, Floats]:
@@ -170,7 +171,7 @@ class _OneSided(NoiseFamily):
     def log_below(self, x: Floats) -> tuple[Floats, Floats]:
         positive = np.maximum(x, 1e-300)
         outside, inside = np.exp(-positive), -np.expm1(-positive)
-        # Of two equal forms each is exact on its side: among 10²⁰ questions, 10⁻²⁰ matters.
+        # Each of the two forms is accurate where it is used: among 10²⁰ questions, 10⁻²⁰ matters.
         logarithm = np.where(outside < 0.5, np.log1p(-np.minimum(outside, 0.5)), np.log(inside))
         never = x <= 0
         return np.where(never, -inf, logarithm), np.where(never, 0, outside / inside)
@@ -190,7 +191,7 @@ FAMILIES = {family.word: family for family in (TWO_SIDED, ONE_SIDED)}
 
 
 def family_of(noise: str | NoiseFamily) -> NoiseFamily:
-    """A family, given as such or by its word.
+    """A family, given as a value or by its word.
 
     >>> family_of("one-sided") is family_of(ONE_SIDED) is ONE_SIDED
     True

@@ -1,15 +1,17 @@
-"""The same promise with one-sided noise, and the gap for free.
+"""The sparse vector technique with one-sided noise: the same promise, and the gap for free.
 
-The threshold moves up by ρ ≥ 0 with Pr[ρ = z] ∝ e^(−ε₁z/Δ), drawn once a group; a question's
-noise ν ≥ 0 has the tail Pr[ν ≥ x] = min(1, e^(−x/b)).  A value q is ⊤ iff q + ν ≥ T + ρ, that is,
-with probability exp(−max(T + ρ − q, 0)/b): one exact coin, and no noise is ever added to q.
+The threshold is raised by ρ ≥ 0 with Pr[ρ = z] ∝ e^(−ε₁z/Δ), drawn once for each group of tops; the
+noise ν ≥ 0 of a question has the tail G(x) = Pr[ν ≥ x] = min(1, e^(−x/b)).  A value q is ⊤ iff
+q + ν ≥ T + ρ, that is, with probability exp(−max(T + ρ − q, 0)/b): one exact coin, and no noise is
+ever added to q.
 
-Privacy: for neighbours with |q − q′| ≤ Δ, compare P(a) = Σ_z f(z) ∏_⊥ Pr[q+ν < T+z] ∏_⊤ G(T+z−q)
-with the same sum for q′, shifted z → z + Δ.  f costs e^(ε₁); no ⊥ factor shrinks, since
-q′ ≤ q + Δ; each ⊤ factor needs G(x) ≤ e^(ε₂/s) G(x + 2Δ), which b = 2sΔ/ε₂ gives.  Only shifts
-to the right occur, so one side of the noise is enough; the other sign would lose everything.
-If all questions move the same way (monotone), the shift is Δ in one direction and 0 in the
-other, and b = sΔ/ε₂ suffices.  The same shifts carry the density of the gap q + ν − T − ρ.
+Privacy: for neighbours with |q − q′| ≤ Δ, compare P(a) = Σ_z f(z) ∏_⊥ Pr[q+ν < T+z] ∏_⊤ G(T+z−q),
+where f is the law of ρ and s the number of tops in the group, with the same sum for q′, shifted by
+z → z + Δ.  The shift of f costs a factor e^(ε₁).  No ⊥ factor becomes smaller, since q′ ≤ q + Δ.
+Each ⊤ factor needs G(x) ≤ e^(ε₂/s) G(x + 2Δ), which b = 2sΔ/ε₂ gives.  All shifts are to the right,
+so noise on that side is enough; with noise of the other sign nothing would be private.  If all
+questions move the same way (monotone), the shift is Δ in one direction and 0 in the other, and
+b = sΔ/ε₂ suffices.  The same argument holds for the density of the gap q + ν − T − ρ.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def above_threshold(
     grid: Number = 1,
     coins: Coins,
 ) -> Iterator[Answer]:
-    """AboveThreshold with one-sided noise: `sparse` with one ⊤.
+    """AboveThreshold with one-sided noise: `sparse` with a single ⊤.
 
     Privacy: (ε, 0).
     """
@@ -66,13 +68,13 @@ def sparse(
     grid: Number = 1,
     coins: Coins,
 ) -> Iterator[Answer]:
-    """Sparse with one-sided noise: one ρ for each group of tops, and the gap on every ⊤.
+    """Sparse with one-sided noise: one ρ for each group of tops, and the gap with every ⊤.
 
     ``monotone`` promises that no question's value falls when a person is added, as for counts.
     ``value_share`` is the part of every group's ε that pays for values (see `numeric_sparse`).
 
     Privacy: (ε, δ); each group is pure, and the groups compose optimally.
-    Accuracy: computed by `tacit.book.half_gap`; a plan also shifts T by a public amount.
+    Accuracy: `tacit.book.half_gap` computes it; a plan also shifts T by a public amount.
     """
     recipe = recipes.spend(
         ONE_SIDED,
@@ -102,7 +104,7 @@ def numeric_sparse(
 ) -> Iterator[Answer]:
     """NumericSparse with one-sided noise: `sparse`, and on ⊤ the value with *fresh* Laplace noise.
 
-    ``value_share`` of every group's ε pays for the values: 1/9, the book's share, unless said.
+    ``value_share`` of every group's ε pays for the values: by default 1/9, as in the book.
 
     Privacy: (ε, δ); a value's noise has scale sΔ/ε₃ for the s tops of a group.
     """
@@ -124,6 +126,6 @@ def numeric_sparse(
 def prepare(
     recipe: Recipe, *, threshold: Number, sensitivity: Number = 1, grid: Number = 1
 ) -> SparseVector:
-    """Any recipe at work, with the family of noise it asks for."""
+    """A mechanism that follows any recipe, with the recipe's family of noise."""
     instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
     return SparseVector.build(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)

@@ -1,7 +1,7 @@
 """Optimal composition of k equal mechanisms (Kairouz, Oh and Viswanath, 2015).
 
-No (ε₀, δ₀)-private mechanism composes worse than randomised response that, with probability
-δ₀, tells the plain truth.  Hence k of them are (ε, δ)-private together, for every ε ≥ 0, with
+No (ε₀, δ₀)-private mechanism composes worse than randomised response that gives the plain truth
+with probability δ₀.  Hence k such mechanisms are together (ε, δ)-private, for every ε ≥ 0, with
 
     δ = 1 − (1 − δ₀)^k (1 − δ_pure),
     δ_pure = Σ_j C(k, j) e^(jε₀) / (1 + e^ε₀)^k · (1 − e^(ε − (2j−k)ε₀))₊,
@@ -38,12 +38,12 @@ def optimal_delta(
 ) -> float:
     """The δ with which k mechanisms, each (ε₀, δ₀)-private, are (ε, δ)-private together.
 
-    Privacy: never below the truth.  Accuracy: above it by less than 10⁻¹² of it for k ≤ 10⁶; a
-    positive δ below a float's range comes out as 2.2e-308.
+    Privacy: never below the true δ.  Accuracy: above it by a part in 10¹² at most for k ≤ 10⁶; a
+    positive δ below the range of floats becomes 2.2e-308.
 
     >>> round(optimal_delta(30, 1, 22, delta_each="0.001"), 5)
     0.04925
-    >>> optimal_delta(10, 1, 10)   # basic composition: nothing is left over
+    >>> optimal_delta(10, 1, 10)   # basic composition: no δ is needed
     0.0
     """
     k, epsilon = mechanisms(k), spending_or_zero(epsilon, "epsilon")
@@ -53,12 +53,12 @@ def optimal_delta(
 
 
 def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
-    """The same for k mechanisms whose loss ln(P/P′) lies in [−down, up], neighbours in one order.
+    """The δ of k mechanisms whose loss ln(P/P′) lies in [−down, up], for neighbours in one order.
 
-    A loss within such limits is dominated by the pair of two-point distributions that attains
-    them.  The result is the larger of both directions, P against P′ and P′ against P.
+    Such a loss is dominated by that of the pair of two-point distributions that attains both
+    limits.  The result is the larger one of P against P′ and P′ against P.
 
-    Privacy and Accuracy: as `optimal_delta`, which is the case up = down.
+    Privacy and Accuracy: as for `optimal_delta`, which is the case up = down.
 
     >>> two_point_delta(3, 1, 1, 2) == optimal_delta(3, 1, 2)
     True
@@ -71,25 +71,10 @@ def two_point_delta(k: int, up: Number, down: Number, epsilon: Number) -> float:
     return min(rounded_up(max(one.delta, other.delta)), 1.0)
 
 
-@own_digits
-def total_delta(pure: Decimal, plain: Decimal) -> float:
-    """1 − (1 − plain)(1 − pure), rounded up, as a sum that cannot cancel."""
-    return min(rounded_up(plain + (1 - plain) * pure), 1.0)
-
-
-@own_digits
-def plain_truth(k: int, delta_each: Fraction) -> Decimal:
-    """1 − (1 − δ₀)^k: the chance that one of k mechanisms tells the plain truth."""
-    if k * delta_each < Fraction(1, 10**30):  # 1 − (1 − δ₀)^k ≤ kδ₀, and equal to 30 digits
-        return decimal(k * delta_each)
-    with localcontext(digits_for(Fraction(1), delta_each)):
-        return 1 - (1 - decimal(delta_each)) ** k
-
-
-# The optimal theorem solved for ε and for ε₀.
+# The theorem solved for ε and for ε₀.
 #
-# Both searches run over s = ε/ε₀ and only propose: an answer is returned when the rounded-up δ at
-# it does not exceed what was asked for.
+# Both searches run over s = ε/ε₀ in floats and only propose: a result is returned if its δ, rounded
+# up, does not exceed the δ that was given.
 
 
 @own_digits
@@ -98,7 +83,8 @@ def optimal_epsilon(
 ) -> float:
     """The least ε with which k mechanisms, each (ε₀, δ₀)-private, are (ε, δ)-private together.
 
-    Privacy: rounded up; `optimal_delta` there is at most `delta`.  It is 0 if ε = 0 will do.
+    Privacy: rounded up; `optimal_delta` at the result is at most `delta`.  It is 0 if δ alone
+    suffices.
 
     >>> round(optimal_epsilon(30, 1, "0.06", delta_each="0.001"), 4)
     21.7096
@@ -121,7 +107,7 @@ def optimal_epsilon(
         return total_delta(tail(k, each, each, epsilon).delta, plain) <= delta
 
     for tried in (s * slack * each for slack in SLACKS if s * slack < k):
-        # At the place itself, which is true; and at the answer, so that others find it so.
+        # At the place itself, which is the proof; and at the result, so that a check confirms it.
         if fits(tried) and fits(exact(rounded_up(tried), "epsilon")):
             return rounded_up(tried)
     return rounded_up(k * each)
@@ -131,7 +117,7 @@ def optimal_epsilon(
 def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number = 0) -> float:
     """What each of k mechanisms may spend, so that together they are (ε, δ)-private.
 
-    Privacy: rounded down; `optimal_delta` there is at most `delta`.
+    Privacy: rounded down; `optimal_delta` at the result is at most `delta`.
 
     >>> round(1 / optimal_each(10_000, 1, 1.2664165549094176e-14), 4)  # Ex 3.7, δ = e⁻³²
     715.5106
@@ -144,7 +130,7 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
     size = float(epsilon)
     z = sqrt(-2 * float(aim.ln()))
     bell = sqrt(k) * (sqrt(z * z + 2 * size) + z) / 2  # ε over the ε₀ of a Gaussian loss
-    one = ((1 + aim) / (1 - aim)).ln()  # one mechanism alone may spend no more than ε + this
+    one = ((1 + aim) / (1 - aim)).ln()  # a single mechanism may spend at most ε + this
     low = epsilon / (epsilon + Fraction(one) + Fraction(1, 10**20))
 
     def newton(s: Fraction, found: DeltaTail) -> float:  # −ln(1 − δ) is nearly straight
@@ -167,12 +153,31 @@ def optimal_each(k: int, epsilon: Number, delta: Number, *, delta_each: Number =
 
 
 def _aim(k: int, delta: Number, delta_each: Number) -> tuple[Fraction, Decimal, Decimal]:
-    """δ, what goes to plain truths, and what they leave for δ_pure."""
+    """δ, the chance of a plain truth, and what is left for δ_pure."""
     total = chance_or_zero(delta, "delta")
     plain = plain_truth(k, chance_or_zero(delta_each, "delta_each"))
     if total_delta(Decimal(0), plain) > total:
         raise ConditionNotMet(
             f"delta = {as_given(total)} is too small: {k} mechanisms with delta_each = "
-            f"{delta_each} already come to {as_given(total_delta(Decimal(0), plain))}"
+            f"{delta_each} already need {as_given(total_delta(Decimal(0), plain))}",
+            advice="use a larger delta, or fewer mechanisms",
         )
     return total, plain, max((decimal(total) - plain) / (1 - plain), Decimal(0))
+
+
+# The share of δ that goes to plain truths.
+
+
+@own_digits
+def total_delta(pure: Decimal, plain: Decimal) -> float:
+    """1 − (1 − plain)(1 − pure), rounded up, computed without cancellation."""
+    return min(rounded_up(plain + (1 - plain) * pure), 1.0)
+
+
+@own_digits
+def plain_truth(k: int, delta_each: Fraction) -> Decimal:
+    """1 − (1 − δ₀)^k: the chance that one of k mechanisms gives the plain truth."""
+    if k * delta_each < Fraction(1, 10**30):  # 1 − (1 − δ₀)^k ≤ kδ₀, and equal to 30 digits
+        return decimal(k * delta_each)
+    with localcontext(digits_for(Fraction(1), delta_each)):
+        return 1 - (1 - decimal(delta_each)) ** k

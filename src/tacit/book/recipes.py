@@ -1,18 +1,18 @@
-"""Recipes: how a promised (ε, δ) is split into the noises of a sparse vector stream.
+"""Recipes: how a promised (ε, δ) is divided among the noises of a sparse vector stream.
 
-A stream of at most c tops is cut into groups.  Each group draws one threshold noise ρ, is
-(ε₁ + ε₂ + ε₃)-private on its own, and the groups compose to the promise:
+A stream of at most c tops is divided into groups.  Each group draws one threshold noise ρ and is
+(ε₁ + ε₂ + ε₃)-private by itself; the groups compose to the promise:
 
 =========  ===============================  =============================================
 share      pays for                         noise, for questions of sensitivity Δ
 =========  ===============================  =============================================
-ε₁         the threshold, once a group      scale Δ/ε₁
+ε₁         the threshold, once per group    scale Δ/ε₁
 ε₂         the tops of a group, s of them   scale 2sΔ/ε₂; sΔ/ε₂ if the questions are monotone
 ε₃         the values released on ⊤         scale sΔ/ε₃, a fresh draw for each ⊤
 =========  ===============================  =============================================
 
-With Laplace noise and s = 1 that is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
-and Li (VLDB 2017); with one-sided noise see :mod:`tacit.book.one_sided`.  E2 to E6 are explained
+With Laplace noise and s = 1 this is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
+and Li (VLDB 2017); for one-sided noise see :mod:`tacit.book.one_sided`.  E2 to E6 are explained
 in `tacit.errata`.
 """
 
@@ -52,28 +52,27 @@ ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
 
 Floats = NDArray[np.float64]
-
-_MOST_ONE_WAY = 0.999
-_TURNS = 60  # a handful is enough; every fourth turn halves the bracket, whatever happens
-_LEAST = 5e-324
-_CLOSE = Fraction(1, 10**9)  # how close to the largest ε of a group is close enough
-_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]
+_MOST_ONE_WAY = 0.999  # of a group's ε, in floats
+_TURNS = 60  # a handful is enough; every fourth turn halves the bracket in any case
+_LEAST = 5e-324  # the least positive float
+_CLOSE = Fraction(1, 10**9)  # relative, to the largest possible ε of a group
+_ASIDE = [_CLOSE * 2 / 5, _CLOSE * 100, _CLOSE * 10**5]  # how far beside a guess to try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Public parameters of a stream's noise.  One that exists keeps its promise.
+    """The public parameters of a stream's noise.  Every recipe that was built keeps its promise.
 
     Privacy: every group is (ε₁+ε₂+ε₃, 0)-private; building the recipe checks that optimal
     composition of the groups stays within ``privacy``, or raises :class:`ConditionNotMet`.
-    Numbers are read exactly, and it is the numbers as read that are checked and used.
+    Numbers are read exactly, and then checked and used as they were read.
     """
 
     name: str
     noise: str  # the word of its family
     privacy: Privacy
-    at_most: int  # c, the tops that are paid for
-    groups: int  # g, each with a threshold noise of its own; those that can occur
+    at_most: int  # c, the number of ⊤ that are paid for
+    groups: int  # g, each with its own threshold noise; only those that can occur
     threshold_epsilon: Fraction  # ε₁
     question_epsilon: Fraction  # ε₂
     value_epsilon: Fraction = Fraction(0)  # ε₃; 0 if no values are released
@@ -112,7 +111,7 @@ class Recipe:
             raise ConditionNotMet(
                 f"{self.groups} groups of ε = {show(self.group_epsilon)} need "
                 f"δ = {show(spent)} at ε = {show(epsilon)}, more than the promised "
-                f"{show(delta)}; use less ε in a group or promise more"
+                f"{show(delta)}: spend less ε in each group, or promise more"
             )
 
     @property
@@ -122,12 +121,12 @@ class Recipe:
 
     @property
     def group_epsilon(self) -> Fraction:
-        """What one group costs, purely."""
+        """The ε of one group, with δ = 0."""
         return self.threshold_epsilon + self.question_epsilon + self.value_epsilon
 
     @property
     def tops_per_group(self) -> int:
-        """s, the ⊤ that share one threshold noise."""
+        """s, the number of ⊤ that share one threshold noise."""
         return -(-self.at_most // self.groups)
 
     @property
@@ -142,12 +141,12 @@ class Recipe:
 
     @property
     def value_scale(self) -> Fraction | None:
-        """The scale of a released value's fresh noise, in units of Δ; None for bits only."""
+        """The scale of a released value's noise, in units of Δ; None if no values are released."""
         return self.tops_per_group / self.value_epsilon if self.value_epsilon else None
 
     @property
     def cost(self) -> Cost:
-        """The promise and its pure parts, for an accountant."""
+        """The promise and its pure parts, for accountants."""
         return Cost(self.privacy, ((self.groups, self.group_epsilon),))
 
     def shifted(self, shift: Number) -> Recipe:
@@ -155,7 +154,7 @@ class Recipe:
         return replace(self, shift=exact(shift, "shift"))
 
     def as_json(self) -> dict[str, str]:
-        """All of it as text, exactly; a stream that is stored keeps this."""
+        """The recipe, exactly and as text, as it is stored with a stream."""
         fields = {name: str(getattr(self, name)) for name in self.__slots__ if name != "privacy"}
         privacy = {"epsilon": str(self.privacy.epsilon), "delta": str(self.privacy.delta)}
         return fields | privacy
@@ -178,78 +177,28 @@ def _promised(privacy: Privacy) -> Privacy:
 
 
 def occurring_groups(at_most: int, groups: Number) -> int:
-    """How many of so many groups ever begin, and so are paid for.
+    """How many of these groups can ever begin, and so are paid for.
 
-    6 groups for 10 ⊤ have 2 ⊤ each, and the fifth group has the last ones.
+    If 10 ⊤ are divided among 6 groups, each has 2, and the sixth never begins.
 
     >>> occurring_groups(10, 6)
     5
     """
     number = whole(groups, "groups")
     if number > at_most:
-        raise BadParameter("groups", as_given(number), f"at most one for each of {at_most} ⊤")
+        raise BadParameter("groups", as_given(number), f"it must be at most at_most = {at_most}")
     tops_per_group = -(-at_most // number)
     return -(-at_most // tops_per_group)
 
 
-# About what each of many groups may spend, in floats, for many splits at once.  It proposes where a
-# search looks, as closely as asked; `spend` decides with `two_point_delta` what a group may spend.
-
-
-def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float = 1e-7) -> Floats:
-    """About the ε of each group, if the part `one_way` of it can be lost in one direction only."""
-    epsilon, delta = float(privacy.epsilon), float(privacy.delta)
-    sure = groups / epsilon  # plain addition: 1/ε of a group
-    if groups == 1 or delta == 0:
-        return np.full(one_way.shape, 1 / sure)
-    both_ways = 1 - np.minimum(one_way, _MOST_ONE_WAY)
-    goal = sqrt(-2 * log(delta))
-    bell = sqrt(groups) * (sqrt(goal * goal + 2 * epsilon) + goal) / (2 * epsilon)
-    x = np.minimum(bell * (1 + both_ways) / 2, sure * 0.9)  # if the loss were Gaussian
-
-    def there(x: Floats) -> Floats:
-        return about_tails(groups, 1 / x, both_ways / x, epsilon)
-
-    x = _where_it_meets(there, goal, x, sure, close)
-    worse = about_tails(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
-    if worse.any():  # the other direction: only where δ is large
-        rest = both_ways[worse]
-
-        def back(x: Floats) -> Floats:
-            return about_tails(groups, rest / x, 1 / x, epsilon)
-
-        x[worse] = _where_it_meets(back, goal, x[worse], sure, close)
-    return 1 / x
-
-
-def _where_it_meets(
-    delta: Callable[[Floats], Floats], goal: float, x: Floats, sure: float, close: float
-) -> Floats:
-    """The x = 1/ε at which √(−2 ln δ) is the goal, by the secant method: it is nearly straight."""
-    low, high = np.zeros(x.shape), np.full(x.shape, sure)
-    last, before = np.zeros(x.shape), np.zeros(x.shape)
-    for turn in range(_TURNS):
-        found = np.sqrt(-2 * np.log(np.clip(delta(x), _LEAST, 1.0)))
-        up = found < goal
-        low, high = np.where(up, x, low), np.where(up, high, x)
-        if ((np.abs(found - goal) < close) | (high - low < close * x)).all():
-            break
-        with np.errstate(all="ignore"):  # no slope, no proposal
-            proposal = x + (goal - found) * (x - last) / (found - before)
-        good = (low < proposal) & (proposal < high) & (turn % 4 < 3)
-        last, before = x, found
-        x = np.where(good, proposal, (low + high) / 2)
-    return x
-
-
-# The book's recipe, and the one that uses all of (ε, δ).
+# The book's recipe, and a recipe that uses all of (ε, δ).
 
 
 def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
-    """Algorithms 1 (``at_most=1``), 2 and 3 as printed, with E5 and E6 mended.
+    """Algorithms 1 (``at_most=1``), 2 and 3 as printed, with E5 and E6 corrected.
 
     Sparse is c runs of AboveThreshold, each with ε₁ = ε₂ = ε′/2.  NumericSparse gives 8/9 of ε
-    to Sparse and 1/9 to the values if δ = 0, else √512/(√512+1) and 1/(√512+1).
+    to Sparse and 1/9 to the values if δ = 0, otherwise √512/(√512+1) and 1/(√512+1).
 
     Privacy: Theorems 3.23, 3.25 and 3.27.  With δ > 0 these rest on Corollary 3.21, which does
     not hold for every ε (E2, E3): outside its range the recipe is refused.
@@ -262,7 +211,7 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
     part = Fraction(1, 9) if delta == 0 else 1 / (ROOT_512 + 1)
 
     def each(total: Fraction) -> Fraction:
-        """What one of c runs may spend of this total, by addition or by Corollary 3.21."""
+        """What each of c runs may spend of a total, by addition or by Corollary 3.21."""
         if delta == 0:
             return total / at_most
         return corollary_each(at_most, total, delta / 2 if numeric else delta)
@@ -281,10 +230,10 @@ def book(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
 
 
 def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
-    """E3: with δ > 0 Theorems 3.25 and 3.27 are proved up to some ε only.
+    """E3: with δ > 0 Theorems 3.25 and 3.27 are proved only up to a certain ε.
 
-    They rest on Corollary 3.21: Sparse on its range at δ, NumericSparse with the part of its ε
-    that goes to Sparse on its range at δ/2.
+    They rest on Corollary 3.21, which limits ε: for Sparse at δ; for NumericSparse, the part of ε
+    that goes to Sparse, at δ/2.
     """
     if _promised(privacy).delta == 0:
         return
@@ -293,10 +242,9 @@ def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
         limit *= 1 + 1 / ROOT_512
     if privacy.epsilon > limit:
         raise ConditionNotMet(
-            f"Theorem {'3.27' if numeric else '3.25'} is proved for ε of at most "
-            f"{show_limit(limit)} with {at_most} ⊤ and δ = {as_given(privacy.delta)} (E3 in "
-            "tacit.errata); "
-            f"{as_given(privacy.epsilon)} was asked",
+            f"epsilon = {as_given(privacy.epsilon)} is not covered by Theorem "
+            f"{'3.27' if numeric else '3.25'}, which is proved for at most {show_limit(limit)} "
+            f"with {at_most} ⊤ and δ = {as_given(privacy.delta)} (E3 in tacit.errata)",
             advice="use a smaller epsilon, or delta = 0",
         )
 
@@ -304,7 +252,7 @@ def refuse_unproved(at_most: int, privacy: Privacy, *, numeric: bool) -> None:
 def book_least_noise(at_most: int, privacy: Privacy, *, numeric: bool = False) -> Recipe:
     """The book's recipe for δ or for δ = 0, whichever has less noise (E4).
 
-    Where the one for δ > 0 is refused, or δ is smaller than its theorem can use, δ = 0 serves.
+    It is the one for δ = 0 if the other is refused, or if δ is smaller than its theorem can use.
     """
     pure = book(at_most, Privacy(_promised(privacy).epsilon), numeric=numeric)
     if privacy.delta == 0:
@@ -326,11 +274,11 @@ def spend(
     threshold_share: Number | None = None,
     value_share: Number | None = None,
 ) -> Recipe:
-    """A recipe that uses all of (ε, δ): groups composed optimally, one ρ a group.
+    """A recipe that uses all of (ε, δ): one ρ for each group, and groups composed optimally.
 
     ``threshold_share`` is ε₁/(ε₁+ε₂), by default 1 : (2s)^(2/3), monotone 1 : s^(2/3) (Lyu, Su,
-    Li 2017).  ``value_share`` is ε₃/(ε₁+ε₂+ε₃); None releases no values.  Any share is private;
-    a good one only makes the answers better.  Groups that could never begin are not paid for.
+    Li 2017).  ``value_share`` is ε₃/(ε₁+ε₂+ε₃); None releases no values.  All shares are equally
+    private; good ones make the answers more accurate.  Groups that can never begin cost nothing.
     """
     _promised(privacy)
     family = family_of(noise)
@@ -338,7 +286,7 @@ def spend(
     at_most = whole(at_most, "at_most")
     groups = occurring_groups(at_most, groups)
     if threshold_share is None:
-        tops = min(-(-at_most // groups), 10**300)  # more would not fit a float
+        tops = min(-(-at_most // groups), 10**300)  # a float can hold no more
         weight = (tops if monotone else 2 * tops) ** (2 / 3)
         threshold_share = 1 / Fraction(1 + weight).limit_denominator(10**6)
     share = probability(threshold_share, "threshold_share")
@@ -362,10 +310,13 @@ def _name(family: NoiseFamily, groups: int, *, monotone: bool) -> str:
     return family.title + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
 
 
+# What each group may spend, so that all groups together keep the promise.
+
+
 def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
     """The largest ε of a group, to 1e-9, whose g-fold composition stays within the promise.
 
-    ``first`` is the part of it that a monotone group can only lose in one direction.
+    ``first`` is the part of it that a monotone group can lose in one direction only.
     """
     sure = privacy.epsilon / groups
     if groups == 1 or privacy.delta == 0:
@@ -380,7 +331,7 @@ def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
             spent = two_point_delta(groups, each, each * (1 - first), privacy.epsilon)
             low, high = (each, high) if spent <= privacy.delta else (low, each)
 
-    for aside in _ASIDE:  # the first will do, where the guess is good
+    for aside in _ASIDE:  # where the guess is good, the first suffices
         if high - low > low * _CLOSE:
             try_at(guess * (1 - aside))
             try_at(guess * (1 + aside))
@@ -390,3 +341,53 @@ def _group_epsilon(groups: int, privacy: Privacy, first: Fraction) -> Fraction:
             break
         try_at(middle)
     return low
+
+
+# Approximately the same in floats, for many splits at once, as closely as asked.  It only proposes
+# where a search should look; what a group may spend is decided by `two_point_delta`.
+
+
+def group_epsilons(groups: int, privacy: Privacy, one_way: Floats, close: float = 1e-7) -> Floats:
+    """About the ε of each group, if the part `one_way` is lost in one direction only."""
+    epsilon, delta = float(privacy.epsilon), float(privacy.delta)
+    sure = groups / epsilon  # plain addition: 1/ε of a group
+    if groups == 1 or delta == 0:
+        return np.full(one_way.shape, 1 / sure)
+    both_ways = 1 - np.minimum(one_way, _MOST_ONE_WAY)
+    goal = sqrt(-2 * log(delta))
+    bell = sqrt(groups) * (sqrt(goal * goal + 2 * epsilon) + goal) / (2 * epsilon)
+    x = np.minimum(bell * (1 + both_ways) / 2, sure * 0.9)  # if the loss were Gaussian
+
+    def there(x: Floats) -> Floats:
+        return about_tails(groups, 1 / x, both_ways / x, epsilon)
+
+    x = _where_it_meets(there, goal, x, sure, close)
+    worse = about_tails(groups, both_ways / x, 1 / x, epsilon) > delta * (1 + close)
+    if worse.any():  # the other direction counts only where δ is large
+        rest = both_ways[worse]
+
+        def back(x: Floats) -> Floats:
+            return about_tails(groups, rest / x, 1 / x, epsilon)
+
+        x[worse] = _where_it_meets(back, goal, x[worse], sure, close)
+    return 1 / x
+
+
+def _where_it_meets(
+    delta: Callable[[Floats], Floats], goal: float, x: Floats, sure: float, close: float
+) -> Floats:
+    """The x = 1/ε at which √(−2 ln δ), nearly a straight line, is the goal; by secants."""
+    low, high = np.zeros(x.shape), np.full(x.shape, sure)
+    last, before = np.zeros(x.shape), np.zeros(x.shape)
+    for turn in range(_TURNS):
+        found = np.sqrt(-2 * np.log(np.clip(delta(x), _LEAST, 1.0)))
+        up = found < goal
+        low, high = np.where(up, x, low), np.where(up, high, x)
+        if ((np.abs(found - goal) < close) | (high - low < close * x)).all():
+            break
+        with np.errstate(all="ignore"):  # without a slope there is no proposal
+            proposal = x + (goal - found) * (x - last) / (found - before)
+        good = (low < proposal) & (proposal < high) & (turn % 4 < 3)
+        last, before = x, found
+        x = np.where(good, proposal, (low + high) / 2)
+    return x

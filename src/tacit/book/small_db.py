@@ -1,13 +1,14 @@
-"""SmallDB: a small database that answers a whole class of questions, exactly drawn.
+"""SmallDB (section 4.1): draws a small database that answers a whole class of questions.
 
-Section 4.1 of the book.  Over all databases y of m rows, SmallDB draws y by the exponential
-mechanism with score −max_{f∈Q} |f(x) − f(y)|.  Here the score is kept in counts,
+From all databases y of m rows, SmallDB draws one by the exponential mechanism with the score
+−max_{f∈Q} |f(x) − f(y)|.  Here the score is computed in counts,
 
     S(x, y) = max_{f∈Q} |n·f(x) − n·f(y)|,    y with probability ∝ e^(−ε·S(x, y)/2),
 
-over a range that ignores the data, in which rows that all questions treat alike are one.  Adding
-a row z to x changes n·f(x) − n·f(y) by f(z) − f(y), which lies in [−1, 1]: S moves by at most 1,
-whether a row is added, removed or replaced, and the number n of rows stays secret.
+over a range that does not depend on the data, in which rows that all questions treat alike count as
+one.  Adding a row z to x changes n·f(x) − n·f(y) by f(z) − f(y), which lies in [−1, 1].  So S
+changes by at most 1 if a row is added, removed or replaced, and the number n of rows stays secret.
+All draws are exact.
 """
 
 from __future__ import annotations
@@ -56,17 +57,17 @@ _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**12), Fraction(10**12)
 class SampledClass(Protocol):
     """A class Q of questions for which the exponential mechanism can be sampled.
 
-    To add a structured class, offer these two; ``level_search`` does the rest for a class whose
-    candidates can be counted by slack, and ``level_counts`` for a range that can be listed.
+    To add a class, write these two methods.  `SlackSearch` does the rest if candidates can be
+    counted by slack, and `LevelDraw` if they can be listed (see `tacit.draws`).
     """
 
     def check(self, x: npt.NDArray[np.generic]) -> Integers:
-        """The data in the form `draw` wants, or an error that carries no value of it."""
+        """The data in the form that `draw` needs, or an error that shows none of it."""
 
     def draw(
         self, x: Integers, *, rows: int, rate: Fraction, coins: Coins, heartbeat: Heartbeat
     ) -> Integers:
-        """A database y of `rows` rows, with probability ∝ e^(−rate·S(x, y))."""
+        """A database y of `rows` rows, drawn with probability ∝ e^(−rate·S(x, y))."""
 
 
 def small_db(
@@ -81,10 +82,10 @@ def small_db(
 ) -> Integers:
     """SmallDB(x, Q, ε, α), for a given number m of rows.
 
-    Privacy: (epsilon, 0) for one person's rows added or removed, at most `rows_per_person` of
-    them: they move the score by at most that many, and so it is divided by it (Theorem 3.10).
+    Privacy: (epsilon, 0) if one person's rows are added or removed, at most r = `rows_per_person`
+    of them.  They change the score by at most r, so the score is divided by r (Theorem 3.10).
     Accuracy: with probability 1 − β the error is at most α_m + 2r/(εn)·(ln(candidates) +
-    ln(1/β)), where m rows can come within α_m, and r is `rows_per_person`.
+    ln(1/β)), if some m rows answer every question within α_m.
     """
     size, rate = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
     if not callable(getattr(questions, "draw", None)):
@@ -103,22 +104,24 @@ def small_db(
 def check_parameters(
     *, rows: int, epsilon: Number, rows_per_person: int = 1
 ) -> tuple[int, Fraction]:
-    """The number of rows, and the rate ε/(2r); whatever passes here, the samplers can draw."""
+    """The number of rows, and the rate ε/(2r); the samplers can draw whatever passes here."""
     size = whole(rows, "rows")
     people_rows = whole(rows_per_person, "rows_per_person")
     budget = positive(epsilon, "epsilon")
     if size > MOST_ROWS:
-        raise BadParameter("rows", size, f"a small database has at most {MOST_ROWS} rows")
+        raise BadParameter("rows", size, f"it must be at most {MOST_ROWS}")
     if people_rows > _MOST_ROWS_PER_PERSON:
-        raise BadParameter("rows_per_person", people_rows, f"at most {_MOST_ROWS_PER_PERSON}")
+        raise BadParameter(
+            "rows_per_person", people_rows, f"it must be at most {_MOST_ROWS_PER_PERSON}"
+        )
     if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
-        raise BadParameter("epsilon", as_given(budget), "SmallDB takes 1e-12 to 1e12")
+        raise BadParameter("epsilon", as_given(budget), "it must lie between 1e-12 and 1e12")
     return size, budget / (2 * people_rows)
 
 
-# SmallDB for prefixes and intervals of an ordered domain 1..N, exactly and whatever N is.
+# Prefixes and intervals of an ordered domain 1..N, for N of any size.
 #
-# Let X(v), Y(v) count the rows up to v of the data x and of a candidate y with m rows, and
+# Let X(v) and Y(v) count the rows up to v of the data x and of a candidate y with m rows, and let
 # D(v) = m·X(v) − n·Y(v), so that D(0) = D(N) = 0.  In units of 1/m the score is
 #
 #     prefixes:   max_v |D(v)|
@@ -146,13 +149,13 @@ class OrderedCounts:
         return self.rows * len(self.x)
 
     def count(self, slack: Slack) -> int:
-        """How many y have −A ≤ D ≤ B."""
+        """How many candidates y have −A ≤ D ≤ B."""
         if min(slack) >= self.limit:
             return comb(self.domain + self.rows - 1, self.rows)
         return count_sequences(*self.boxes(slack))
 
     def draw(self, slack: Slack, coins: Coins) -> Integers:
-        """One of them, all equally likely, as sorted points."""
+        """One of these candidates, all equally likely, as sorted points."""
         return np.array(draw_sequence(*self.boxes(slack), coins), dtype=np.int64)
 
     def boxes(self, slack: Slack) -> tuple[list[int], list[int]]:
@@ -164,7 +167,7 @@ class OrderedCounts:
         return self._value(lowest), self._value(highest)
 
     def _value(self, index: Integers) -> list[int]:
-        """Order statistics of x, counted from 1, with 1 and N beyond its ends."""
+        """Order statistics of x, counted from 1; 1 and N beyond its ends."""
         people = len(self.x)
         inside = (index >= 1) & (index <= people)
         values = np.where(index < 1, 1, self.domain)
@@ -184,9 +187,7 @@ class Prefixes:
     def __post_init__(self) -> None:
         object.__setattr__(self, "domain", whole(self.domain, "domain"))
         if self.domain > _LARGEST_DOMAIN:
-            raise BadParameter(
-                "domain", as_given(self.domain), "an ordered domain has 1 to 2^62 values"
-            )
+            raise BadParameter("domain", as_given(self.domain), "it must be at most 2^62")
 
     def candidates(self, rows: int) -> int:
         """The size of the range."""
@@ -196,12 +197,12 @@ class Prefixes:
         """Sorted integers in 1..domain."""
         allowed = f"give a sorted array of integers in 1..{self.domain}"
         if x.ndim != 1 or x.dtype.kind not in "iu":
-            raise BadParameter("x", "(not shown)", allowed)
+            raise BadParameter("x", "(withheld)", allowed)
         data = x.astype(np.int64, copy=False)
         if len(data) and not (data[0] >= 1 and data[-1] <= self.domain):
-            raise BadParameter("x", "(not shown)", allowed)
+            raise BadParameter("x", "(withheld)", allowed)
         if not (data[1:] >= data[:-1]).all():
-            raise BadParameter("x", "(not shown)", allowed)
+            raise BadParameter("x", "(withheld)", allowed)
         return data
 
     def draw(
@@ -225,7 +226,7 @@ class Intervals(Prefixes):
     slacks = 2
 
 
-# SmallDB for any finite class of linear queries: all candidates, or a random part of them.
+# Any finite class of linear queries: a draw from all candidates, or from a random part of them.
 
 
 MOST_ENUMERATED = 10**8
@@ -237,8 +238,8 @@ _MOST_CELLS = 1 << 25
 class FiniteQuestions:
     """A finite class of linear queries, ready for SmallDB.
 
-    The measure on candidates gives every multiset of atoms the weight 1.  To weigh multisets of
-    universe elements instead would promise the same and err more.
+    Every multiset of atoms is a candidate of weight 1.  Multisets of universe elements would give
+    the same privacy and larger errors.
     """
 
     queries: LinearQueries
@@ -264,7 +265,7 @@ class FiniteQuestions:
         return self.multisets(rows) if self.enumerated(rows) else self.part(rows)
 
     def part(self, rows: int) -> int:
-        """How many candidates a sub-range has: fewer than wanted if they would fill the memory."""
+        """How many candidates a sub-range has: `sub_range`, or as many as memory allows."""
         return max(1, min(self.sub_range, _MOST_CELLS // rows))
 
     def check(self, x: npt.NDArray[np.generic]) -> Integers:
@@ -275,13 +276,13 @@ class FiniteQuestions:
             if (data >= 0).all():
                 return data
         raise BadParameter(
-            "x", "(not shown)", f"give a histogram: {universe} integers, none below 0"
+            "x", "(withheld)", f"give a histogram: {universe} integers, none below 0"
         )
 
     def draw(
         self, x: Integers, *, rows: int, rate: Fraction, coins: Coins, heartbeat: Heartbeat
     ) -> Integers:
-        """Universe elements y, with probability proportional to e^(−rate·S(x, y)) by atoms."""
+        """Universe elements y, whose atoms have a probability proportional to e^(−rate·S(x, y))."""
         if self.enumerated(rows):
             candidates = self._everything(x, rows)
         else:
@@ -298,6 +299,6 @@ class FiniteQuestions:
         return DrawnMultisets(self.queries, self.queries.histogram(x), drawn)
 
     def _elements_of(self, counts: AtomCounts) -> Integers:
-        """Each atom's first element, as often as the atom."""
+        """The first element of each atom, as often as the atom occurs."""
         first = [int(self.queries.members(atom)[0]) for atom, _ in counts]
         return np.sort(np.repeat(first, [times for _, times in counts]))

@@ -1,8 +1,8 @@
-"""The size of SmallDB's databases: the least m that is proved to suffice for α, and back.
+"""The size of SmallDB's databases: the least m proved to suffice for α, and the least α for m rows.
 
-Thm 4.8 says that O(VC-DIM(Q)/α²) rows suffice.  What is offered here is a number with a proof:
-the best of the clauses in ``size_clauses`` and ``size_by_vc`` that apply to what is known about
-the class, and its name.  All arguments describe the questions, none the data.
+Theorem 4.8 says that O(VC-DIM(Q)/α²) rows suffice.  Here are numbers, each with a proof: the best
+of the five clauses below that apply to what is known about the class, and the clause's name.  All
+arguments describe the questions, none the data.
 """
 
 from __future__ import annotations
@@ -23,26 +23,157 @@ from tacit.numerics.certified import Bounds
 
 __all__ = ["ProvedSize", "alpha_of_rows", "rows_needed", "sauer"]
 
-# How many rows suffice: proofs with explicit constants (Thm 4.8).
-#
-# Each clause proves, for a kind of class and for *every* database, that some database of m rows
-# answers all questions within α.  ``rows`` gives the least m that the clause covers at α, ``alpha``
-# the least α that it covers at m, rounded up.  Comparisons are decided by certified bounds, refined
-# until the answer is clear.  They never tie: a logarithm of a rational other than 1 is
-# transcendental.  The clause for the VC dimension alone is in ``size_by_vc``.
-
-
 _LEAST_ERROR = Fraction(1, 10**100)
-_MOST_TERMS = 500  # binomials that are added up exactly; beyond, a proved bound replaces them
+_MOST_TERMS = 500  # binomials that are added up exactly; beyond that a proved bound is used
 _MOST_WRITTEN = 1 << 16  # the largest min(d, m) for which Φ_d(m) is written out
-
 STRUCTURES = {
     "prefixes": Fraction(1, 2),
     "intervals": Fraction(1),
     "laminar": Fraction(1),
     "unimodular": Fraction(1),
 }
-"""m·α that suffices for classes of a known structure."""
+"""The m·α that suffices for classes of a known structure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedSize:
+    """Every database has one of ``rows`` rows that answers each question within ``alpha``.
+
+    >>> print(rows_needed("1/20", structure="prefixes"))
+    m = 10 rows for α = 0.05 (prefixes)
+    """
+
+    rows: int
+    alpha: Fraction
+    clause: str
+
+    def __str__(self) -> str:
+        return f"m = {self.rows} rows for α = {show(self.alpha)} ({self.clause})"
+
+
+def rows_needed(
+    alpha: Number,
+    *,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    atoms: Number | None = None,
+    structure: str | None = None,
+) -> ProvedSize:
+    """The least m that is proved to suffice for α, and the clause that proves it.
+
+    Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
+    dimension or an upper bound on it (the upper bound of an inexact ``VcDimension`` is used; only
+    for 0/1 questions, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
+    distinguish; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
+    the all-ones row added is totally unimodular, which the caller must know).
+
+    Accuracy: Theorem 4.8 with explicit constants.
+
+    >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
+    m = 225 rows for α = 0.05 (few atoms)
+    """
+    target = aimed_error(alpha, "alpha")
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
+    rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
+    return ProvedSize(rows, target, clause.name)
+
+
+def alpha_of_rows(
+    rows: Number,
+    *,
+    questions: Number | None = None,
+    vc: Number | VcDimension | None = None,
+    atoms: Number | None = None,
+    structure: str | None = None,
+) -> ProvedSize:
+    """α_m: the least α for which a clause proves that m rows suffice, rounded up.
+
+    No error exceeds 1, so α_m is at most 1 (the clause "any row will do").
+
+    >>> print(alpha_of_rows(10, structure="intervals"))
+    m = 10 rows for α = 0.1 (intervals)
+    """
+    m = whole(rows, "rows")
+    clauses = ClassFacts.read(
+        questions=questions, vc=vc, atoms=atoms, structure=structure
+    ).clauses()
+    best = ProvedSize(m, Fraction(1), "any row will do")
+    for clause in clauses:
+        alpha = clause.alpha(m)
+        if alpha is not None and alpha < best.alpha:
+            best = ProvedSize(m, alpha, clause.name)
+    return best
+
+
+def aimed_error(value: Number, name: str) -> Fraction:
+    """A target error: between 0 and 1, and not so small that the proof would take too long."""
+    error = probability(value, name)
+    if error < _LEAST_ERROR:
+        raise BadParameter(name, as_given(error), "it must be at least 1e-100")
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What is known about a class of questions, with None for the unknown; none of it is data."""
+
+    questions: int | None = None  # how many different ones there are
+    vc: int | None = None  # the VC dimension, or an upper bound on it
+    atoms: int | None = None  # how many kinds of points the questions distinguish
+    structure: str | None = None  # one of STRUCTURES
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        questions: Number | None,
+        vc: Number | VcDimension | None,
+        atoms: Number | None,
+        structure: str | None,
+    ) -> ClassFacts:
+        """Read what a caller gives."""
+        k = None if questions is None else whole(questions, "questions")
+        d = None if vc is None else _upper_bound(vc)
+        if d == 0:  # two different questions would shatter a point on which they differ
+            k = 1
+        a = None if atoms is None else whole(atoms, "atoms")
+        if structure is not None:
+            one_of(structure, "structure", tuple(STRUCTURES))
+        return cls(k, d, a, structure)
+
+    def clauses(self) -> list[SizeClause]:
+        """All clauses that apply."""
+        clauses: list[SizeClause] = []
+        if self.structure is not None:
+            clauses.append(Proportional.structured(self.structure))
+        if self.questions is not None or self.atoms is not None:
+            clauses.append(Proportional.rounding(self.atoms, self.questions))
+        if self.questions is not None:
+            clauses.append(Hoeffding.over_questions(self.questions))
+        if self.vc is not None and self.vc > 0:
+            clauses.append(VcOnly(self.vc))
+            if self.atoms is not None:
+                clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
+        if not clauses:
+            raise BadParameter(
+                "questions", None, "give at least one of questions, vc, atoms and structure"
+            )
+        return clauses
+
+
+def _upper_bound(vc: Number | VcDimension) -> int:
+    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
+
+
+# The clauses: proofs of Theorem 4.8 with explicit constants.
+#
+# Each clause proves, for a kind of class and for *every* database, that some database of m rows
+# answers all questions within α.  ``rows`` is the least m that it proves for α, and ``alpha`` the
+# least α that it proves for m, rounded up.  Comparisons are decided by certified bounds, which are
+# refined until the answer is clear.  There are no ties: the logarithm of a rational other than 1 is
+# transcendental.
 
 
 class SizeClause(Protocol):
@@ -50,83 +181,42 @@ class SizeClause(Protocol):
 
     @property
     def name(self) -> str:
-        """What the proof rests on."""
+        """What the proof is based on."""
 
     def rows(self, alpha: Fraction) -> int:
-        """The least m that the clause covers, for 0 < α < 1."""
+        """The least m that the clause proves, for 0 < α < 1."""
 
     def alpha(self, rows: int) -> Fraction | None:
-        """The least α for m rows, rounded up; None where the clause is silent about m."""
-
-
-def aimed_error(value: Number, name: str) -> Fraction:
-    """An error that is aimed at: between 0 and 1, and not so small that a proof would take ages."""
-    error = probability(value, name)
-    if error < _LEAST_ERROR:
-        raise BadParameter(name, as_given(error), "it must be at least 1e-100")
-    return error
-
-
-def sauer(vc: Number, points: Number) -> int:
-    """Sauer's Φ_d(m): a class of VC dimension d cuts at most so many sets out of m points.
-
-    >>> sauer(2, 4), sauer(4, 4), sauer(9, 4)
-    (11, 16, 16)
-    """
-    d, m = whole(vc, "vc", at_least=0), whole(points, "points", at_least=0)
-    if min(d, m) > _MOST_WRITTEN:
-        raise BadParameter("vc", d, f"Φ_d(m) is only written out up to d or m = {_MOST_WRITTEN}")
-    if d >= m:
-        return 1 << m
-    total = subsets = 1
-    for size in range(1, d + 1):
-        subsets = subsets * (m - size + 1) // size
-        total += subsets
-    return total
-
-
-def log_of_growth(vc: int, ratio: Fraction, bits: int) -> Bounds:
-    """Bounds of ln 2 + d·ln(e·ratio); Φ_d(m) ≤ (e·m/d)^d for m ≥ d ≥ 1, so ln(2Φ) is at most that.
-
-    The width is about 2^(−bits).
-    """
-    work = bits + vc.bit_length() + 1
-    (two_low, two_high), (low, high) = certified.ln(Fraction(2), work), certified.ln(ratio, work)
-    return two_low + vc * (1 + low), two_high + vc * (1 + high)
-
-
-def more_bits() -> Iterator[int]:
-    """80, 160, 320, ...: the precision at which a comparison is tried again."""
-    return (80 << step for step in count())
+        """The least α for m rows, rounded up; None if the clause says nothing about m."""
 
 
 @dataclass(frozen=True)
 class Hoeffding:
-    """Clauses 1 and 2.  m > ln(2k)/(2α²), where the class has at most k different questions.
+    """Clauses 1 and 2: m > ln(2k)/(2α²), where the class has at most k different questions.
 
-    A random sample of m rows misses one question by α or more with probability at most
-    2·e^(−2mα²) (Hoeffding 1963), so some sample misses none.
+    A random sample of m rows errs by α or more on a given question with probability at most
+    2·e^(−2mα²) (Hoeffding 1963), so some sample does so on none.
     """
 
     name: str
-    log: Callable[[int], Bounds]  # bounds of ln(2k), by bits
+    log: Callable[[int], Bounds]  # bounds on ln(2k), by the number of bits
 
     @classmethod
     def over_questions(cls, questions: int) -> Hoeffding:
-        """Clause 1: as many as there are, linear ones included."""
+        """Clause 1: k is the number of questions, which may be linear."""
         twice = Fraction(2 * questions)
         return cls("Hoeffding over the questions", lambda bits: certified.ln(twice, bits))
 
     @classmethod
     def over_cuts(cls, vc: int, atoms: int) -> Hoeffding:
-        """Clause 2: Φ_d(atoms), the sets that VC dimension d ≥ 1 can cut out of the atoms.
+        """Clause 2: k = Φ_d(atoms), the most sets that VC dimension d ≥ 1 can cut out of the atoms.
 
-        Atoms are the kinds of points that the questions tell apart.
+        Atoms are the kinds of points that the questions distinguish.
         """
         name = "Hoeffding over Sauer's count"
         if vc <= _MOST_TERMS and (vc < atoms or atoms <= _MOST_TERMS):
             return cls(name, Hoeffding.over_questions(sauer(vc, atoms)).log)
-        # Φ_d is largest at d = atoms, and (e·atoms/d)^d is a bound of it for d ≤ atoms.
+        # Φ_d is largest at d = atoms, and for d ≤ atoms it is at most (e·atoms/d)^d.
         d = min(vc, atoms)
         return cls(name, lambda bits: log_of_growth(d, Fraction(atoms, d), bits))
 
@@ -136,65 +226,26 @@ class Hoeffding:
             low, high = (floor(bound / (2 * alpha**2)) for bound in self.log(bits))
             if low == high:
                 return high + 1
-        raise AssertionError("unreachable: the bounds close in on an irrational number")
+        raise AssertionError("unreachable: the bounds converge to an irrational number")
 
     def alpha(self, rows: int) -> Fraction:
         """√(ln(2k)/(2m))."""
         return certified.round_up(certified.sqrt(self.log(120)[1] / (2 * rows), 120)[1])
 
 
-@dataclass(frozen=True)
-class Proportional:
-    """Clauses 4 and 5: α = c/m for a constant c of the class.
-
-    Clause 4, a matrix that is totally unimodular *with the all-ones row added* (intervals,
-    laminar families): m·x can be rounded to whole rows so that every question's count is rounded
-    down or up, so c = 1.  For prefixes the quantiles (2j−1)/(2m) give c = 1/2.
-
-    Clause 5, few atoms or few questions, linear ones included: x is a mixture of K atoms, where
-    K = atoms, or K = |Q| + 1 by Carathéodory, with the same answers.  Round m·x down and give the
-    k rows that are missing to the k largest remainders.  No question moves by more than the
-    remainders that are dropped: K − k of them, of average at most k/K, so c = max k(K−k)/K.
-    """
-
-    name: str
-    constant: Fraction
-
-    @classmethod
-    def structured(cls, structure: str) -> Proportional:
-        """Clause 4."""
-        one_of(structure, "structure", tuple(STRUCTURES))
-        return cls(structure, STRUCTURES[structure])
-
-    @classmethod
-    def rounding(cls, atoms: int | None, questions: int | None) -> Proportional:
-        """Clause 5."""
-        parts = min(k for k in (atoms, None if questions is None else questions + 1) if k)
-        name = "few atoms" if parts == atoms else "few questions"
-        return cls(name, Fraction(parts**2 // 4, parts))
-
-    def rows(self, alpha: Fraction) -> int:
-        """⌈c/α⌉."""
-        return max(ceil(self.constant / alpha), 1)
-
-    def alpha(self, rows: int) -> Fraction:
-        """c/m, exactly."""
-        return self.constant / rows
-
-
-# How many rows suffice when nothing but the VC dimension is known (Thm 4.8, with a constant).
+# If only the VC dimension is known: Theorem 4.8 with a constant.
 #
 # Clause 3: m ≥ d and 2mα²(1 − √(2/r))² > ln 2 + d·ln(e·m·r/d) for some whole number r ≥ 3.
 #
-# Proof.  Draw mrʲ rows from the database, then keep one row in r, j times.  Sampling without
+# Proof.  Draw mrʲ rows from the database, then j times keep one row in r.  Sampling without
 # replacement obeys Hoeffding's bound, and at most (e·N/d)^d sets are cut out of N rows (Sauer), so
-# the step from mr^(i+1) to mr^i rows can be made within any error above
+# the step from mr^(i+1) to mr^i rows is possible with any error above
 # α_i = √((ln 2 + d·ln(e·m·r^(i+1)/d)) / (2mr^i)).  As m ≥ d, α_(i+1)² is less than 2/r times α_i²:
-# the numerator grows by d·ln r, which is less than itself.  So all steps together cost less than
-# α_0/(1 − √(2/r)), and the error of the first draw vanishes as j grows.  Neither the size of the
-# database nor that of the universe plays a part.
+# the numerator grows by d·ln r, which is less than the numerator.  So all steps together add less
+# than α_0/(1 − √(2/r)), and the error of the first draw vanishes as j grows.  Neither the size of
+# the database nor that of the universe matters.
 #
-# The O(VC-DIM/α²) of the book has no proof with constant 1, so d/α² is not offered.
+# The book's O(VC-DIM/α²) has no proof with the constant 1, so d/α² is not offered.
 
 
 @dataclass(frozen=True)
@@ -207,8 +258,8 @@ class VcOnly:
     def rows(self, alpha: Fraction) -> int:
         """The least m, over all r.
 
-        At m = d the condition fails for every r, since 2dα² < d·ln(e·r); from there on the left
-        side overtakes the right side once and for all.
+        At m = d the condition fails for every r, since 2dα² < d·ln(e·r); as m grows, the left side
+        overtakes the right side once and stays above it.
         """
         below, above = self.vc, 2 * self.vc
         while not self._covers(above, alpha):
@@ -247,10 +298,10 @@ class VcOnly:
         return log_of_growth(self.vc, Fraction(rows * r, self.vc), bits)
 
     def _ratios(self, rows: int) -> tuple[int, ...]:
-        """The best r, proposed in floating point, with its neighbours in case it errs.
+        """The best r, proposed in floating point, with its neighbours in case of rounding errors.
 
-        (ln 2 + d·ln(e·m·r/d))/(1 − √(2/r))² falls and then rises in r.  It turns where
-        √(r/2) = 1 + (ln 2)/d + ln(e·m·r/d), a fixed point to which the iteration contracts.
+        (ln 2 + d·ln(e·m·r/d))/(1 − √(2/r))² first falls and then rises in r.  It is least where
+        √(r/2) = 1 + (ln 2)/d + ln(e·m·r/d), a fixed point to which the iteration converges.
         """
         r, fixed = 100.0, log(2) / self.vc + 2 + log(rows) - log(self.vc)
         for _ in range(60):
@@ -258,125 +309,83 @@ class VcOnly:
         return int(r) - 1, int(r), int(r) + 1, int(r) + 2
 
 
-@dataclass(frozen=True, slots=True)
-class ClassFacts:
-    """What is known of a class of questions, each None where it is not; none of it is data."""
+# If the class has a known structure, few atoms or few questions.
 
-    questions: int | None = None  # how many different ones there are
-    vc: int | None = None  # the VC dimension, or more
-    atoms: int | None = None  # how many kinds of points the questions tell apart
-    structure: str | None = None  # one of STRUCTURES
+
+@dataclass(frozen=True)
+class Proportional:
+    """Clauses 4 and 5: α = c/m for a constant c of the class.
+
+    Clause 4, for a matrix that is totally unimodular *with the all-ones row added* (intervals,
+    laminar families): m·x can be rounded to whole rows such that every question's count is rounded
+    down or up, so c = 1.  For prefixes the quantiles (2j−1)/(2m) give c = 1/2.
+
+    Clause 5, for few atoms or few questions, which may be linear: x has the same answers as a
+    mixture of K atoms, where K = atoms, or K = |Q| + 1 by Carathéodory.  Round m·x down and give
+    the k missing rows to the k largest remainders.  No question changes by more than the remainders
+    that are dropped: K − k of them, with an average of at most k/K, so c = max k(K−k)/K.
+    """
+
+    name: str
+    constant: Fraction
 
     @classmethod
-    def read(
-        cls,
-        *,
-        questions: Number | None,
-        vc: Number | VcDimension | None,
-        atoms: Number | None,
-        structure: str | None,
-    ) -> ClassFacts:
-        """From what a caller gives."""
-        k = None if questions is None else whole(questions, "questions")
-        d = None if vc is None else _upper_bound(vc)
-        if d == 0:  # two different questions would shatter a point on which they differ
-            k = 1
-        a = None if atoms is None else whole(atoms, "atoms")
-        if structure is not None:
-            one_of(structure, "structure", tuple(STRUCTURES))
-        return cls(k, d, a, structure)
+    def structured(cls, structure: str) -> Proportional:
+        """Clause 4."""
+        one_of(structure, "structure", tuple(STRUCTURES))
+        return cls(structure, STRUCTURES[structure])
 
-    def clauses(self) -> list[SizeClause]:
-        """Every proof that applies."""
-        clauses: list[SizeClause] = []
-        if self.structure is not None:
-            clauses.append(Proportional.structured(self.structure))
-        if self.questions is not None or self.atoms is not None:
-            clauses.append(Proportional.rounding(self.atoms, self.questions))
-        if self.questions is not None:
-            clauses.append(Hoeffding.over_questions(self.questions))
-        if self.vc is not None and self.vc > 0:
-            clauses.append(VcOnly(self.vc))
-            if self.atoms is not None:
-                clauses.append(Hoeffding.over_cuts(self.vc, self.atoms))
-        if not clauses:
-            raise BadParameter(
-                "questions", "nothing about the class", "give questions, vc, atoms or structure"
-            )
-        return clauses
+    @classmethod
+    def rounding(cls, atoms: int | None, questions: int | None) -> Proportional:
+        """Clause 5."""
+        parts = min(k for k in (atoms, None if questions is None else questions + 1) if k)
+        name = "few atoms" if parts == atoms else "few questions"
+        return cls(name, Fraction(parts**2 // 4, parts))
+
+    def rows(self, alpha: Fraction) -> int:
+        """⌈c/α⌉."""
+        return max(ceil(self.constant / alpha), 1)
+
+    def alpha(self, rows: int) -> Fraction:
+        """c/m, exactly."""
+        return self.constant / rows
 
 
-def _upper_bound(vc: Number | VcDimension) -> int:
-    return vc.high if isinstance(vc, VcDimension) else whole(vc, "vc", at_least=0)
+# How many sets a class can cut out (Sauer), and how precisely comparisons are tried.
 
 
-@dataclass(frozen=True, slots=True)
-class ProvedSize:
-    """Every database has one of ``rows`` rows that answers each question within ``alpha``.
+def sauer(vc: Number, points: Number) -> int:
+    """Sauer's Φ_d(m): the most sets that a class of VC dimension d can cut out of m points.
 
-    >>> print(rows_needed("1/20", structure="prefixes"))
-    m = 10 rows for α = 0.05 (prefixes)
+    >>> sauer(2, 4), sauer(4, 4), sauer(9, 4)
+    (11, 16, 16)
     """
+    d, m = whole(vc, "vc", at_least=0), whole(points, "points", at_least=0)
+    if min(d, m) > _MOST_WRITTEN:
+        raise BadParameter(
+            "vc",
+            d,
+            f"vc or points must be at most {_MOST_WRITTEN}",
+        )
+    if d >= m:
+        return 1 << m
+    total = subsets = 1
+    for size in range(1, d + 1):
+        subsets = subsets * (m - size + 1) // size
+        total += subsets
+    return total
 
-    rows: int
-    alpha: Fraction
-    clause: str
 
-    def __str__(self) -> str:
-        return f"m = {self.rows} rows for α = {show(self.alpha)} ({self.clause})"
+def log_of_growth(vc: int, ratio: Fraction, bits: int) -> Bounds:
+    """Bounds on ln 2 + d·ln(e·ratio), about 2^(−bits) apart.
 
-
-def rows_needed(
-    alpha: Number,
-    *,
-    questions: Number | None = None,
-    vc: Number | VcDimension | None = None,
-    atoms: Number | None = None,
-    structure: str | None = None,
-) -> ProvedSize:
-    """The least m that is proved to suffice for α, and the clause that proves it.
-
-    Give whatever is known: ``questions``, how many different questions there are; ``vc``, the VC
-    dimension or an upper bound of it (of an inexact ``VcDimension`` the upper bound is taken; for
-    0/1 questions only, E16 in `tacit.errata`); ``atoms``, how many kinds of points the questions
-    tell apart; ``structure``, one of prefixes, intervals, laminar, or unimodular (the matrix with
-    the all-ones row added is totally unimodular, which the caller vouches for).
-
-    Accuracy: Thm 4.8 with explicit constants.
-
-    >>> print(rows_needed("1/20", questions=1000, vc=2, atoms=45))
-    m = 225 rows for α = 0.05 (few atoms)
+    With ratio = m/d it bounds ln(2Φ_d(m)), since Φ_d(m) ≤ (e·m/d)^d for m ≥ d ≥ 1.
     """
-    target = aimed_error(alpha, "alpha")
-    clauses = ClassFacts.read(
-        questions=questions, vc=vc, atoms=atoms, structure=structure
-    ).clauses()
-    rows, clause = min(((c.rows(target), c) for c in clauses), key=lambda found: found[0])
-    return ProvedSize(rows, target, clause.name)
+    work = bits + vc.bit_length() + 1
+    (two_low, two_high), (low, high) = certified.ln(Fraction(2), work), certified.ln(ratio, work)
+    return two_low + vc * (1 + low), two_high + vc * (1 + high)
 
 
-def alpha_of_rows(
-    rows: Number,
-    *,
-    questions: Number | None = None,
-    vc: Number | VcDimension | None = None,
-    atoms: Number | None = None,
-    structure: str | None = None,
-) -> ProvedSize:
-    """α_m: the least α for which a clause proves that m rows suffice, rounded up.
-
-    An error is never above 1, so α_m is at most 1 (clause "any row will do").
-
-    >>> print(alpha_of_rows(10, structure="intervals"))
-    m = 10 rows for α = 0.1 (intervals)
-    """
-    m = whole(rows, "rows")
-    clauses = ClassFacts.read(
-        questions=questions, vc=vc, atoms=atoms, structure=structure
-    ).clauses()
-    best = ProvedSize(m, Fraction(1), "any row will do")
-    for clause in clauses:
-        alpha = clause.alpha(m)
-        if alpha is not None and alpha < best.alpha:
-            best = ProvedSize(m, alpha, clause.name)
-    return best
+def more_bits() -> Iterator[int]:
+    """80, 160, 320, ...: the precision at which a comparison is tried again."""
+    return (80 << step for step in count())

@@ -1,15 +1,17 @@
-"""How accurate SmallDB is: the bound of Thm 4.9 with explicit constants.
+"""How accurate SmallDB is: Theorem 4.9 with explicit constants; and how long a release takes.
 
 SmallDB draws a database y of m rows with weight e^(−εS/2), where S = max_f |n·f(x) − n·f(y)|
-has sensitivity 1.  It chooses among the C(|A|+m−1, m) multisets of m atoms, one of which has
-S ≤ n·α_m (``small_db_size``).  So, with probability 1 − β,
+has sensitivity 1.  It chooses from the C(|A|+m−1, m) multisets of m atoms, one of which has
+S ≤ n·α_m (`tacit.book.small_db_size`).  So, with probability 1 − β,
 
     max_f |f(x) − f(y)|  ≤  α_m + (2/(εn))·(ln C(|A|+m−1, m) + ln(1/β)).
 
-The book counts |X|^m databases, which is never less, and states the theorem up to a constant
-(E16 in `tacit.errata`); these are numbers, rounded up.
+The book counts |X|^m databases, which is never fewer, and states the theorem up to a constant
+(E16 in `tacit.errata`); the functions here give numbers, rounded up.  The theorem has two forms:
+one gives the error for n people (`best_rows`), the other the n for an error (`people_needed`).
+Both use the best m.
 
-Privacy: n is a public number that the steward types, never one that is counted from the data.
+Privacy: n is a public number that the steward announces, never one that is counted from the data.
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ def error_bound(
     alpha_m: Number,
     atoms: Number,
 ) -> Fraction:
-    """The error that SmallDB keeps to with probability 1 − β, rounded up and at most 1.
+    """The error that SmallDB does not exceed with probability 1 − β, rounded up; at most 1.
 
-    Accuracy: Thm 4.9 with explicit constants.
+    Accuracy: Theorem 4.9 with explicit constants.
 
     >>> from tacit.numbers import show
     >>> show(error_bound(10_000, epsilon=1, beta=0.05, rows=50, alpha_m="1/100", atoms=100))
@@ -58,7 +60,7 @@ def error_bound(
 
 
 def noise_of(epsilon: Number, beta: Number, atoms: Number) -> Callable[[int], Fraction]:
-    """The draw's share of the error times n, by m: (2/ε)(ln(candidates) + ln(1/β)), rounded up."""
+    """The error of the draw, times n, as a function of m: (2/ε)(ln(candidates) + ln(1/β))."""
     points = whole(atoms, "atoms")
     log_beta = certified.ln(1 / probability(beta, "beta"))[1]
     per_person = 2 / positive(epsilon, "epsilon")
@@ -66,7 +68,7 @@ def noise_of(epsilon: Number, beta: Number, atoms: Number) -> Callable[[int], Fr
 
 
 def log_candidates(rows: int, atoms: int) -> Fraction:
-    """An upper bound of ln C(|A|+m−1, m), for m = `rows`.
+    """An upper bound on ln C(|A|+m−1, m), for m = `rows`.
 
     >>> float(log_candidates(2, 3))  # ln 6
     1.791759469228055
@@ -74,20 +76,14 @@ def log_candidates(rows: int, atoms: int) -> Fraction:
     return Fraction(0) if atoms == 1 else log_binomial(atoms + rows - 1, rows)
 
 
-# How many rows serve n people best, and how many people are needed: Thm 4.9 in both its forms.
-#
-# The first form fixes the number of people n and asks for the error, the second fixes the error
-# and asks for n; either way m is chosen to serve best.  Both are numbers with a proof, rounded up;
-# the bound itself is in ``small_db_utility``.
-#
-# Privacy: n is a public number that the steward types, never one that is counted from the data.
+# How many rows are best for n people, and how many people an error needs.
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """With n = ``people`` and m = ``rows``, every answer is within ``error``, save probability β.
+    """With n = ``people`` and m = ``rows`` no error exceeds ``error``, with probability 1 − β.
 
-    ``alpha`` is α_m, what the size m costs by itself, and ``clause`` the proof of it.
+    ``alpha`` is α_m, the error that the size m alone causes, and ``clause`` is its proof.
     """
 
     people: int
@@ -113,10 +109,10 @@ def best_rows(
     vc: Number | VcDimension | None = None,
     structure: str | None = None,
 ) -> Utility:
-    """The m that promises the least error for n people: Thm 4.9, first form.
+    """The m with the least proved error for n people: Theorem 4.9, first form.
 
-    What is known about the class is given as in ``rows_needed``; if its atoms are not, all
-    points of the universe will do for ``atoms``.
+    What is known about the class is given as for ``rows_needed``; if its atoms are not known,
+    ``atoms`` may be the number of points in the universe.
 
     >>> print(best_rows(10_000, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
     n = 10000 people: error at most 0.02905 with m = 47 rows (α_m = 0.01064, prefixes)
@@ -145,9 +141,9 @@ def people_needed(
     vc: Number | VcDimension | None = None,
     structure: str | None = None,
 ) -> Utility:
-    """The least n for which some m promises this error: Thm 4.9, second form.
+    """The least n for which this error is proved for some m: Theorem 4.9, second form.
 
-    What is known about the class is given as in ``best_rows``.
+    What is known about the class is given as for ``best_rows``.
 
     >>> print(people_needed(0.03, epsilon=1, beta=0.05, structure="prefixes", atoms=100))
     n = 9508 people: error at most 0.03 with m = 46 rows (α_m = 0.01087, prefixes)
@@ -165,13 +161,13 @@ def people_needed(
         rows = _least(people, start=clause.rows(target))
         n = max(ceil(people(rows) or 0), 1)
         plan = _utility(n, rows, clause, noise)
-        # Rounding up a last digit must not lift it above what was asked for and proved.
+        # Rounding up the last digit must not exceed the error that was asked for and proved.
         plans.append(replace(plan, error=min(plan.error, target)))
     return min(plans, key=lambda plan: plan.people)
 
 
 def _clauses(facts: ClassFacts) -> list[SizeClause]:
-    """One atom needs no further proof: α_m = 0."""
+    """The clauses that apply; with one atom, α_m = 0 needs no other proof."""
     return [Proportional.rounding(1, None)] if facts.atoms == 1 else facts.clauses()
 
 
@@ -183,10 +179,10 @@ def _utility(n: int, rows: int, clause: SizeClause, noise: Callable[[int], Fract
 
 
 def _least(cost: Callable[[int], Fraction | None], start: int) -> int:
-    """The m ≥ start of least cost, which falls and then rises; None is more than any number.
+    """The m ≥ start of least cost; the cost falls and then rises, and None exceeds every number.
 
-    It does, clause by clause: α_m falls by less and less, in a fixed power of m, while the
-    logarithm of the range keeps growing, at a rate that falls more slowly.
+    This is so for each clause: α_m falls ever more slowly, with a fixed power of m, while the
+    logarithm of the range keeps growing, at a rate that falls more slowly still.
     """
 
     @cache
@@ -207,9 +203,9 @@ def _least(cost: Callable[[int], Fraction | None], start: int) -> int:
     return min(range(low, high + 1), key=key)
 
 
-# How a SmallDB release will be drawn and how long it takes, from public numbers only.
+# How a release will be drawn and how long that takes, from public numbers only.
 #
-# The estimates were fitted to measurements on one core of a 2020s server and are meant to tell a
+# The estimates were fitted to measurements on one core of a server of the 2020s; they distinguish a
 # second from an hour.  They use the announced number of people, never the data.
 
 
@@ -217,8 +213,8 @@ def _least(cost: Callable[[int], Fraction | None], start: int) -> int:
 class Expectation:
     """What to expect of a release.
 
-    ``seconds`` if the data has about as many people as announced and fills its domain, ``longest``
-    if it does not.
+    It takes about ``seconds`` if the data has about as many people as announced and fills its
+    domain, and at most about ``longest`` otherwise.
     """
 
     sampler: str
@@ -241,7 +237,7 @@ def expect(
     people: int,
     rows_per_person: int = 1,
 ) -> Expectation:
-    """The sampler, the size of its range and the time it takes."""
+    """The sampler of a release, the size of its range and the time it takes."""
     size, rate = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
     most = whole(people, "people", at_least=0) * rows_per_person
     if isinstance(questions, FiniteQuestions):
@@ -254,10 +250,10 @@ def expect(
 
 
 def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bool) -> float:
-    """Seconds for counts and for as many trials, at the slack where the law has its bulk.
+    """Seconds for counts and for as many trials, at the slack where most of the probability is.
 
-    Data that fills a small part of its domain is hard: so many candidates are far from it that
-    the bulk lies up to 2 ln(their number)/ε farther out.
+    Data that fills only a small part of its domain is hard: so many candidates are far from it that
+    most of the probability lies up to 2 ln(their number)/ε farther out.
     """
     n, parts = max(n, 1), questions.slacks
     slack = parts * n / (2 * rows)
@@ -267,7 +263,7 @@ def _ordered(questions: Prefixes, rows: int, epsilon: float, n: int, *, hard: bo
         slack = min(
             slack + 2 * rows / epsilon, (0.8 + parts) * (n * n / (rows * epsilon)) ** (1 / 3)
         )
-    # How many boxes meet, there and where counts are made farther out.
+    # How many boxes overlap, there and where counts are made farther out.
     overlap = min(1 + (2 if hard else 3) * min(slack / parts, n / 2) * rows / n, rows)
     counts: float = 6 + 12 * max(log10(epsilon * n) - 2, 0)
     if parts == 2:  # the boxes follow a ridge, whose length grows with εn while values differ
@@ -293,7 +289,7 @@ def _finite(questions: FiniteQuestions, rows: int, n: int) -> Expectation:
 
 
 def most_rows(questions: FiniteQuestions) -> int:
-    """The largest number of rows whose whole range is enumerated; 0 if even one row is too many."""
+    """The most rows for which the whole range is enumerated; 0 if even one row is too many."""
     return bisect_left(
         range(1, MOST_ROWS + 1), True, key=lambda rows: not questions.enumerated(rows)
     )

@@ -1,12 +1,13 @@
-"""The sparse vector technique as printed: Algorithms 1, 2 and 3, and the same one step at a time.
+"""The sparse vector technique: Algorithms 1, 2 and 3 as printed, and one step at a time.
 
-First the book's boxes, line by line.  Values, thresholds and noise are whole numbers of steps of a
-public grid (`tacit.book.coins`), and a question may have any sensitivity Δ: the book's Lap(2/ε) is
-Lap(2Δ/ε) here.  Each loop is lazy, so that the next question may depend on the answers so far.
+First come the book's boxes, line by line.  Values, thresholds and noise are whole numbers of steps
+of a public grid (`tacit.book.coins`), and questions may have any sensitivity Δ: the book's Lap(2/ε)
+is Lap(2Δ/ε) here.  Each loop is lazy, so that the next question may depend on the answers so far.
 
-Then what a stream needs in order to be stored and resumed: a recipe at work (`SparseVector`) with
-an explicit `State`, which answers one question (`step`) or many at once (`scan`).  With the book's
-recipe and the same coins it gives the same answers as the loops, which the tests check.
+Then comes what a stream needs in order to be stored and resumed: `SparseVector`, a mechanism that
+follows a recipe and has an explicit `State`.  It answers one question (`step`) or many at once
+(`scan`).  With the book's recipe and the same coins it gives the same answers as the loops, which
+the tests check.
 
 E3 to E8 are explained in `tacit.errata`.
 """
@@ -51,7 +52,7 @@ __all__ = [
     "sparse",
 ]
 
-_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16  # questions that are compared at once in a scan
+_FIRST_BLOCK, _LARGEST_BLOCK = 1 << 10, 1 << 16  # questions that a scan compares at once
 
 
 # The book's boxes ------------------------------------------------------------------------------
@@ -97,9 +98,9 @@ def sparse(
     grid: Number = 1,
     coins: Coins,
 ) -> Iterator[Answer]:
-    """Algorithm 2, Sparse: AboveThreshold again and again, until the c-th ⊤.
+    """Algorithm 2, Sparse: AboveThreshold, repeated until the c-th ⊤.
 
-    Privacy: (ε, δ), Theorem 3.25, within E3.  Accuracy: Theorem 3.26, with E8.
+    Privacy: (ε, δ), Theorem 3.25 in the range of E3.  Accuracy: Theorem 3.26 with E8.
     """
     privacy, c = Privacy(epsilon, delta), whole(at_most, "at_most")
     run = _Run.read(values, threshold, sensitivity, grid)
@@ -137,8 +138,8 @@ def numeric_sparse(
 ) -> Iterator[Answer]:
     """Algorithm 3, NumericSparse: Sparse, and on ⊤ the value with *fresh* Laplace noise.
 
-    Privacy: (ε, δ), Theorem 3.27, with E5 and E6 mended and within E3.
-    Accuracy: Theorem 3.28, with E7 and E8.
+    Privacy: (ε, δ), Theorem 3.27 with E5 and E6 corrected, in the range of E3.
+    Accuracy: Theorem 3.28 with E7 and E8.
     """
     privacy, c = Privacy(epsilon, delta), whole(at_most, "at_most")
     run = _Run.read(values, threshold, sensitivity, grid)
@@ -172,13 +173,13 @@ def numeric_sparse(
 
 
 def _root_32(c: int, delta: Fraction, epsilon: Fraction) -> Fraction:
-    """√(32 c ln(1/δ))/ε, rounded up: it is 2/ε′, where ε′ = ε/√(8c ln(1/δ)) by Corollary 3.21."""
+    """√(32 c ln(1/δ))/ε = 2/ε′, rounded up, where ε′ = ε/√(8c ln(1/δ)) by Corollary 3.21."""
     return 2 / corollary_each(c, epsilon, delta)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What the three loops are given, on the grid: T and Δ in steps, and the values to come."""
+    """What the three loops share: T and Δ in grid steps, and the values to come."""
 
     values: Iterator[Number]
     threshold: int
@@ -199,18 +200,18 @@ class _Run:
         )
 
     def check(self, privacy: Privacy, coins: Coins, *, widest: Fraction) -> None:
-        """Refuse noise that cannot be drawn, before anything is."""
+        """Refuse noise that cannot be drawn, before anything is drawn."""
         _refuse_wide_noise(widest, privacy)
         given_coins(coins)
 
     def steps(self) -> Iterator[int]:
-        """The true values in steps, each fetched when it is asked for."""
+        """The true values in steps, each fetched when it is needed."""
         return (clamped(value_steps(value, self.grid)) for value in self.values)
 
     def top(self, value: int | None = None, noise: Fraction | None = None) -> Answer:
         """⊤, with a noisy value if there is one."""
-        told = None if value is None else value * self.grid
-        return Answer(above=True, value=told, noise_scale=noise, grid=self.grid)
+        released = None if value is None else value * self.grid
+        return Answer(above=True, value=released, noise_scale=noise, grid=self.grid)
 
 
 def _refuse_wide_noise(widest: Fraction, privacy: Privacy) -> None:
@@ -218,7 +219,7 @@ def _refuse_wide_noise(widest: Fraction, privacy: Privacy) -> None:
         raise BadParameter(
             "epsilon",
             as_given(privacy.epsilon),
-            "noise would be wider than 2^50 grid steps; promise more, or use a coarser grid",
+            "noise would be wider than 2^50 grid steps: give a larger epsilon or a coarser grid",
         )
 
 
@@ -227,7 +228,7 @@ def _refuse_wide_noise(widest: Fraction, privacy: Privacy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class State(Uncopyable):
-    """What an algorithm has drawn and used.  ``offset`` is secret, and kept out of the repr."""
+    """What an algorithm has drawn and used so far.  ``offset`` is secret and not in the repr."""
 
     offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
     tops: int = 0
@@ -235,10 +236,10 @@ class State(Uncopyable):
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVector:
-    """A recipe at work: one threshold, one sensitivity, one grid.
+    """A mechanism that follows a recipe, for one threshold, one sensitivity and one grid.
 
-    Values are clamped to ±2^61 steps.  That brings no two values further apart, so a question has
-    no more sensitivity than before, and no other direction.
+    Values are clamped to ±2^61 steps.  This moves no two values further apart, so that it neither
+    raises a question's sensitivity nor changes its direction.
 
     Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
     person is added or removed, and, for a monotone recipe, none falls when one is added.
@@ -267,20 +268,20 @@ class SparseVector:
         scales = self._threshold_noise.scale, self._question_noise.scale, self._value_noise or 0
         _refuse_wide_noise(Fraction(max(scales)), self.recipe.privacy)
 
-    # The algorithm ------------------------------------------------------------------------
+    # The algorithm -----------------------------------------------------------------------------
 
     def start(self, coins: Coins) -> State:
         """Draw the first noisy threshold."""
         return State(self._threshold_noise.draw(coins))
 
     def halted(self, state: State) -> bool:
-        """Whether all ⊤ are used."""
+        """Whether every ⊤ has been used."""
         return state.tops >= self.recipe.at_most
 
     def step(
         self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
     ) -> tuple[Answer, State]:
-        """Answer one question, given its true value; a threshold of its own if wanted."""
+        """Answer one question, given its true value; it may have a threshold of its own."""
         return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
 
     def step_of(
@@ -325,7 +326,7 @@ class SparseVector:
     def _top(
         self, state: State, steps: int, noisy_threshold: int, coins: Coins
     ) -> tuple[Answer, State]:
-        """Release what a ⊤ tells: the gap where it is free, the value with fresh noise."""
+        """Release a ⊤: with the gap where it is free, and with the value plus fresh noise."""
         gap = self._question_noise.excess(noisy_threshold - steps, coins)
         scale = self._value_noise
         answer = Answer(
@@ -338,7 +339,7 @@ class SparseVector:
         return answer, self.after_top(state, coins)
 
     def after_top(self, state: State, coins: Coins) -> State:
-        """The state when one more ⊤ is used, given or lost: ρ is redrawn where a group ends."""
+        """The state after one more ⊤, released or lost; where a group ends, ρ is drawn again."""
         tops = state.tops + 1
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
         return State(self._threshold_noise.draw(coins) if ends_group else state.offset, tops)
@@ -346,8 +347,8 @@ class SparseVector:
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):
             raise Halted(
-                f"all {self.recipe.at_most} ⊤ of this stream are used, so it has halted; "
-                "further questions need a new stream, paid from a budget"
+                f"this stream has used all of its {self.recipe.at_most} ⊤ and has halted: "
+                "open a new stream, paid from a budget, to ask further questions"
             )
 
     # In grid steps ------------------------------------------------------------------------------
@@ -364,7 +365,7 @@ class SparseVector:
 
     @cached_property
     def _value_noise(self) -> Fraction | None:
-        """The scale of a released value's noise in grid steps; None for bits only."""
+        """The scale of a released value's noise, in grid steps; None if no values are released."""
         scale = self.recipe.value_scale
         return None if scale is None else self._steps(scale)
 
@@ -372,7 +373,7 @@ class SparseVector:
         return in_sensitivities * self.sensitivity / self.grid
 
     def threshold_in_steps(self, threshold: Number | None) -> int:
-        """A threshold (None: the stream's own), shifted and rounded up to the grid."""
+        """A threshold (None: the stream's own) in steps, shifted and rounded up to the grid."""
         if threshold is None:
             return self._own_threshold
         return self._shifted_steps(exact(threshold, "threshold"))
@@ -382,13 +383,13 @@ class SparseVector:
         return self._shifted_steps(self.threshold)
 
     def _shifted_steps(self, threshold: Fraction) -> int:
-        # Rounded up together: a public shift off the grid would break the promise as well.
+        # Rounded up after the shift: a shift off the grid would break the promise as well.
         return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
 
 
 def answers(mechanism: SparseVector, values: Iterable[Number], coins: Coins) -> Iterator[Answer]:
-    """The loop of all three algorithms: one answer a value, until the halt."""
-    instance(mechanism, "mechanism", SparseVector, "prepare a recipe: one_sided.prepare(...)")
+    """The loop of all three algorithms: one answer for each value, until it halts."""
+    instance(mechanism, "mechanism", SparseVector, "give what one_sided.prepare(...) returns")
     several = iterated(values, "values", "give the true values, one for each question")
     return _loop(mechanism, several, given_coins(coins))
 

@@ -1,12 +1,12 @@
-"""Zero-concentrated differential privacy: one number ρ that simply adds up.
+"""Zero-concentrated differential privacy (zCDP): one number ρ that simply adds up.
 
-Bun and Steinke (2016) define it and show that ρ's add, also when mechanisms are chosen
+Bun and Steinke (2016) define it and show that ρ adds up even if mechanisms are chosen
 adaptively.  Canonne, Kamath and Steinke (2020) turn ρ into (ε, δ): for every order a > 1,
 
     δ = exp((a − 1)(aρ − ε)) / (a − 1) · (1 − 1/a)^a.
 
-Since every order is valid, a float may look for the best one; what that order gives is then
-computed in certified integers.
+Every order is valid, so floats may look for the best one; the result for that order is then
+computed with certified bounds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def zcdp_delta(rho: Number, epsilon: Number) -> float:
 
 
 def zcdp_epsilon(rho: Number, delta: Number) -> float:
-    """The ε with which ρ-zCDP gives (ε, δ)-privacy, rounded up; 0 if ε = 0 will do.
+    """The ε with which ρ-zCDP gives (ε, δ)-privacy, rounded up; 0 if δ alone suffices.
 
     >>> round(zcdp_epsilon("1/200", "1e-6"), 4)
     0.4299
@@ -75,7 +75,7 @@ def zcdp_epsilon(rho: Number, delta: Number) -> float:
 def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     """A ρ that suffices for (ε, δ)-privacy: the largest, rounded down to at least 15 digits.
 
-    Privacy: integers decide; ρ-zCDP with this ρ is (ε, δ)-private.
+    Privacy: decided in exact arithmetic; ρ-zCDP with this ρ is (ε, δ)-private.
 
     >>> round(float(zcdp_rho(1, "1e-6")), 5)
     0.02436
@@ -97,16 +97,16 @@ def _order(rising: Callable[[float], float]) -> Fraction:
 
 
 def _saved(b: Fraction) -> Fraction:
-    """A lower bound of ln(a − 1) − a ln(1 − 1/a) = b ln(1 + 1/b) + ln(1 + b)."""
+    """A lower bound on ln(a − 1) − a ln(1 − 1/a) = b ln(1 + 1/b) + ln(1 + b)."""
     bits = _bits(b)
     return b * certified.ln(1 + 1 / b, bits)[0] + certified.ln(1 + b, bits)[0]
 
 
 def _log_inverse(delta: Fraction, b: Fraction) -> Fraction:
-    """An upper bound of ln(1/δ)."""
+    """An upper bound on ln(1/δ)."""
     return certified.ln(1 / delta, _bits(b))[1]
 
 
 def _bits(b: Fraction) -> int:
-    """80 bits, and as many more as a product with b or a division by it will eat."""
+    """80 bits, and as many more as are lost to a product with b or a division by it."""
     return 80 + int(b).bit_length() + int(1 / b).bit_length()

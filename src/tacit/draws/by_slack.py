@@ -5,11 +5,11 @@ drawing a slack t with probability proportional to q^t · count(t), where count(
 of candidates with S(y) ≤ t, and then one of those uniformly.  When S is a sum of several parts,
 each part has a slack of its own.
 
-There may be 10⁹ slacks.  So they are packed into boxes, and within a box count(t) is replaced by
-a bound, such as the count at the box's far corner.  A box is drawn by its bound, a slack within
-it by geometric steps from its near corner, and the slack is accepted with probability
-count(t)/bound; otherwise all starts over.  What is accepted has exactly the law above, whatever
-the boxes: they only decide how long it takes, and so floats may choose them.
+There may be 10⁹ slacks, so they are grouped into boxes, and within a box count(t) is replaced by a
+bound, such as the count at the box's far corner.  A box is drawn with a weight from its bound, then
+a slack in it by geometric steps from the near corner.  The slack is accepted with probability
+count(t)/bound; otherwise the draw starts again.  An accepted slack has exactly the law above,
+whatever the boxes are.  They only decide how long it takes, so floats may choose them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tacit.support import Heartbeat
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-
+Slack = tuple[int, ...]
 _Candidate = TypeVar("_Candidate", covariant=True)
 
 
@@ -43,13 +43,13 @@ class SlackCounts(Protocol[_Candidate]):
 
     @property
     def limit(self) -> int:
-        """A slack from which on nothing is shut out."""
+        """A slack within which all candidates lie."""
 
     def count(self, slack: Slack) -> int:
         """How many candidates have every part of the score within its slack."""
 
     def draw(self, slack: Slack, coins: Coins) -> _Candidate:
-        """One of these, all equally likely."""
+        """One of these candidates, all equally likely."""
 
 
 class SlackSearch(Generic[_Candidate]):
@@ -78,22 +78,19 @@ class SlackSearch(Generic[_Candidate]):
                 return self._candidates.draw(slack, coins)
 
     def _step(self, near: int, coins: Coins) -> int:
-        """Beyond the limit nothing changes, so all slacks there are lumped into it."""
+        """A slack; those beyond the limit, where nothing changes, are counted as the limit."""
         return min(near + coins.geometric(self._scale), self._candidates.limit)
 
 
-# Boxes of slacks for ``level_search``: which ones, so that a draw takes few counts and trials.
+# Boxes of slacks, chosen such that a draw takes few counts and trials.
 #
-# Nothing here touches the law of what is drawn, as long as the boxes fill the slack space once and
-# no count exceeds its box's bound.  So floating-point estimates choose the boxes.
-
-
-Slack = tuple[int, ...]
+# The law of what is drawn does not depend on them, as long as the boxes cover the slack space once
+# and no count exceeds its box's bound.  So floating-point estimates choose the boxes.
 
 
 @dataclass(frozen=True, repr=False, eq=False)  # a bound is counted from the data
 class Box:
-    """All slacks from `near` to `far`, ends included; no count in it exceeds `bound`."""
+    """All slacks from `near` to `far`, both included, where no count exceeds `bound`."""
 
     near: Slack
     far: Slack
@@ -102,10 +99,10 @@ class Box:
 
 
 def envelope(candidates: SlackCounts[object], *, rate: Fraction, heartbeat: Heartbeat) -> list[Box]:
-    """Boxes that fill the slack space, the heavy ones small.
+    """Boxes that cover the slack space, small where the weight is.
 
-    The heaviest box is tightened or split until a draw is expected to need no more trials than
-    counts were made already: then neither part of the work is far above the least possible.
+    The heaviest box is tightened or split until a draw is expected to take no more trials than
+    counts were made so far: then neither part of the work is far above the least possible.
     """
     limit, per_slack = candidates.limit, float(rate)
     end = (limit,) * candidates.slacks
@@ -145,16 +142,17 @@ def _lengths(box: Box) -> list[int]:
 
 
 def _axis_to_split(box: Box, per_slack: float) -> int | None:
-    """The longest side, unless all are so short that splitting would gain nothing."""
+    """The longest side; None if all are so short that splitting would gain nothing."""
     lengths = _lengths(box)
     longest = max(lengths)
     return lengths.index(longest) if longest > 1 and longest * per_slack > 1 else None
 
 
 def _split(box: Box, axis: int, rate: Fraction) -> list[Box]:
-    """In the middle, but from a side that reaches far out only as much again as lies below it.
+    """Split a box in the middle, or earlier if it reaches far out.
 
-    Counts far out are dear, and hardly ever needed.
+    The lower part then ends at about twice its near end: counts far out take long and are hardly
+    ever needed.
     """
     near, far = box.near[axis], box.far[axis]
     middle = min((near + far) // 2, 2 * near + int(1 / rate))
@@ -164,7 +162,7 @@ def _split(box: Box, axis: int, rate: Fraction) -> list[Box]:
 
 
 def _expected_trials(boxes: list[Box], limit: int, per_slack: float) -> float:
-    """An estimate, good when the weight of slacks changes little across a tight box."""
+    """An estimate, which is good if the weight of slacks changes little across a tight box."""
     logs = [_log_weight(box, per_slack) for box in boxes]
     heaviest = max(logs)
     weights = [exp(value - heaviest) for value in logs]
@@ -177,7 +175,7 @@ def _expected_trials(boxes: list[Box], limit: int, per_slack: float) -> float:
 
 
 def _acceptance(box: Box, limit: int, per_slack: float) -> float:
-    """For counts that grow towards the far corner as fast as q^t falls: they balance."""
+    """For counts that grow towards the far corner as fast as q^t falls."""
     result = 1.0
     for far, length in zip(box.far, _lengths(box), strict=True):
         inside = length * -expm1(-per_slack)
@@ -187,26 +185,26 @@ def _acceptance(box: Box, limit: int, per_slack: float) -> float:
     return result
 
 
-# Sequences y₁ ≤ y₂ ≤ … ≤ y_m of integers with L_j ≤ y_j ≤ U_j: how many, and a uniform draw.
+# Sequences y₁ ≤ y₂ ≤ … ≤ y_m of integers with L_j ≤ y_j ≤ U_j: their number, and a uniform draw.
 #
-# Both L and U are non-decreasing.  The work depends on how many boxes overlap, never on how wide
-# they are.
+# Both L and U are non-decreasing.  The work depends on how many intervals [L_j, U_j] overlap, not
+# on how wide they are.
 
 
 def count_sequences(lower: Sequence[int], upper: Sequence[int]) -> int:
     """How many there are, by Steck's determinant expanded along its last column (Steck 1969).
 
-    Let c_j count the sequences of the first j boxes.  Take c_{i−1} of those and, for the boxes
-    i..j, any strictly *falling* run U_i ≥ y_i > … > y_j ≥ L_j, of which there are
-    C(U_i − L_j + 1, j − i + 1).  If y_{i−1} ≤ y_i, then y_i may as well end the rising part, and
-    if y_{i−1} > y_i, then y_{i−1} may as well start the falling run.  Such twins have opposite
-    signs in Σ_i (−1)^(j−i) c_{i−1} C(U_i − L_j + 1, j − i + 1), so that only the rising
-    sequences without a twin are left: the sum is c_j.
+    Let c_j count the sequences of the first j intervals.  Take one of the c_{i−1} sequences and,
+    for the intervals i..j, any strictly *falling* run U_i ≥ y_i > … > y_j ≥ L_j, of which there are
+    C(U_i − L_j + 1, j − i + 1).  If y_{i−1} ≤ y_i, then y_i may also be taken as the end of the
+    rising part, and if y_{i−1} > y_i, then y_{i−1} as the start of the falling run.  These two ways
+    have opposite signs in Σ_i (−1)^(j−i) c_{i−1} C(U_i − L_j + 1, j − i + 1) and cancel, so that
+    only the sequences that rise to the end are left: the sum is c_j.
 
     >>> count_sequences([1, 1], [3, 3])   # 11 12 13 22 23 33
     6
     """
-    finished: list[int] = []  # where no box reaches across, the count is a product
+    finished: list[int] = []  # where no interval reaches across, the count is a product
     counts, start, first = [1], 0, 0
     for j, low in enumerate(lower):
         while first <= j and upper[first] < low:
@@ -225,10 +223,10 @@ def count_sequences(lower: Sequence[int], upper: Sequence[int]) -> int:
 
 
 def draw_sequence(lower: Sequence[int], upper: Sequence[int], coins: Coins) -> list[int]:
-    """One of them, all equally likely; there must be one.
+    """One of these sequences, all equally likely; there must be at least one.
 
-    The line is cut at every box's ends.  How many points fall into each segment is drawn from
-    counts of what can follow; within a segment all multisets of that size are equally likely.
+    The line is cut at the ends of every interval.  How many points fall into each segment is drawn
+    by counting what can follow; within a segment all multisets of that size are equally likely.
     """
     ends = sorted({*upper, *(low - 1 for low in lower)})
     ways = _ways_to_go_on(lower, upper, ends)
@@ -244,9 +242,9 @@ def draw_sequence(lower: Sequence[int], upper: Sequence[int], coins: Coins) -> l
 def _ways_to_go_on(
     lower: Sequence[int], upper: Sequence[int], ends: Sequence[int]
 ) -> list[dict[int, int]]:
-    """For each segment end e, and each k: how to place points k+1..m above e, given k up to e.
+    """For each segment end e and each k: in how many ways the points k+1..m can lie above e.
 
-    Up to a common factor, which is dropped where only one k is possible.
+    Counts are up to a common factor, which is dropped where only one k is possible.
     """
     ways = [{len(lower): 1}]
     for start, end in zip(ends[-2::-1], ends[:0:-1], strict=True):
@@ -265,7 +263,7 @@ def _ways_to_go_on(
 
 
 def _multisets(points: int, largest: int) -> list[int]:
-    """C(z + points − 1, z) for z = 0..largest: multisets of each size."""
+    """C(z + points − 1, z) for z = 0..largest: the number of multisets of each size."""
     row = [1]
     for size in range(1, largest + 1):
         row.append(row[-1] * (points + size - 1) // size)
@@ -275,8 +273,8 @@ def _multisets(points: int, largest: int) -> list[int]:
 def draw_multiset(points: int, size: int, coins: Coins) -> list[int]:
     """A uniform multiset of `size` numbers in 0..points−1, sorted.
 
-    It is a uniform set of `size` numbers in 0..points+size−2 (drawn by Floyd's algorithm) with
-    0, 1, 2, … taken off its members in order.
+    It is a uniform set of `size` numbers in 0..points+size−2, drawn by Floyd's algorithm, with
+    0, 1, 2, … subtracted from its members in order.
     """
     chosen: set[int] = set()
     for top in range(points - 1, points + size - 1):

@@ -1,8 +1,8 @@
-"""Unpredictable bytes: the AES-256-CTR key stream under a key of the operating system.
+"""Unpredictable bytes: the AES-256-CTR key stream, with a key from the operating system.
 
-A key serves 16 MiB and is then replaced.  A forked child starts with a key of its own before
-any of its code runs, so that it never repeats the parent's bytes.  Threads take turns: no byte
-is handed out twice.
+A key is replaced after 16 MiB.  A forked child gets a key of its own before any of its code runs,
+so that it never repeats the parent's bytes.  Threads take turns, so that no byte is handed out
+twice.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _POOL_BYTES = 1 << 12
 _ZEROS = memoryview(bytes(1 << 16))  # its encryption is the key stream
 
 
-class Forgetful(Protocol):
-    """Something that a forked child must not share with its parent."""
+class DrawsAhead(Protocol):
+    """Holds random bits for later use, which a forked child must not share with its parent."""
 
     def forget(self) -> None:
         """Drop every bit drawn in advance, and everything that could repeat one."""
 
 
-_forgetful: WeakSet[Any] = WeakSet()
+_holders: WeakSet[Any] = WeakSet()
 
 
-def forget_in_child(something: Forgetful) -> None:
-    """See to it that ``something.forget()`` runs first of all in every forked child."""
-    _forgetful.add(something)
+def forget_in_child(holder: DrawsAhead) -> None:
+    """Ensure that ``holder.forget()`` runs in every forked child, before any other code."""
+    _holders.add(holder)
 
 
 def _after_fork() -> None:
-    for something in list(_forgetful):
-        something.forget()
+    for holder in list(_holders):
+        holder.forget()
 
 
 if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
@@ -50,14 +50,14 @@ if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
 
 
 class KeyStream(Uncopyable):
-    """AES-256-CTR, keyed by os.urandom."""
+    """AES-256-CTR with keys from os.urandom."""
 
     def __init__(self) -> None:
         self._reset()
         forget_in_child(self)
 
     def forget(self) -> None:
-        """Throw the key and the pool away; the next byte comes under a new key."""
+        """Discard the key and the pool; the next byte comes from a new key."""
         self._reset()
 
     def _reset(self) -> None:
@@ -68,7 +68,7 @@ class KeyStream(Uncopyable):
         self._used = 0
 
     def bytes(self, count: int) -> bytes:
-        """The next `count` bytes, from a pool while they are few."""
+        """The next `count` bytes; a few at a time come from a pool."""
         with self._lock:
             end = self._used + count
             if end > len(self._pool):
@@ -84,7 +84,7 @@ class KeyStream(Uncopyable):
         return int.from_bytes(self.bytes(size), "little") >> (8 * size - count)
 
     def fill(self, words: NDArray[Any]) -> None:
-        """Overwrite a contiguous array with key stream, without a copy."""
+        """Overwrite a contiguous array with key stream, without copying."""
         view = words.data.cast("B")
         with self._lock:
             for start in range(0, len(view), len(_ZEROS)):
@@ -106,7 +106,7 @@ class KeyStream(Uncopyable):
 
 
 class InsecureTestKeyStream(KeyStream):
-    """The same bytes for the same seed, every time: for tests only."""
+    """The same bytes for the same seed: for tests only."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -114,7 +114,7 @@ class InsecureTestKeyStream(KeyStream):
         super().__init__()
 
     def forget(self) -> None:
-        """A forked copy goes on where it was: it repeats the parent's bytes."""
+        """A forked copy continues where it was, and so repeats the parent's bytes."""
         self._lock = Lock()
 
     def _new_cipher(self) -> CipherContext:
@@ -124,7 +124,7 @@ class InsecureTestKeyStream(KeyStream):
 
 
 def _aes_ctr(key: bytes, counter: bytes) -> CipherContext:
-    # Imported here: it takes 50 ms, which `tacit --help` need not pay.
+    # Imported here because it takes 50 ms, which `tacit --help` does not need.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor()

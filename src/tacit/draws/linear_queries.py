@@ -1,10 +1,10 @@
-"""Linear queries over a finite universe, without their disguises.
+"""Linear queries over a finite universe, without redundant ones.
 
-The score sees a query f only through |n·f(x) − n·f(y)|.  A constant query contributes nothing;
-f, 1 − f and any other c ± f the same; and c ± s·f with s < 1 less than f.  So of all queries that
-agree up to scale and shift only the steepest is kept.  Universe elements that all queries treat
-alike are then one *atom*.  A class that asks one question a thousand times, in whatever words,
-becomes the same problem as that question.
+SmallDB's score depends on a query f only through |n·f(x) − n·f(y)|.  A constant query contributes
+nothing; f, 1 − f and any other c ± f contribute the same; and c ± s·f with s < 1 contributes less
+than f.  So of all queries that agree up to scale and shift only the steepest is kept.  Universe
+elements that all remaining queries treat alike form one *atom*.  A class that contains the same
+question a thousand times, in whatever form, becomes the same problem as that one question.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LinearQueries:
-    """Queries answers/denominator on atoms; ``atom_of`` gives each universe element's atom."""
+    """Queries with values answers/denominator on atoms; ``atom_of`` has each element's atom."""
 
     answers: Integers  # queries × atoms
     denominator: int
@@ -52,7 +52,7 @@ class LinearQueries:
         return self.answers.shape, self.answers.tobytes(), self.denominator, self.atom_of.tobytes()
 
     def __eq__(self, other: object) -> bool:
-        """Whether they are the same problem, in whatever words it was put."""
+        """Whether they are the same problem, however it was written."""
         return isinstance(other, LinearQueries) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -94,7 +94,7 @@ def _upright(shape: bytes) -> Integers:
 
 
 def _alike(answers: Integers) -> tuple[Integers, Integers]:
-    """The number of each column among the different ones, and where each was first seen."""
+    """For each column its number among the distinct ones, and the first place of each of those."""
     seen: dict[bytes, int] = {}
     columns = np.ascontiguousarray(answers.T)
     atom_of = np.array([seen.setdefault(c.tobytes(), len(seen)) for c in columns], np.int64)
@@ -108,19 +108,21 @@ def _common_denominator(
     table = np.asarray(matrix, dtype=getattr(matrix, "dtype", object))
     if table.ndim != 2 or not table.size:
         raise BadParameter(
-            "matrix", f"shape {table.shape}", "a row for each query, a column for each element"
+            "matrix", f"shape {table.shape}", "give a row for each query, a column for each element"
         )
-    if table.dtype.kind in "biu":  # quick for counting queries
+    if table.dtype.kind in "biu":  # fast for counting queries
         table = table.astype(np.int64)
     values = set(table.ravel().tolist())
-    answers = {value: exact(_not_bool(value), "an answer") for value in values}
+    answers = {value: exact(_not_bool(value), "matrix") for value in values}
     wrong = [value for value in answers.values() if not 0 <= value <= 1]
     if wrong:
-        raise BadParameter("an answer", wrong[0], "linear queries have answers in [0, 1]")
+        raise BadParameter("matrix", f"an answer of {wrong[0]}", "answers must lie in [0, 1]")
     denominator = lcm(*(value.denominator for value in answers.values()))
     if denominator > _LARGEST_DENOMINATOR:
         raise BadParameter(
-            "matrix", f"answers with common denominator {denominator}", "round them to a grid"
+            "matrix",
+            f"answers with the common denominator {denominator}",
+            "round them to multiples of a simple fraction",
         )
     if table.dtype == np.int64:
         return table, denominator
@@ -130,5 +132,5 @@ def _common_denominator(
 
 
 def _not_bool(value: object) -> object:
-    """A predicate's True is 1."""
+    """True is 1 and False is 0, as in a predicate."""
     return int(value) if isinstance(value, bool) else value

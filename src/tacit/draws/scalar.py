@@ -1,8 +1,8 @@
-"""Exact draws, one at a time: one uniform number, compared with certified bounds.
+"""Exact draws, one at a time: a uniform number is compared with certified bounds.
 
 The uniform U in [0, 1) is never rounded.  Its leading bits are drawn first; while they leave the
-answer open, further bits of the *same* U are drawn and the bounds are sharpened.  (Starting
-again with a fresh U would favour the answers that are easy to decide.)
+answer open, more bits of the *same* U are drawn and the bounds are made tighter.  (A fresh U would
+favour the answers that are easy to decide.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BoundsAt = Callable[[int], Units]
 
 
 def is_below(stream: KeyStream, bounds: BoundsAt, word: int = 0, bits: int = 0) -> bool:
-    """Whether U < p.  The leading `bits` of U may have been drawn before, as `word`."""
+    """Whether U < p.  The leading `bits` of U may have been drawn already, as `word`."""
     while True:
         word, bits = word << _MORE_BITS | stream.bits(_MORE_BITS), bits + _MORE_BITS
         low, high = bounds(bits)
@@ -39,7 +39,7 @@ def is_below(stream: KeyStream, bounds: BoundsAt, word: int = 0, bits: int = 0) 
 
 
 def rational(p: Fraction) -> BoundsAt:
-    """The bounds of a rational probability."""
+    """Bounds on a rational probability."""
     return lambda bits: (
         (p.numerator << bits) // p.denominator,
         -((-p.numerator << bits) // p.denominator),
@@ -47,12 +47,12 @@ def rational(p: Fraction) -> BoundsAt:
 
 
 def exp_minus(gamma: Fraction) -> BoundsAt:
-    """The bounds of e^(−γ), γ ≥ 0."""
+    """Bounds on e^(−γ), γ ≥ 0."""
     return lambda bits: certified.exp_minus(gamma, bits)
 
 
 def below(stream: KeyStream, n: int) -> int:
-    """A uniform integer in 0..n−1: the first one, of those with as many bits, that is below n."""
+    """A uniform integer in 0..n−1: of integers with as many bits, the first that is below n."""
     bits = (n - 1).bit_length()
     while True:
         candidate = stream.bits(bits)
@@ -74,7 +74,7 @@ def geometric(stream: KeyStream, scale: Fraction) -> int:
 
 
 def laplace(stream: KeyStream, scale: Fraction) -> int:
-    """A geometric number with a random sign; −0 is thrown back, or 0 would count twice."""
+    """A geometric number with a random sign; −0 is drawn again, or 0 would count twice."""
     while True:
         size = geometric(stream, scale)
         if not stream.bits(1):
@@ -83,11 +83,10 @@ def laplace(stream: KeyStream, scale: Fraction) -> int:
             return -size
 
 
-# A draw among weights w·e^(−γ), with big integers w and rationals γ, and no rounding.
+# A choice with weights w·e^(−γ), where w are integers of any size and γ rationals.
 #
-# The weights are known only through certified bounds.  One uniform number in [0, 1) is compared
-# with their running sums; while its bits and the bounds leave the answer open, both get more
-# bits.  It stays the *same* number: a fresh one would favour the clear cases.
+# Certified bounds on the weights are added up, and U is compared with the running sums; while the
+# answer is open, both U and the bounds get more bits.
 
 
 _FIRST_BITS = 96
@@ -95,9 +94,9 @@ _GUARD_BITS = 8
 
 
 class WeightedChoice:
-    """Draws the index i with probability proportional to weights[i] · e^(−gammas[i]), exactly.
+    """Draws an index i with probability proportional to weights[i] · e^(−gammas[i]), exactly.
 
-    Weights are integers, at least one of them positive; γ is rational and at least 0.
+    Weights are integers, at least one of them positive; each γ is rational and at least 0.
 
     >>> from tacit.book.coins import Coins
     >>> WeightedChoice([0, 10**400, 0], [Fraction(0), Fraction(900), Fraction(0)]).draw(Coins())
@@ -123,7 +122,7 @@ class WeightedChoice:
         return self._indices[place]
 
     def _place(self, word: int, bits: int) -> int | None:
-        """The place of a number U in [word, word + 1)/2^bits among the sums, if that is certain."""
+        """The place of U in [word, word + 1)/2^bits among the sums; None if it is not certain."""
         lows, highs = self._running_sums(bits)
         # U·total < (word + 1)·highs[-1]/2^bits must lie below a place's upper end, and
         # U·total ≥ word·lows[-1]/2^bits must lie above its lower end.
@@ -134,7 +133,7 @@ class WeightedChoice:
         return place
 
     def _running_sums(self, bits: int) -> tuple[list[int], list[int]]:
-        """Running sums of lower and of upper bounds, in one common unit."""
+        """Running sums of the lower and of the upper bounds, in a common unit."""
         if bits not in self._sums:
             bounds = [
                 _bounds(w, gamma, bits)
@@ -148,9 +147,9 @@ class WeightedChoice:
 
 
 def _bounds(weight: int, gamma: Fraction, bits: int) -> tuple[int, int, int]:
-    """(low, high, exponent) with low ≤ weight·e^(−γ)/2^exponent ≤ high, tight to about `bits` bits.
+    """(low, high, exponent) with low ≤ weight·e^(−γ)/2^exponent ≤ high, to about `bits` bits.
 
-    e^(−γ) = 2^(−k) · e^(−rest) with 0 ≤ rest < 1, so that no γ, however large, needs more bits.
+    e^(−γ) = 2^(−k) · e^(−rest) with 0 ≤ rest < 1, so that large γ need no more bits.
     """
     work = bits + _GUARD_BITS
     two_low, two_high = certified.ln(Fraction(2), work + int(gamma).bit_length())

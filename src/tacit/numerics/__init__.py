@@ -1,1 +1,1 @@
-"""Numbers with proved errors, which know nothing of privacy: book and auditor share them."""
+"""Numbers with proved errors.  They know nothing of privacy; book and auditor share them."""

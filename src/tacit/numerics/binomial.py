@@ -1,4 +1,4 @@
-"""The binomial law: single probabilities and tails, each for what it is needed for.
+"""The binomial law: single probabilities and tails, in the forms that are needed.
 
 ==================  =====================================================  =======================
 `probability`       one probability of a pair of two-point distributions   relative error < 10⁻¹⁴
@@ -8,7 +8,7 @@
 `log_binomial`      ln C(n, k), a rational                                 never too small
 ==================  =====================================================  =======================
 
-All but `about_tails` and `log_binomial` rest on one `stirling_error`.
+All but `about_tails` and `log_binomial` use the same `stirling_error`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from tacit.numerics import certified
 
-# One binomial probability to full precision, for a pair of two-point distributions.
+# One binomial probability, for a pair of two-point distributions.
 #
-# Stirling's formula with its error term (Loader, 2000), in decimals of 50 digits and more, whose
+# Stirling's formula with its error term (Loader, 2000), in decimals of at least 50 digits, whose
 # exp and ln are correctly rounded: the exponent is a small difference of large numbers.
 
 
@@ -37,7 +37,7 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
 
 def digits_for(largest: Fraction, smallest: Fraction = Fraction(1)) -> Context:
-    """A context with 50 digits to spare beside numbers as large and as small as these."""
+    """A context with 50 digits to spare for numbers as large and as small as these."""
     bits = max(int(largest).bit_length(), 0) + max(int(1 / smallest).bit_length(), 0)
     return Context(prec=52 + bits * 31 // 100, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 def own_digits(function: Callable[P, T]) -> Callable[P, T]:
-    """Run with decimals of 50 digits, whatever the caller has set for decimals of his own."""
+    """Run with decimals of 50 digits, whatever decimal context the caller has set."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -64,14 +64,14 @@ def decimal(x: Fraction) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class TwoPoint:
-    """Two outcomes, of loss `up` and −`down`: their probabilities under the first hypothesis."""
+    """The probabilities of two outcomes, of loss `up` and −`down`, under the first hypothesis."""
 
     high: Decimal
     low: Decimal
 
     @property
     def odds(self) -> Decimal:
-        """How much likelier the high loss is than the low one."""
+        """How many times likelier the high loss is than the low one."""
         return self.high / self.low if self.low else Decimal("inf")
 
 
@@ -79,7 +79,7 @@ class TwoPoint:
 def pair(up: Fraction, down: Fraction) -> TwoPoint:
     """The two-point distributions whose losses are exactly `up` and −`down`.
 
-    With Q's probabilities q and 1 − q, P's are q e^up and (1 − q) e^(−down), and both add to 1.
+    If Q has the probabilities q and 1 − q, P has q e^up and (1 − q) e^(−down); both add up to 1.
     """
     with localcontext(digits_for(up + down, min(up, down))):
         less_up, less_down = (-decimal(up)).exp(), (-decimal(down)).exp()
@@ -99,37 +99,39 @@ def probability(k: int, j: int, of: TwoPoint) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def stirling_error(n: int) -> float:
-    """What Stirling's formula lacks: ln n! − ln(√(2πn) (n/e)^n), off by less than 10⁻¹⁵."""
+    """The error of Stirling's formula, ln n! − ln(√(2πn) (n/e)^n), to less than 10⁻¹⁵."""
     if n <= 15:
         with localcontext(Context(prec=50)):
             return float((factorial(n) / (2 * PI * n).sqrt() / Decimal(n) ** n).ln() + n)
-    square = n * n  # the first term left out, 691/(360360 n¹¹), is below 1.1e-16 from n = 16 on
+    square = n * n  # the first omitted term, 691/(360360 n¹¹), is below 1.1e-16 for n ≥ 16
     return (
         1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / square) / square) / square) / square
     ) / n
 
 
-# The numerics of optimal composition: a weighted binomial tail, never too small.
+# The δ of optimal composition: a weighted binomial tail, never too small.
 #
 # δ(ε) = Σ_j Bin(k, p)(j) · (1 − e^(ε − L_j))₊ with the losses L_j = j·up − (k − j)·down.
 #
-# Every term is positive, so nothing cancels.  One probability, the largest, is computed with 50
-# digits; the others follow from it by the ratio of neighbours, outwards, in floats relative to
-# it, so that nothing overflows; and a geometric series closes the sum.
+# Every term is positive, so nothing cancels.  The largest probability is computed with 50 digits;
+# the others follow by the ratios of neighbours, outwards, as floats relative to it, so that nothing
+# overflows; and a geometric series bounds the rest.
 
 
 Floats = npt.NDArray[np.float64]
 Weight = Callable[[Floats], Floats]
 
 _ROUNDING = 2.0**-53
-_UNDERFLOWN = Decimal("1e-280")
-"""More than all that underflow can hide: 10¹² terms below 10⁻³⁰⁷, with weights up to 10¹²."""
+
+_UNDERFLOW = Decimal("1e-280")
+"""More than underflow can hide: 10¹² terms below 10⁻³⁰⁷, with weights of up to 10¹²."""
+
 _LARGEST_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaTail:
-    """δ at one ε: an upper bound; and approximately its slopes, relative to δ."""
+    """An upper bound on δ at one ε, and approximately its slopes, relative to δ."""
 
     delta: Decimal
     by_epsilon: float = 0.0
@@ -144,9 +146,9 @@ class DeltaTail:
 
 
 def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> DeltaTail:
-    """δ(ε), ε ≥ 0, of k pairs with losses up and −down: exactly 0, or above the truth.
+    """δ(ε), ε ≥ 0, of k pairs with losses up and −down: exactly 0, or an upper bound.
 
-    Accuracy: above it by at most a part in 10¹³ and √k parts in 10¹⁵, unless ε is so close below
+    Accuracy: too large by at most one part in 10¹³ and √k parts in 10¹⁵, unless ε is so close to
     the largest loss that this alone makes δ less than 10⁻²⁶⁰.
     """
     step = up + down
@@ -163,10 +165,10 @@ def tail(k: int, up: Fraction, down: Fraction, epsilon: Fraction) -> DeltaTail:
         below = _walk(k, k - anchor, rank, float(1 / odds), lambda d: weight(rank - d))
         start, edge = (float(w) for w in weight(np.array([rank, 0.0])))
         weighted = start + above.weighted + below.weighted
-        # A term d steps away has seen 4d roundings (a division, the odds' own, two products),
-        # and in its weight and the sums fewer than 300.
+        # A term d steps away was rounded 4d times (a division, the odds, two products), and its
+        # weight and the sums fewer than 300 times.
         error = _ROUNDING * (5 * (above.drift + below.drift) / weighted + 300)
-        delta = Decimal(weighted) * Decimal(1 + error) + _UNDERFLOWN
+        delta = Decimal(weighted) * Decimal(1 + error) + _UNDERFLOW
         delta *= probability(k, anchor, losses) * unit
         # dδ/dε = −Σ Bin(j) e^(−t_j); and since Σ_{j≥m} (j − kp) Bin(j) = m (1 − p) Bin(m),
         # dδ/dε₀ = m Bin(m) (1 − p + p e^(−t_m)) with m = first.
@@ -195,11 +197,11 @@ class _Side:
     weighted: float = 0.0
     drift: float = 0.0
     last: float = 1.0
-    """The ratio at the far end; zero if the sum was closed before it."""
+    """The ratio at the far end; zero if the sum ended before it."""
 
 
 def _walk(k: int, start: int, steps: int, odds: float, weight: Weight) -> _Side:
-    """Add up the `steps` terms after `start`, or as many as count."""
+    """Add up the `steps` terms after `start`, or as many as matter."""
     mass = weighted = drift = 0.0
     last, done = 1.0, 0
     while done < steps:
@@ -216,8 +218,8 @@ def _walk(k: int, start: int, steps: int, odds: float, weight: Weight) -> _Side:
         last, done = float(terms[-1]), done + size
         ratio = (k - start - done) / (start + done + 1) * odds
         if done < steps and ratio < 1:
-            # Ratios only fall, and the weight, concave from 0 on, d steps on is at most 1 + d
-            # times what it is here: Σ_{d≥1} (1 + d) ratio^d bounds what is left.
+            # The ratios only fall, and the weight, which is concave and starts at 0 or above, is
+            # at most 1 + d times as large d steps on: Σ_{d≥1} (1 + d) ratio^d bounds the rest.
             rest = float(products[-1]) * (1 / (1 - ratio) ** 2 - 1)
             if rest <= weighted * 2.0**-50:
                 return _Side(mass, weighted + rest, drift, 0.0)
@@ -225,7 +227,7 @@ def _walk(k: int, start: int, steps: int, odds: float, weight: Weight) -> _Side:
 
 
 def _chunk(k: int, here: int, odds: float) -> int:
-    """How many terms may do: nine standard deviations, or down to e^(−45) in a steep decline."""
+    """How many terms may suffice: nine standard deviations, or fewer if the terms fall fast."""
     size = 9 * sqrt(here * (k - here) / k)
     decline = (k - here) / (here + 1) * odds
     if decline < 1:
@@ -234,18 +236,18 @@ def _chunk(k: int, here: int, odds: float) -> int:
 
 
 def about_tails(k: int, up: Floats, down: Floats, epsilon: float) -> Floats:
-    """About the δ of `tail` for many pairs (up, down) at once, in floats.
+    """Approximately the δ of `tail` for many pairs (up, down) at once, in floats.
 
-    It has no proved error and may only propose, but it looks at a hundred splits of ε while `tail`
-    looks at one.
+    Its error is not proved, so it may only propose; but it tries a hundred splits of ε in the time
+    in which `tail` tries one.
     """
     step = up + down
     first = np.floor((epsilon + k * down) / step).astype(np.int64) + 1
     log_whole = np.log(-np.expm1(-step))
-    log_up = np.log(-np.expm1(-down)) - log_whole  # p, the chance of losing `up`
+    log_up = np.log(-np.expm1(-down)) - log_whole  # ln Pr[the loss is `up`]
     log_down = np.log(-np.expm1(-up)) - down - log_whole
     middle = np.maximum((k * np.exp(log_up)).astype(np.int64), first)
-    width = int((middle - first).max()) + int(5 * sqrt(k)) + 40  # further on there is nothing
+    width = int((middle - first).max()) + int(5 * sqrt(k)) + 40  # beyond it nothing is left
     j = first[:, None] + np.arange(min(width, k))
     possible = j <= k
     j = np.minimum(j, k)
@@ -266,22 +268,22 @@ def _log_choose(k: int, first: int, last: int) -> Floats:
     return start + np.concatenate(([0.0], np.cumsum(np.log((k - j) / (j + 1)))))
 
 
-# Plain tails in floats: what Clopper and Pearson's bounds are made of.
+# Plain tails in floats, for the bounds of Clopper and Pearson.
 
 
 class FallingTail:
-    """Pr[Bin(runs, p) ≥ hits], 0 < hits ≤ runs, for p ≤ hits/runs, from where terms only fall."""
+    """Pr[Bin(runs, p) ≥ hits], 0 < hits ≤ runs, for p ≤ hits/runs, so that the terms fall."""
 
     def __init__(self, hits: int, runs: int) -> None:
         self._hits, self._runs = hits, runs
-        # What is beyond nine deviations is less than 2^(−53) of the rest.
+        # What lies beyond nine deviations is less than 2^(−53) of the rest.
         count = min(runs - hits, ceil(9.5 * sqrt(hits * (1 - hits / runs) + 1)) + 250)
         steps = np.arange(count, dtype=np.float64)
         self._falls = np.cumsum(np.log((runs - hits - steps) / (hits + steps + 1)))
         self._distance = steps + 1
 
     def at(self, log_p: float, log_rest: float) -> float:
-        """The tail for p given by ln p and ln(1 − p), of which either may be tiny."""
+        """The tail for a p given by ln p and ln(1 − p), since either may be tiny."""
         if self._hits == self._runs:
             return exp(self._runs * log_p)
         terms = np.exp(self._falls + self._distance * (log_p - log_rest))
@@ -295,17 +297,17 @@ class FallingTail:
         return stirling - deviance - log(2 * pi * hits * (misses / runs)) / 2
 
 
-# The logarithm of a binomial coefficient, certified: Stirling's series, cut on the safe side.
+# The logarithm of a binomial coefficient, certified: Stirling's series, cut off on the safe side.
 
 
-_FEW = 300  # up to here binomials are exact, beyond it Stirling's series is sharp to 10⁻¹⁵
+_FEW = 300  # binomials are exact up to here; beyond it Stirling's series errs by less than 10⁻¹⁵
 _BITS = 160
 # ½·ln(2π) = 0.918938533204672741780329736...; rounded down, because it is subtracted
 _HALF_LOG_TWO_PI = Fraction("0.918938533204672741780329")
 
 
 def log_binomial(n: int, k: int) -> Fraction:
-    """An upper bound of ln C(n, k), at most 10⁻¹⁵ too high for 0 ≤ k ≤ n."""
+    """An upper bound on ln C(n, k), at most 10⁻¹⁵ too large, for 0 ≤ k ≤ n."""
     if min(k, n - k) <= _FEW:
         return certified.ln(Fraction(comb(n, k)), _BITS)[1]
     # ln n! = n ln n − n + ½ ln n + ½ ln 2π + e(n); the terms −n + k + (n−k) cancel.
@@ -319,10 +321,10 @@ def log_binomial(n: int, k: int) -> Fraction:
 
 
 def _series_low(n: int) -> Fraction:
-    """The rest of Stirling's formula is above its series cut after a negative term."""
+    """The error of Stirling's formula exceeds its series cut off after a negative term."""
     return Fraction(1, 12 * n) - Fraction(1, 360 * n**3)
 
 
 def _series_high(n: int) -> Fraction:
-    """And below its series cut after a positive term."""
+    """And it is less than its series cut off after a positive term."""
     return _series_low(n) + Fraction(1, 1260 * n**5)

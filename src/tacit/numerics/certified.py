@@ -1,4 +1,9 @@
-"""Certified bounds of exp, ln and √ in integers only, and floats that err on the safe side."""
+"""Certified bounds on exp, ln and √ of rationals, and floats rounded to the safe side.
+
+Every function of the first kind returns a pair (low, high) with low ≤ truth ≤ high, computed in
+integers only, which converges as ``bits`` grows.  To decide a comparison, ask for more bits until
+the answer is clear.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,6 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
-
-# Certified bounds of exp, ln and √ on rationals, in integers only.
-#
-# Every function returns a pair (low, high) with low ≤ truth ≤ high, and the pair closes in on
-# the truth as ``bits`` grows.  Whoever must decide a comparison asks for more bits until the
-# answer is clear; no floating-point number takes part.
-
 
 Bounds = tuple[Fraction, Fraction]
 """(low, high) with low ≤ truth ≤ high."""
@@ -34,7 +32,7 @@ def exp_minus(gamma: Fraction, bits: int) -> Units:
     if gamma == 0:
         return 1 << bits, 1 << bits
     whole = gamma.numerator // gamma.denominator
-    # e^(−whole) loses at most about log2(whole) bits to repeated rounding.
+    # Repeated rounding costs e^(−whole) at most about log2(whole) bits.
     work = bits + _GUARD_BITS + whole.bit_length()
     if whole > work:  # e^(−γ) < 2^(−γ) < 2^(−bits): only the last unit is in doubt
         return 0, 1
@@ -60,8 +58,8 @@ def _exp_minus_fraction(gamma: Fraction, bits: int) -> Units:
         index += 1
         term = term * numerator // (denominator * index)
         total += -term if index % 2 else term
-    # A floored term t_i is low by less than 1/i·(error of t_{i−1}) + 1 < 2 units, and the
-    # series' tail after a zero term is below 2 units: index terms, two units each, and the tail.
+    # A rounded-down term t_i is too small by less than 1/i·(error of t_{i−1}) + 1 < 2 units, and
+    # the rest of the series after a zero term is below 2 units: two for each term, and the rest.
     slack = 2 * index + 2
     return max(total - slack, 0), total + slack
 
@@ -82,7 +80,7 @@ def _shift(product: int, bits: int, up: bool) -> int:
 
 
 def exp(x: Fraction, bits: int = 80) -> Bounds:
-    """Bounds of e^x for any rational x, with a relative width of about 2^(−bits)."""
+    """Bounds on e^x for any rational x, with a relative width of about 2^(−bits)."""
     if x < 0:
         scale = bits + int(-x * 3 / 2) + 2  # e^x > 2^(−1.5·|x|): keep `bits` leading bits
         low, high = exp_minus(-x, scale)
@@ -94,7 +92,7 @@ def exp(x: Fraction, bits: int = 80) -> Bounds:
 
 
 def ln(x: Fraction, bits: int = 80) -> Bounds:
-    """Bounds of ln x for rational x > 0, with an absolute width of about 2^(−bits)."""
+    """Bounds on ln x for rational x > 0, with an absolute width of about 2^(−bits)."""
     if x < 1:
         inverse_low, inverse_high = ln(1 / x, bits)
         return -inverse_high, -inverse_low
@@ -125,7 +123,7 @@ def _ln_near_one(x: Fraction, bits: int) -> Units:
         high_sum += -(-high // odd)
         low, high = low * low_square >> bits, -(-high * high_square >> bits)
         odd += 2
-    # What is left is below high · (1 + 1/9 + 1/81 + ...) ≤ 2 units.
+    # The rest is below high · (1 + 1/9 + 1/81 + ...) ≤ 2 units.
     return 2 * low_sum, 2 * (high_sum + 2)
 
 
@@ -135,19 +133,19 @@ def _fixed(x: Fraction, bits: int, *, up: bool) -> int:
 
 
 def sqrt(x: Fraction, bits: int = 80) -> Bounds:
-    """Bounds of √x for rational x ≥ 0, with an absolute width of at most 2^(−bits)."""
+    """Bounds on √x for rational x ≥ 0, with an absolute width of at most 2^(−bits)."""
     root = isqrt((x.numerator << (2 * bits)) // x.denominator)
     exact = Fraction(root, 1 << bits)
     return (exact, exact) if exact * exact == x else (exact, Fraction(root + 1, 1 << bits))
 
 
 def round_down(x: Fraction, digits: int = 15) -> Fraction:
-    """A rational ≤ x of at least `digits` significant decimal digits, the nearest, for x ≥ 0."""
+    """The nearest number ≤ x with `digits` or one more significant decimal digits, for x ≥ 0."""
     return _round(x, digits, up=False)
 
 
 def round_up(x: Fraction, digits: int = 15) -> Fraction:
-    """A rational ≥ x of at least `digits` significant decimal digits, the nearest, for x ≥ 0."""
+    """The nearest number ≥ x with `digits` or one more significant decimal digits, for x ≥ 0."""
     return _round(x, digits, up=True)
 
 
@@ -163,22 +161,24 @@ def _round(x: Fraction, digits: int, *, up: bool) -> Fraction:
     return whole * unit
 
 
-# Floats that err on the safe side, for answers that are not rational.
+# Floats rounded to the safe side, for results that are not rational.
 #
-# A true value is rounded away by 2·10⁻¹³ of itself.  That is a thousand times a float's own
-# rounding, so the answer stays safe when it is printed, read back by its shortest decimal, or
-# multiplied by a few more floats.
+# A value is rounded by 2·10⁻¹³ of its size, a thousand times the rounding of a float.  So the
+# result stays safe when it is printed, read back by its shortest decimal, or multiplied by a few
+# floats.
 
 
 MARGIN = 2e-13
+
 SLACKS = [1 + Fraction(4**i, 10**14) for i in range(22)]
-"""Factors by which a proposed answer steps back until it is certified; the first ones will do."""
+"""Factors by which a proposed result is moved until it is certified; the first usually suffice."""
+
 SMALLEST = sys.float_info.min
-"""What a positive number below a float's normal range is rounded up to: about 2.2e-308."""
+"""To this, about 2.2e-308, a positive number below the normal range of floats is rounded up."""
 
 
 def rounded_up(value: Fraction | Decimal) -> float:
-    """A float above `value` ≥ 0; zero only for zero, infinity beyond a float's range.
+    """A float above `value` ≥ 0; zero only for zero, and infinity beyond the range of floats.
 
     >>> rounded_up(Fraction(1, 3)) > Fraction(1, 3), rounded_up(Fraction(0))
     (True, 0.0)
@@ -189,7 +189,7 @@ def rounded_up(value: Fraction | Decimal) -> float:
 
 
 def rounded_down(value: Fraction | Decimal) -> float:
-    """A float below `value` ≥ 0; the largest finite float beyond a float's range."""
+    """A float below `value` ≥ 0; beyond the range of floats, the largest finite one."""
     near = min(_to_float(value) * (1 - MARGIN), sys.float_info.max)
     return near if near >= SMALLEST else 0.0
 

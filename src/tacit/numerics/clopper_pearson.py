@@ -1,7 +1,8 @@
-"""Clopper–Pearson: bounds for a probability from counts, right for every probability and size.
+"""Clopper–Pearson bounds on a probability, and on a ratio of two, from counts.
 
-The lower bound is the p for which at least so many hits have probability α; no approximation is
-made, and every rounding goes to the safe side.
+The lower bound is the p for which at least the observed number of hits has probability α.  The
+bounds hold for every probability and every number of runs: nothing is approximated, and every
+rounding is to the safe side.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from tacit.numerics.binomial import FallingTail
 Floats = NDArray[np.float64]
 
 _NORMAL = NormalDist()
-_SLACK = 1e-9  # a tail is good to about 1e-11, relatively
+_SLACK = 1e-9  # a tail has a relative error of about 1e-11
 _SCORE_SLACK = 1e-7
 _LEAST_TAIL = 1e-300
 
 
 def clopper_pearson_low(hits: int, runs: int, alpha: float) -> float:
-    """A number that exceeds the probability of a hit in at most a part α of all experiments.
+    """A number that exceeds the probability of a hit with probability at most α.
 
     >>> round(clopper_pearson_low(5, 10, 0.025), 6)
     0.187086
@@ -45,7 +46,7 @@ def clopper_pearson_low(hits: int, runs: int, alpha: float) -> float:
 
 
 def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
-    """A number that the probability of a hit exceeds in at most a part α of all experiments.
+    """A number that the probability of a hit exceeds with probability at most α.
 
     >>> round(clopper_pearson_high(5, 10, 0.025), 6)
     0.812914
@@ -55,7 +56,7 @@ def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
     target = alpha * (1 - _SLACK)
     if hits == 0:  # (1 − p)^runs = α
         return min(-expm1(log(target) / runs) * (1 + 1e-12), 1.0)
-    tail = FallingTail(runs - hits, runs)  # as many misses, at least
+    tail = FallingTail(runs - hits, runs)  # at least as many misses
     low, high = hits / runs, 1.0
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
@@ -70,7 +71,7 @@ def clopper_pearson_high(hits: int, runs: int, alpha: float) -> float:
 def scores(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
     """Φ⁻¹(1 − Pr[Bin(runs, p) ≥ hits]) for every p, rounded down; large if p is too small.
 
-    A p is given by ln p and ln(1 − p), of which either may be tiny.
+    Each p is given by ln p and ln(1 − p), since either may be tiny.
     """
     found = np.empty(len(log_p))
     small = log_p <= log(hits / runs) if hits else np.zeros(len(log_p), dtype=np.bool_)
@@ -79,7 +80,7 @@ def scores(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
         -_NORMAL.inv_cdf(min(max(tail * (1 + _SCORE_SLACK), _LEAST_TAIL), 1 - 1e-9))
         for tail in at_least
     ]
-    # Else fewer hits are the rare ones: as many misses at least as runs − hits + 1.
+    # Otherwise fewer hits are the rare event: at least runs − hits + 1 misses.
     fewer = np.zeros(int((~small).sum()))
     if hits:
         fewer = _tails(runs - hits + 1, runs, log_rest[~small], log_p[~small])
@@ -97,31 +98,32 @@ def _tails(hits: int, runs: int, log_p: Floats, log_rest: Floats) -> Floats:
     return np.array([tail.at(*logs) for logs in zip(log_p, log_rest, strict=True)])
 
 
-# A lower bound for ln((p − δ)/p′) from two counts, right for all p, p′, δ and sizes.
+# A lower bound on ln((p − δ)/p′) from two counts, which holds for all p, p′, δ and numbers of runs.
 #
-# For a true p the chance P₁ of at least so many hits is, as a p-value, no smaller than uniform; so
-# is the chance P₂ of at most so many on the other side for a true p′, and the two are independent.
-# With z = Φ⁻¹(1 − P) and weights w₁² + w₂² = 1 that do not depend on the counts,
+# At the true p, the probability P₁ of at least as many hits as observed is a p-value, hence no
+# smaller than uniform; so is the probability P₂ of at most as many hits on the other side at the
+# true p′, and the two are independent.  With z = Φ⁻¹(1 − P) and weights w₁² + w₂² = 1 that do not
+# depend on the counts,
 #
 #     w₁ z₁(p) + w₂ z₂(p′) ≥ Φ⁻¹(1 − α₁)
 #
-# is true of the true p and p′ with probability α₁ at most (Stouffer's sum).  And p is below its
-# Clopper–Pearson bound, or p′ above, with probability α₂ at most.  All (p, p′) to which neither
-# applies are a confidence region, and the least ratio in it is the bound.
+# holds for the true p and p′ with probability at most α₁ (Stouffer's sum).  And p is below its
+# Clopper–Pearson bound, or p′ above its own, with probability at most α₂.  All (p, p′) for which
+# neither happens form a confidence region, and the bound is the least ratio in it.
 #
-# Two separate bounds would have to hold together, and lose the sum of two deviations; this loses
-# the root of the sum of their squares, nearly.
+# Two separate bounds would both have to hold and lose the sum of two deviations; this loses little
+# more than the square root of the sum of their squares.
 
 
-_BOX_SHARE = 1 / 20  # α₂/α: for the bounds that each count has by itself
-_LATTICE = 240  # values of p, and of p′: neighbours lie 0.02 deviations apart
+_BOX_SHARE = 1 / 20  # α₂/α, the share of the separate bounds
+_LATTICE = 240  # values of p and of p′; neighbours are 0.02 deviations apart
 _LEAST_WEIGHT = 0.02
 _HOPELESS = 1e3
-RELIABLY = 3.3  # deviations: the bound's own, and as many more to reach it 19 times in 20
+RELIABLY = 3.3  # deviations: those of the bound, and as many again to reach it 19 times in 20
 
 
 def weights(p: float, other: float, delta: float) -> tuple[float, float]:
-    """The best weights if these are the probabilities: by how uncertain each logarithm is."""
+    """The best weights for these probabilities, by how uncertain each logarithm is."""
     p, other = min(max(p, 1e-12), 1 - 1e-12), min(max(other, 1e-12), 1 - 1e-12)
     here = sqrt(p * (1 - p)) / max(p - delta, p * 1e-3)
     there = sqrt((1 - other) / other)
@@ -131,9 +133,9 @@ def weights(p: float, other: float, delta: float) -> tuple[float, float]:
 
 
 def slack(p: Floats, other: Floats, delta: float, runs: int, deviations: float) -> Floats:
-    """How far below ln((p − δ)/p′) lies what is safe by so many deviations of the counts.
+    """About how far a bound that allows for so many deviations lies below ln((p − δ)/p′).
 
-    Near enough for choosing what to count; where no bound is to be had it is very large.
+    It is good enough to choose what to count; where there is no bound it is very large.
     """
     above = np.maximum(p - delta, 0)
     low = above - deviations * np.sqrt(p * (1 - p) / runs)
@@ -151,7 +153,7 @@ def least_log_ratio(
     alpha: float,
     weight: tuple[float, float],
 ) -> float:
-    """A number that ln((p − δ)/p′) is below in at most a part α of all experiments; at least 0.
+    """A number of at least 0 that exceeds ln((p − δ)/p′) with probability at most α.
 
     >>> weight = weights(0.25, 0.25, 0.0)
     >>> round(least_log_ratio((300, 200), 1000, delta=0.0, alpha=0.05, weight=weight), 3)
@@ -163,7 +165,7 @@ def least_log_ratio(
     if low <= delta:
         return 0.0
     needed = 1e-9 - _NORMAL.inv_cdf(alpha * (1 - _BOX_SHARE))
-    # Where one of the two is at its own bound, the sum leaves this to the other.
+    # If one of the two is at its own bound, the sum leaves this much to the other.
     opposite = [
         max(_NORMAL.cdf((needed + weight[1 - side] * _NORMAL.inv_cdf(apart)) / weight[side]), 1e-12)
         for side in (0, 1)
@@ -174,8 +176,8 @@ def least_log_ratio(
     here = scores(hits[0], runs, np.log(p), np.log1p(-p))
     inner = np.minimum(other, _below_1(1.0))
     there = scores(runs - hits[1], runs, np.log1p(-inner), np.log(inner))
-    # Between two neighbours p ≥ the lower one, and z₁ is at least that of the upper one; from the
-    # last on it may be anything.  So p′ is below the first value that z₂ excludes, if any does.
+    # Between two neighbours, p is at least the lower one and z₁ at least that of the upper one;
+    # beyond the last, z₁ may be anything.  So p′ is below the first value that z₂ excludes, if any.
     left = (needed - weight[0] * np.append(here[1:], -np.inf)) / weight[1]
     first_excluded = np.searchsorted(np.maximum.accumulate(there), left)
     most = np.append(other, high)[np.minimum(first_excluded, _LATTICE)]

@@ -1,9 +1,9 @@
 """Arrays of non-negative numbers of any size, with a proved bound on their rounding errors.
 
-A probability of a long pattern may be 10^(−5000), far below what a float can hold, and a ratio of
-two of them is still wanted to twelve digits.  So every number is a float mantissa times a power
-of two of its own, and an array carries ``ulps``: no entry is off by more than that many units of
-2^(−53), relatively.  Only +, × and halving are used, which every machine rounds alike.
+The probability of a long pattern may be 10^(−5000), far below the range of floats, and the ratio of
+two such probabilities is still needed to twelve digits.  So every number is a float mantissa times
+its own power of two, and an array carries ``ulps``: the relative error of every entry is at most
+that many units of 2^(−53).  Only +, × and halving are used, which every machine rounds alike.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from tacit.errors import Infeasible
 
-# Arithmetic that may not go wrong in silence.
+# Arithmetic that does not fail silently.
 #
-# numpy turns an overflow, a division by zero or an undefined result into ∞ or nan, and goes on with
-# a warning.  In an auditor such a number could decide a verdict, so it is an error there.  (What
-# underflows becomes 0, and counts as an error of that size.)
+# numpy turns an overflow, a division by zero or an undefined result into ∞ or nan, and continues
+# with a warning.  In an auditor such a number could decide a verdict, so it is an error here.
+# (What underflows becomes 0, and counts as an error of that size.)
 
 
 Arguments = ParamSpec("Arguments")
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 def strict(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The same function; numbers that floats cannot hold end it with an error of ours."""
+    """The same function, which raises `Infeasible` where floats overflow or are undefined."""
 
     @wraps(function)
     def strictly(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -41,15 +41,15 @@ def strict(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
                 return function(*args, **kwargs)
         except FloatingPointError:
             raise Infeasible(
-                "the numbers of this law are beyond what the auditor can compute reliably: "
-                "use scales, answers and chances of more usual sizes"
+                "the numbers of this law are too large or too small for the auditor to compute "
+                "reliably: use less extreme scales, answers and chances"
             ) from None
 
     return strictly
 
 
 def logarithm(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ln of numbers that are not negative; −∞ for 0, which is meant."""
+    """The natural logarithm of numbers that are not negative; −∞ for 0."""
     return np.log(values, where=values > 0, out=np.full(np.shape(values), -np.inf))
 
 
@@ -63,7 +63,7 @@ _DEEPEST = 500  # products of this many mantissas stay far from underflow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaled:
-    """mantissa · 2^exponent, entry by entry; mantissas are 0 or at least 2^(−depth)."""
+    """The entries mantissa · 2^exponent; each mantissa is 0 or at least 2^(−depth)."""
 
     mantissa: NDArray[np.float64]
     exponent: NDArray[np.int64]
@@ -85,7 +85,7 @@ class Scaled:
 
     @classmethod
     def of_logarithms(cls, logarithms: NDArray[np.float64], ulps: float) -> Scaled:
-        """e^logarithm, of any size; ``ulps`` bounds the error of what it is given, times 2^53."""
+        """e^logarithm, of any size; ``ulps`` · 2^(−53) bounds the error of the logarithms."""
         possible = np.isfinite(logarithms)
         finite = np.where(possible, logarithms, 0.0)
         exponent = np.floor(finite / log(2))
@@ -101,7 +101,7 @@ class Scaled:
         return Scaled(mantissa, self.exponent + shift, self.ulps)
 
     def times(self, other: Scaled) -> Scaled:
-        """Entry by entry."""
+        """The product, entry by entry."""
         left, right = self, other
         if left.depth + right.depth > _DEEPEST:
             left, right = left.level(), right.level()
@@ -113,7 +113,7 @@ class Scaled:
         )
 
     def plus(self, other: Scaled) -> Scaled:
-        """Entry by entry.  What is 2^(−1000) of the other summand may vanish: it is below u."""
+        """The sum, entry by entry.  A summand below 2^(−1000) of the other may vanish."""
         left, right = self.level(), other.level()
         # A zero has no size of its own and must not decide the common exponent.
         left_exponent = np.where(left.mantissa > 0, left.exponent, right.exponent)
@@ -128,7 +128,7 @@ class Scaled:
         """Every entry to the power ``count`` ≥ 0, by squaring."""
         result = Scaled.of(np.ones_like(self.mantissa))
         base = self
-        ulps = count * (self.ulps + 1) + 1  # each of `count` factors, each product once
+        ulps = count * (self.ulps + 1) + 1  # for each of `count` factors and each product
         while count:
             if count & 1:
                 result = result.times(base)
@@ -138,7 +138,7 @@ class Scaled:
         return Scaled(result.mantissa, result.exponent, ulps, result.depth)
 
     def total(self) -> Scaled:
-        """The sum over the last axis, pair by pair, so that errors grow with its logarithm."""
+        """The sum over the last axis, in pairs, so that errors grow only with its logarithm."""
         if self.mantissa.shape[-1] == 0:
             return Scaled.of(np.zeros(self.mantissa.shape[:-1]))
         top = np.where(self.mantissa > 0, self.exponent, _NO_EXPONENT)
@@ -150,12 +150,12 @@ class Scaled:
                 values = np.concatenate([values, np.zeros((*values.shape[:-1], 1))], axis=-1)
             values = values[..., ::2] + values[..., 1::2]
             rounds += 1
-        # Each addition rounds once; what vanished below 2^(−1074) is nothing beside a sum of at
+        # Each addition rounds once; what vanished below 2^(−1074) is negligible in a sum of at
         # least 2^(−depth).
         return Scaled(values[..., 0], top[..., 0], self.ulps + rounds + 1).level()
 
     def running(self) -> Scaled:
-        """All sums of the entries up to and including each one, over the last axis."""
+        """The running sums over the last axis, each including its own entry."""
         result, step = self.level(), 1
         while step < result.mantissa.shape[-1]:
             moved = Scaled(
@@ -165,7 +165,7 @@ class Scaled:
         return result
 
     def reversed(self) -> Scaled:
-        """The last axis back to front."""
+        """With the last axis reversed."""
         return Scaled(self.mantissa[..., ::-1], self.exponent[..., ::-1], self.ulps, self.depth)
 
     def __getitem__(self, key: Any) -> Scaled:
@@ -174,7 +174,7 @@ class Scaled:
 
     @property
     def relative_error(self) -> float:
-        """No entry is off by more than this, relatively."""
+        """A bound on the relative error of every entry."""
         return _SECOND_ORDER * self.ulps * UNIT
 
     def logarithm(self) -> NDArray[np.float64]:
@@ -191,8 +191,8 @@ class Scaled:
 def log_ratio(above: Scaled, below: Scaled) -> NDArray[np.float64]:
     """ln(above/below): ±∞ where one is 0, nan where both are.
 
-    The mantissas are divided first, so that equal sizes do not cost digits, and always the larger
-    by the smaller, so that the other way round is the same but for the sign.
+    The mantissas are divided first, so that equal sizes lose no digits, and always the larger by
+    the smaller, so that exchanging the two changes only the sign.
     """
     a, b = above.level(), below.level()
     upper, lower = np.broadcast_arrays(a.mantissa, b.mantissa)
@@ -205,12 +205,12 @@ def log_ratio(above: Scaled, below: Scaled) -> NDArray[np.float64]:
 
 
 def of_logarithm(error: float) -> float:
-    """How far ln P may be off if P is off by this much, relatively."""
+    """A bound on the error of ln P if P has this relative error."""
     return -log1p(-error) if error < 1 else inf
 
 
 def _lowered(values: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    # Beyond 1100 places everything is 0 anyhow, and the exponent must fit.
+    # Beyond 1100 places everything is 0 in any case, and the exponent must fit into 32 bits.
     return np.ldexp(values, np.maximum(np.minimum(-places, 1100), -1100).astype(np.int32))
 
 

@@ -1,4 +1,4 @@
-"""Searches: for where a falling function meets an aim, and for where a curve is lowest."""
+"""Searches: where a falling function meets a target, and where a curve is lowest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.numerics.binomial import DeltaTail
 
-# A search that proposes where to look next, kept within what is known.
+# A bracket, which keeps proposals within what is known.
 
 
 _PATIENCE = 5  # turns without much progress
@@ -22,7 +22,7 @@ _PATIENCE = 5  # turns without much progress
 
 @dataclass(slots=True)
 class Bracket:
-    """Keeps a search between what was too small and too large; halves it where that is slow."""
+    """The interval in which a search takes place; it is halved if progress is slow."""
 
     low: float
     high: float
@@ -35,7 +35,7 @@ class Bracket:
         return self.high - self.low
 
     def narrow(self, here: float, proposal: float, *, up: bool) -> float:
-        """Go up or down from here: to the proposal, if it is good."""
+        """The next point, above or below `here`: the proposal, if it is good."""
         before = self.width
         self.low, self.high = (here, self.high) if up else (self.low, here)
         self.slow = 0 if self.width < before / 2 else self.slow + 1
@@ -51,11 +51,11 @@ class Bracket:
         return (self.low + self.high) / 2
 
 
-# Where the δ of optimal composition meets an aim, in few evaluations.
+# Where the δ of optimal composition meets a target, in few evaluations.
 #
-# As a function of s = ε/ε₀, δ falls, with corners where a loss (2j − k)ε₀ equals ε, that is at
-# s = k, k − 2, ...  From corner to corner it falls smoothly: a secant search finds the two between
-# which the answer lies.  Between them it is smooth, and Newton's method finds the place.
+# As a function of s = ε/ε₀, δ falls, with corners where a loss (2j − k)ε₀ equals ε, that is, at
+# s = k, k − 2, ...  A secant search finds the two corners between which the answer lies.  Between
+# them δ is smooth, and Newton's method finds the place.
 
 
 def corner_search(
@@ -66,7 +66,7 @@ def corner_search(
     lowest: Fraction,
     guess: float,
 ) -> Fraction:
-    """About the least s in [lowest, k] at which δ is at most the aim."""
+    """About the least s in [lowest, k] at which δ is at most `aim`."""
 
     def corner(i: int) -> Fraction:
         return Fraction(2 * i - k % 2) if i else lowest
@@ -89,12 +89,13 @@ def corner_search(
 
 
 def _corner(log_delta: Callable[[int], float], k: int, aim: float, guess: float) -> int:
-    """The least i in 0 .. ⌈k/2⌉ at whose corner ln δ is at most the aim; it is at the last.
+    """The least i in 0 .. ⌈k/2⌉ at whose corner ln δ is at most `aim`; at the last it always is.
 
-    A secant search on probability paper, where a bell-shaped loss gives nearly a straight line.
+    A secant search on the scale of a normal tail, where a bell-shaped loss is nearly a straight
+    line.
     """
     low, high = -1, (k + 1) // 2
-    goal = _paper(aim)
+    goal = _deviations(aim)
     place, before = (guess + k % 2) / 2, None
     for turn in range(200):
         if high - low <= 1:
@@ -103,7 +104,7 @@ def _corner(log_delta: Callable[[int], float], k: int, aim: float, guess: float)
         i = (low + high) // 2 if halve else min(max(round(place), low + 1), high - 1)
         value = log_delta(i)
         low, high = (i, high) if value > aim else (low, i)
-        height = _paper(value)
+        height = _deviations(value)
         slope = 2 / sqrt(k)
         if before is not None and i != before[0]:
             slope = (height - before[1]) / (i - before[0])
@@ -112,10 +113,10 @@ def _corner(log_delta: Callable[[int], float], k: int, aim: float, guess: float)
     return high
 
 
-def _paper(log_delta: float) -> float:
-    """How many standard deviations out a normal variable's tail is δ, to three digits.
+def _deviations(log_delta: float) -> float:
+    """How many standard deviations out the tail of a normal variable is δ, to three digits.
 
-    The rational approximation 26.2.23 of Abramowitz and Stegun.
+    By the rational approximation 26.2.23 of Abramowitz and Stegun.
     """
     rest = -expm1(min(log_delta, -1e-15))  # 1 − δ
     t = sqrt(-2 * (log_delta if rest > 0.5 else log(rest)))
@@ -125,7 +126,7 @@ def _paper(log_delta: float) -> float:
     return z if rest > 0.5 else -z
 
 
-# Where a curve over a share, a number between 0 and 1, is lowest: in few looks at it.
+# Where a curve over a share, a number between 0 and 1, is lowest, in few evaluations.
 
 
 Floats = NDArray[np.float64]
@@ -136,14 +137,15 @@ _PARABOLAS = 8
 _LITTLE = 1e-5
 _LOOKS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 _NARROWING = (1.25, 0.25, 0.05, 0.01)
-_APART = 0.02  # nearer points would only spoil the polynomial
+_APART = 0.02  # closer points would make the polynomial ill-conditioned
 _GRID = np.linspace(-1, 1, 81)
 
 
 def lowest(curve: Curve, start: float, step: float = 0.5) -> float:
-    """The share at which a smooth curve with one valley is lowest, until little can be gained.
+    """About the share at which a smooth curve with one valley is lowest.
 
-    Three points around the bottom, a step apart in log-odds, then parabolas through them.
+    Three points around the bottom, a step apart in log-odds, and then parabolas through them, until
+    little can be gained.
     """
 
     def at(x: float) -> tuple[float, float]:
@@ -166,7 +168,7 @@ def lowest(curve: Curve, start: float, step: float = 0.5) -> float:
         move = (x0 - x1) / 2 - slopes[0] / (2 * bend)
         if bend * move * move < _LITTLE * bottom:
             break
-        if x2 - x0 > 0.7 * before:  # parabolas creep up from one side: step over the bottom
+        if x2 - x0 > 0.7 * before:  # parabolas approach from one side only: step over the bottom
             move = max(x0 - x1, x2 - x1, key=abs) / 4
         before = x2 - x0
         points = sorted([*points, at(x1 + move)], key=itemgetter(1))
@@ -176,11 +178,11 @@ def lowest(curve: Curve, start: float, step: float = 0.5) -> float:
 
 
 def lowest_quotient(smooth: Curve, bumpy: Callable[[Floats], Floats], start: float) -> float:
-    """The share at which smooth(x)/bumpy(x) is lowest: `smooth` is slow, `bumpy` quick.
+    """The share at which smooth(x)/bumpy(x) is lowest; `smooth` takes long, `bumpy` does not.
 
-    A quotient with many small valleys leads a search by parabolas astray.  But a polynomial
-    through a few values of `smooth` stands in for it, so that all of them can be looked at, on
-    grids that narrow down; what was looked at truly decides.
+    Such a quotient has many small valleys, which mislead a search by parabolas.  So a polynomial
+    through a few values of `smooth` replaces it, all valleys are looked at on ever narrower grids,
+    and of the places at which `smooth` itself was evaluated the lowest is returned.
     """
     middle = log_odds(start)
     known = {middle + look: log(smooth(share(middle + look))) for look in _LOOKS}
@@ -203,10 +205,10 @@ def lowest_quotient(smooth: Curve, bumpy: Callable[[Floats], Floats], start: flo
 
 
 def log_odds(x: float) -> float:
-    """A share's logarithm of x/(1 − x)."""
+    """The log-odds ln(x/(1 − x)) of a share x."""
     return log(x / (1 - x))
 
 
 def share(odds: float) -> float:
-    """The inverse."""
+    """The inverse of `log_odds`."""
     return 1 / (1 + exp(-odds))

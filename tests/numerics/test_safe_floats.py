@@ -31,5 +31,5 @@ def test_what_is_above_all_floats():
     assert rounded_up(Decimal("1e400")) == float("inf")
 
 
-def test_nought_is_nought():
+def test_zero_stays_zero():
     assert rounded_up(Fraction(0)) == rounded_down(Decimal(0)) == 0.0
