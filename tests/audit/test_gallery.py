@@ -274,16 +274,19 @@ def test_the_code_that_answers_questions_is_not_refuted(name):
     variant = OURS[name]
     assert isinstance(variant.run, bulk_runs)
     pair = best_pair_to_sample(variant, questions=6, runs=10**5)
-    found = sample(
-        real_runs(variant.run.mechanism),
-        (pair.answers, pair.neighbour_answers),
-        epsilon=variant.claimed.epsilon,
-        delta=variant.claimed.delta,
-        confidence="0.999999999",
-        runs=200_000,
-    )
-    assert not found.refuted
-    assert found.lower_bound > 0.2 or variant.claimed.delta  # it does see something
+    for _ in range(3):  # one audit in some hundreds learns a poor event
+        found = sample(
+            real_runs(variant.run.mechanism),
+            (pair.answers, pair.neighbour_answers),
+            epsilon=variant.claimed.epsilon,
+            delta=variant.claimed.delta,
+            confidence="0.999999999",
+            runs=200_000,
+        )
+        assert not found.refuted
+        if found.lower_bound > 0.2 or variant.claimed.delta:
+            return
+    pytest.fail("it sees nothing")
 
 
 @pytest.mark.parametrize("runner", [bulk_runs, real_runs])
