@@ -10,7 +10,7 @@ demo: $(VENV)/.ready
 	$(BIN)/tacit demo
 
 test: check
-	$(BIN)/python -m pytest -n auto -q
+	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -27,7 +27,7 @@ test-oldest: .venv-oldest/.ready
 NEWEST = $(shell .ci/newest-python)
 test-newest:
 	$(if $(NEWEST),$(MAKE) PYTHON=$(NEWEST) VENV=.venv-newest .venv-newest/.ready-dev)
-	$(if $(NEWEST),.venv-newest/bin/python -m pytest -n auto -q)
+	$(if $(NEWEST),.venv-newest/bin/python -m pytest -n auto --dist worksteal -q)
 
 test-long: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n auto -q -m long

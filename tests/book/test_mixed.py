@@ -471,3 +471,8 @@ def test_ten_thousand_that_all_differ():
     assert found.at_most - found.at_least < 0.03 * found.at_most
     assert found.at_most < 0.9 * mixed_advanced(parts, "1e-6", form="tanh")[0]
     assert mixed_optimal_delta(parts, found.at_most).at_most <= 1e-6
+
+
+def test_as_many_as_fit_whatever_their_losses_are_counted_at_once():
+    assert mixed_optimal_more({"0.1": 20}, "0.1", 10**6, 0) == 10**7 - 20
+    assert mixed_optimal_more({"0.1": 20}, "0.1", 10**8, "1e-9") == 10**9 - 20  # the most allowed

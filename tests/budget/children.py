@@ -511,10 +511,13 @@ def die_while_a_forked_child_lives(path: Path, results: Any) -> None:
     """The holder is killed; its child lives on, and must not keep the stream held."""
     budget = Budget.open(path)
     lease = open_stream(budget, at_most=3)
+    receive, send = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(send, b"!")
         time.sleep(JOIN_SECONDS)
         os._exit(0)
+    os.read(receive, 1)  # until the child has let go of what it inherited
     results.put((child, lease.name))
     results.close()
     results.join_thread()

@@ -149,6 +149,8 @@ def mixed_optimal_more(parts: Parts, part: Part, epsilon: Number, delta: Number)
 
     def fits(more: int) -> bool:
         with_more = plain + (1 - plain) * (plain_truth(more, leak) if more else 0)
+        if read.epsilon + more * each <= epsilon:  # no loss is above ε
+            return total_delta(Decimal(0), with_more) <= delta
         return _upper(laws(more), with_more, epsilon) <= delta
 
     if not fits(0):
