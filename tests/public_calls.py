@@ -19,6 +19,7 @@ import tacit.audit
 import tacit.book
 import tacit.tables
 from tacit.analyst.histogram import CellSum, Histogram, NoisyHistogram
+from tacit.analyst.ranges import RangeCount, RangePlan, Ranges
 from tacit.analyst.release import Release
 from tacit.analyst.release_plan import ReleasePlan
 from tacit.analyst.stream import Stream
@@ -61,6 +62,9 @@ HELD = {  # what the functions above return, and people go on with
     "Estimate": Estimate,
     "CellSum": CellSum,
     "Histogram": Histogram,
+    "RangeCount": RangeCount,
+    "RangePlan": RangePlan,
+    "Ranges": Ranges,
     "Release": Release,
     "ReleasePlan": ReleasePlan,
 }
@@ -68,6 +72,7 @@ KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
 MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own, as are protocols
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
+    *("RangeCount", "RangePlan", "Ranges"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
     *("tacit.book.composition.Between", "tacit.Budget", "tacit.Cost"),  # which a budget checks
@@ -82,6 +87,8 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
     *("tacit.book.small_db_size.ProvedSize", "tacit.book.small_db_utility.Utility"),
 }
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
+    *(f"tacit.book.range_tree.RangeTree.{name}" for name in ("nodes", "prefixes", "prefix_noises")),
+    "tacit.book.range_tree.rising",
     *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
@@ -357,6 +364,9 @@ def calls(folder: Path) -> dict[str, Call]:
     release = table.small_db(["age <= 3", "age > 7"], epsilon=1, rows=5, budget=budget)
     release.save(folder / "release.json")
     histogram = table.histogram("age", epsilon=1, budget=budget)
+    ranges = table.ranges("age", epsilon=1, budget=budget)
+    ranges.save(folder / "ranges.json")
+    tree = tacit.book.range_tree.RangeTree(13, 4, 2)
     coins = Coins()
     schema = table.schema
     text = "age >= :age"
@@ -421,6 +431,7 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "tacit.prefixes": Call(tacit.prefixes, {"column": "age"}),
         "tacit.intervals": Call(tacit.intervals, {"column": "age"}),
+        "tacit.load_ranges": Call(tacit.load_ranges, {"path": folder / "ranges.json"}),
         "tacit.load_release": Call(tacit.load_release, {"path": folder / "release.json"}),
         "tacit.vc_dimension": Call(
             tacit.vc_dimension, {"matrix": [[0, 1]], "seconds": None, "progress": None}
@@ -444,6 +455,33 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.count": on_table("count", question="age > 3", **pays),
         "Table.sum": on_table("sum", column="age", where=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
+        "Table.plan_ranges": on_table("plan_ranges", column="age", epsilon=1, max_rows=2),
+        "Table.ranges": on_table("ranges", column="age", max_rows=2, **pays),
+        "Table.running": on_table("running", column="age", max_rows=2, **pays),
+        "RangeCount.error": Call(ranges.count("age > 3").error, {"beta": 0.1}),
+        "RangePlan.error": Call(ranges.plan.error, {"question": "age > 3", "beta": 0.1}),
+        "RangePlan.worst_error": Call(ranges.plan.worst_error, {"beta": 0.1}),
+        "Ranges.count": Call(ranges.count, {"question": "age > 3"}),
+        "Ranges.quantile": Call(ranges.quantile, {"share": 0.5, "beta": 0.1}),
+        "Ranges.worst_error": Call(ranges.worst_error, {"beta": 0.1}),
+        "Ranges.plot": Call(ranges.plot, {"path": folder / "t.png"}),
+        "Ranges.save": Call(ranges.save, {"path": folder / "t.json"}),
+        "Ranges.to_csv": Call(ranges.to_csv, {"path": folder / "t.csv"}),
+        "Ranges.to_parquet": Call(ranges.to_parquet, {"path": folder / "t.parquet"}),
+        "tacit.book.range_tree.RangeTree": Call(
+            tacit.book.range_tree.RangeTree, {"values": 13, "branching": 4, "levels": 2}
+        ),
+        "tacit.book.range_tree.RangeTree.scale": Call(
+            tree.scale, {"epsilon": 1, "rows_per_person": 2}
+        ),
+        "tacit.book.range_tree.RangeTree.measure": Call(
+            tree.measure,
+            {"counts": np.zeros(13, np.int64), "epsilon": 1, "coins": coins}
+            | {"rows_per_person": 2},
+        ),
+        "tacit.book.range_tree.RangeTree.noises": Call(tree.noises, {"start": 2, "stop": 5}),
+        "tacit.book.range_tree.best_tree": Call(tacit.book.range_tree.best_tree, {"values": 13}),
+        "tacit.audit.releases": Call(tacit.audit.releases, {"epsilon": 1}),
         "tacit.Cost.pure": Call(Cost.pure, {"epsilon": 1}),
         "Table.release": on_table(
             "release",
@@ -546,6 +584,7 @@ def calls(folder: Path) -> dict[str, Call]:
         **on_coins("bernoulli_exp", gamma=1),
         **on_coins("bernoulli_exp_steps", steps=3, rate=1),
         **on_coins("bernoulli_exps", steps=np.array([1, 2]), rate=1),
+        **on_coins("belows", n=9, size=2),
         **on_coins("bernoullis", p="1/2", size=3),
         **on_coins("geometric", scale=3),
         **on_coins("geometrics", scale=3, size=3),

@@ -167,6 +167,7 @@ HELD = {  # what public names give back, and what it is called on the page
     "plan": "tacit.analyst.plan.Plan",
     "budget": "tacit.budget.Budget",
     "histogram": "tacit.analyst.histogram.Histogram",
+    "ranges": "tacit.analyst.ranges.Ranges",
     "release": "tacit.analyst.release.Release",
 }
 

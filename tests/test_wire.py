@@ -61,6 +61,7 @@ def values(tmp_path_factory):
         stream.ask("age = 3 and town = 'Bruges'")
         again = stream.ask("town = 'Ghent'", threshold="41/2")
         histogram = visits.histogram("town", "age", epsilon=7, **pays)
+        ranges = visits.ranges("age", epsilon=7, max_rows=1, **pays)
         found = {
             "⊤": top,
             "⊤ on record": again,
@@ -92,6 +93,8 @@ def values(tmp_path_factory):
             "estimate": visits.sum("cost", epsilon=20, **pays),
             "cell sum": histogram.count("age >= 5"),
             "histogram": histogram,
+            "ranges": ranges,
+            "range": ranges.count("age >= 5"),
             "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),
             "release of a list": visits.small_db(["age = 3"], epsilon=50, rows=5, **pays),
             "statement": visits.check("town = 'Ghent'"),
@@ -125,6 +128,8 @@ NAMES = [
     "estimate",
     "cell sum",
     "histogram",
+    "ranges",
+    "range",
     "release",
     "release of a list",
     "statement",

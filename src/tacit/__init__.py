@@ -17,6 +17,7 @@ _HOME = {
     "Estimate": "tacit.book.laplace",
     "Histogram": "tacit.analyst.histogram",
     "Privacy": "tacit.privacy",
+    "Ranges": "tacit.analyst.ranges",
     "Release": "tacit.analyst.release",
     "Schema": "tacit.tables.schema",
     "Stream": "tacit.analyst.stream",
@@ -28,6 +29,7 @@ _HOME = {
     "errors": "tacit.errors",
     "fat_shattering_dimension": "tacit.analyst.question_class",
     "intervals": "tacit.analyst.question_class",
+    "load_ranges": "tacit.analyst.ranges",
     "load_release": "tacit.analyst.release",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         prefixes,
         vc_dimension,
     )
+    from tacit.analyst.ranges import Ranges, load_ranges
     from tacit.analyst.release import Release, load_release
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
@@ -66,6 +69,7 @@ __all__ = [
     "Estimate",
     "Histogram",
     "Privacy",
+    "Ranges",
     "Release",
     "Schema",
     "Stream",
@@ -77,6 +81,7 @@ __all__ = [
     "errors",
     "fat_shattering_dimension",
     "intervals",
+    "load_ranges",
     "load_release",
     "open",
     "plan",

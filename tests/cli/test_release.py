@@ -10,6 +10,8 @@ import sys
 import pytest
 from tests.cli.running import POISON
 
+from tacit import load_ranges
+
 RELEASE = ("release", "visits.csv", "--person", "pid")
 PAID = ("--epsilon", "1/2", "--budget", "b.budget")
 THREE_AGES = (*RELEASE, "--prefixes", "age", "--rows", "3", *PAID)
@@ -226,3 +228,38 @@ def test_a_release_that_the_budget_cannot_pay_is_refused(tacit):
     )
     assert (ended.code, ended.out) == (3, "")
     assert "Nothing was spent" in ended.err
+
+
+def test_ranges_are_counted_and_written(tacit, folder):
+    asked = ("--ranges", "age", "--epsilon", "1", "--max-rows", "1")
+    shown = tacit(*RELEASE, *asked, "--plan")
+    assert shown.code == 0, shown.err
+    assert shown.out.startswith("Ranges of age, ")
+    files = ("--save", "ages.json", "--plot", "ages.png")
+    done = tacit(*RELEASE, *asked, "--budget", "b.budget", *files)
+    assert done.code == 0, done.err
+    lines = list(csv.reader(done.out.splitlines()))
+    assert lines[0] == ["age", "up_to"]
+    counts = [int(count) for _, count in lines[1:]]
+    assert counts == sorted(counts)
+    assert load_ranges(folder / "ages.json").curve.tolist() == counts
+    assert (folder / "ages.png").stat().st_size > 1000
+
+
+def test_a_running_count_is_paid_under_its_name(tacit):
+    ended = tacit(*RELEASE, "--running", "age", *PAID, "--max-rows", "1")
+    assert ended.code == 0, ended.err
+    assert "running count of age" in tacit("budget", "history", "b.budget").out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--ranges", "age", "--rows", "5"), "not for counts"),
+        (("--ranges", "age", "--prefixes", "age"), "give one of --ranges"),
+    ],
+)
+def test_counts_take_no_rows_and_one_thing_is_released(tacit, options, said):
+    refused = tacit(*RELEASE, *options, "--epsilon", "1", "--plan")
+    assert refused.code == 2
+    assert said in " ".join(refused.err.split())

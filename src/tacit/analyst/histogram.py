@@ -177,28 +177,33 @@ class Histogram(Tabular):
         return f"<table>{''.join(rows)}</table><p>{under}</p>"
 
 
-def sum_error(noise_scale: Fraction, cells: int, beta: Number) -> int:
+def sum_error(noise_scale: Fraction, noises: int | Fraction, beta: Number) -> int:
     """An m with Pr[|sum of noises| > m] ≤ β, for this many discrete Laplace noises.
+
+    The noises may have weights of at most 1 in size whose squares sum to ``noises``: the logarithm
+    of their moment generating function is a power series in the square of its argument without
+    negative terms, so it is at most the squared weight times that at weight 1.
 
     The smaller of two bounds: the union bound, and Chernoff's bound with the noise's own moment
     generating function (1−q)²/((1−qeˢ)(1−qe⁻ˢ)), q = e^(−1/b).  Every s in (0, 1/b) gives a bound,
     so it is enough to try some of them.  At β = 1/20 it is up to 1.8 times the least such m.
     """
     allowed, b = probability(beta, "beta"), float(noise_scale)
-    if cells == 0:
+    if noises == 0:
         return 0
-    union = cells * error_steps(noise_scale, allowed / cells)
-    if cells == 1:
-        return union
+    if noises == 1 and isinstance(noises, int):
+        return error_steps(noise_scale, allowed)
     log_rest = log(2 * allowed.denominator) - log(allowed.numerator)  # ln(2/β), however small β is
 
     def chernoff(x: float) -> float:
         """For s = x/b."""
         one, near, far = (log(-expm1(-part / b)) for part in (1, 1 - x, 1 + x))
-        return (cells * (2 * one - near - far) + log_rest) * b / x
+        return (float(noises) * (2 * one - near - far) + log_rest) * b / x
 
-    best = min(chernoff(step / 256) for step in range(1, 256))
-    return min(union, ceil(best * (1 + 1e-9)))
+    best = ceil(min(chernoff(step / 256) for step in range(1, 256)) * (1 + 1e-9))
+    if not isinstance(noises, int):  # with weights there may be many more noises than this
+        return best
+    return min(noises * error_steps(noise_scale, allowed / noises), best)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,10 +20,10 @@ from tacit.analyst.question_class import (
     question_class,
 )
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
-from tacit.analyst.tabular import Tabular, plain_value, writing
-from tacit.arguments import file_path, function
+from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json, writing
+from tacit.arguments import function
 from tacit.book.small_db import small_db
-from tacit.errors import BadParameter, QuestionRefused, TacitError
+from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, show, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Progress, check_can_plot, waiting
@@ -143,8 +142,7 @@ class Release(Tabular):
 
     def save(self, path: str | Path) -> None:
         """Write everything to a JSON file, which `load_release` reads."""
-        with writing(path):
-            Path(path).write_text(json.dumps(self.as_json(), indent=1), encoding="utf-8")
+        save_json(self.as_json(), path)
 
     def __repr__(self) -> str:
         return f"<Release: {self}>"
@@ -209,13 +207,7 @@ class SmallDb:
 
 def load_release(path: str | Path) -> Release:
     """Read a saved release; a file that is not a complete one is refused."""
-    file = file_path(path, "path")
-    try:
-        return release_from_json(json.loads(file.read_bytes()))
-    except OSError as error:
-        raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
-    except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise BadParameter("path", str(path), "it is not a release that Tacit saved") from None
+    return load_json(path, release_from_json, "a release")
 
 
 def release_from_json(fields: Any) -> Release:

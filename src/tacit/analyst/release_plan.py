@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from math import ceil, log, log2, sqrt
+from math import log, sqrt
 
 from tacit.analyst.histogram import can_be_listed
 from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
+from tacit.book.range_tree import MOST_VALUES, RangeTree, best_tree
 from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
 from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
 from tacit.draws.candidates import reach
@@ -205,11 +206,13 @@ def _advice(plan: ReleasePlan) -> str:
 def _simpler_ordered(questions: OrderedClass, epsilon: float, people: int) -> dict[str, float]:
     """Simpler ways to answer prefixes and intervals, and their expected errors."""
     simpler = {}
+    name, listed = questions.column.name, questions.column.domain_size
     if can_be_listed(questions.column):
-        call = f"table.histogram({questions.column.name!r}, ...)"
+        call = f"table.histogram({name!r}, ...)"
         simpler[f"a noisy histogram ({call})"] = _histogram_error(questions, epsilon, people)
-    tree = "a noisy tree of counts (not part of Tacit)"
-    simpler[tree] = _tree_error(questions, epsilon, people)
+    if listed is not None and listed <= MOST_VALUES:
+        tree = f"a tree of noisy counts (table.ranges({name!r}, ...))"
+        simpler[tree] = _tree_error(questions, best_tree(listed), epsilon) / people
     return simpler
 
 
@@ -226,10 +229,7 @@ def _histogram_error(questions: OrderedClass, epsilon: float, people: int) -> fl
     return ends * 2.24 * sqrt(2 * questions.domain) / (epsilon * people)
 
 
-def _tree_error(questions: OrderedClass, epsilon: float, people: int) -> float:
-    """The worst of N prefixes: each of h levels gets ε/h, and a prefix is about h/2 nodes."""
-    levels = max(ceil(log2(questions.domain)), 1) + 1
+def _tree_error(questions: OrderedClass, tree: RangeTree, epsilon: float) -> float:
+    """The worst of N prefixes: two to three times the largest deviation was measured (95 %)."""
     ends = 1 if questions.kind == "prefixes" else sqrt(2)
-    deviation = sqrt(levels / 2) * sqrt(2) * levels / epsilon
-    worst_of_all = sqrt(2 * log(2 * min(questions.domain, people) * 20))
-    return ends * deviation * worst_of_all / people
+    return ends * 3 * sqrt(2 * tree.worst_prefix) * tree.levels / epsilon

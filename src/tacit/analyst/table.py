@@ -23,6 +23,13 @@ from tacit.analyst.question_class import (
     declared_column,
     question_class,
 )
+from tacit.analyst.ranges import (
+    NoisyRanges,
+    RangePlan,
+    Ranges,
+    plan_ranges,
+    refuse_without_steps,
+)
 from tacit.analyst.release import Release, SmallDb, describe
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
@@ -247,6 +254,54 @@ class Table(Closing):
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
         counted = NoisyHistogram(self.schema, columns, epsilon=epsilon, max_rows=max_rows)
+        return self.release(counted, budget=budget, analyst=analyst)
+
+    def plan_ranges(
+        self, column: str, *, epsilon: Number, max_rows: int | None = None
+    ) -> RangePlan:
+        """What `ranges` would do, and how far its answers would be off; costs nothing."""
+        return plan_ranges(
+            self.schema, column, epsilon=epsilon, max_rows=max_rows, people=self.people
+        )
+
+    def ranges(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        max_rows: int | None = None,
+        budget: Budget,
+        analyst: str | None = None,
+    ) -> Ranges:
+        """Every prefix, interval and quantile of one column with declared bounds or keys.
+
+        ``max_rows`` rows of each person count, by default as many as the schema says, chosen at
+        random where there are more.  Rows with NULL in the column, or with a value that is not
+        declared, count nowhere.
+
+        Privacy: (ε, 0) for all answers together, charged before anything is counted.
+        Accuracy: `plan_ranges` says it before.
+        """
+        planned = self.plan_ranges(column, epsilon=epsilon, max_rows=max_rows)
+        return self.release(NoisyRanges(planned), budget=budget, analyst=analyst)
+
+    def running(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        max_rows: int | None = None,
+        budget: Budget,
+        analyst: str | None = None,
+    ) -> Ranges:
+        """How many rows there were up to each day of a date column, or step of an integer one.
+
+        One release about the table as it is now: a row that arrives later is in the next one, which
+        is paid for again.  All else is as for `ranges`.
+        """
+        refuse_without_steps(declared_column(self.schema, column))
+        planned = self.plan_ranges(column, epsilon=epsilon, max_rows=max_rows)
+        counted = NoisyRanges(planned, "running count")
         return self.release(counted, budget=budget, analyst=analyst)
 
     # Streams ------------------------------------------------------------------------------

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import csv
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.arguments import file_path
-from tacit.errors import BadParameter, NotWritten
+from tacit.errors import BadParameter, NotWritten, TacitError
 
 if TYPE_CHECKING:
     from tacit.tables.codes import Code
     from tacit.tables.schema import Column
+
+
+Saved = TypeVar("Saved")
 
 
 class Tabular(ABC):
@@ -61,6 +65,23 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise NotWritten.because(path, error) from None
+
+
+def save_json(fields: dict[str, Any], path: str | Path) -> None:
+    """Write an object of plain JSON to a file."""
+    with writing(path):
+        Path(path).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+
+
+def load_json(path: str | Path, read: Callable[[Any], Saved], what: str) -> Saved:
+    """Read what `save_json` wrote; a file that is not such a thing, or not whole, is refused."""
+    file = file_path(path, "path")
+    try:
+        return read(json.loads(file.read_bytes()))
+    except OSError as error:
+        raise BadParameter("path", str(path), f"it cannot be read: {error.strerror}") from None
+    except (TacitError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise BadParameter("path", str(path), f"it is not {what} that Tacit saved") from None
 
 
 def plain_value(column: Column, code: Code) -> Any:

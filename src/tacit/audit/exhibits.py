@@ -13,6 +13,7 @@ from tacit.audit import variants
 from tacit.audit.black_boxes import bulk_runs, suspicion, system_coins
 from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise, StreamLaw
 from tacit.audit.learning import Suspicion
+from tacit.audit.release_laws import Listed, Pair
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
@@ -20,8 +21,6 @@ from tacit.book.recipes import Recipe
 from tacit.numbers import Number, whole
 from tacit.numerics import certified
 from tacit.privacy import Privacy
-
-Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,10 +230,9 @@ def _variant(
 
 
 @dataclass(frozen=True, kw_only=True)
-class OffGridGap:
+class OffGridGap(Listed):
     """One-sided AboveThreshold with its gap, and a threshold of 1/2 on a grid of step 1."""
 
-    claimed: Privacy
     name: str = "gap, threshold off the grid"
     private: bool = False
     pair: Pair = ((0,), (1,))
@@ -265,7 +263,7 @@ class OffGridGap:
 
 
 def ours(epsilon: Number = "1/10", delta: Number = "1e-6") -> tuple[Variant, ...]:
-    """Tacit's own mechanisms: the book's, Lyu's, one-sided, monotone, grouped and numeric."""
+    """Tacit's own streams: the book's, Lyu's, one-sided, monotone, grouped and numeric."""
     pure = Privacy(epsilon)
     mixed = Privacy(epsilon, delta)
     share = Fraction(1, 4)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.audit.exact_law import ExactLoss, certainly, exact
-from tacit.audit.exhibits import OffGridGap, Pair, Variant
+from tacit.audit.exhibits import Variant
+from tacit.audit.release_laws import Listed, Pair
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import best_pair_to_sample, worst
 from tacit.errors import BadParameter, Infeasible
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-Audited = Variant | OffGridGap
+Audited = Variant | Listed
 
 _RUNS_TO_SEE = 10**6
 _INVISIBLE = 1e-7  # of δ, in a picture
@@ -123,7 +124,7 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
         laws = (worst_law(mechanism, questions), law_to_sample(mechanism, questions))
         found = max(laws, key=lambda law: law.epsilon(delta))
         return found.epsilon(delta), found.at_least(delta)
-    if isinstance(mechanism, OffGridGap):
+    if isinstance(mechanism, Listed):
         found = worst_law(mechanism, questions)
         return found.loss, found.at_least()
     pair = worst(mechanism.law, questions=questions)
@@ -132,7 +133,7 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
 
 def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
     """The whole law on the worst pair found; of the bits alone if more cannot be listed."""
-    if isinstance(mechanism, OffGridGap):
+    if isinstance(mechanism, Listed):
         return exact(mechanism, *mechanism.pair)
     law = mechanism.law
     if mechanism.pair is not None:
@@ -148,7 +149,7 @@ def worst_law(mechanism: Audited, questions: int) -> ExactLoss:
 
 def law_to_sample(mechanism: Audited, questions: int) -> ExactLoss:
     """The whole law on a pair that differs where there is something to see."""
-    law = mechanism if isinstance(mechanism, OffGridGap) else mechanism.law
+    law = mechanism if isinstance(mechanism, Listed) else mechanism.law
     pair = pair_to_sample(mechanism, questions, _RUNS_TO_SEE)
     found = exact(law, *pair)
     try:
@@ -161,7 +162,7 @@ def law_to_sample(mechanism: Audited, questions: int) -> ExactLoss:
 
 def pair_to_sample(mechanism: Audited, questions: int, runs: int) -> Pair:
     """Two answer vectors that samples tell apart as well as possible."""
-    if isinstance(mechanism, OffGridGap) or mechanism.pair is not None:
+    if isinstance(mechanism, Listed) or mechanism.pair is not None:
         return mechanism.pair or ((), ())
     pair = best_pair_to_sample(mechanism.law, questions=questions, runs=runs)
     return (

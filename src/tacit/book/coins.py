@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.arguments import instance
 from tacit.draws import scalar
 from tacit.draws.keystream import InsecureTestKeyStream, KeyStream
-from tacit.draws.samplers import ExpCoins, Sampler, bernoullis, exp_coins, noise
+from tacit.draws.samplers import ExpCoins, Sampler, belows, bernoullis, exp_coins, noise
 from tacit.errors import BadParameter, InsecureCoins
 from tacit.numbers import Number, as_given, exact, positive, whole
 from tacit.support import Uncopyable
@@ -33,6 +33,7 @@ WIDEST_NOISE = 1 << 200
 """The widest noise of a single number, in steps: anything wider is taken for a mistake."""
 
 _LARGEST_IN_BULK = 2**50  # a draw exceeds 64 bits with a probability below e^(−8000)
+_LARGEST_BELOW = 2**62
 _MOST_AT_ONCE = 2**40  # more than any memory holds
 _PREPARE_AFTER, _MOST_SCALES = 50, 16  # draws of a scale; scales that are remembered
 
@@ -84,6 +85,13 @@ class Coins(Uncopyable):
     def laplace(self, scale: Number) -> int:
         """An integer x, of either sign, with probability proportional to e^(−|x|/scale)."""
         return self._one(_scale(scale), two_sided=True)
+
+    def belows(self, n: int, size: int) -> NDArray[np.int64]:
+        """An array of independent ``below(n)``, for n up to 2^62."""
+        limit = whole(n, "n")
+        if limit > _LARGEST_BELOW:
+            raise BadParameter("n", as_given(limit), "it must be at most 2^62 in bulk")
+        return belows(self._stream, limit, _size(size))
 
     def bernoullis(self, p: Number, size: int) -> NDArray[np.bool_]:
         """An array of independent draws of ``bernoulli(p)``."""

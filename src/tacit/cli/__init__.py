@@ -22,7 +22,7 @@ COMMANDS: dict[str, str] = {
     "budget": "What was promised to people, what is spent and what is left.",
     "plan": "Which error do I get, and which ε do I need?",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
-    "release": "Release a small database that answers a whole class of questions.",
+    "release": "Release what answers a whole class of questions: counts of ranges, or rows.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
     "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
 }

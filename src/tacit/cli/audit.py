@@ -61,12 +61,13 @@ def audit(
 
     from tacit.audit import table
     from tacit.audit.exhibits import gallery, ours
+    from tacit.audit.release_laws import releases
     from tacit.support import check_can_plot
 
     if plot is not None:
         check_outputs({"plot": plot})
         check_can_plot(plot)
-    chosen = table.chosen((*gallery(epsilon), *ours(epsilon)), names)
+    chosen = table.chosen((*gallery(epsilon), *ours(epsilon), *releases(epsilon)), names)
     errors = Console(stderr=True)
     found = list(
         table.rows(

@@ -1,4 +1,4 @@
-"""``tacit release``: a small database that answers a whole class of questions."""
+"""``tacit release``: what answers a whole class of questions, or every range of a column."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv as csv_file
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,11 @@ from tacit.cli.options import Column, File, Name, Number, TableOptions, Whole, c
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
+    from tacit.analyst.ranges import RangePlan, Ranges
     from tacit.analyst.release import Release
+    from tacit.analyst.release_plan import ReleasePlan
+    from tacit.analyst.table import Table
+    from tacit.budget import Budget
 
 _PAID = "what is paid is written first; a second signal would lose it"
 
@@ -26,16 +30,20 @@ _PAID = "what is paid is written first; a second signal would lose it"
 @Parameter(name="*", group=Group("What to release", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """Which questions the rows answer, how many rows, and what it may cost.
+    """Which questions are answered, by how many rows, and what it may cost.
 
     Parameters
     ----------
+    ranges
+        Count every range of COLUMN by a tree of noisy counts.
+    running
+        The same of a date: how many there were up to each day.
     prefixes
-        Answer every question  COLUMN <= v
+        Draw rows that answer every question  COLUMN <= v
     intervals
-        Answer every question  COLUMN between u and v
+        Draw rows that answer every question  COLUMN between u and v
     questions
-        Answer the predicates in this file, one a line.
+        Draw rows that answer the predicates in this file, one a line.
     epsilon
         What it costs, such as 1, 0.1 or 1/2.
     alpha
@@ -43,28 +51,44 @@ class ReleaseOptions:
     rows
         How many rows to release.
     max_rows
-        How many rows of each person take part.
+        How many rows of each person take part; by default 1 where rows are
+        drawn, and as many as the schema says for a tree of counts.
 
     """
 
+    ranges: Column | None = None
+    running: Column | None = None
     prefixes: Column | None = None
     intervals: Column | None = None
     questions: File | None = None
     epsilon: Number
     alpha: Number | None = None
     rows: Whole | None = None
-    max_rows: Whole = 1
+    max_rows: Whole | None = None
+
+    def check(self) -> None:
+        """One thing is released, and what says how goes with it."""
+        names = ("ranges", "running", "prefixes", "intervals", "questions")
+        if sum(getattr(self, name) is not None for name in names) != 1:
+            raise Misuse(
+                "give one of --ranges, --running, --prefixes, --intervals and --questions: they "
+                "say what is answered"
+            )
+        if self.counted is not None and (self.alpha is not None or self.rows is not None):
+            raise Misuse("--alpha and --rows are for rows that are drawn, not for counts")
+        if self.counted is None:
+            _ = self.asked  # a file of questions is read first of all
 
     @property
+    def counted(self) -> str | None:
+        """The column whose ranges are counted, if any."""
+        return self.running if self.ranges is None else self.ranges
+
+    @cached_property
     def asked(self) -> Questions:
         """The class of questions."""
         from tacit.analyst import question_class
 
-        given = (self.prefixes, self.intervals, self.questions)
-        if sum(each is not None for each in given) != 1:
-            raise Misuse(
-                "give one of --prefixes, --intervals and --questions: they say what the rows answer"
-            )
         if self.prefixes is not None:
             return question_class.prefixes(self.prefixes)
         if self.intervals is not None:
@@ -75,8 +99,28 @@ class ReleaseOptions:
     @property
     def size(self) -> dict[str, Any]:
         """What else a release takes."""
-        names = ("epsilon", "alpha", "rows", "max_rows")
-        return {name: getattr(self, name) for name in names}
+        names = ("epsilon", "alpha", "rows")
+        rows = 1 if self.max_rows is None else self.max_rows
+        return {name: getattr(self, name) for name in names} | {"max_rows": rows}
+
+    def plan(self, table: Table) -> ReleasePlan | RangePlan:
+        """What it will be like."""
+        if self.counted is None:
+            return table.plan_small_db(self.asked, **self.size)
+        return table.plan_ranges(self.counted, epsilon=self.epsilon, max_rows=self.max_rows)
+
+    def draw(self, table: Table, budget: Budget, analyst: str | None) -> Release | Ranges:
+        """Pay for it, and draw it."""
+        if self.counted is None:
+            return table.small_db(self.asked, budget=budget, analyst=analyst, **self.size)
+        count = table.running if self.ranges is None else table.ranges
+        return count(
+            self.counted,
+            epsilon=self.epsilon,
+            max_rows=self.max_rows,
+            budget=budget,
+            analyst=analyst,
+        )
 
 
 def _predicates(path: str) -> list[str]:
@@ -101,11 +145,12 @@ class ReleasePayment:
     plan
         Only show what it would be like; nothing is paid and no data is used.
     save
-        Write the release to this JSON file; tacit.load_release reads it.
+        Write the release to this JSON file; tacit.load_release reads rows
+        again, tacit.load_ranges counts.
     csv
-        Write the rows to this CSV file.
+        Write the rows, or the counts up to each value, to this CSV file.
     plot
-        Draw the prefix curve, or the answers, to this file.
+        Draw the counts up to each value, or the answers, to this file.
 
     """
 
@@ -125,17 +170,20 @@ def release(
     wanted: ReleaseOptions,
     paid: ReleasePayment | None = None,
 ) -> int:
-    r"""Release a small database that answers a whole class of questions.
+    r"""Release what answers a whole class of questions: counts of ranges, or rows.
 
-    First it shows what the release will be like: how many rows and by which proof,
-    the promised error, the time, and whether something simpler would err less.
-    With --plan that is all, and it costs nothing.  Then it pays, draws, and writes
-    the rows as CSV to standard output or to --csv.
+    First it shows what the release will be like: the tree of counts, or how many
+    rows and by which proof, the promised error, the time, and whether something
+    else would err less.  With --plan that is all, and it costs nothing.  Then it
+    pays, draws, and writes the counts or the rows as CSV to standard output or to
+    --csv.
 
     For example:
 
-        tacit release visits.csv --person patient_id --prefixes age \
-            --epsilon 1/2 --rows 200 --people 1000000 --plan
+        tacit release visits.csv --person patient_id --ranges age \
+            --epsilon 1/2 --max-rows 1 --plan
+        tacit release visits.csv --person patient_id --running day \
+            --epsilon 1/2 --max-rows 5 --budget clinic.budget --plot days.png
         tacit release visits.csv --person patient_id --prefixes age \
             --epsilon 1/2 --rows 200 --budget clinic.budget > ages.csv
         tacit release visits.csv --person patient_id --questions list.txt \
@@ -148,13 +196,13 @@ def release(
     where
         How it is opened.
     wanted
-        Which questions the rows answer.
+        Which questions are answered.
     paid
         What pays, and where it is written.
 
     """
     where, paid = where or TableOptions(), paid or ReleasePayment()
-    asked = wanted.asked
+    wanted.check()
     where.check()
     if paid.budget is None and not paid.plan:
         raise Misuse(
@@ -165,7 +213,7 @@ def release(
         read |= {"--schema": where.schema, "--questions": wanted.questions}
         _check_files({"csv": paid.csv, "save": paid.save, "plot": paid.plot}, read)
     with where.open(file) as opened:
-        planned = opened.plan_small_db(asked, **wanted.size)
+        planned = wanted.plan(opened)
         if paid.plan or paid.budget is None:
             print(planned)
             return DONE
@@ -173,8 +221,7 @@ def release(
         from tacit.budget import Budget
 
         with Budget.open(paid.budget) as budget, Signals() as signals, signals.wait(_PAID):
-            drawn = opened.small_db(asked, budget=budget, analyst=paid.analyst, **wanted.size)
-            return _write(drawn, paid)
+            return _write(wanted.draw(opened, budget, paid.analyst), paid)
 
 
 def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> None:
@@ -186,7 +233,7 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
         check_can_plot(plot)
 
 
-def _write(drawn: Release, paid: ReleasePayment) -> int:
+def _write(drawn: Release | Ranges, paid: ReleasePayment) -> int:
     """Rows first, then the rest: what is paid and drawn is not lost to a file that fails."""
     wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, drawn.plot))
     failed = [] if paid.csv is not None else _tried("standard output", lambda: _print_rows(drawn))
@@ -212,7 +259,7 @@ def _tried(name: str, write: Callable[[], None]) -> list[str]:
     return []
 
 
-def _print_rows(drawn: Release) -> None:
+def _print_rows(drawn: Release | Ranges) -> None:
     columns = drawn.to_dict()
     writer = csv_file.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)

@@ -82,6 +82,20 @@ def bernoullis(
     return result
 
 
+def belows(stream: KeyStream, n: int, size: int) -> NDArray[np.int64]:
+    """Independent uniform integers in 0..n−1: words of as many bits as n − 1 has, or once more."""
+    found = np.empty(size, np.int64)
+    shift = 64 - max((n - 1).bit_length(), 1)
+    waiting = np.arange(size)
+    while len(waiting):
+        words = np.empty(len(waiting), np.uint64)
+        stream.fill(words)
+        drawn = (words >> np.uint64(shift)).astype(np.int64)
+        found[waiting] = drawn
+        waiting = waiting[drawn >= n]
+    return found
+
+
 def _words(stream: KeyStream, size: int, bits: int) -> NDArray[np.uint32]:
     words = np.empty(size, np.uint32)
     stream.fill(words)

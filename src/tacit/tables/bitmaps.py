@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,8 @@ from tacit.tables.engine import (
     CLOSED,
     Answering,
     check_points,
-    least_rows,
     point_codes,
+    rows_of_each,
     withheld,
 )
 from tacit.tables.question import (
@@ -53,6 +54,9 @@ from tacit.tables.question import (
     Term,
 )
 from tacit.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
 
 BUILD = 1 << 11
 """Words that are built at once: 128 K rows, whose codes and bits stay in the cache."""
@@ -150,7 +154,9 @@ class BitmapEngine(Answering):
             return self._evaluate(terms)
 
     @withheld("reading the points")
-    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+    def points(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         with self._lock:
             if not self._open:
@@ -163,7 +169,8 @@ class BitmapEngine(Answering):
             if self._layout.one_row < self._layout.words:
                 people[self._layout.one_row * 64 :] = 0
                 people[self._layout.starts] = 1
-            return least_rows(np.cumsum(people)[found], [row[found] for row in rows], max_rows)
+            codes = [row[found] for row in rows]
+            return rows_of_each(np.cumsum(people)[found], codes, max_rows, coins)
 
     # Terms
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -25,7 +26,7 @@ from tacit.tables.engine import (
     Answering,
     check_points,
     key_places,
-    least_rows,
+    rows_of_each,
     withheld,
 )
 from tacit.tables.normal import normal_form
@@ -49,6 +50,9 @@ from tacit.tables.question import (
 )
 from tacit.tables.schema import Schema
 from tacit.tables.sources import Source, text, unchanged
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
 
 BATCH = 128
 """Terms in one scan.  They use count_if: the time of FILTER grows faster than their number."""
@@ -190,7 +194,9 @@ class DuckDBEngine(Answering):
             return self._evaluate(terms)
 
     @withheld("reading the points")
-    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+    def points(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         with self._lock:
             self._check_open()
@@ -202,7 +208,7 @@ class DuckDBEngine(Answering):
                 ranks_of_doubles(array) if array.dtype == np.float64 else array.astype(np.int64)
                 for array in codes
             ]
-            return least_rows(people.astype(np.int64), rows, max_rows)
+            return rows_of_each(people.astype(np.int64), rows, max_rows, coins)
 
     def _points_sql(self, columns: Sequence[str]) -> str:
         person = "row_number() OVER ()"

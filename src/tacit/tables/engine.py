@@ -13,10 +13,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
+from inspect import signature
 from operator import index
 from threading import RLock
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +42,14 @@ from tacit.tables.question import (
     Total,
     limits,
 )
-from tacit.tables.schema import Schema
+from tacit.tables.schema import EACH_ROW, Schema
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
 
 ABILITIES: Mapping[str, str] = {
     "points": "give the rows themselves, which histograms and small databases need",
+    "random rows": "choose at random which rows of a person count",
     "rows": "count several rows of a person",
     "sums": "add up a column",
     "wide sums": "add up a column whose bounds or totals do not fit into 32 bits",
@@ -91,13 +96,16 @@ class Engine(Protocol):
         """
         ...
 
-    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+    def points(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> NDArray[np.int64]:
         """The rows themselves, as codes of some columns, at most ``max_rows`` rows of each person.
 
         They are for mechanisms that need the data rather than counts of it.  Rows with NULL in one
         of the columns are left out.  Text is given as its place among the declared keys, and rows
-        with other text are left out.  If a person has more rows, the lexicographically least are
-        kept, so that which are kept depends on that person alone.
+        with other text are left out.  If a person has more rows, those that are kept are chosen
+        uniformly at random with the coins; without coins, the lexicographically least are kept.
+        Either way, which are kept depends on that person alone.
 
         Privacy: these are secret.  A person adds or removes at most ``max_rows`` rows.
         """
@@ -192,6 +200,8 @@ class Guarded(Answering):
 
     def __init__(self, engine: Any) -> None:
         self.cannot = _checked_cannot(engine)
+        if not _takes_coins(engine):
+            self.cannot |= {"random rows"}
         written = [name for name in _WRITTEN if name != "points" or "points" not in self.cannot]
         missing = [name for name in written if not hasattr(engine, name)]
         if missing:
@@ -222,17 +232,22 @@ class Guarded(Answering):
             raise ValueError
         return found
 
-    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+    def points(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> NDArray[np.int64]:
         """See `Engine`."""
         refuse_unable(self, "points")
+        if coins is not None:
+            refuse_unable(self, "random rows")
         with self._lock:
             self._refuse_if_closed()
             check_points(self.schema, columns, max_rows)
-            return self._points(list(columns), max_rows)
+            chosen = {} if coins is None else {"coins": coins}
+            return self._points(list(columns), {"max_rows": max_rows, **chosen})
 
     @withheld("reading the points", but=())
-    def _points(self, columns: list[str], max_rows: int) -> NDArray[np.int64]:
-        found = np.asarray(self._engine.points(columns, max_rows=max_rows))
+    def _points(self, columns: list[str], which: dict[str, Any]) -> NDArray[np.int64]:
+        found = np.asarray(self._engine.points(columns, **which))
         if found.dtype.kind != "i" or found.ndim != 2 or found.shape[1] != len(columns):
             raise ValueError
         return found.astype(np.int64)
@@ -262,6 +277,15 @@ def _checked_cannot(engine: object) -> frozenset[str]:
         words = ", ".join(map(repr, ABILITIES))
         raise _incomplete(engine, f"its cannot lists {as_given(unknown[0])}, and may list {words}")
     return frozenset(said)
+
+
+def _takes_coins(engine: object) -> bool:
+    """Whether its points can be chosen at random."""
+    try:
+        known = signature(engine.points).parameters  # type: ignore[attr-defined]
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return "coins" in known or any(each.kind is each.VAR_KEYWORD for each in known.values())
 
 
 def _incomplete(engine: object, problem: str) -> BadParameter:
@@ -321,11 +345,35 @@ def _needed_by(predicate: Predicate) -> Iterator[str]:
 # Points: the rows themselves as codes.
 
 
-def least_rows(
-    people: NDArray[np.int64], columns: Sequence[NDArray[np.int64]], max_rows: int
+def chosen_points(
+    engine: Engine, columns: Sequence[str], max_rows: int, coins: Coins
 ) -> NDArray[np.int64]:
-    """The first ``max_rows`` rows of each person in lexicographic order of their codes."""
-    order = np.lexsort((*reversed(columns), people))
+    """The rows of a release: of a person with more than ``max_rows``, some chosen at random.
+
+    Privacy: secret.  A person adds or removes at most ``max_rows`` rows: the choice is made for
+    each person by themselves, with coins of its own.
+    """
+    if engine.schema.person is EACH_ROW:  # nobody has more than one
+        return engine.points(columns, max_rows=max_rows)
+    return engine.points(columns, max_rows=max_rows, coins=coins)
+
+
+def needs_chosen_points(schema: Schema) -> tuple[str, ...]:
+    """What `chosen_points` needs of an engine."""
+    return ("points",) if schema.person is EACH_ROW else ("points", "random rows")
+
+
+def rows_of_each(
+    people: NDArray[np.int64],
+    columns: Sequence[NDArray[np.int64]],
+    max_rows: int,
+    coins: Coins | None,
+) -> NDArray[np.int64]:
+    """At most ``max_rows`` rows of each person: chosen at random, or without coins the least."""
+    if coins is None:
+        order = np.lexsort((*reversed(columns), people))
+    else:  # a random number each; that two of a person's are equal happens once in 2^62
+        order = np.lexsort((coins.belows(1 << 62, len(people)), people))
     people = people[order]
     firsts = np.flatnonzero(np.append(True, people[1:] != people[:-1])) if len(people) else people
     sizes = np.diff(np.append(firsts, len(people)))

@@ -16,17 +16,19 @@ refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tacit.book.coins import InsecureTestCoins
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables.codes import rank_of_double
 from tacit.tables.engine import ABILITIES, Engine, refuse_beyond
@@ -385,6 +387,22 @@ class EngineContract:
             assert engine.points(["raw"], max_rows=1).tolist() == expected
         with self.pointing([], "pid") as engine:
             assert engine.points(["age", "town"]).shape == (0, 2)
+
+    def test_which_points_of_a_person_count_is_chosen_at_random(self) -> None:
+        """Each pair of a person's rows about as often, whatever their order and values."""
+        rows = [row(1, age=age) for age in (9, 3, 7, 5)] + [row(2, age=50), row(2, age=None)]
+        with self.pointing(rows, "pid") as engine:
+            if "random rows" in engine.cannot:
+                pytest.skip("the engine says that it cannot")
+            coins, seen = InsecureTestCoins(3), Counter[tuple[int, ...]]()
+            for _ in range(600):
+                found = sorted(engine.points(["age"], max_rows=2, coins=coins)[:, 0].tolist())
+                assert found.pop() == 50
+                seen[tuple(found)] += 1
+            assert set(seen) == set(combinations((3, 5, 7, 9), 2))
+            assert max(seen.values()) < 160  # 100 each; six standard deviations are 55
+            all_of_them = engine.points(["age"], max_rows=9, coins=coins)[:, 0]
+            assert sorted(all_of_them.tolist()) == [3, 5, 7, 9, 50]
 
     def test_points_need_a_public_numbering(self) -> None:
         """Text without declared keys has none."""

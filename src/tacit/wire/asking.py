@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.history import Asked, History
     from tacit.analyst.plan import Option, Plan
+    from tacit.analyst.ranges import Ranges
     from tacit.analyst.release import Release
     from tacit.analyst.task import Planned
     from tacit.analyst.tuning import Baseline
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.tables.show import Statement
 
 _EXACT = ("grid", "value", "gap", "noise_scale")  # the numbers of an answer
+_MOST_NOISES = 2**40  # in one estimate
 _WIDEST_SCALE = 2**200  # the largest that coins draw; a wider error bar would take long to find
 
 
@@ -131,6 +133,7 @@ def _read_history(fields: Json) -> History:
 
 def _write_estimate(estimate: Estimate) -> Json:
     cells = getattr(estimate, "cells", None)  # only a sum of noisy counts has them
+    noises = getattr(estimate, "noises", None)  # only a count of a range has them
     return {
         "value": plain(estimate.value),
         "error": plain(estimate.error()),
@@ -140,6 +143,7 @@ def _write_estimate(estimate: Estimate) -> Json:
             "value": str(estimate.value),
             "noise_scale": str(estimate.noise_scale),
             "grid": str(estimate.grid),
+            **({} if noises is None else {"noises": str(noises)}),
         },
     }
 
@@ -151,6 +155,12 @@ def _read_estimate(fields: Json) -> Estimate:
     read: Json = {name: numbers[name] for name in ("value", "grid")}
     read["noise_scale"] = _scale(fields["exact"]["noise_scale"])
     read["privacy"] = read_privacy(fields["privacy"])
+    if "noises" in numbers:
+        from tacit.analyst.ranges import RangeCount
+
+        if not 0 <= numbers["noises"] <= _MOST_NOISES:
+            raise ValueError
+        return RangeCount(**read, noises=numbers["noises"])
     if "cells" not in fields:
         return Estimate(**read)
     from tacit.analyst.histogram import CellSum
@@ -298,6 +308,16 @@ def _read_release(fields: Json) -> Release:
     return release_from_json(fields)
 
 
+def _write_ranges(ranges: Ranges) -> Json:
+    return ranges.as_json()
+
+
+def _read_ranges(fields: Json) -> Ranges:
+    from tacit.analyst.ranges import ranges_from_json
+
+    return ranges_from_json(fields)
+
+
 def _write_histogram(histogram: Histogram) -> Json:
     from tacit.tables.schema import write_schema
 
@@ -373,6 +393,7 @@ FORMS = (
     Form("plan", ("analyst.Plan",), _write_plan, _read_plan),
     Form("planned", ("analyst.Planned",), _write_planned, _read_planned),
     Form("release", ("analyst.Release",), _write_release, _read_release),
+    Form("ranges", ("analyst.Ranges",), _write_ranges, _read_ranges),
     Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
     Form("error", ("errors.TacitError",), _write_error, _read_error),
 )

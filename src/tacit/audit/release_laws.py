@@ -1,0 +1,110 @@
+"""Releases, ready to be audited: small ones whose outcomes can be listed with their exact chances.
+
+Each stands beside a sibling with a mistake that is easy to make.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.audit.black_boxes import system_coins
+from tacit.audit.variants import Steps
+from tacit.book.range_tree import RangeTree
+from tacit.numbers import Number
+from tacit.numerics import certified
+from tacit.privacy import Privacy
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+Chances = Mapping[Hashable, float | Fraction]
+
+_BITS = 256  # of e^(−x), so that the listed chances are exact beyond any float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(ABC):
+    """A mechanism whose outcomes can be listed, and two inputs that show what it loses.
+
+    Hand it to `exact` or `sample`: as a black box it takes a vector of true answers.
+    """
+
+    name: str
+    claimed: Privacy
+    private: bool  # whether the claim is true
+    pair: Pair
+    why: str = ""
+
+    @abstractmethod
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes."""
+
+    @abstractmethod
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """The chance of every outcome, or of every group of outcomes that lose the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedTree(Listed):
+    """The range tree over four values in two levels; given is how many rows each value has."""
+
+    root: bool = False  # measured as well, and not paid for
+
+    _TREE: ClassVar[RangeTree] = RangeTree(values=4, branching=2, levels=2)
+
+    def _nodes(self, answers: Sequence[int]) -> list[int]:
+        levels = self._TREE.nodes(np.array(answers, np.int64))
+        found = [int(count) for level in levels for count in level]
+        return [sum(answers), *found] if self.root else found
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: the nodes' noisy counts."""
+        nodes = self._nodes(answers)
+        noise = system_coins().laplaces(self._TREE.scale(self.claimed.epsilon), size * len(nodes))
+        return noise.reshape(size, len(nodes)) + np.array(nodes, np.int64)
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """Whether each noisy count is 2, or less, or more.
+
+        Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
+        sight of where these are at most 3.
+        """
+        scale = self._TREE.scale(self.claimed.epsilon)
+        law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
+        for count in self._nodes(answers):
+            more, less = _reaches(3 - count, scale), 1 - _reaches(2 - count, scale)
+            chances = {-1: less, 0: 1 - less - more, 1: more}
+            law = {
+                (*told, sign): chance * each
+                for told, chance in law.items()
+                for sign, each in chances.items()
+            }
+        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        return found
+
+
+def _reaches(distance: int, scale: Fraction) -> Fraction:
+    """The chance that discrete Laplace noise is at least so much."""
+    q = Fraction(certified.exp_minus(1 / scale, _BITS)[0], 1 << _BITS)
+    return q**distance / (1 + q) if distance > 0 else 1 - q ** (1 - distance) / (1 + q)
+
+
+def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
+    """Tacit's releases, each after a sibling that breaks its promise."""
+    claimed = Privacy(epsilon)
+    return _range_tree(claimed, root=True), _range_tree(claimed)
+
+
+def _range_tree(claimed: Privacy, *, root: bool = False) -> ListedTree:
+    return ListedTree(
+        name="range tree, its root unpaid" if root else "range tree",
+        claimed=claimed,
+        private=not root,
+        pair=((1, 1, 0, 0), (2, 1, 0, 0)),
+        why="a level too many" if root else "",
+        root=root,
+    )

@@ -1,0 +1,69 @@
+"""Releases in the auditor: the law that is listed is drawn, and it keeps its claim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from tests.fit import ACCEPT, chi_square_p
+
+from tacit.audit import exact, releases, sample
+from tacit.audit.release_laws import Listed
+from tacit.audit.table import rows
+from tacit.book.coins import InsecureTestCoins
+from tacit.book.range_tree import RangeTree
+
+
+def named(name: str, epsilon: object = 1) -> Listed:
+    return next(one for one in releases(epsilon) if one.name == name)  # type: ignore[arg-type]
+
+
+def test_the_table_refutes_the_broken_ones_and_no_other():
+    found = list(rows(releases("1/10"), runs=None))
+    assert len(found) == 2
+    assert not any(row.surprising for row in found)
+    assert {row.refuted for row in found} == {True, False}
+
+
+def test_the_tree_loses_its_claim_and_no_more_on_every_pair():
+    tree = named("range tree")
+    for counts in product(range(3), repeat=4):
+        for place in range(4):
+            more = tuple(count + (at == place) for at, count in enumerate(counts))
+            assert not exact(tree, counts, more).exceeds(1)
+    assert exact(tree, *tree.pair).loss == pytest.approx(1, abs=1e-12)
+    root = named("range tree, its root unpaid")
+    assert exact(root, *root.pair).loss == pytest.approx(1.5, abs=1e-12)
+
+
+def test_the_tree_that_is_released_has_the_law_that_is_listed():
+    """The real mechanism, told as the law tells it; with half the noise it would be noticed."""
+    tree, counts = named("range tree"), (1, 1, 0, 0)
+    law, coins = tree.outcome_law(counts), InsecureTestCoins(1)
+    shape, true = RangeTree(4, 2, 2), np.array(counts, np.int64)
+
+    def p_value(epsilon: int) -> float:
+        seen: Counter[tuple[int, ...]] = Counter()
+        for _ in range(4000):
+            measured = np.concatenate(shape.measure(true, epsilon=epsilon, coins=coins))
+            seen[tuple(np.sign(measured - 2).tolist())] += 1
+        first: Counter[int] = Counter()  # by how many nodes are above, so that none is rare
+        expected: Counter[int] = Counter()
+        for told, chance in law.items():
+            assert isinstance(told, tuple)
+            first[told.count(1)] += seen[told]
+            expected[told.count(1)] += float(chance)  # type: ignore[assignment]
+        return chi_square_p([first[n] for n in range(6)], [expected[n] for n in range(6)])
+
+    assert p_value(1) > ACCEPT
+    assert p_value(2) < 1e-9
+
+
+def test_samples_do_not_refute_the_tree_and_refute_its_sibling():
+    tree, root = named("range tree", 2), named("range tree, its root unpaid", 2)
+    sure = "0.999999999999"  # these are real coins
+    for one, claim, refuted in ((tree, 2, False), (root, "1/2", True)):
+        found = sample(one, one.pair, epsilon=claim, confidence=sure, runs=20_000, workers=1)
+        assert found.refuted is refuted
