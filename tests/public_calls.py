@@ -24,6 +24,7 @@ from tacit.analyst.release import Release
 from tacit.analyst.release_plan import ReleasePlan
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
+from tacit.analyst.top import Top, TopPlan
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
@@ -67,12 +68,14 @@ HELD = {  # what the functions above return, and people go on with
     "Ranges": Ranges,
     "Release": Release,
     "ReleasePlan": ReleasePlan,
+    "Top": Top,
+    "TopPlan": TopPlan,
 }
 KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
 MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own, as are protocols
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
-    *("RangeCount", "RangePlan", "Ranges"),
+    *("RangeCount", "RangePlan", "Ranges", "Top", "TopPlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
     *("tacit.book.composition.Between", "tacit.Budget", "tacit.Cost"),  # which a budget checks
@@ -89,6 +92,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
 FOR_MECHANISMS = {  # within the engine room: integers and secrets that no caller types
     *(f"tacit.book.range_tree.RangeTree.{name}" for name in ("nodes", "prefixes", "prefix_noises")),
     "tacit.book.range_tree.rising",
+    "tacit.book.top.TopMechanism.draw",
     *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
@@ -367,6 +371,10 @@ def calls(folder: Path) -> dict[str, Call]:
     ranges = table.ranges("age", epsilon=1, budget=budget)
     ranges.save(folder / "ranges.json")
     tree = tacit.book.range_tree.RangeTree(13, 4, 2)
+    cells = "select count(distinct pid) from visits group by town"
+    planned_top = table.plan_top(1, cells, epsilon=1, counts_epsilon=1)
+    top = table.top(1, cells, epsilon=1, budget=budget)
+    top.save(folder / "top.json")
     coins = Coins()
     schema = table.schema
     text = "age >= :age"
@@ -433,6 +441,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.intervals": Call(tacit.intervals, {"column": "age"}),
         "tacit.load_ranges": Call(tacit.load_ranges, {"path": folder / "ranges.json"}),
         "tacit.load_release": Call(tacit.load_release, {"path": folder / "release.json"}),
+        "tacit.load_top": Call(tacit.load_top, {"path": folder / "top.json"}),
         "tacit.vc_dimension": Call(
             tacit.vc_dimension, {"matrix": [[0, 1]], "seconds": None, "progress": None}
         ),
@@ -458,6 +467,19 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.plan_ranges": on_table("plan_ranges", column="age", epsilon=1, max_rows=2),
         "Table.ranges": on_table("ranges", column="age", max_rows=2, **pays),
         "Table.running": on_table("running", column="age", max_rows=2, **pays),
+        "Table.plan_top": on_table(
+            "plan_top", n=1, questions=cells, epsilon=1, delta=0, counts_epsilon=1
+        ),
+        "Table.top": on_table("top", n=1, questions=cells, delta=0, counts_epsilon=1, **pays),
+        "TopPlan.alpha": Call(planned_top.alpha, {"beta": 0.1}),
+        "TopPlan.error": Call(planned_top.error, {"beta": 0.1}),
+        "Top.save": Call(top.save, {"path": folder / "p.json"}),
+        "Top.to_csv": Call(top.to_csv, {"path": folder / "p.csv"}),
+        "Top.to_parquet": Call(top.to_parquet, {"path": folder / "p.parquet"}),
+        "tacit.book.top.TopMechanism": Call(
+            tacit.book.top.TopMechanism,
+            {"places": 2, "privacy": tacit.Privacy(1), "sensitivity": 1},
+        ),
         "RangeCount.error": Call(ranges.count("age > 3").error, {"beta": 0.1}),
         "RangePlan.error": Call(ranges.plan.error, {"question": "age > 3", "beta": 0.1}),
         "RangePlan.worst_error": Call(ranges.plan.worst_error, {"beta": 0.1}),

@@ -61,6 +61,7 @@ def values(tmp_path_factory):
         stream.ask("age = 3 and town = 'Bruges'")
         again = stream.ask("town = 'Ghent'", threshold="41/2")
         histogram = visits.histogram("town", "age", epsilon=7, **pays)
+        cells = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
         ranges = visits.ranges("age", epsilon=7, max_rows=1, **pays)
         found = {
             "⊤": top,
@@ -95,6 +96,8 @@ def values(tmp_path_factory):
             "histogram": histogram,
             "ranges": ranges,
             "range": ranges.count("age >= 5"),
+            "top": visits.top(2, cells, epsilon=9, **pays),
+            "top with counts": visits.top(2, cells, epsilon=9, counts_epsilon=2, **pays),
             "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),
             "release of a list": visits.small_db(["age = 3"], epsilon=50, rows=5, **pays),
             "statement": visits.check("town = 'Ghent'"),
@@ -130,6 +133,8 @@ NAMES = [
     "histogram",
     "ranges",
     "range",
+    "top",
+    "top with counts",
     "release",
     "release of a list",
     "statement",
@@ -257,7 +262,7 @@ def test_what_was_cut_or_changed_is_refused_or_says_something_else(values, name,
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"entry"}))
 def test_a_key_that_is_missing_is_noticed_and_a_new_one_is_not(values, name):
     fields = to_json(values[name])
-    optional = {"cell", "cells", "refused"}  # with them it says something else
+    optional = {"cell", "cells", "refused", "counts"}  # with them it says something else
     for key in fields.keys() - optional:
         assert refused(changed(fields, (key,), drop)) is None, key
     assert facts(from_json({**fields, "of a later version": 1})) == facts(values[name])

@@ -23,6 +23,7 @@ _HOME = {
     "Stream": "tacit.analyst.stream",
     "Table": "tacit.analyst.table",
     "TacitError": "tacit.errors",
+    "Top": "tacit.analyst.top",
     "audit": "tacit.audit",
     "book": "tacit.book",
     "errata": "tacit.errata",
@@ -31,6 +32,7 @@ _HOME = {
     "intervals": "tacit.analyst.question_class",
     "load_ranges": "tacit.analyst.ranges",
     "load_release": "tacit.analyst.release",
+    "load_top": "tacit.analyst.top",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
     "prefixes": "tacit.analyst.question_class",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
     from tacit.analyst.table import open_table as open  # noqa: A004
+    from tacit.analyst.top import Top, load_top
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
     from tacit.book.shattering import shatters
@@ -75,6 +78,7 @@ __all__ = [
     "Stream",
     "Table",
     "TacitError",
+    "Top",
     "audit",
     "book",
     "errata",
@@ -83,6 +87,7 @@ __all__ = [
     "intervals",
     "load_ranges",
     "load_release",
+    "load_top",
     "open",
     "plan",
     "prefixes",

@@ -14,6 +14,7 @@ from tacit.audit.release_laws import Listed
 from tacit.audit.table import rows
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.range_tree import RangeTree
+from tacit.book.top import TopMechanism
 
 
 def named(name: str, epsilon: object = 1) -> Listed:
@@ -22,7 +23,7 @@ def named(name: str, epsilon: object = 1) -> Listed:
 
 def test_the_table_refutes_the_broken_ones_and_no_other():
     found = list(rows(releases("1/10"), runs=None))
-    assert len(found) == 2
+    assert len(found) == 5
     assert not any(row.surprising for row in found)
     assert {row.refuted for row in found} == {True, False}
 
@@ -59,6 +60,30 @@ def test_the_tree_that_is_released_has_the_law_that_is_listed():
 
     assert p_value(1) > ACCEPT
     assert p_value(2) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["top 2", "top 2, δ > 0"])
+def test_the_top_keeps_its_claim_on_every_pair_that_moves_one_way(name):
+    top = named(name)
+    for counts in product(range(3), repeat=3):
+        for more in product((0, 1), repeat=3):
+            there = tuple(a + b for a, b in zip(counts, more, strict=True))
+            assert not exact(top, counts, there).exceeds(1, top.claimed.delta)
+    assert exact(top, *top.pair).loss > 0.8
+    both = named("top 2, both directions")
+    assert exact(both, *both.pair).at_least() > 1.6
+
+
+def test_the_top_that_is_released_has_the_law_that_is_listed():
+    top, counts = named("top 2"), (3, 0, 1, 1)
+    law, coins = top.outcome_law(counts), InsecureTestCoins(1)
+    chances = [float(chance) for chance in law.values()]
+    real = TopMechanism(2, top.claimed)
+    seen = Counter(tuple(real.draw(np.array(counts), coins)) for _ in range(4000))
+    assert chi_square_p([seen[told] for told in law], chances) > ACCEPT  # type: ignore[index]
+    bulk = Counter(map(tuple, top(counts, 20_000).tolist()))
+    assert set(bulk) == set(law)
+    assert chi_square_p([bulk[told] for told in law], chances) > 1e-12  # type: ignore[index]
 
 
 def test_samples_do_not_refute_the_tree_and_refute_its_sibling():

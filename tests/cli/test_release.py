@@ -10,9 +10,10 @@ import sys
 import pytest
 from tests.cli.running import POISON
 
-from tacit import load_ranges
+from tacit import load_ranges, load_top
 
 RELEASE = ("release", "visits.csv", "--person", "pid")
+TOWNS = "select count(distinct pid) from visits group by town"
 PAID = ("--epsilon", "1/2", "--budget", "b.budget")
 THREE_AGES = (*RELEASE, "--prefixes", "age", "--rows", "3", *PAID)
 
@@ -246,6 +247,19 @@ def test_ranges_are_counted_and_written(tacit, folder):
     assert (folder / "ages.png").stat().st_size > 1000
 
 
+def test_the_largest_cells_are_written_in_order(tacit, folder):
+    asked = ("--top", TOWNS, "--places", "2", "--epsilon", "1", "--counts-epsilon", "1/2")
+    shown = tacit(*RELEASE, *asked, "--plan")
+    assert shown.code == 0, shown.err
+    assert shown.out.startswith("Top 2 of ")
+    done = tacit(*RELEASE, *asked, "--budget", "b.budget", "--save", "top.json")
+    assert done.code == 0, done.err
+    lines = list(csv.reader(done.out.splitlines()))
+    assert lines[0] == ["town", "count"]
+    assert load_top(folder / "top.json").to_dict()["town"] == [town for town, _ in lines[1:]]
+    assert "ε = 0.5, δ = 0" in tacit("budget", "show", "b.budget").out
+
+
 def test_a_running_count_is_paid_under_its_name(tacit):
     ended = tacit(*RELEASE, "--running", "age", *PAID, "--max-rows", "1")
     assert ended.code == 0, ended.err
@@ -255,8 +269,13 @@ def test_a_running_count_is_paid_under_its_name(tacit):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--ranges", "age", "--rows", "5"), "not for counts"),
+        (("--ranges", "age", "--rows", "5"), "--rows does not go with"),
         (("--ranges", "age", "--prefixes", "age"), "give one of --ranges"),
+        (("--ranges", "age", "--places", "5"), "--places does not go with"),
+        (("--prefixes", "age", "--delta", "0"), "--delta does not go with"),
+        (("--top", TOWNS, "--places", "2", "--max-rows", "5"), "--max-rows does not go with"),
+        (("--top", TOWNS, "--places", "2", "--plot", "t.png"), "--plot does not go with"),
+        (("--top", TOWNS), "--top needs --places"),
     ],
 )
 def test_counts_take_no_rows_and_one_thing_is_released(tacit, options, said):

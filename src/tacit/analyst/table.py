@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tacit.analyst.binding import mechanism_of, person_text, planned_of, refuse_other
@@ -34,6 +34,7 @@ from tacit.analyst.release import Release, SmallDb, describe
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
 from tacit.analyst.task import Kind, Task
+from tacit.analyst.top import Contest, NoisyTop, Top, TopPlan, plan_top
 from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
@@ -42,7 +43,7 @@ from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
 from tacit.support import Closing
 from tacit.tables.loading import load
-from tacit.tables.prepared import Askable, Prepared, Reader, checked_label
+from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Reader, checked_label
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -303,6 +304,50 @@ class Table(Closing):
         planned = self.plan_ranges(column, epsilon=epsilon, max_rows=max_rows)
         counted = NoisyRanges(planned, "running count")
         return self.release(counted, budget=budget, analyst=analyst)
+
+    def plan_top(
+        self,
+        n: int,
+        questions: Askable | Iterable[AskableWithValues],
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        counts_epsilon: Number | None = None,
+        **parameters: object,
+    ) -> TopPlan:
+        """How far what `top` draws may be from the largest; costs nothing."""
+        contest = Contest.of(self._reader, self.schema, questions, parameters)
+        return plan_top(n, contest, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon)
+
+    def top(
+        self,
+        n: int,
+        questions: Askable | Iterable[AskableWithValues],
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        counts_epsilon: Number | None = None,
+        budget: Budget,
+        analyst: str | None = None,
+        **parameters: object,
+    ) -> Top:
+        """The n largest cells of a GROUP BY, or of a list of questions, in the order of draw.
+
+        With ``counts_epsilon`` each comes with a noisy count, which costs so much on top.
+
+        Privacy: (ε, δ) for the order and (counts_epsilon, 0) for the counts, charged together
+        before anything is counted.
+        Accuracy: `plan_top` says it before.
+        """
+        planned = self.plan_top(
+            n,
+            questions,
+            epsilon=epsilon,
+            delta=delta,
+            counts_epsilon=counts_epsilon,
+            **parameters,
+        )
+        return self.release(NoisyTop(planned), budget=budget, analyst=analyst)
 
     # Streams ------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 from tacit.audit.black_boxes import system_coins
 from tacit.audit.variants import Steps
 from tacit.book.range_tree import RangeTree
+from tacit.book.top import TopMechanism
 from tacit.numbers import Number
 from tacit.numerics import certified
 from tacit.privacy import Privacy
@@ -89,14 +90,69 @@ class ListedTree(Listed):
 
 def _reaches(distance: int, scale: Fraction) -> Fraction:
     """The chance that discrete Laplace noise is at least so much."""
-    q = Fraction(certified.exp_minus(1 / scale, _BITS)[0], 1 << _BITS)
+    q = _exp_minus(1 / scale)
     return q**distance / (1 + q) if distance > 0 else 1 - q ** (1 - distance) / (1 + q)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedTop(Listed):
+    """The two largest of a few counts, in order; given are the counts."""
+
+    _PLACES: ClassVar[int] = 2
+
+    @property
+    def _rate(self) -> Fraction:
+        return TopMechanism(self._PLACES, self.claimed).rate
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: the places of those that were drawn."""
+        values, coins = np.array(answers, np.int64), system_coins()
+        left = np.ones((size, len(values)), np.bool_)
+        drawn = np.empty((size, self._PLACES), np.int64)
+        for place in range(self._PLACES):
+            short = np.where(left, values, values.min()).max(axis=1)
+            waiting = np.arange(size)
+            while len(waiting):
+                tried = coins.belows(len(values), len(waiting))
+                taken = coins.bernoulli_exps(short[waiting] - values[tried], self._rate)
+                taken &= left[waiting, tried]
+                drawn[waiting[taken], place] = tried[taken]
+                waiting = waiting[~taken]
+            left[np.arange(size), drawn[:, place]] = False
+        return drawn
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """Every order that can come."""
+        highest = max(answers)
+        weights = [_exp_minus((highest - answer) * self._rate) for answer in answers]
+        law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
+        for _ in range(self._PLACES):
+            law = {
+                (*drawn, place): chance * weight / total
+                for drawn, chance in law.items()
+                if (total := sum(weights) - sum(weights[each] for each in drawn))
+                for place, weight in enumerate(weights)
+                if place not in drawn
+            }
+        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        return found
+
+
+def _exp_minus(x: Fraction) -> Fraction:
+    """e^(−x), but for less than 2^(−256)."""
+    return Fraction(certified.exp_minus(x, _BITS)[0], 1 << _BITS)
 
 
 def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
     """Tacit's releases, each after a sibling that breaks its promise."""
     claimed = Privacy(epsilon)
-    return _range_tree(claimed, root=True), _range_tree(claimed)
+    return (
+        _range_tree(claimed, root=True),
+        _range_tree(claimed),
+        _top(claimed, both_ways=True),
+        _top(claimed),
+        _top(Privacy(epsilon, "1e-6")),
+    )
 
 
 def _range_tree(claimed: Privacy, *, root: bool = False) -> ListedTree:
@@ -107,4 +163,15 @@ def _range_tree(claimed: Privacy, *, root: bool = False) -> ListedTree:
         pair=((1, 1, 0, 0), (2, 1, 0, 0)),
         why="a level too many" if root else "",
         root=root,
+    )
+
+
+def _top(claimed: Privacy, *, both_ways: bool = False) -> ListedTop:
+    name, high = "top 2, δ > 0" if claimed.delta else "top 2", int(both_ways)
+    return ListedTop(
+        name="top 2, both directions" if both_ways else name,
+        claimed=claimed,
+        private=not both_ways,
+        pair=((high, high, *[0] * 10), (0, 0, *[1] * 10)),
+        why="for counts that move one way" if both_ways else "",
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         small_db_size,
         small_db_utility,
         sparse_vector,
+        top,
         zcdp,
     )
 
@@ -51,6 +52,7 @@ __all__ = [
     "small_db_size",
     "small_db_utility",
     "sparse_vector",
+    "top",
     "zcdp",
 ]
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from tacit.analyst.release import Release
     from tacit.analyst.release_plan import ReleasePlan
     from tacit.analyst.table import Table
+    from tacit.analyst.top import Top, TopPlan
     from tacit.budget import Budget
 
+_OF_TOP = ("places", "delta", "counts_epsilon")
 _PAID = "what is paid is written first; a second signal would lose it"
 
 
@@ -38,6 +40,15 @@ class ReleaseOptions:
         Count every range of COLUMN by a tree of noisy counts.
     running
         The same of a date: how many there were up to each day.
+    top
+        Which cells of this GROUP BY are the largest, in order; --places says
+        how many.
+    places
+        How many of --top.
+    delta
+        The δ of --top; 0 by default.
+    counts_epsilon
+        What a noisy count of each of --top costs, on top of --epsilon.
     prefixes
         Draw rows that answer every question  COLUMN <= v
     intervals
@@ -58,6 +69,10 @@ class ReleaseOptions:
 
     ranges: Column | None = None
     running: Column | None = None
+    top: str | None = None
+    places: Whole | None = None
+    delta: Number | None = None
+    counts_epsilon: Number | None = None
     prefixes: Column | None = None
     intervals: Column | None = None
     questions: File | None = None
@@ -68,16 +83,30 @@ class ReleaseOptions:
 
     def check(self) -> None:
         """One thing is released, and what says how goes with it."""
-        names = ("ranges", "running", "prefixes", "intervals", "questions")
+        names = ("ranges", "running", "top", "prefixes", "intervals", "questions")
         if sum(getattr(self, name) is not None for name in names) != 1:
             raise Misuse(
-                "give one of --ranges, --running, --prefixes, --intervals and --questions: they "
-                "say what is answered"
+                "give one of --ranges, --running, --top, --prefixes, --intervals and --questions: "
+                "they say what is answered"
             )
-        if self.counted is not None and (self.alpha is not None or self.rows is not None):
-            raise Misuse("--alpha and --rows are for rows that are drawn, not for counts")
-        if self.counted is None:
+        if self.drawn_rows:
+            only: tuple[str, ...] = _OF_TOP
+        else:
+            only = ("alpha", "rows") if self.top is not None else ("alpha", "rows", *_OF_TOP)
+        if self.top is not None and self.max_rows is not None:
+            only = (*only, "max_rows")
+        for name in only:
+            if getattr(self, name) is not None:
+                raise Misuse(f"--{name.replace('_', '-')} does not go with what is released here")
+        if self.top is not None and self.places is None:
+            raise Misuse("--top needs --places: how many")
+        if self.drawn_rows:
             _ = self.asked  # a file of questions is read first of all
+
+    @property
+    def drawn_rows(self) -> bool:
+        """Whether rows are drawn, by SmallDB."""
+        return self.counted is None and self.top is None
 
     @property
     def counted(self) -> str | None:
@@ -103,14 +132,30 @@ class ReleaseOptions:
         rows = 1 if self.max_rows is None else self.max_rows
         return {name: getattr(self, name) for name in names} | {"max_rows": rows}
 
-    def plan(self, table: Table) -> ReleasePlan | RangePlan:
+    @property
+    def best(self) -> dict[str, Any]:
+        """What `Table.top` takes."""
+        delta = 0 if self.delta is None else self.delta
+        return {
+            "n": self.places,
+            "questions": self.top,
+            "epsilon": self.epsilon,
+            "delta": delta,
+            "counts_epsilon": self.counts_epsilon,
+        }
+
+    def plan(self, table: Table) -> ReleasePlan | RangePlan | TopPlan:
         """What it will be like."""
+        if self.top is not None:
+            return table.plan_top(**self.best)
         if self.counted is None:
             return table.plan_small_db(self.asked, **self.size)
         return table.plan_ranges(self.counted, epsilon=self.epsilon, max_rows=self.max_rows)
 
-    def draw(self, table: Table, budget: Budget, analyst: str | None) -> Release | Ranges:
+    def draw(self, table: Table, budget: Budget, analyst: str | None) -> Release | Ranges | Top:
         """Pay for it, and draw it."""
+        if self.top is not None:
+            return table.top(**self.best, budget=budget, analyst=analyst)
         if self.counted is None:
             return table.small_db(self.asked, budget=budget, analyst=analyst, **self.size)
         count = table.running if self.ranges is None else table.ranges
@@ -146,7 +191,7 @@ class ReleasePayment:
         Only show what it would be like; nothing is paid and no data is used.
     save
         Write the release to this JSON file; tacit.load_release reads rows
-        again, tacit.load_ranges counts.
+        again, tacit.load_ranges counts, tacit.load_top the largest.
     csv
         Write the rows, or the counts up to each value, to this CSV file.
     plot
@@ -204,6 +249,8 @@ def release(
     where, paid = where or TableOptions(), paid or ReleasePayment()
     wanted.check()
     where.check()
+    if wanted.top is not None and paid.plot is not None:
+        raise Misuse("--plot does not go with what is released here")
     if paid.budget is None and not paid.plan:
         raise Misuse(
             "a release needs --budget FILE to pay from; --plan shows what it would be like"
@@ -233,12 +280,13 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
         check_can_plot(plot)
 
 
-def _write(drawn: Release | Ranges, paid: ReleasePayment) -> int:
+def _write(drawn: Release | Ranges | Top, paid: ReleasePayment) -> int:
     """Rows first, then the rest: what is paid and drawn is not lost to a file that fails."""
-    wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, drawn.plot))
+    plot = getattr(drawn, "plot", None)  # which a top has not, and --plot was refused
+    wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, plot))
     failed = [] if paid.csv is not None else _tried("standard output", lambda: _print_rows(drawn))
     for path, write in wanted:
-        if path is not None:
+        if path is not None and write is not None:
             failed += _tried(path, partial(write, path))
     if failed and paid.csv is not None:
         failed += _tried("standard output", lambda: _print_rows(drawn)) or [
@@ -259,7 +307,7 @@ def _tried(name: str, write: Callable[[], None]) -> list[str]:
     return []
 
 
-def _print_rows(drawn: Release | Ranges) -> None:
+def _print_rows(drawn: Release | Ranges | Top) -> None:
     columns = drawn.to_dict()
     writer = csv_file.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.ranges import Ranges
     from tacit.analyst.release import Release
     from tacit.analyst.task import Planned
+    from tacit.analyst.top import Top
     from tacit.analyst.tuning import Baseline
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
@@ -318,6 +319,16 @@ def _read_ranges(fields: Json) -> Ranges:
     return ranges_from_json(fields)
 
 
+def _write_top(top: Top) -> Json:
+    return top.as_json()
+
+
+def _read_top(fields: Json) -> Top:
+    from tacit.analyst.top import top_from_json
+
+    return top_from_json(fields)
+
+
 def _write_histogram(histogram: Histogram) -> Json:
     from tacit.tables.schema import write_schema
 
@@ -394,6 +405,7 @@ FORMS = (
     Form("planned", ("analyst.Planned",), _write_planned, _read_planned),
     Form("release", ("analyst.Release",), _write_release, _read_release),
     Form("ranges", ("analyst.Ranges",), _write_ranges, _read_ranges),
+    Form("top", ("analyst.Top",), _write_top, _read_top),
     Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
     Form("error", ("errors.TacitError",), _write_error, _read_error),
 )

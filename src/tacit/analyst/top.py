@@ -1,0 +1,349 @@
+"""The largest cells of a GROUP BY, or of a list of questions, in the order of draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tacit.analyst.paying import refuse_other_schema
+from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json
+from tacit.book.coins import clamped
+from tacit.book.laplace import Estimate, error_steps
+from tacit.book.top import TopMechanism
+from tacit.errors import BadParameter, QuestionRefused
+from tacit.numbers import Number, as_given, exact, positive, probability, show, spaced, whole
+from tacit.numerics import certified
+from tacit.privacy import Cost, Privacy
+from tacit.tables.codes import Code
+from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
+from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
+    from tacit.tables.engine import Engine
+
+_VERSION = 1
+_WIDEST_NOISE = 2**200
+
+
+# What is asked -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The questions among which the largest are looked for: counts on one grid."""
+
+    schema: Schema
+    reads: tuple[Read, ...]
+    columns: tuple[Column, ...] = ()  # of a GROUP BY
+    cells: tuple[tuple[Code, ...], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        reader: Reader,
+        schema: Schema,
+        questions: Askable | Iterable[AskableWithValues],
+        parameters: Mapping[str, object],
+    ) -> Contest:
+        """Read them; what adding a person may lower is refused."""
+        columns: tuple[Column, ...] = ()
+        if isinstance(questions, str | Prepared):
+            columns = reader.prepare(questions).keys
+        reads = tuple(reader.read_all(questions, parameters))
+        cells = tuple(product(*(column.cells or () for column in columns))) if columns else ()
+        if len(reads) < 2:
+            raise BadParameter("questions", "one question", "give a GROUP BY, or a list of several")
+        for read in reads:
+            if read.question.direction != 1:
+                raise QuestionRefused(
+                    f"{read.text}\nadding a person may lower it: top compares counts, which adding "
+                    "a person never lowers"
+                )
+        if len({read.question.grid for read in reads}) > 1:
+            raise QuestionRefused("the questions of a top must have one grid: ask like with like")
+        return cls(schema, reads, columns, cells)
+
+    @property
+    def grid(self) -> Fraction:
+        """What all answers are multiples of."""
+        return self.reads[0].question.grid
+
+    @property
+    def sensitivity(self) -> int:
+        """How much one person may change any of them, in steps of the grid."""
+        return ceil(max(read.question.sensitivity for read in self.reads) / self.grid)
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether a person can be in one of them only: cells of a GROUP BY, one row a person."""
+        return bool(self.columns) and self.schema.person is EACH_ROW
+
+    @property
+    def described(self) -> str:
+        """In a few words."""
+        if self.columns:
+            return f"{len(self.reads)} cells of {', '.join(each.name for each in self.columns)}"
+        return f"{len(self.reads)} questions"
+
+
+# What is released --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Top(Tabular):
+    """The largest, in the order in which they were drawn; with a noisy count each if paid for.
+
+    Everything here was paid for and is public: it may be printed, saved and published.
+    """
+
+    schema: Schema
+    questions: tuple[str, ...]
+    columns: tuple[Column, ...]
+    cells: tuple[tuple[Code, ...], ...]
+    privacy: Privacy
+    counts: tuple[Estimate, ...] | None
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The cells, or the questions, and the counts if there are any."""
+        shown: dict[str, list[Any]] = {
+            column.name: [plain_value(column, cell[place]) for cell in self.cells]
+            for place, column in enumerate(self.columns)
+        }
+        shown = shown or {"question": list(self.questions)}
+        if self.counts is None:
+            return shown
+        name = "count"
+        while name in shown:
+            name += "_"
+        return {**shown, name: [float(each.value) for each in self.counts]}
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in plain JSON; `top_from_json` is the inverse."""
+        person, counts = self.schema.person, self.counts
+        fields = {
+            "tacit top": _VERSION,
+            "table": self.schema.name,
+            "person": person if isinstance(person, str) else None,
+            "schema": write_schema(self.schema),
+            "questions": list(self.questions),
+            "columns": [column.name for column in self.columns],
+            "cells": [list(cell) for cell in self.cells],
+            "epsilon": str(self.privacy.epsilon),
+            "delta": str(self.privacy.delta),
+        }
+        if counts:
+            fields["counts"] = [str(each.value) for each in counts]
+            fields["counts_epsilon"] = str(counts[0].privacy.epsilon)
+            fields["noise_scale"] = str(counts[0].noise_scale)
+            fields["grid"] = str(counts[0].grid)
+        return fields
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file, which `load_top` reads."""
+        save_json(self.as_json(), path)
+
+    def __repr__(self) -> str:
+        return f"<Top {len(self)}, {self.privacy}>"
+
+    def __str__(self) -> str:
+        named = [", ".join(map(str, row)) for row in zip(*self._shown().values(), strict=True)]
+        if self.counts is None:
+            return "\n".join(f"{place}. {name}" for place, name in enumerate(named, start=1))
+        pairs = zip(named, self.counts, strict=True)
+        return "\n".join(f"{at}. {name}: {count}" for at, (name, count) in enumerate(pairs, 1))
+
+    def _shown(self) -> dict[str, list[Any]]:
+        columns = self.to_dict()
+        if self.counts is not None:
+            columns.popitem()
+        return columns
+
+
+# What it will be like, before it is paid ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TopPlan:
+    """How far the drawn ones may be from the largest, said before it is paid."""
+
+    contest: Contest
+    mechanism: TopMechanism
+    counts_epsilon: Fraction | None
+
+    @property
+    def cost(self) -> Cost:
+        """The draws, and the counts on top."""
+        drawn, extra = self.mechanism.cost, self.counts_epsilon
+        if extra is None:
+            return drawn
+        privacy = Privacy(drawn.privacy.epsilon + extra, drawn.privacy.delta)
+        return Cost(privacy, (*drawn.parts, (1, extra)))
+
+    def alpha(self, beta: Number = "1/20") -> Fraction:
+        """Each one drawn is at most this far below the largest then left, but with probability β.
+
+        Accuracy: one that is further than α below is drawn with probability at most e^(−ε₀α/Δ), of
+        k at most k times that, in any of n draws at most kn times that.
+        """
+        failing = probability(beta, "beta") / (len(self.contest.reads) * self.mechanism.places)
+        steps = ceil(certified.ln(1 / failing)[1] / self.mechanism.rate)
+        return steps * self.contest.grid
+
+    @property
+    def noise_scale(self) -> Fraction | None:
+        """Of the counts, in steps: a person may be in as many of the n as they are in cells."""
+        if self.counts_epsilon is None:
+            return None
+        overlapping = 1 if self.contest.disjoint else self.mechanism.places
+        return overlapping * self.contest.sensitivity / self.counts_epsilon
+
+    def error(self, beta: Number = "1/20") -> Fraction | None:
+        """How far a noisy count may be off, except with probability β; None without counts."""
+        scale = self.noise_scale
+        return None if scale is None else error_steps(scale, beta) * self.contest.grid
+
+    def __str__(self) -> str:
+        drawn, asked = self.mechanism, self.contest
+        lines = [
+            f"Top {drawn.places} of {asked.described}, {self.cost.privacy}",
+            f"  each draw  ε₀ = {show(drawn.epsilon_each)}",
+            f"  error      each is at most {spaced(self.alpha())} below the largest left (95 %)",
+        ]
+        if (error := self.error()) is not None:
+            lines.append(f"  counts     ± {spaced(error)} each (95 %)")
+        noisy = error_steps(1 / self.cost.privacy.epsilon, Fraction(1, 20 * len(asked.reads)))
+        if asked.columns:
+            names = ", ".join(repr(column.name) for column in asked.columns)
+            lines.append(
+                f"  instead    table.histogram({names}, ...), where one row of a person counts: "
+                f"every count ± {spaced(Fraction(noisy))} (95 % for all together)"
+            )
+        return "\n".join(lines)
+
+
+def plan_top(
+    places: int,
+    contest: Contest,
+    *,
+    epsilon: Number,
+    delta: Number,
+    counts_epsilon: Number | None,
+) -> TopPlan:
+    """Refuse, at no cost, what cannot be drawn."""
+    count = whole(places, "n")
+    if count > len(contest.reads):
+        raise BadParameter("n", as_given(places), f"there are only {contest.described}")
+    extra = None if counts_epsilon is None else positive(counts_epsilon, "counts_epsilon")
+    plan = TopPlan(
+        contest, TopMechanism(count, Privacy(epsilon, delta), contest.sensitivity), extra
+    )
+    if (scale := plan.noise_scale) is not None and scale > _WIDEST_NOISE:
+        raise BadParameter(
+            "counts_epsilon", as_given(counts_epsilon), "noise would be wider than 2^200 grid steps"
+        )
+    return plan
+
+
+@dataclass(frozen=True)
+class NoisyTop:
+    """The n largest of some counts, for `Table.release`.
+
+    Privacy: (ε, δ) for the draws (`TopMechanism`), and (ε₂, 0) for the counts: those of n questions
+    that are already public change by at most nΔ in all, or Δ where a person is in one of them.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    plan: TopPlan
+
+    @property
+    def cost(self) -> Cost:
+        """The draws, and the counts on top."""
+        return self.plan.cost
+
+    @property
+    def what(self) -> str:
+        """How many of which."""
+        return f"top {self.plan.mechanism.places} of {self.plan.contest.described}"
+
+    def check(self, schema: Schema) -> None:
+        """The questions belong to this very table."""
+        refuse_other_schema(self, self.plan.contest.schema, schema)
+
+    def draw(self, engine: Engine, coins: Coins) -> Top:
+        """Answer all questions, draw the largest, and add noise to their counts."""
+        asked = self.plan.contest
+        values = engine.values([read.question for read in asked.reads])
+        steps = np.array([clamped(value) for value in values], np.int64)
+        drawn = self.plan.mechanism.draw(steps, coins)
+        counts = None
+        if self.plan.counts_epsilon is not None:
+            counts = tuple(self._noisy([values[place] for place in drawn], coins))
+        cells = tuple(asked.cells[place] for place in drawn) if asked.cells else ()
+        texts = tuple(asked.reads[place].text for place in drawn)
+        return Top(asked.schema, texts, asked.columns, cells, self.cost.privacy, counts)
+
+    def _noisy(self, values: Sequence[int], coins: Coins) -> Iterable[Estimate]:
+        scale, extra, grid = self.plan.noise_scale, self.plan.counts_epsilon, self.plan.contest.grid
+        assert scale is not None
+        assert extra is not None
+        for value in values:
+            noisy = (value + coins.laplace(scale)) * grid
+            yield Estimate(value=noisy, noise_scale=scale, privacy=Privacy(extra), grid=grid)
+
+
+# Reading a saved one ------------------------------------------------------------------------------
+
+
+def load_top(path: str | Path) -> Top:
+    """Read what `Top.save` wrote; a file that is not a complete one is refused."""
+    return load_json(path, top_from_json, "a top")
+
+
+def top_from_json(fields: Any) -> Top:
+    """What `Top.as_json` wrote; anything else raises one of many errors."""
+    if fields["tacit top"] != _VERSION:
+        raise ValueError
+    table, person = fields["table"], fields["person"]
+    if not isinstance(table, str) or not isinstance(person, str | None):
+        raise TypeError
+    schema = read_schema(
+        fields["schema"], name=table, person=EACH_ROW if person is None else person
+    )
+    texts = tuple(fields["questions"])
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise TypeError
+    columns = tuple(schema.column(name) for name in fields["columns"])
+    cells = tuple(tuple(cell) for cell in fields["cells"])
+    for cell in cells:
+        for code, column in zip(cell, columns, strict=True):
+            if code not in (column.cells or ()):
+                raise ValueError
+    if len(cells) != (len(texts) if columns else 0):
+        raise ValueError
+    privacy = Privacy(fields["epsilon"], fields["delta"])
+    return Top(schema, texts, columns, cells, privacy, _read_counts(fields, len(texts)))
+
+
+def _read_counts(fields: Any, places: int) -> tuple[Estimate, ...] | None:
+    if "counts" not in fields:
+        return None
+    scale, grid = positive(fields["noise_scale"], "noise_scale"), positive(fields["grid"], "grid")
+    if len(fields["counts"]) != places or scale > _WIDEST_NOISE:
+        raise ValueError
+    privacy = Privacy(fields["counts_epsilon"])
+    return tuple(
+        Estimate(value=exact(count, "counts"), noise_scale=scale, privacy=privacy, grid=grid)
+        for count in fields["counts"]
+    )
