@@ -1,4 +1,4 @@
-"""How far SmallDB's answers are off, against its proved bound, a noisy histogram and a noisy tree.
+"""How far SmallDB's answers are off, against its proved bound, a noisy histogram and trees.
 
 The largest error over a whole class of questions, as a share of the people: prefixes and intervals
 of medical costs, ages and working hours; all two-way marginals of the Czech car workers.
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.shared_data import shared, table
 from tacit.book.coins import Coins
+from tacit.book.range_tree import best_tree, rising
 from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, small_db
 from tacit.book.small_db_size import alpha_of_rows
 from tacit.book.small_db_utility import best_rows, error_bound
@@ -66,6 +67,7 @@ KEYS = (
     "histogram",
     "tree",
     "smoothed tree",
+    "ranges",
 )
 
 
@@ -119,6 +121,7 @@ def ordered(histogram: Histogram, kind: str, epsilon: str, draws: int) -> dict[s
         "histogram": _spread([off(noisy_histogram(histogram, epsilon)) for _ in range(draws)]),
         "tree": _spread([off(prefixes / people) for prefixes in trees]),
         "smoothed tree": _spread([off(smoothed(prefixes, people)) for prefixes in trees]),
+        "ranges": _spread([off(ranges(histogram, epsilon)) for _ in range(draws)]),
     }
 
 
@@ -151,6 +154,14 @@ def tree(histogram: Histogram, epsilon: str) -> NDArray[np.float64]:
         used = (ends >> level) & 1 == 1
         prefixes[used] += noisy[(ends[used] >> level) - 1]
     return prefixes
+
+
+def ranges(histogram: Histogram, epsilon: str) -> NDArray[np.float64]:
+    """What `table.ranges` gives as its curve."""
+    shape, people = best_tree(len(histogram)), int(histogram.sum())
+    measured = shape.measure(histogram.astype(np.int64), epsilon=epsilon, coins=COINS)
+    found = rising(np.rint(shape.prefixes(measured)).astype(np.int64), people)
+    return found[1:] / people
 
 
 def smoothed(prefixes: NDArray[np.float64], people: int) -> NDArray[np.float64]:
@@ -218,10 +229,11 @@ def draw(drawn: list[tuple[str, dict[str, Any]]], path: Path) -> None:
         "histogram": "s",
         "tree": "^",
         "smoothed tree": "v",
+        "ranges": "P",
     }
     for shift, (name, shape) in enumerate(shapes.items()):
         middle = [figures[name][0] for _, figures in drawn]
-        places = np.arange(len(drawn)) + 0.15 * (shift - 2)
+        places = np.arange(len(drawn)) + 0.13 * (shift - 2.5)
         reach = [figures[name][1] - figures[name][0] for _, figures in drawn]
         axes.errorbar(
             places, middle, yerr=[[0.0] * len(reach), reach], fmt=shape, label=name, markersize=5

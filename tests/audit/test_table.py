@@ -9,7 +9,7 @@ from math import inf
 import pytest
 
 from tacit import Privacy
-from tacit.audit import gallery, ours, table
+from tacit.audit import gallery, ours, releases, table
 from tacit.audit.table import Row, claimed_delta, draw, rows, worst_loss
 from tacit.cli.audit import audit
 from tacit.errors import BadParameter
@@ -71,7 +71,7 @@ def test_unknown_names_are_listed():
     with pytest.raises(BadParameter, match=r"SVT9") as told:
         audit("SVT9")
     lines = [line.strip() for line in str(told.value).splitlines()[1:]]
-    assert lines == [one.name for one in (*gallery(), *ours())]
+    assert lines == [one.name for one in (*gallery(), *ours(), *releases())]
 
 
 def test_true_claims_share_the_probability_of_a_false_alarm(monkeypatch):
@@ -133,7 +133,7 @@ def test_what_delta_covers_does_not_hide_the_loss_beside_it():
 
 @pytest.mark.long
 def test_the_whole_table_with_samples():
-    found = list(rows((*gallery(), *ours()), runs=2_000_000, confidence="0.999999999"))
+    found = list(rows((*gallery(), *ours(), *releases()), runs=2_000_000, confidence="0.999999999"))
     assert [row.name for row in found if row.surprising] == []
     for row in found:
         assert row.sampled is not None
