@@ -109,14 +109,14 @@ def draw(path: Path) -> None:
     """A running count of an invented year at ε = 1/2."""
     import tacit
 
-    days = np.random.default_rng(3).beta(2, 3, 20_000) * 365
+    days = np.random.default_rng(3).beta(2, 3, 2_000) * 365
     first = np.datetime64("2025-01-01")
     rows = {"day": (first + days.astype(np.int64)).astype("datetime64[D]")}
     import pyarrow
 
     schema = '[columns.day]\ntype = "date"\nbounds = [2025-01-01, 2025-12-31]\n'
     with tacit.open(
-        pyarrow.table(rows), person=tacit.EACH_ROW, name="visits", people=20_000, schema=schema
+        pyarrow.table(rows), person=tacit.EACH_ROW, name="visits", people=2_000, schema=schema
     ) as visits:
         budget = tacit.Budget.in_memory(epsilon=1, covers=["visits"])
         visits.running("day", epsilon=Fraction(1, 2), budget=budget).plot(path)

@@ -95,7 +95,7 @@ def values(tmp_path_factory):
             "cell sum": histogram.count("age >= 5"),
             "histogram": histogram,
             "ranges": ranges,
-            "range": ranges.count("age >= 5"),
+            "range": visits.ranges("cost", epsilon=7, max_rows=1, **pays).count("cost >= 5"),
             "top": visits.top(2, cells, epsilon=9, **pays),
             "top with counts": visits.top(2, cells, epsilon=9, counts_epsilon=2, **pays),
             "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),

@@ -190,6 +190,16 @@ def test_an_error_said_beforehand_is_the_error_of_the_answer(people, budget):
     assert "table.histogram('age', ...)" in text
 
 
+def test_a_tree_of_one_level_errs_as_a_histogram_does(people, budget):
+    """With one level there are no weights, so that its error bars are exact."""
+    steps = people.ranges("step", epsilon="1/2", max_rows=1, budget=budget)
+    cells = people.histogram("step", epsilon="1/2", budget=budget)
+    assert steps.plan.tree.levels == 1
+    assert steps.count("step = 3").error() == cells[3].error() == steps.plan.error("step = 3")
+    assert steps.count("step <= 3").error() == cells.count("step <= 3").error()
+    assert "table.histogram" not in str(steps.plan)
+
+
 def test_the_errors_hold():
     """The curve, single ranges and the median, over 300 draws; as often as they say."""
     draws, counts = 300, np.bincount(AGES, minlength=100).astype(np.int64)

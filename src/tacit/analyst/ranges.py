@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.histogram import sum_error
+from tacit.analyst.histogram import CellSum, sum_error
 from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.question_class import declared_column, declared_domain, predicate_of
 from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json, writing
@@ -168,20 +168,19 @@ class Ranges(Tabular):
 
     # Answering ----------------------------------------------------------------------------
 
-    def count(self, question: str) -> RangeCount:
+    def count(self, question: str) -> RangeCount | CellSum:
         """How many there are in a range, such as "age <= 39" or "age between 30 and 39".
 
         Accuracy: unbiased, with the least variance of all weighted sums of what was measured.
         """
         return self._count(*self.plan.ordered.place(question))
 
-    def _count(self, start: int, stop: int) -> RangeCount:
-        return RangeCount(
-            value=Fraction(round(self._prefixes[stop] - self._prefixes[start])),
-            noise_scale=self.noise_scale,
-            privacy=self.privacy,
-            noises=self.plan.tree.noises(start, stop),
-        )
+    def _count(self, start: int, stop: int) -> RangeCount | CellSum:
+        value = Fraction(round(self._prefixes[stop] - self._prefixes[start]))
+        scale, privacy, noises = self.noise_scale, self.privacy, self.plan.noises(start, stop)
+        if isinstance(noises, int):
+            return CellSum(value=value, noise_scale=scale, privacy=privacy, cells=noises)
+        return RangeCount(value=value, noise_scale=scale, privacy=privacy, noises=noises)
 
     @cached_property
     def _prefixes(self) -> list[float]:
@@ -214,11 +213,11 @@ class Ranges(Tabular):
         """
         part, allowed = probability(share, "share"), probability(beta, "beta")
         values, prefixes = self.plan.ordered.values, np.array(self._prefixes)
-        tree, total = self.plan.tree, prefixes[-1]
+        plan, total = self.plan, prefixes[-1]
         # The true quantile is one value, whichever it is: three counts must hold, those up to it,
         # up to the one before it, and of all.
-        one = sum_error(self.noise_scale, tree.worst_prefix, allowed / 3)
-        every = sum_error(self.noise_scale, tree.noises(0, len(values)), allowed / 3)
+        one = sum_error(self.noise_scale, plan.most_noises, allowed / 3)
+        every = sum_error(self.noise_scale, plan.noises(0, len(values)), allowed / 3)
         goal, slack = float(part) * total, one + float(part) * every
         may_reach = prefixes[1:] + slack >= goal
         may_be_first = prefixes[:-1] - slack < goal
@@ -312,7 +311,7 @@ def _draw(ranges: Ranges, path: Path) -> None:
         label="all of it, 95 %",
     )
     axes.step(values, counts, where="post", color="tab:blue", label="released")
-    axes.set(xlabel=name, ylabel=f"{name} up to this")
+    axes.set(xlabel=name, ylabel=f"how many up to this {name}")
     axes.legend(loc="lower right")
     axes.set_title(repr(ranges)[1:-1], fontsize=9)
     figure.savefig(path, dpi=120)
@@ -339,20 +338,29 @@ class RangePlan:
         """The scale of the noise of each node."""
         return self.tree.scale(self.privacy.epsilon, self.max_rows)
 
+    def noises(self, start: int, stop: int) -> int | Fraction:
+        """Of how many noises a range of places is the sum; a fraction if they have weights."""
+        return stop - start if self.tree.levels == 1 else self.tree.noises(start, stop)
+
+    @property
+    def most_noises(self) -> int | Fraction:
+        """The same for the worst prefix."""
+        return self.tree.values if self.tree.levels == 1 else self.tree.worst_prefix
+
     def error(self, question: str, beta: Number = "1/20") -> Fraction:
         """How far the count of one range will be off, except with probability β."""
-        noises = self.tree.noises(*self.ordered.place(question))
+        noises = self.noises(*self.ordered.place(question))
         return Fraction(sum_error(self.noise_scale, noises, beta))
 
     def worst_error(self, beta: Number = "1/20") -> Fraction:
         """How far any count up to a value will be off, but with probability β for all of them."""
         each = probability(beta, "beta") / self.tree.values
-        return Fraction(sum_error(self.noise_scale, self.tree.worst_prefix, each))
+        return Fraction(sum_error(self.noise_scale, self.most_noises, each))
 
     def __str__(self) -> str:
         tree, name, scale = self.tree, self.ordered.name, self.noise_scale
-        one = sum_error(scale, tree.worst_prefix, "1/20")
-        single = sum_error(scale, tree.noises(0, 1), "1/20")
+        one = sum_error(scale, self.most_noises, "1/20")
+        single = sum_error(scale, self.noises(0, 1), "1/20")
         shape = "one count a value" if tree.levels == 1 else f"{tree.levels} levels of runs"
         if tree.levels > 1:
             shape += f" of {tree.branching}"
