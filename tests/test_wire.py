@@ -108,6 +108,7 @@ def values(tmp_path_factory):
             "planned": stream.planned,
             "budget": wire.summary(budget),
             "share": budget.shares[1],
+            "stream": wire.summary(budget).streams[0],
             "verified": budget.verify(),
             "entry": budget.history[-1],
             "error": errors.BudgetExhausted("asks for ε = 2; ε = 1 is left", advice="ask less"),
@@ -145,6 +146,7 @@ NAMES = [
     "planned",
     "budget",
     "share",
+    "stream",
     "verified",
     "entry",
     "error",
@@ -286,6 +288,7 @@ def test_what_is_not_ours_is_refused(fields):
     [
         *("", "{", "NaN", "[" * 100_000, "null", "9" * 5000),
         '{"tacit verified": 1, "entries": NaN, "head": ""}',
+        '{"tacit verified": 1, "entries": 1, "head": "", "more": 1e999}',
         '{"tacit verified": 1, "entries": 1, "entries": 1, "head": ""}',
     ],
 )

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import Any, TypeVar, overload
+from math import isfinite
+from typing import Any, NoReturn, TypeVar, overload
 
 from tacit.errors import BadParameter, InternalError, TacitError
 from tacit.wire import asking, budgets
@@ -128,12 +129,20 @@ class NameTwice(ValueError):
 
 
 def parsed(text: str) -> Any:
-    """Read strict JSON, without NaN and without repeated names; ValueError if it is not."""
-    return json.loads(text, parse_constant=_no_number, object_pairs_hook=_each_once)
+    """Read strict JSON, without NaN, infinities and repeated names; ValueError if it is not."""
+    return json.loads(
+        text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_each_once
+    )
 
 
-def _no_number(name: str) -> None:
+def _no_number(name: str) -> NoReturn:
     raise ValueError("NaN and Infinity are not JSON")
+
+
+def _finite(digits: str) -> float:
+    """Python's reader would quietly take 1e999 for infinity."""
+    number = float(digits)
+    return number if isfinite(number) else _no_number(digits)
 
 
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -152,6 +152,7 @@ ENTRY = Form("entry", ("budget.Entry",), _write_entry, _read_entry)
 FORMS = (
     Form("budget", ("wire.BudgetSummary", "budget.Budget"), _write_budget, _read_budget),
     Form("share", ("budget.Share",), _write_share, _read_share),
+    Form("stream", ("wire.StreamSummary",), _stream, _read_stream),
     Form("verified", ("budget.Verified",), _write_verified, _read_verified),
     ENTRY,
 )
