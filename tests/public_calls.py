@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from types import ModuleType
 from typing import Any, cast
 
@@ -176,6 +178,23 @@ class Call:
                 several = [given.pop(name)]
         found = self.target(*positional, *several, **given)
         return list(found) if inspect.isgenerator(found) else found
+
+
+def _a_server() -> str:
+    """Something that speaks the first version of the protocol, until this process ends."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"versions": [1]}')
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    stub = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    Thread(target=stub.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{stub.server_port}"
 
 
 def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
@@ -459,6 +478,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.plan.Plan.option": Call(plan.option, {"name": "book"}),
         "tacit.plan.Plan.recipe": Call(plan.recipe, {"name": "book"}),
         **budget_calls(folder),
+        "tacit.connect": Call(tacit.connect, {"url": _a_server(), "token": "tct_x", "timeout": 60}),
         # A table and what it gives
         "Table.check": on_table("check", question="smoker"),
         "Table.prepare": on_table("prepare", question=text),

@@ -26,6 +26,7 @@ _HOME = {
     "Top": "tacit.analyst.top",
     "audit": "tacit.audit",
     "book": "tacit.book",
+    "connect": "tacit.remote.connection",
     "errata": "tacit.errata",
     "errors": "tacit.errors",
     "fat_shattering_dimension": "tacit.analyst.question_class",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from tacit.budget import Budget
     from tacit.errors import TacitError
     from tacit.privacy import Cost, Privacy
+    from tacit.remote.connection import connect
     from tacit.tables.schema import EACH_ROW, Schema
 
 __all__ = [
@@ -81,6 +83,7 @@ __all__ = [
     "Top",
     "audit",
     "book",
+    "connect",
     "errata",
     "errors",
     "fat_shattering_dimension",

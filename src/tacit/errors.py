@@ -14,6 +14,10 @@
     ├── NotWritten           a file could not be written (also an OSError)
     ├── CannotCopy           what holds a secret, a lease or the data exists once (also a TypeError)
     ├── InternalError        an error inside Tacit, as another process reports it
+    ├── BadConfiguration     a server's file has mistakes; each is named with its line
+    ├── NotAuthorised        a server does not know the token, or it may not do this
+    ├── RequestRefused       a server does not take this request, or not now
+    ├── ServerUnavailable    a server cannot be reached, or speaks another version
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
@@ -138,6 +142,26 @@ class InternalError(TacitError):
             f"an error inside Tacit: {type(error).__name__}.  What it said is withheld, because it "
             "may quote data.  Please report what you did."
         )
+
+
+class BadConfiguration(TacitError):
+    """The file that says what a server serves has mistakes.  Nothing was opened."""
+
+
+class NotAuthorised(TacitError):
+    """A server does not know the token, or the token may not do this.  Nothing was spent."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class RequestRefused(TacitError):
+    """A server does not take a request: it is malformed, too large, or one too many for now."""
+
+
+class ServerUnavailable(TacitError):
+    """A server cannot be reached, is about to stop, or speaks another version of the protocol."""
+
+    exit_code: ClassVar[int] = 4
 
 
 class BudgetError(TacitError):

@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "plan": "Which error do I get, and which ε do I need?",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
     "release": "Release what answers a whole class of questions: counts of ranges, or rows.",
+    "serve": "Serve tables to analysts over HTTP, who never touch the data.",
+    "token": "Who may ask a server for what.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
     "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
 }
@@ -41,6 +43,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "above": "Plan a stream that halts at its first ⊤ (AboveThreshold).",
         "sparse": "Plan a stream with at most c answers ⊤ (Sparse).",
         "numeric": "Plan a stream whose ⊤ bring a noisy value (NumericSparse).",
+    },
+    "token": {
+        "add": "Make a token, and show it once.",
+        "list": "List the tokens: names, roles, tables and expiries.",
+        "revoke": "Refuse a token from now on; a server that runs need not be restarted.",
     },
 }
 _WHAT = "Ask as many questions as you like; only the surprising answers cost privacy."
@@ -66,6 +73,11 @@ For example:
     tacit plan sparse --questions 10000 --at-most 10 --epsilon 1/2
     tacit plan sparse --questions 10000 --at-most 10 --alpha 100
     tacit plan numeric --questions 10000 --at-most 10 --epsilon 1 --plot a.png""",
+    "token": """\
+For example:
+    tacit token add ana --share 1/2 --config clinic/tacit.toml
+    tacit token list --config clinic/tacit.toml
+    tacit token revoke ana --config clinic/tacit.toml""",
 }
 
 

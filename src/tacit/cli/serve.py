@@ -1,0 +1,128 @@
+"""``tacit serve``: analysts ask over HTTP, and never touch the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tacit.cli.exits import Misuse, say
+from tacit.cli.options import File, Folder
+from tacit.errors import BadParameter, NotWritten
+
+_EXAMPLE = """\
+# What `tacit serve` serves.  Paths are read from the folder of this file.
+# `tacit serve --check --config tacit.toml` names every mistake in it.
+
+# What was promised to people.  It is made once, by hand:
+#     tacit budget create clinic.budget --epsilon 1 --delta 1e-9 --covers visits
+# Tokens are kept beside it, in clinic.budget-tokens.
+budget = "clinic.budget"
+
+# Each table that may be asked, under the name by which the budget covers it.
+[tables.visits]
+source = "visits.parquet"       # or .csv, .tsv, .duckdb
+person = "patient_id"           # whose row it is; each_row = true if nobody has more than one
+# schema = "visits.toml"        # by default the TOML file beside the source
+# table = "visits"              # which table of a DuckDB file
+# people = 100_000              # a public number, for planning; never read from the data
+# as_of = "2026-11-01"          # which state of the data this is: a public label
+# memory = "2GB"                # by default half of the machine's
+# spill_folder = "/var/tmp"     # where rows go that do not fit
+
+[listen]
+address = "127.0.0.1"           # others need a certificate, or --behind-proxy
+port = 8765
+# certificate = "server.pem"
+# key = "server.key"
+
+# A response leaves one period after its request arrived, however quick it was done, so that time
+# tells nothing; so many more questions take one period more.
+[clock]
+milliseconds = 50
+questions = 200
+
+[limits]
+body = 1_000_000                # bytes of a request
+questions = 10_000              # in a request
+name = 200                      # characters
+depth = 20                      # of JSON
+requests_a_second = 50          # of one token
+in_flight_a_token = 8
+in_flight = 256                 # of all
+connections = 1000
+header_seconds = 10
+idle_seconds = 60
+threads = 8
+"""
+
+
+def serve(
+    *,
+    config: File | None = None,
+    check: bool = False,
+    init: Folder | None = None,
+    behind_proxy: bool = False,
+) -> None:
+    """Serve tables to analysts over HTTP, who never touch the data.
+
+    One TOML file names the tables, their budget, the address, limits and the clock.
+    It is checked whole before anything is opened.  Ctrl-C or SIGTERM ends the server:
+    what is being answered is answered first.  One line of JSON a request goes to
+    standard error.
+
+    For example:
+
+        tacit serve --init clinic
+        tacit serve --config clinic/tacit.toml --check
+        tacit serve --config clinic/tacit.toml
+
+    Parameters
+    ----------
+    config
+        The TOML file.
+    check
+        Only check the file, and name every mistake with its line.
+    init
+        Write such a file, with comments, into a folder.  No budget is made.
+    behind_proxy
+        A proxy encrypts what crosses the network, so no certificate is needed.
+
+    """
+    if (config is None) == (init is None) or (init is not None and (check or behind_proxy)):
+        raise Misuse("give --config FILE to serve or to check it, or --init FOLDER alone")
+    if init is not None:
+        _write_example(Path(init))
+        return
+    from tacit.server.config import read_config
+
+    assert config is not None
+    wanted = read_config(config)
+    _need_packages()
+    from tacit.server.running import refuse_unencrypted, run
+
+    refuse_unencrypted(wanted.listen, behind_proxy=behind_proxy)
+    if check:
+        tables = ", ".join(table.name for table in wanted.tables)
+        print(f"{config}: no mistakes; it serves {tables} at {wanted.listen.url}")
+        return
+    run(wanted, behind_proxy=behind_proxy, ready=lambda url: say(f"listening at {url}"))
+
+
+def _need_packages() -> None:
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in ("starlette", "msgspec", "uvicorn")):
+        raise Misuse("a server needs more packages: pip install 'tacit[server]'")
+
+
+def _write_example(folder: Path) -> None:
+    path = folder / "tacit.toml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_EXAMPLE)
+    except FileExistsError:
+        raise BadParameter("init", str(folder), f"{path} is there already: it is kept") from None
+    except (OSError, ValueError) as error:
+        system = error if isinstance(error, OSError) else OSError(22, "no file has this name")
+        raise NotWritten.because(path, system) from None
+    print(f"wrote {path}; look through it, make the budget, then: tacit serve --config {path}")

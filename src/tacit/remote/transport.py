@@ -1,0 +1,145 @@
+"""Requests to a server, and what comes back: a value, or the error that a local user would get."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import ssl
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from threading import Lock
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from tacit import wire
+from tacit.arguments import text
+from tacit.errors import BadParameter, ServerUnavailable, TacitError
+from tacit.support import Closing
+
+MOST_BYTES = 100_000_000  # of a response
+_TAKES = "give an address such as 'https://clinic.example:8443'"
+
+
+class Transport(Closing):
+    """A connection to a server, opened when it is needed; one request at a time."""
+
+    def __init__(self, url: str, token: str, *, timeout: float) -> None:
+        self._url = _checked_url(url)
+        self._token = _checked_token(token)
+        self._timeout = timeout
+        self._lock = Lock()
+        self._connection: HTTPConnection | None = None
+
+    @property
+    def place(self) -> str:
+        """The server, without a word about who asks."""
+        return f"{self._url.scheme}://{self._url.netloc}"
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Look something up."""
+        return self._ask("GET", path, None)
+
+    def post(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Ask something; it costs nothing, so it may be sent twice."""
+        return self._ask("POST", path, json.dumps(fields, allow_nan=False).encode())
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+        with self._lock:
+            kept = self._connection is not None
+            try:
+                status, told = self._once(method, path, body)
+            except (OSError, HTTPException):
+                self.close()
+                if not kept:  # a server may have closed one that was kept; then once more
+                    raise self._unreachable() from None
+                try:
+                    status, told = self._once(method, path, body)
+                except (OSError, HTTPException):
+                    self.close()
+                    raise self._unreachable() from None
+        return self._understood(status, told)
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = self._opened()
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        self._connection.request(method, self._url.path.rstrip("/") + path, body, headers)
+        response = self._connection.getresponse()
+        return response.status, _read(response)
+
+    def _opened(self) -> HTTPConnection:
+        host, port = self._url.hostname or "", self._url.port
+        if self._url.scheme == "https":
+            context = ssl.create_default_context()
+            return HTTPSConnection(host, port, timeout=self._timeout, context=context)
+        return HTTPConnection(host, port, timeout=self._timeout)
+
+    def _unreachable(self) -> ServerUnavailable:
+        return ServerUnavailable(
+            f"{self.place} cannot be reached, or what answers there is no server of Tacit's",
+            advice="check the address, and ask its steward",
+        )
+
+    def _understood(self, status: int, told: bytes) -> dict[str, Any]:
+        fields: Any = None
+        with suppress(ValueError, RecursionError):
+            fields = wire.parsed(told.decode())
+        if status == 200 and isinstance(fields, dict):
+            return fields
+        raise self._error(fields)
+
+    def _error(self, fields: object) -> TacitError:
+        try:
+            return wire.from_json(fields, TacitError)
+        except BadParameter:  # a proxy speaks, or something that is no server of ours
+            return self._unreachable()
+
+
+def _read(response: HTTPResponse) -> bytes:
+    told = response.read(MOST_BYTES + 1)
+    if len(told) > MOST_BYTES:
+        raise HTTPException
+    return told
+
+
+def _checked_url(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(text(url, "url", _TAKES))
+        right = parts.port is None or parts.port > 0
+    except ValueError as error:
+        if isinstance(error, BadParameter):
+            raise
+        right = False
+    if not right or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadParameter("url", "this text", _TAKES)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise BadParameter("url", "an address with more in it", _TAKES + ", and the token apart")
+    if not parts.netloc.isascii() or not parts.path.isascii() or any(c <= " " for c in url):
+        raise BadParameter("url", "this text", _TAKES)
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise BadParameter(
+            "url", parts.netloc, "a token would cross the network in the open: use https"
+        )
+    return parts
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _checked_token(token: str) -> str:
+    """What was given is never shown: it may be a token with a letter too many."""
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
+        raise BadParameter("token", "what was given", "give the token that the steward made")
+    return token

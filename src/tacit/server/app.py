@@ -1,0 +1,339 @@
+"""The server as an ASGI application: who asks, whether they may, and when the answer leaves.
+
+Everything that may be refused is refused before a question is read, and every response, refusals
+and errors too, leaves on the clock.  No exception gets out of here: its words might be data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tacit.errors import NotAuthorised, ServerUnavailable
+from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerClock
+from tacit.server.config import Timing
+from tacit.server.endpoints import ENDPOINTS, Endpoint
+from tacit.server.limits import InFlight, Rate, too_deep
+from tacit.server.log import LogLine, to_standard_error, where_it_happened
+from tacit.server.messages import Check
+from tacit.server.problems import Refusal, found_wrong, problem, refused
+from tacit.server.service import Service
+from tacit.server.tokens import PREFIX, TokenRecord, utc_now
+from tacit.wire import parsed
+
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
+_LONGEST_WORDS = 300
+_LONGEST_HEADERS = 16_384
+_NOTED = "tacit"  # where a request's notes are kept in its scope
+
+
+@dataclass(slots=True)
+class Notes:
+    """What is learnt about a request on its way: all of it public."""
+
+    arrival: int
+    kind: RequestKind = "look"
+    questions: int = 0
+    what: str | None = None  # the route; a path that is none may hold anything
+    who: TokenRecord | None = None
+    error: str | None = None
+    where: str | None = None  # for an error that nobody expected
+    unread: bool = True  # whether more of the request may come
+    messages: list[Message] = field(default_factory=list)
+
+
+class Application:
+    """What uvicorn runs."""
+
+    def __init__(
+        self,
+        service: Service,
+        timing: Timing,
+        *,
+        clock: ServerClock | None = None,
+        log: Callable[[LogLine], None] = to_standard_error,
+        encrypted: bool = False,
+    ) -> None:
+        self.service = service
+        self._clock = MonotonicClock() if clock is None else clock
+        self._departures = Departures(timing)
+        self._log = log
+        self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
+        self._in_flight = InFlight(service.limits)
+        self._rate = Rate(service.limits)
+        self._threads = ThreadPoolExecutor(service.limits.threads, "tacit")
+        self._working = 0
+        self._routes = self._starlette()
+
+    def close(self) -> bool:
+        """Close the tables and the budget; whether no thread is still at work."""
+        self._threads.shutdown(wait=not self._working, cancel_futures=True)
+        self.service.close()
+        return not self._working
+
+    def _starlette(self) -> ASGIApp:
+        found = Starlette(
+            routes=[self._route(endpoint) for endpoint in ENDPOINTS],
+            exception_handlers={HTTPException: self._no_route},
+        )
+        found.router.redirect_slashes = False  # to wherever the Host header says
+        return found
+
+    def _route(self, endpoint: Endpoint) -> Route:
+        async def answered(request: Request) -> Response:
+            return await self._answer(endpoint, request)
+
+        return Route(endpoint.path, answered, methods=[endpoint.method])
+
+    # From arrival to departure --------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, when its time has come."""
+        if scope["type"] != "http":  # uvicorn is told to offer nothing else
+            return
+        notes = Notes(self._clock.now())
+        scope[_NOTED] = notes
+        with self._in_flight.one_more() as fits:
+            if fits:
+                await self._routes(scope, receive, _collect(notes))
+            else:
+                busy = ServerUnavailable("the server is busy", advice="try again in a moment")
+                await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
+            try:
+                await self._drain(notes, receive)
+                late = await self._depart(notes)
+                await self._send(notes, send)
+            finally:
+                if notes.who is not None:
+                    self._in_flight.leave(notes.who.sha256)
+        self._note_down(notes, late)
+
+    async def _drain(self, notes: Notes, receive: Receive) -> None:
+        """Take in what a refused request still brings, or its sender would not hear why.
+
+        A connection that is closed before all was read is reset.  Who sends more than is allowed,
+        or slowly, is not waited for.
+        """
+        taken = 0
+        with suppress(TimeoutError, Refusal):
+            async with asyncio.timeout(self.service.limits.idle_seconds):
+                while notes.unread and taken <= self.service.limits.body:
+                    taken += len(await _piece(notes, receive))
+
+    async def _depart(self, notes: Notes) -> bool:
+        """Wait until the response may leave; whether it was late."""
+        delay = self._departures.delay(notes.kind, notes.questions)
+        departure = self._departures.departure(notes.arrival, self._clock.now(), delay)
+        await self._clock.wait_until(departure)
+        return departure - notes.arrival > delay
+
+    async def _send(self, notes: Notes, send: Send) -> None:
+        """Send what was collected; who does not read is left after a while."""
+        try:
+            async with asyncio.timeout(self.service.limits.idle_seconds):
+                for message in notes.messages:
+                    await send(message)
+        except (TimeoutError, OSError):  # the protocol closes the connection
+            notes.error = "nobody reads"
+
+    def _note_down(self, notes: Notes, late: bool) -> None:
+        status = next(each["status"] for each in notes.messages if "status" in each)
+        self.service.answered[notes.what or "", status] += 1
+        self._log(
+            LogLine(
+                who=None if notes.who is None else notes.who.name,
+                what=notes.what,
+                questions=notes.questions,
+                status=status,
+                bytes=sum(len(each.get("body", b"")) for each in notes.messages),
+                late=late,
+                error=notes.error,
+                where=notes.where,
+            )
+        )
+
+    # One request ----------------------------------------------------------------------------
+
+    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
+        """The response, or the problem; whatever is raised ends here."""
+        notes: Notes = request.scope[_NOTED]
+        notes.what, notes.kind = endpoint.path, endpoint.kind
+        try:
+            _refuse_unclear(request)
+            notes.unread = _has_body(request)
+            arguments = [] if endpoint.roles is None else self._admitted(endpoint, request, notes)
+            if endpoint.takes is not None:
+                sent = await self._body(request, notes)
+                asked = await self._in_thread(self._read, sent, endpoint.takes)
+                notes.questions = len(asked.questions) if isinstance(asked, Check) else 0
+                arguments.append(asked)
+            body = await self._in_thread(_written, endpoint.answer, *arguments)
+        except Exception as error:
+            return self._told(found_wrong(error), notes, error)
+        plain = endpoint.gives is str
+        kind = "text/plain; version=0.0.4" if plain else "application/json"
+        return Response(body, 200, self._headers, kind)
+
+    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Where the event loop is not held up; once begun it cannot be cancelled."""
+        loop = asyncio.get_running_loop()
+        self._working += 1
+        working = loop.run_in_executor(self._threads, function, *arguments)
+        working.add_done_callback(self._worked)
+        return await asyncio.shield(working)
+
+    def _worked(self, done: asyncio.Future[Any]) -> None:
+        self._working -= 1
+
+    def _admitted(self, endpoint: Endpoint, request: Request, notes: Notes) -> list[Any]:
+        """Who asks, if they may and have not asked too often."""
+        try:
+            who = self.service.tokens.bearer(_presented(request), utc_now())
+        except NotAuthorised as error:
+            raise Refusal(401, error) from None
+        self._in_flight.enter(who.sha256)
+        notes.who = who
+        self._rate.count(who.sha256, notes.arrival)
+        if endpoint.roles is not None and who.role not in endpoint.roles:
+            roles = " or ".join(sorted(endpoint.roles))
+            raise NotAuthorised(f"this is for the role {roles}, and this token's is {who.role}")
+        return [self.service, who]
+
+    async def _body(self, request: Request, notes: Notes) -> bytes:
+        """The whole body, if it is not too long and arrives in time."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise refused(415, "the body must be application/json")
+        if request.headers.get("content-encoding"):
+            raise refused(415, "the body must not be compressed")
+        most, body = self.service.limits.body, bytearray()
+        notes.unread = True
+        try:
+            async with asyncio.timeout(self.service.limits.idle_seconds):
+                while notes.unread and len(body) <= most:
+                    body += await _piece(notes, request.receive)
+        except TimeoutError:
+            raise refused(408, "the body did not arrive in time") from None
+        if len(body) > most:
+            raise refused(413, f"the body is longer than {most} bytes")
+        return bytes(body)
+
+    def _read(self, body: bytes, kind: type[Any]) -> Any:
+        """The body as what it should be: strictly, and nothing of it is quoted but names."""
+        if too_deep(body, self.service.limits.depth):
+            raise refused(400, f"the JSON is nested more deeply than {self.service.limits.depth}")
+        try:
+            return msgspec.convert(parsed(body.decode()), kind)
+        except UnicodeDecodeError:
+            raise refused(400, "the body is not UTF-8") from None
+        except msgspec.ValidationError as error:
+            raise refused(400, f"the body does not fit: {str(error)[:_LONGEST_WORDS]}") from None
+        except (ValueError, RecursionError):
+            raise refused(
+                400, "the body is not JSON, or has a name twice, or a number that is none"
+            ) from None
+
+    # Problems -------------------------------------------------------------------------------
+
+    def _told(self, refusal: Refusal, notes: Notes, error: BaseException | None = None) -> Response:
+        """The problem document, and a note for the log."""
+        told = problem(refusal, self.service.place)
+        notes.error = told["error"]
+        if refusal.status >= 500 and error is not None:
+            notes.where = where_it_happened(error)
+        headers = self._headers | ({"connection": "close"} if notes.unread else {})
+        if refusal.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        if refusal.allow:
+            headers["allow"] = refusal.allow
+        body = json.dumps(told, allow_nan=False).encode()
+        return Response(body, refusal.status, headers, "application/problem+json")
+
+    async def _no_route(self, request: Request, error: Exception) -> Response:
+        """Starlette found no route, or none for this method."""
+        assert isinstance(error, HTTPException)
+        notes: Notes = request.scope[_NOTED]
+        words = {404: "there is nothing here", 405: "this method is not for this path"}
+        refusal = refused(error.status_code, words.get(error.status_code, "it is refused"))
+        refusal.allow = (error.headers or {}).get("allow", "")
+        return self._told(refusal, notes)
+
+
+async def _piece(notes: Notes, receive: Receive) -> bytes:
+    """What comes next of a body, and whether there is more."""
+    message = await receive()
+    notes.unread = message.get("more_body", False)
+    if message["type"] == "http.disconnect":
+        raise refused(400, "the body did not arrive whole")
+    body: bytes = message.get("body", b"")
+    return body
+
+
+def _written(function: Callable[..., Any], *arguments: Any) -> bytes:
+    """An answer as it leaves; in ASCII, since a question may hold half a character."""
+    answer = function(*arguments)
+    if isinstance(answer, str):
+        return answer.encode()
+    return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
+
+
+def _collect(notes: Notes) -> Send:
+    async def collect(message: Message) -> None:
+        notes.messages.append(message)
+
+    return collect
+
+
+def _refuse_unclear(request: Request) -> None:
+    """What two servers might read in two ways, and what would end up in a log."""
+    query = request.scope["query_string"]
+    if PREFIX.encode() in query:
+        raise refused(
+            400,
+            "a token in a URL ends up in logs: it must be taken as leaked",
+            "revoke it, and send the new one as Authorization: Bearer",
+        )
+    if query:
+        raise refused(400, "nothing is asked in the URL")
+    headers = request.scope["headers"]
+    if sum(len(name) + len(value) for name, value in headers) > _LONGEST_HEADERS:
+        raise refused(431, f"the headers are longer than {_LONGEST_HEADERS} bytes")
+    names = [name for name, _ in headers]
+    for name in (b"content-length", b"transfer-encoding", b"content-type", b"authorization"):
+        if names.count(name) > 1:
+            raise refused(400, f"the header {name.decode()} stands twice")
+    if b"content-length" in names and b"transfer-encoding" in names:
+        raise refused(400, "content-length and transfer-encoding exclude each other")
+
+
+def _has_body(request: Request) -> bool:
+    headers = request.headers
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+
+def _presented(request: Request) -> str:
+    """The token of a request."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise NotAuthorised("a token is needed", advice="send it as Authorization: Bearer")
+    return token.strip()

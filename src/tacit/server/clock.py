@@ -1,0 +1,78 @@
+"""When a response leaves: at a moment that depends on public things only.
+
+A response leaves at its arrival plus a delay.  The delay follows from the kind of request, how
+many questions it brings and the server's configuration: the time that the work took, and with it
+whatever the data had to do with that, does not show.  Work that is not done by then leaves at the
+next whole multiple of the delay.  That shows that it was slow, which is outside the promise; it is
+counted, for the steward alone.
+
+A random delay would not do: it averages out over many requests.  Nor would a least time, since
+what is slower than that shows to the microsecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tacit.server.config import Timing
+
+RequestKind = Literal["look", "check", "plan"]
+"""What a request asks for: public facts, what is promised about questions, a plan."""
+
+PERIODS: dict[RequestKind, int] = {"look": 1, "check": 1, "plan": 10}
+"""How many periods a request takes whatever it brings."""
+
+_NANOSECONDS = 1_000_000
+
+
+class ServerClock(Protocol):
+    """Tells the time in nanoseconds, from any beginning, and waits."""
+
+    def now(self) -> int:
+        """The time; it never goes back."""
+
+    async def wait_until(self, moment: int) -> None:
+        """Return at this moment, or at once if it has passed."""
+
+
+class MonotonicClock:
+    """The machine's own, which no change of the time of day moves."""
+
+    def now(self) -> int:
+        """The time."""
+        return time.monotonic_ns()
+
+    async def wait_until(self, moment: int) -> None:
+        """Return at this moment."""
+        while (left := moment - self.now()) > 0:
+            await asyncio.sleep(left / 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Departures:
+    """The delays of a server.
+
+    >>> departures = Departures(Timing(milliseconds=50, questions=200))
+    >>> [departures.delay("check", n) // 1_000_000 for n in (1, 200, 201, 10_000)]
+    [50, 50, 100, 2500]
+    """
+
+    timing: Timing
+
+    def delay(self, kind: RequestKind, questions: int) -> int:
+        """In nanoseconds, from what is public about a request."""
+        blocks = -(-max(questions, 1) // self.timing.questions)
+        return PERIODS[kind] * blocks * self.timing.milliseconds * _NANOSECONDS
+
+    def departure(self, arrival: int, done: int, delay: int) -> int:
+        """When work leaves that arrived and was done at these moments.
+
+        >>> departures = Departures(Timing())
+        >>> [departures.departure(1000, 1000 + took, 50) for took in (0, 7, 50, 51, 100, 101)]
+        [1050, 1050, 1050, 1100, 1100, 1150]
+        """
+        multiples = max(1, -(-(done - arrival) // delay))
+        return arrival + multiples * delay

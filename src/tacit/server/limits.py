@@ -1,0 +1,88 @@
+"""How many requests at once, and how many a second: counted by token and in all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tacit.server.config import Limits
+from tacit.server.problems import refused
+
+_SECOND = 1_000_000_000
+_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
+class InFlight:
+    """Requests that have arrived and not left: until their departure, whenever they were done."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._by_token: Counter[str] = Counter()
+        self.total = 0
+
+    @contextmanager
+    def one_more(self) -> Iterator[bool]:
+        """Count a request while the block lasts; False if there are too many already."""
+        fits = self.total < self._limits.in_flight
+        self.total += fits
+        try:
+            yield fits
+        finally:
+            self.total -= fits
+
+    def enter(self, token: str) -> None:
+        """Count a request of a token; refuse it if there are too many."""
+        if self._by_token[token] >= self._limits.in_flight_a_token:
+            raise refused(
+                429,
+                f"{self._limits.in_flight_a_token} requests of this token are being answered",
+                "wait for their answers",
+            )
+        self._by_token[token] += 1
+
+    def leave(self, token: str) -> None:
+        """A request of a token has left."""
+        self._by_token[token] -= 1
+        if not self._by_token[token]:
+            del self._by_token[token]
+
+
+class Rate:
+    """So many requests a second for each token, and as many at once after a quiet second.
+
+    A token that was quiet for a second is forgotten.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._each = _SECOND // limits.requests_a_second
+        self._until: dict[str, int] = {}  # when all that was asked will have been due
+
+    def count(self, token: str, now: int) -> None:
+        """Count a request; refuse it if there were too many."""
+        due = max(self._until.get(token, 0), now) + self._each
+        if due - now > _SECOND:
+            raise refused(429, "too many requests of this token", "wait a second")
+        if len(self._until) > 1000:
+            self._until = {name: end for name, end in self._until.items() if end > now}
+        self._until[token] = due
+
+
+def too_deep(body: bytes, most: int) -> bool:
+    """Whether brackets of JSON are nested more deeply; quoted ones do not count.
+
+    It does not read the JSON, since reading what is nested deeply is what may fail.
+
+    >>> too_deep(b'{"a": [1, "[[[", {}]}', 3), too_deep(b'{"a": [1, "[[[", {}]}', 2)
+    (False, True)
+    """
+    if body.count(b"[") + body.count(b"{") <= most:
+        return False
+    depth = 0
+    for found in _BRACKET.finditer(body):
+        sign = found[0]
+        depth += (sign in (b"[", b"{")) - (sign in (b"]", b"}"))
+        if depth > most:
+            return True
+    return False

@@ -1,0 +1,48 @@
+"""One JSON line a request, to standard error, for the steward.
+
+It says who asked what kind of thing, and how it ended.  There is no place in it for a question, an
+answer or a token.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from traceback import walk_tb
+
+from tacit.server.tokens import utc_now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """What is noted about a request."""
+
+    who: str | None  # the token's name
+    what: str | None  # the route
+    questions: int
+    status: int
+    bytes: int  # of the response's body
+    late: bool  # it left later than at its time: outside the promise
+    error: str | None
+    where: str | None  # in Tacit's own code, for an error that nobody expected
+
+    def __str__(self) -> str:
+        told = {"at": utc_now().isoformat(timespec="milliseconds"), **asdict(self)}
+        return json.dumps({name: value for name, value in told.items() if value is not None})
+
+
+def to_standard_error(line: LogLine) -> None:
+    """Write a line; nobody may be there to read it."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def where_it_happened(error: BaseException) -> str:
+    """The class and the lines of code: neither words nor values, which may be data."""
+    places = [
+        f"{frame.f_globals.get('__name__', '?')}:{line}"
+        for frame, line in walk_tb(error.__traceback__)
+    ]
+    return " ".join([type(error).__name__, *places[-8:]])

@@ -1,0 +1,147 @@
+"""Running a server: one process, one listening socket, until a signal ends it.
+
+At SIGTERM or Ctrl-C no new connection is taken, what is being answered is answered, and the tables
+and the budget are closed, all within ten seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from tacit.errors import BadConfiguration, ServerUnavailable
+from tacit.server.app import Application
+from tacit.server.config import Limits, Listening, ServerConfig
+from tacit.server.service import Service
+
+_GRACE_SECONDS = 8
+_LONGEST_HEADER = 16_384
+
+
+def refuse_unencrypted(listen: Listening, *, behind_proxy: bool) -> None:
+    """Answers and tokens cross a network encrypted, or not at all."""
+    if listen.certificate is None and not listen.loopback and not behind_proxy:
+        raise BadConfiguration(
+            f"listen.address {listen.address} can be reached from other machines, and answers and "
+            "tokens would cross the network in the open: give listen.certificate and listen.key, "
+            "or say --behind-proxy if a proxy encrypts them"
+        )
+
+
+def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[str], None]) -> None:
+    """Open everything, say that it is ready, and serve until a signal comes."""
+    refuse_unencrypted(config.listen, behind_proxy=behind_proxy)
+    with listening(config.listen) as listener:
+        service = Service.open(config)
+        encrypted = behind_proxy or config.listen.certificate is not None
+        application = Application(service, config.clock, encrypted=encrypted)
+        server = uvicorn.Server(_settings(application, config))
+        before = {number: signal.signal(number, _nothing) for number in _ENDING}
+        try:
+            ready(replace(config.listen, port=listener.getsockname()[1]).url)
+            server.run(sockets=[listener])
+        finally:
+            rested = application.close()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    if not rested:  # a thread cannot be ended, and everything that matters is closed
+        sys.stderr.flush()
+        os._exit(0)
+
+
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """Uvicorn sends itself the signal once more when it is done: then we still have to close."""
+
+
+def listening(listen: Listening) -> socket.socket:
+    """A socket that takes connections; before anything else is opened, since it may be taken."""
+    family = socket.AF_INET6 if ":" in listen.address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((listen.address, listen.port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        why = error.strerror or "the system does not say why"
+        raise ServerUnavailable(
+            f"{listen.address}, port {listen.port}, cannot be listened on: {why}",
+            advice="give another listen.address or listen.port",
+        ) from None
+    return listener
+
+
+def _settings(application: Application, config: ServerConfig) -> uvicorn.Config:
+    limits, listen = config.limits, config.listen
+    return uvicorn.Config(
+        application,
+        http=protocol(limits),
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
+        interface="asgi3",
+        log_config={"version": 1, "disable_existing_loggers": False},
+        log_level=100,  # our own lines say all there is to say; others might quote a request
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=limits.idle_seconds,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        h11_max_incomplete_event_size=_LONGEST_HEADER,
+        ssl_certfile=listen.certificate,
+        ssl_keyfile=listen.key,
+    )
+
+
+def protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """HTTP/1.1 as uvicorn speaks it, and a request's head must arrive in time."""
+
+    class Punctual(H11Protocol):
+        _overdue: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._overdue = self.loop.call_later(limits.header_seconds, self._late)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._overdue is not None:
+                self._overdue.cancel()
+            super().connection_lost(exc)
+
+        def _watch(self) -> None:
+            """The time runs while a head has begun to arrive and is not there yet."""
+            begun = bool(self.conn.trailing_data[0])
+            answering = self.cycle is not None and not self.cycle.response_complete
+            if self._overdue is not None and (answering or not begun):
+                self._overdue.cancel()
+                self._overdue = None
+            elif self._overdue is None and begun and not answering:
+                self._overdue = self.loop.call_later(limits.header_seconds, self._late)
+
+        def _late(self) -> None:
+            if not self.transport.is_closing():
+                self.transport.abort()
+
+    return Punctual

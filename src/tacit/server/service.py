@@ -1,0 +1,217 @@
+"""What a server holds, and what it answers: tables, a budget and tokens.
+
+Nothing here knows of HTTP.  Each function answers one kind of request for whoever presents a
+token; all but the looks at tokens run in threads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from tacit.analyst import plan
+from tacit.analyst.table import Table, open_table
+from tacit.budget import Budget
+from tacit.errors import BadParameter, NotCovered
+from tacit.server import messages
+from tacit.server.config import Limits, ServedTable, ServerConfig
+from tacit.server.problems import refused
+from tacit.server.tokens import TokenFile, TokenRecord, utc_now
+from tacit.support import Closing
+from tacit.tables.schema import write_schema
+from tacit.wire import summary, to_json
+
+if TYPE_CHECKING:
+    from tacit.budget import Share
+    from tacit.tables.show import Statement
+
+_TAKEN = ("self", "question")  # what Table.check itself takes by name
+
+
+class Service(Closing):
+    """Tables, their budget and the tokens of those who may ask."""
+
+    def __init__(
+        self, tables: dict[str, Table], budget: Budget, tokens: TokenFile, limits: Limits
+    ) -> None:
+        self.tables = tables
+        self.budget = budget
+        self.tokens = tokens
+        self.limits = limits
+        self.place = ""  # where the budget lies: told to nobody
+        self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
+
+    @classmethod
+    def open(cls, config: ServerConfig) -> Service:
+        """Open everything that a file names; if something cannot be, nothing stays open."""
+        with ExitStack() as opened:
+            budget = opened.enter_context(Budget.open(config.budget))
+            covered = budget.covers
+            for served in config.tables:
+                if served.name not in covered:
+                    raise NotCovered(
+                        f"{config.budget} covers {', '.join(covered)}, not {served.name!r}",
+                        advice="tacit budget cover adds a table of the same people",
+                    )
+            tables = {each.name: opened.enter_context(_opened(each)) for each in config.tables}
+            tokens = TokenFile(config.tokens)
+            _ = tokens.records  # a damaged file is told now
+            service = cls(tables, budget, tokens, config.limits)
+            service.place = config.budget
+            opened.pop_all()
+            return service
+
+    def close(self) -> None:
+        """Close the tables and the budget."""
+        for table in self.tables.values():
+            table.close()
+        self.budget.close()
+
+    def table(self, name: str, who: TokenRecord) -> Table:
+        """A table that the token may ask; whether there are others is nobody's business."""
+        if len(name) > self.limits.name:
+            given = f"a text of {len(name)} characters"
+            raise BadParameter("table", given, f"a name has at most {self.limits.name}")
+        if name not in self.tables or not who.may_ask(name):
+            raise NotCovered(
+                f"there is no table {name!r} that this token may ask",
+                advice="/v1/tables lists those that it may",
+            )
+        return self.tables[name]
+
+
+def _opened(served: ServedTable) -> Table:
+    return open_table(
+        served.source,
+        person=served.person,
+        name=served.name,
+        people=served.people,
+        schema=served.schema,
+        table=served.table,
+        memory_limit=served.memory,
+        as_of=served.as_of,
+        spill_folder=served.spill_folder,
+    )
+
+
+# What can be asked for ------------------------------------------------------------------------
+
+
+def list_tables(service: Service, who: TokenRecord) -> messages.TableList:
+    """The tables that the token may ask, with their public schemas."""
+    return messages.TableList(
+        [_facts(table) for name, table in service.tables.items() if who.may_ask(name)]
+    )
+
+
+def _facts(table: Table) -> messages.TableFacts:
+    person = table.schema.person
+    return messages.TableFacts(
+        name=table.name,
+        person=person if isinstance(person, str) else None,
+        schema=write_schema(table.schema),
+        people=table.people,
+        as_of=table.as_of,
+    )
+
+
+def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages.Statements:
+    """What is promised about each question, or why it is refused; it costs nothing."""
+    table = service.table(asked.table, who)
+    if len(asked.questions) > service.limits.questions:
+        raise refused(413, f"a request brings at most {service.limits.questions} questions")
+    return messages.Statements([to_json(_checked(table, each)) for each in asked.questions])
+
+
+def _checked(table: Table, asked: messages.QuestionSent) -> Statement:
+    for name in _TAKEN:
+        if name in asked.parameters:
+            raise BadParameter("parameters", repr(name), "call your own parameter otherwise")
+    return table.check(asked.question, **asked.parameters)
+
+
+def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> messages.PlanFound:
+    """Which recipe for a stream, with which error, or which ε it takes; public numbers only."""
+    told = {
+        name: getattr(asked, name) for name in ("questions", "epsilon", "alpha", "beta", "kind")
+    }
+    if asked.algorithm != "above_threshold":
+        told |= {"at_most": asked.at_most, "delta": asked.delta}
+    elif (asked.at_most, asked.delta) != (1, 0):
+        raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor delta")
+    return messages.PlanFound(to_json(getattr(plan, asked.algorithm)(**told)))
+
+
+def show_budget(service: Service, who: TokenRecord) -> messages.BudgetFacts:
+    """The totals, the token's own share, and for a steward everybody's."""
+    told = summary(service.budget)
+    return messages.BudgetFacts(
+        promise=messages.PromiseFacts(str(told.promise.epsilon), str(told.promise.delta)),
+        accountant=told.accountant,
+        covers=[name for name in told.covers if who.may_ask(name)],
+        whole=to_json(told.whole),
+        own=_own(told.shares, who),
+        shares=[to_json(share) for share in (told.shares if who.role == "steward" else ())],
+    )
+
+
+def _own(shares: tuple[Share, ...], who: TokenRecord) -> messages.Wire | None:
+    """The share that the token draws from; None if it draws from none."""
+    for share in shares:
+        if who.share is not None and share.analyst == who.share:
+            return to_json(share)
+    return None
+
+
+def list_streams(service: Service, who: TokenRecord) -> messages.StreamList:
+    """An analyst's own streams; all of the tables that a steward may see."""
+    return messages.StreamList(
+        [
+            to_json(stream)
+            for stream in summary(service.budget).streams
+            if who.may_ask(stream.table)
+            and (who.role == "steward" or (who.share is not None and stream.analyst == who.share))
+        ]
+    )
+
+
+def list_tokens(service: Service, who: TokenRecord) -> messages.TokenList:
+    """All tokens that were ever made, by name."""
+    now = utc_now()
+    return messages.TokenList(
+        [
+            messages.TokenFacts(
+                name=one.name,
+                role=one.role,
+                tables=None if one.tables is None else list(one.tables),
+                share=one.share,
+                made=one.made,
+                expires=one.expires,
+                status=one.status(now),
+            )
+            for one in service.tokens.records
+        ]
+    )
+
+
+def show_metrics(service: Service, who: TokenRecord) -> str:
+    """Counters for Prometheus: nothing in them depends on the data, unless it was released.
+
+    There are no durations, and neither memory nor processor time: they tell how much data there is.
+    """
+    now, states = utc_now(), Counter(state.status for state in service.budget.streams())
+    lines = ["# TYPE tacit_requests_total counter"]
+    for (what, status), count in sorted(service.answered.items()):
+        lines.append(f'tacit_requests_total{{what="{what}",status="{status}"}} {count}')
+    lines.append("# TYPE tacit_streams gauge")
+    lines += [f'tacit_streams{{status="{name}"}} {states[name]}' for name in sorted(states)]
+    lines.append("# TYPE tacit_tokens gauge")
+    tokens = Counter(one.status(now) for one in service.tokens.records)
+    lines += [f'tacit_tokens{{status="{name}"}} {tokens[name]}' for name in sorted(tokens)]
+    lines.append("# TYPE tacit_budget gauge")
+    whole = service.budget.whole
+    for what, amount in (("promised", whole.limit), ("spent", whole.spent), ("left", whole.left)):
+        for unit, number in amount.values:
+            lines.append(f'tacit_budget{{what="{what}",unit="{unit}"}} {float(number)!r}')
+    return "\n".join([*lines, ""])

@@ -1,0 +1,262 @@
+"""Tokens: who may ask a server for what.
+
+A token is 256 random bits with a prefix that scanners of leaked secrets recognise.  It is shown
+once; what is stored is its SHA-256, in a file for its owner only beside the budget.  (A slow hash
+is for passwords: nobody guesses 256 bits.)  The file is replaced as a whole, by one process at a
+time, and looked at again with every request: who was revoked is refused at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, get_args
+
+from tacit.budget.head_file import sync_folder
+from tacit.budget.locks import FileHold, draft_of
+from tacit.budget.turns import pause
+from tacit.errors import BadConfiguration, BadParameter, NotAuthorised, NotWritten
+from tacit.numbers import as_given
+from tacit.wire import parsed
+
+Role = Literal["analyst", "steward", "viewer"]
+
+PREFIX = "tct_"
+FORM = "tacit tokens"
+LONGEST_NAME = 200
+_TOKEN = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
+_HASH = re.compile("[0-9a-f]{64}")
+_MODE = 0o600
+_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRecord:
+    """What is known about a token: all but the token."""
+
+    name: str
+    sha256: str
+    role: Role
+    tables: tuple[str, ...] | None  # None: all that are served
+    share: str | None  # the analyst from whose share of the budget it draws
+    made: str
+    expires: str | None
+    revoked: str | None = None
+
+    def may_ask(self, table: str) -> bool:
+        """Whether the token is for this table."""
+        return self.tables is None or table in self.tables
+
+    def good_at(self, now: datetime) -> bool:
+        """Whether it has neither expired nor been revoked."""
+        return self.revoked is None and (self.expires is None or now < _moment(self.expires))
+
+    def status(self, now: datetime) -> str:
+        """In a word, for the steward."""
+        if self.revoked is not None:
+            return "revoked"
+        return "good" if self.good_at(now) else "expired"
+
+
+def utc_now() -> datetime:
+    """The time of day; only expiries need it."""
+    return datetime.now(UTC)
+
+
+class TokenFile:
+    """The tokens of one server, in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, ...] | None = None
+        self._records: tuple[TokenRecord, ...] = ()
+
+    # A steward's
+
+    def add(
+        self,
+        name: str,
+        *,
+        role: Role = "analyst",
+        tables: Iterable[str] | None = None,
+        share: str | None = None,
+        expires: str | None = None,
+    ) -> str:
+        """Make a token and return it; nobody can show it again."""
+        secret = PREFIX + secrets.token_urlsafe(32)
+        record = TokenRecord(
+            name=_checked_name(name),
+            sha256=_hashed(secret),
+            role=_checked_role(role),
+            tables=None if tables is None else tuple(tables),
+            share=share,
+            made=utc_now().isoformat(timespec="seconds"),
+            expires=None if expires is None else checked_expiry(expires),
+        )
+        with self._changing() as records:
+            if any(one.name == name and one.revoked is None for one in records):
+                raise BadParameter(
+                    "name", as_given(name), "a token has this name: revoke it first, or name both"
+                )
+            records.append(record)
+        return secret
+
+    def revoke(self, name: str) -> TokenRecord:
+        """From now on the token is refused; its name may be given to a new one."""
+        _checked_name(name)
+        with self._changing() as records:
+            for place, record in enumerate(records):
+                if record.name == name and record.revoked is None:
+                    now = utc_now().isoformat(timespec="seconds")
+                    records[place] = replace(record, revoked=now)
+                    return records[place]
+            known = ", ".join(repr(one.name) for one in records if one.revoked is None)
+            allowed = f"known are {known}" if known else "there are no tokens"
+            raise BadParameter("name", as_given(name), f"no token has this name; {allowed}")
+
+    @property
+    def records(self) -> tuple[TokenRecord, ...]:
+        """All tokens that were ever made, oldest first."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            self._seen, self._records = None, ()
+            return ()
+        seen = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
+        if seen != self._seen:
+            self._records = self._read(found.st_mode)
+            self._seen = seen
+        return self._records
+
+    # The server's
+
+    def bearer(self, presented: str, now: datetime) -> TokenRecord:
+        """Who presents this token; ``NotAuthorised`` if nobody may.
+
+        Every stored hash is compared, each in constant time, whichever fits.
+        """
+        hashed = _hashed(presented) if _TOKEN.fullmatch(presented) else ""
+        fitting = [one for one in self.records if hmac.compare_digest(one.sha256, hashed)]
+        if not fitting or not fitting[0].good_at(now):
+            raise NotAuthorised(
+                "this token is not known here, was revoked or has expired",
+                advice="ask the steward for a new one",
+            )
+        return fitting[0]
+
+    # The file
+
+    def _read(self, mode: int) -> tuple[TokenRecord, ...]:
+        if mode & 0o077:
+            raise _damaged(self._path, "others may read or write it: chmod 600 it")
+        try:
+            told = parsed(self._path.read_bytes().decode())
+            if told.pop(FORM) != 1:
+                raise ValueError
+            return tuple(_record(fields) for fields in told["tokens"])
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise _damaged(self._path, "it is not as Tacit wrote it") from None
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[TokenRecord]]:
+        """The tokens, to be changed; the file is then replaced in one step."""
+        try:
+            hold = _lock(self._path.with_name(f"{self._path.name}-lock"))
+        except OSError as error:
+            raise NotWritten.because(self._path, error) from None
+        try:
+            records = list(self.records)
+            yield records
+            self._write(records)
+        except NotWritten:
+            raise
+        except OSError as error:
+            raise NotWritten.because(self._path, error) from None
+        finally:
+            hold.release()
+
+    def _write(self, records: list[TokenRecord]) -> None:
+        text = json.dumps({FORM: 1, "tokens": [asdict(one) for one in records]}, indent=1)
+        with draft_of(self._path) as draft:
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self._path)
+        sync_folder(self._path.parent)
+
+
+def checked_expiry(given: str) -> str:
+    """A day or a moment in UTC, written as the latter."""
+    try:
+        day = date.fromisoformat(given)
+        moment = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    except (ValueError, TypeError):
+        try:
+            moment = datetime.fromisoformat(given)
+        except (ValueError, TypeError):
+            raise BadParameter(
+                "expires", as_given(given), "give a day, such as 2027-01-31, or a moment in UTC"
+            ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _hashed(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+        raise BadParameter(
+            "name", as_given(name), f"give 1 to {LONGEST_NAME} characters that can be printed"
+        )
+    return name
+
+
+def _checked_role(role: Role) -> Role:
+    if role not in get_args(Role):
+        raise BadParameter("role", as_given(role), f"it is one of {', '.join(get_args(Role))}")
+    return role
+
+
+def _record(fields: dict[str, Any]) -> TokenRecord:
+    tables = fields["tables"]
+    record = TokenRecord(**{**fields, "tables": None if tables is None else tuple(tables)})
+    if not (_HASH.fullmatch(record.sha256) and record.role in get_args(Role)):
+        raise ValueError
+    _checked_name(record.name)
+    if record.expires is not None and _moment(record.expires).tzinfo is None:
+        raise ValueError
+    return record
+
+
+def _damaged(path: Path, why: str) -> BadConfiguration:
+    return BadConfiguration(f"the tokens in {path} cannot be used: {why}")
+
+
+def _lock(path: Path) -> FileHold:
+    """Wait until no other process changes the tokens."""
+    deadline = monotonic() + _WAIT_SECONDS
+    while (hold := FileHold.take(path)) is None:
+        left = deadline - monotonic()
+        if left <= 0:
+            raise NotWritten(f"{path} stayed locked by another process", advice="try again")
+        pause(1, left)
+    return hold

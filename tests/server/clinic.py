@@ -1,0 +1,57 @@
+"""A small clinic to serve: three tables' worth of files in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tacit import Budget
+
+POISON = "Zyzzyva-4711"
+
+SCHEMA = """
+[columns.pid]
+type = "integer"
+[columns.town]
+type = "text"
+keys = ["Bruges", "Ghent"]
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+"""
+
+CONFIG = """\
+budget = "clinic.budget"
+
+[listen]
+port = 0
+
+[clock]
+milliseconds = {milliseconds}
+
+[limits]
+requests_a_second = 100_000
+{limits}
+
+[tables.visits]
+source = "visits.csv"
+person = "pid"
+people = 300
+as_of = "2026-11-01"
+
+[tables.labs]
+source = "labs.csv"
+each_row = true
+"""
+
+
+def write_clinic(folder: Path, *, milliseconds: int = 1, limits: str = "") -> Path:
+    """Two tables, their schemas, a budget and the server's file; the path of the latter."""
+    rows = [f"{pid},{'Bruges' if pid < 200 else 'Ghent'},{pid % 100}" for pid in range(300)]
+    for name in ("visits", "labs"):
+        text = "\n".join(["pid,town,age", *rows, f"300,{POISON},50", ""])
+        (folder / f"{name}.csv").write_text(text)
+        (folder / f"{name}.toml").write_text(SCHEMA)
+    Budget.create(folder / "clinic.budget", epsilon=10, covers=["visits", "labs"]).close()
+    path = folder / "tacit.toml"
+    path.write_text(CONFIG.format(milliseconds=milliseconds, limits=limits))
+    return path

@@ -1,0 +1,260 @@
+"""With a clock of our own: when responses leave, and what counts until they do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import Budget
+from tacit.server.app import Application
+from tacit.server.clock import PERIODS, Departures
+from tacit.server.config import Limits, Timing
+from tacit.server.log import LogLine
+from tacit.server.service import Service
+from tacit.server.tokens import TokenFile
+
+MS = 1_000_000
+
+
+class Hands:
+    """A clock whose hands are moved by whoever works, and by nothing else."""
+
+    def __init__(self) -> None:
+        self.time = 10**12
+        self.held = False
+        self._moved = asyncio.Event()
+
+    def now(self) -> int:
+        return self.time
+
+    async def wait_until(self, moment: int) -> None:
+        while self.held:
+            await self._moved.wait()
+        self.time = max(self.time, moment)
+
+    def release(self) -> None:
+        self.held = False
+        self._moved.set()
+
+
+class Slow:
+    """A table on which a check takes so long, or fails."""
+
+    def __init__(self, clock: Hands, took: int, error: Exception | None = None) -> None:
+        self._clock, self._took, self._error = clock, took, error
+
+    def check(self, question: str) -> object:
+        self._clock.time += self._took
+        if self._error is not None:
+            raise self._error
+        from tacit.tables.show import Statement
+
+        return Statement(text=question, refusal="no")
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class World:
+    """A server without a network."""
+
+    clock: Hands
+    app: Application
+    tokens: dict[str, str]
+    lines: list[LogLine] = field(default_factory=list)
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, token: str = "ana"
+    ) -> tuple[int, int, Any]:
+        """The status, when it left after its arrival, and what it says."""
+        arrival, left, sent = self.clock.now(), 0, []
+        bearer = f"Bearer {self.tokens[token]}".encode()
+        headers = [(b"authorization", bearer), (b"content-type", b"application/json")]
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+
+        async def send(message: Any) -> None:
+            nonlocal left
+            left = self.clock.now()
+            sent.append(message)
+
+        scope = {"type": "http", "method": method, "path": path, "query_string": b""}
+        await self.app({**scope, "headers": headers, "root_path": ""}, receive, send)
+        said = json.loads(b"".join(each.get("body", b"") for each in sent))
+        return sent[0]["status"], left - arrival, said
+
+
+Play = Callable[[World], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def play(tmp_path) -> Callable[..., None]:
+    """Build a server around a slow table and play a scene with it."""
+
+    def run(scene: Play, *, took: int = 0, error: Exception | None = None, **limits: int) -> None:
+        async def all_of_it() -> None:
+            clock, file = Hands(), TokenFile(tmp_path / "tokens")
+            names = {record.name for record in file.records}
+            tokens = {n: file.add(f"{n}{len(names)}", share=n) for n in ("ana", "ben")}
+            budget = Budget.in_memory(epsilon=1, covers=["visits"])
+            table: Any = Slow(clock, took, error)
+            service = Service({"visits": table}, budget, file, Limits(**limits))
+            world = World(clock, None, tokens)  # type: ignore[arg-type]
+            timing = Timing(milliseconds=50, questions=200)
+            world.app = Application(service, timing, clock=clock, log=world.lines.append)
+            try:
+                await scene(world)
+            finally:
+                assert world.app.close()
+
+        asyncio.run(all_of_it())
+
+    return run
+
+
+def check_of(count: int) -> dict[str, Any]:
+    return {"table": "visits", "questions": [{"question": "q"}] * count}
+
+
+# Departures -------------------------------------------------------------------------------------
+
+
+@given(
+    st.sampled_from(sorted(PERIODS)),
+    st.integers(0, 50_000),
+    st.integers(0, 10**12),
+    st.integers(0, 10**12),
+)
+def test_only_lateness_moves_a_departure_and_by_whole_delays(kind, questions, arrival, took):
+    departures = Departures(Timing())
+    delay = departures.delay(kind, questions)
+    assert delay % (50 * MS) == 0
+    assert delay >= 50 * MS
+    left = departures.departure(arrival, arrival + took, delay)
+    assert (left - arrival) % delay == 0
+    assert left >= arrival + took
+    if took <= delay:
+        assert left == arrival + delay
+    else:
+        assert left - delay < arrival + took
+
+
+def test_quick_slow_and_failing_work_leave_at_the_same_time(play):
+    seen = []
+
+    async def scene(world: World) -> None:
+        for count in (1, 200, 201, 1000):
+            status, left, _ = await world.ask("POST", "/v1/check", check_of(count))
+            seen.append((count, left, status))
+        assert not any(line.late for line in world.lines)
+
+    for took in (0, MS // 100, MS // 5):
+        play(scene, took=took)
+    expected = [(1, 50 * MS), (200, 50 * MS), (201, 100 * MS), (1000, 250 * MS)]
+    assert [(count, left) for count, left, _ in seen] == expected * 3
+    seen.clear()
+    for error in (ValueError("somebody's name"), MemoryError()):
+        play(scene, took=0, error=error)
+    assert [(count, left) for count, left, _ in seen] == expected * 2
+    assert {status for *_, status in seen} == {500}
+
+
+def test_late_work_leaves_at_the_next_multiple_and_only_the_steward_is_told(play):
+    async def scene(world: World) -> None:
+        _, left, said = await world.ask("POST", "/v1/check", check_of(1))
+        assert left == 150 * MS
+        assert "late" not in json.dumps(said)
+        assert world.lines[-1].late
+        assert all("late" not in str(key) for key in world.app.service.answered)
+
+    play(scene, took=101 * MS)
+
+
+def test_refusals_of_every_kind_leave_on_the_clock(play):
+    async def scene(world: World) -> None:
+        world.tokens["nobody"] = "tct_" + "A" * 43
+        for method, path, body, token, status in (
+            ("POST", "/v1/check", check_of(1), "nobody", 401),
+            ("GET", "/metrics", None, "ana", 403),
+            ("GET", "/nothing", None, "ana", 404),
+            ("GET", "/v1/check", None, "ana", 405),
+            ("POST", "/v1/check", {"sql": 1}, "ana", 400),
+            ("POST", "/v1/check", {**check_of(1), "table": "labs"}, "ana", 403),
+        ):
+            got, left, _ = await world.ask(method, path, body, token)
+            assert (got, left) == (status, 50 * MS)
+
+    play(scene)
+
+
+def test_what_an_engine_says_is_withheld(play):
+    async def scene(world: World) -> None:
+        status, _, said = await world.ask("POST", "/v1/check", check_of(1))
+        assert status == 500
+        assert said["error"] == "InternalError"
+        assert "somebody" not in json.dumps(said)
+        assert "somebody" not in str(world.lines[-1])
+        assert "tacit.server.service:" in str(world.lines[-1].where)
+
+    play(scene, error=ValueError("somebody's name"))
+
+
+# What counts until the departure ----------------------------------------------------------------
+
+
+def test_requests_in_flight_count_until_they_leave(play):
+    async def scene(world: World) -> None:
+        world.clock.held = True
+        asked = [
+            asyncio.ensure_future(world.ask("GET", "/v1/budget", token=name))
+            for name in ("ana", "ana", "ana", "ben", "ben")
+        ]
+        await asyncio.sleep(0.2)  # whatever the speed: all of them wait for the clock
+        assert not any(each.done() for each in asked)
+        world.clock.release()
+        statuses = sorted(status for status, *_ in await asyncio.gather(*asked))
+        assert statuses == [200, 200, 200, 429, 503]  # ben's first; the fifth in all
+        again = [(await world.ask("GET", "/v1/budget"))[0] for _ in range(3)]
+        assert again == [200, 200, 200]
+
+    play(scene, in_flight_a_token=2, in_flight=4)
+
+
+def test_so_many_requests_a_second_by_token(play):
+    async def scene(world: World) -> None:
+        async def at_once(count: int, token: str = "ana") -> list[int]:
+            world.clock.held = True
+            asked = [
+                asyncio.ensure_future(world.ask("GET", "/v1/budget", token=token))
+                for _ in range(count)
+            ]
+            await asyncio.sleep(0)
+            world.clock.release()
+            return [status for status, *_ in await asyncio.gather(*asked)]
+
+        arrival = world.clock.now()
+        rate = world.app._rate
+        for _ in range(5):
+            rate.count("x", arrival)
+        with pytest.raises(Exception, match="429"):
+            rate.count("x", arrival)
+        rate.count("y", arrival)  # another token has its own
+        rate.count("x", arrival + 200 * MS)  # a fifth of a second is worth one request
+        with pytest.raises(Exception, match="429"):
+            rate.count("x", arrival + 200 * MS)
+        for _ in range(5):
+            rate.count("x", arrival + 10_000 * MS)
+        with pytest.raises(Exception, match="429"):
+            rate.count("x", arrival + 10_000 * MS)
+        assert sorted(await at_once(6)) == [200] * 5 + [429]
+
+    play(scene, requests_a_second=5)

@@ -1,0 +1,170 @@
+"""The OpenAPI document: it matches the routes, and whatever it allows is answered or refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.routing import Route
+from tests.server.clinic import POISON
+from tests.server.conftest import PATIENCE, Running
+
+from tacit.server.app import Application
+from tacit.server.endpoints import ENDPOINTS
+from tacit.server.openapi import document
+
+QUIET = re.compile(rf"Traceback|/tmp|clinic\.budget|site-packages|{POISON}|uvicorn|starlette")
+
+
+def test_the_document_matches_the_routes(server):
+    served = server.ask("GET", "/openapi.json", token=None).json
+    assert served == json.loads(json.dumps(document(ENDPOINTS)))
+    listed = {
+        (path, method.upper()) for path, methods in served["paths"].items() for method in methods
+    }
+    assert listed == {(one.path, one.method) for one in ENDPOINTS}
+    named = [one["operationId"] for each in served["paths"].values() for one in each.values()]
+    assert len(set(named)) == len(named)
+
+
+def test_every_route_of_the_application_is_in_the_document(tmp_path):
+    from tacit import Budget
+    from tacit.server.config import Limits, Timing
+    from tacit.server.service import Service
+    from tacit.server.tokens import TokenFile
+
+    budget = Budget.in_memory(epsilon=1, covers=["visits"])
+    service = Service({}, budget, TokenFile(tmp_path / "tokens"), Limits())
+    application = Application(service, Timing())
+    starlette: Any = application._routes
+    found = {
+        (route.path, method)
+        for route in starlette.routes
+        for method in (route.methods or () if isinstance(route, Route) else ())
+        if method != "HEAD"
+    }
+    assert application.close()
+    assert found == {(one.path, one.method) for one in ENDPOINTS}
+    assert len(starlette.routes) == len(ENDPOINTS)
+
+
+def test_every_reference_leads_somewhere_and_requests_are_closed():
+    told = document(ENDPOINTS)
+    schemas = told["components"]["schemas"]
+    references = set(re.findall(r'"\$ref": "([^"]*)"', json.dumps(told)))
+    assert references == {f"#/components/schemas/{name}" for name in schemas}
+    for one in ENDPOINTS:
+        if one.takes is not None:
+            assert schemas[one.takes.__name__]["additionalProperties"] is False
+
+
+# Whatever is sent -------------------------------------------------------------------------------
+
+ODD = st.sampled_from(["", "visits", "labs", "\0", "\ud800", "../..", "x" * 300, "⊤", ":a"])
+TEXT = st.one_of(
+    ODD,
+    st.text(max_size=20),
+    st.sampled_from(["town = 'Ghent'", "age >= :a", "town = :a and age > :b", "((((", "a' or 1=1"]),
+)
+NUMBERS = st.one_of(
+    st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["1/2", "x"])
+)
+SCALARS = st.one_of(TEXT, NUMBERS, st.booleans(), st.none())
+ANY = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3)
+)
+
+
+def following(schema: dict[str, Any], schemas: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values as a schema of the document describes them, with odd ones among the texts."""
+    if "$ref" in schema:
+        return following(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if "anyOf" in schema:
+        return st.one_of([following(each, schemas) for each in schema["anyOf"]])
+    match schema.get("type"):
+        case "object" if "properties" in schema:
+            parts = {name: following(each, schemas) for name, each in schema["properties"].items()}
+            needed = {name: parts.pop(name) for name in schema.get("required", ())}
+            return st.fixed_dictionaries(needed, optional=parts)
+        case "object":
+            return st.dictionaries(TEXT, following(schema["additionalProperties"], schemas))
+        case "array":
+            inner = following(schema["items"], schemas)
+            return st.lists(inner, min_size=schema.get("minItems", 0), max_size=3)
+        case "string":
+            return TEXT
+        case "integer":
+            return st.integers()
+        case "number":
+            return st.floats(allow_nan=False, allow_infinity=False)
+        case "boolean":
+            return st.booleans()
+        case "null":
+            return st.none()
+    raise AssertionError(f"the document says what this test does not know: {schema}")
+
+
+def requests() -> st.SearchStrategy[tuple[str, str, Any]]:
+    """Requests to every endpoint; plans take long to find, and are fewer."""
+    schemas = document(ENDPOINTS)["components"]["schemas"]
+    kinds = []
+    for one in ENDPOINTS:
+        if one.takes is not None and one.kind != "plan":
+            described = following(schemas[one.takes.__name__], schemas)
+            kinds += [st.tuples(st.just(one.method), st.just(one.path), described)] * 6
+        kinds.append(st.tuples(st.sampled_from(["GET", "POST"]), st.just(one.path), ANY))
+    kinds.append(st.tuples(st.just("POST"), TEXT.map(lambda text: f"/{text!a}"), ANY))
+    return st.one_of(kinds)
+
+
+class Kept:
+    """One connection that is opened again when the server closed it."""
+
+    def __init__(self, server: Running) -> None:
+        self._server = server
+        self._connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+
+    def ask(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        token = self._server.tokens["ana"]
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        safe = path.replace(" ", "%20").replace("\t", "%09")
+        self._connection.request(method, safe, json.dumps(body).encode(), headers)
+        got = self._connection.getresponse()
+        return got.status, got.read()
+
+
+def drive(server: Running, examples: int) -> None:
+    kept, seen = Kept(server), set()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(requests())
+    def sent(request):
+        status, told = kept.ask(*request)
+        seen.add(status)
+        assert status < 500, told
+        assert not QUIET.search(told.decode())  # what was sent holds no such word
+
+    sent()
+    assert {200, 400, 404, 405} <= seen
+    assert server.process.poll() is None
+
+
+def test_whatever_is_sent_is_answered_or_refused(server):
+    drive(server, 2000)
+
+
+@pytest.mark.long
+def test_whatever_is_sent_is_answered_or_refused_for_long(server):
+    drive(server, 100_000)

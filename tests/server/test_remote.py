@@ -1,0 +1,235 @@
+"""``tacit.connect``: the same words as the local table, from a server in another process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from tests.server.conftest import Running, served
+
+import tacit
+from tacit import errors, wire
+from tacit.errors import BadParameter, NotAuthorised, NotCovered, ServerUnavailable
+
+
+@pytest.fixture
+def clinic(server: Running) -> Iterator[Any]:
+    with tacit.connect(server.url, token=server.tokens["ana"]) as connection:
+        yield connection
+
+
+@pytest.fixture
+def local(server: Running) -> Iterator[tacit.Table]:
+    path = server.folder / "visits.csv"
+    with tacit.open(path, person="pid", people=300, as_of="2026-11-01") as table:
+        yield table
+
+
+def test_a_table_has_the_face_of_the_local_one(clinic, local):
+    visits = clinic.table("visits")
+    for name in ("name", "schema", "people", "as_of"):
+        assert getattr(visits, name) == getattr(local, name)
+    assert [table.name for table in clinic.tables] == ["visits", "labs"]
+    assert clinic.table("labs").schema.person is tacit.EACH_ROW
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [
+        ("town = 'Ghent' and age >= 60", {}),
+        ("town = :town", {"town": "Ghent"}),
+        ("age between :low and :high", {"low": 3, "high": 7.5}),
+        ("town is :nothing", {"nothing": None}),
+        ("town = :town", {}),
+        ("town = :town", {"town": 3, "other": True}),
+        ("age / 2 > 3", {}),
+        ("(", {}),
+        ("", {}),
+        ("town = '\ud800'", {}),
+        ("x" * 20_000, {}),
+    ],
+)
+def test_a_check_says_what_the_local_one_says(clinic, local, question, values):
+    assert clinic.table("visits").check(question, **values) == local.check(question, **values)
+
+
+def test_what_json_cannot_carry_is_refused_here(clinic):
+    visits = clinic.table("visits")
+    for value in (object(), b"x", float("nan"), float("inf"), {"a": 1}, [[1]]):
+        with pytest.raises(BadParameter, match="town"):
+            visits.check("town = :town", town=value)
+    with pytest.raises(BadParameter, match="question"):
+        visits.check(3)
+
+
+def test_plans_are_the_local_ones(clinic):
+    numbers: dict[str, Any] = {"questions": 20, "epsilon": Fraction(1, 3)}
+    several: dict[str, Any] = {**numbers, "at_most": 2, "kind": "any", "delta": "1e-9"}
+    assert clinic.plan.above_threshold(**numbers) == tacit.plan.above_threshold(**numbers)
+    assert clinic.plan.sparse(**several) == tacit.plan.sparse(**several)
+    assert clinic.plan.numeric_sparse(**several) == tacit.plan.numeric_sparse(**several)
+    for wrong in ({"epsilon": -1}, {"epsilon": None}, {"questions": 0}, {"beta": 2}):
+        with pytest.raises(BadParameter) as here:
+            tacit.plan.sparse(**{**several, **wrong})
+        with pytest.raises(BadParameter) as there:
+            clinic.plan.sparse(**{**several, **wrong})
+        assert there.value.parameter == here.value.parameter
+        assert there.value.allowed == here.value.allowed
+
+
+def test_the_budget_is_as_it_stands_now(tmp_path):
+    with served(tmp_path) as server, tacit.Budget.open(tmp_path / "clinic.budget") as budget:
+        with tacit.connect(server.url, token=server.tokens["ana"]) as clinic:
+            assert clinic.budget.left == budget.left
+            assert clinic.budget.own == budget.shares[1]
+            budget.charge(tacit.Cost.pure(1), table="visits", what="a count", analyst="ana")
+            assert clinic.budget.promise == budget.promise
+            assert clinic.budget.covers == budget.covers
+            assert clinic.budget.whole == budget.whole
+            assert (clinic.budget.spent, clinic.budget.left) == (budget.spent, budget.left)
+            assert clinic.budget.own == budget.shares[1]
+            with tacit.open(tmp_path / "visits.csv", person="pid") as table:
+                table.above_threshold(
+                    threshold=100, epsilon="1/2", budget=budget, analyst="ana", name="watch"
+                ).suspend()
+            assert clinic.budget.streams() == list(wire.summary(budget).streams)
+        with tacit.connect(server.url, token=server.tokens["vera"]) as viewer:
+            assert viewer.budget.own is None
+            with pytest.raises(NotAuthorised, match="this is for the role analyst or steward"):
+                viewer.budget.streams()
+
+
+def test_errors_are_those_of_the_server(server, clinic):
+    with pytest.raises(NotCovered, match="this token may ask visits, labs, and not 'bills'"):
+        clinic.table("bills")
+    with (
+        tacit.connect(server.url, token="tct_" + "A" * 43) as stranger,
+        pytest.raises(NotAuthorised, match="ask the steward for a new one"),
+    ):
+        _ = stranger.tables
+
+
+def test_the_environment_says_what_is_not_given(server, monkeypatch):
+    monkeypatch.delenv("TACIT_URL", raising=False)
+    monkeypatch.delenv("TACIT_TOKEN", raising=False)
+    with pytest.raises(BadParameter, match="TACIT_URL"):
+        tacit.connect()
+    monkeypatch.setenv("TACIT_URL", server.url)
+    with pytest.raises(BadParameter, match="TACIT_TOKEN"):
+        tacit.connect()
+    monkeypatch.setenv("TACIT_TOKEN", server.tokens["ana"])
+    with tacit.connect() as clinic:
+        assert clinic.table("visits").people == 300
+        assert server.tokens["ana"] not in repr(clinic) + repr(vars(clinic))
+
+
+def test_a_connection_that_the_server_closed_is_opened_again(tmp_path):
+    with (
+        served(tmp_path, limits="idle_seconds = 1\nheader_seconds = 1") as server,
+        tacit.connect(server.url, token=server.tokens["ana"]) as clinic,
+    ):
+        connection = clinic._transport._connection
+        assert connection is not None
+        assert connection.sock is not None
+        connection.sock.settimeout(120)
+        assert connection.sock.recv(1) == b""  # until the server has closed it
+        assert clinic.table("visits").people == 300
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("clinic.example", "give an address such as"),
+        ("ftp://localhost", "give an address such as"),
+        ("https://", "give an address such as"),
+        ("http://localhost:x", "give an address such as"),
+        ("https://ana:secret@localhost", "and the token apart"),
+        ("https://localhost/?token=x", "and the token apart"),
+        ("http://clinic.example", "in the open: use https"),
+        ("http://192.0.2.1:80", "in the open: use https"),
+        ("http://localhost/\r\nX: y", "give an address such as"),
+    ],
+)
+def test_an_address_that_cannot_be_one(url, said):
+    with pytest.raises(BadParameter, match=said) as caught:
+        tacit.connect(url, token="tct_secret")
+    assert "secret" not in str(caught.value)
+
+
+def test_nobody_is_there():
+    with pytest.raises(ServerUnavailable, match="cannot be reached"):
+        tacit.connect("http://127.0.0.1:1", token="tct_x")
+
+
+# Servers that are none of ours ------------------------------------------------------------------
+
+
+@contextmanager
+def impostor(status: int, body: bytes) -> Iterator[str]:
+    """Something that answers everything with this."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as stub:
+        threading.Thread(target=stub.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{stub.server_port}"
+        stub.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ([2, 3], "speaks version 2, 3 of the protocol, and this Tacit speaks 1; install a newer"),
+        ([0], "speaks version 0 .*install an older"),
+        ([], "install an older"),
+    ],
+)
+def test_a_server_of_another_time_is_told_at_connect(versions, said):
+    told = json.dumps({"versions": versions}).encode()
+    with impostor(200, told) as url, pytest.raises(ServerUnavailable, match=said):
+        tacit.connect(url, token="tct_x")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b""),
+        (200, b"<html>"),
+        (200, b"[]"),
+        (200, b"{}"),
+        (200, b'{"versions": 1}'),
+        (200, b'{"versions": ["1"]}'),
+        (200, b"\xff"),
+        (200, b"[" * 100_000),
+        (302, b"{}"),
+        (502, b"<html>Bad Gateway"),
+        (500, b'{"tacit error": 1, "error": "TacitError"}'),
+        (500, b'{"tacit plan": 1}'),
+    ],
+)
+def test_what_is_no_server_of_ours_is_told_at_connect(status, body):
+    with impostor(status, body) as url, pytest.raises(ServerUnavailable):
+        tacit.connect(url, token="tct_x")
+
+
+def test_an_error_of_the_server_is_raised_as_it_was_there():
+    told = wire.to_line(errors.LedgerBusy("the budget is in use", advice="wait")).encode()
+    with (
+        impostor(503, told) as url,
+        pytest.raises(errors.LedgerBusy, match="the budget is in use; wait"),
+    ):
+        tacit.connect(url, token="tct_x")
