@@ -1,4 +1,4 @@
-"""A small clinic to serve: three tables' worth of files in a folder."""
+"""A small clinic to serve: two tables, a budget and the server's file in a folder."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ budget = "clinic.budget"
 
 [listen]
 port = 0
+{listen}
 
 [clock]
 milliseconds = {milliseconds}
@@ -44,7 +45,9 @@ each_row = true
 """
 
 
-def write_clinic(folder: Path, *, milliseconds: int = 1, limits: str = "") -> Path:
+def write_clinic(
+    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = ""
+) -> Path:
     """Two tables, their schemas, a budget and the server's file; the path of the latter."""
     rows = [f"{pid},{'Bruges' if pid < 200 else 'Ghent'},{pid % 100}" for pid in range(300)]
     for name in ("visits", "labs"):
@@ -53,5 +56,5 @@ def write_clinic(folder: Path, *, milliseconds: int = 1, limits: str = "") -> Pa
         (folder / f"{name}.toml").write_text(SCHEMA)
     Budget.create(folder / "clinic.budget", epsilon=10, covers=["visits", "labs"]).close()
     path = folder / "tacit.toml"
-    path.write_text(CONFIG.format(milliseconds=milliseconds, limits=limits))
+    path.write_text(CONFIG.format(milliseconds=milliseconds, limits=limits, listen=listen))
     return path

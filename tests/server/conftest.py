@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -43,13 +44,10 @@ class Running:
 
     process: subprocess.Popen[str]
     folder: Path
+    url: str
     port: int
     tokens: dict[str, str]
     log: list[str] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def ask(
         self,
@@ -88,9 +86,11 @@ class Running:
 
 
 @contextmanager
-def served(folder: Path, *, milliseconds: int = 1, limits: str = "") -> Iterator[Running]:
+def served(
+    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = ""
+) -> Iterator[Running]:
     """Serve a clinic from a folder, on a port that is free."""
-    config = write_clinic(folder, milliseconds=milliseconds, limits=limits)
+    config = write_clinic(folder, milliseconds=milliseconds, limits=limits, listen=listen)
     file = TokenFile(folder / "clinic.budget-tokens")
     with Budget.open(folder / "clinic.budget") as budget:
         budget.share("ana", epsilon=2)
@@ -110,8 +110,9 @@ def served(folder: Path, *, milliseconds: int = 1, limits: str = "") -> Iterator
     assert process.stderr is not None
     try:
         first = process.stderr.readline()
-        assert "listening at http://127.0.0.1:" in first, first
-        running = Running(process, folder, int(first.rpartition(":")[2]), tokens)
+        url = re.search(r"listening at (https?://127.0.0.1:(\d+))", first)
+        assert url, first
+        running = Running(process, folder, url[1], int(url[2]), tokens)
         reader = threading.Thread(target=_listen, args=(process.stderr, running.log), daemon=True)
         reader.start()
         yield running

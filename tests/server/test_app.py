@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -141,6 +142,23 @@ def test_a_check_says_what_the_table_says(server):
     path = server.folder / "visits.csv"
     with tacit.open(path, person="pid", people=300, as_of="2026-11-01") as table:
         assert statements == [table.check(text, **values) for text, values in asked]
+
+
+def test_many_at_once_get_each_their_own_answer(server):
+    path = server.folder / "visits.csv"
+    texts = [f"age >= {n} and town = 'Ghent'" for n in range(16)]
+    with tacit.open(path, person="pid", people=300, as_of="2026-11-01") as table:
+        expected = [table.check(text) for text in texts]
+
+    def ask(place: int) -> list[object]:
+        name = ("ana", "boss")[place % 2]
+        body = {"table": "visits", "questions": [{"question": text} for text in texts[place:]]}
+        got = server.ask("POST", "/v1/check", body, token=name)
+        return [wire.from_json(each) for each in got.json["statements"]]
+
+    with ThreadPoolExecutor(8) as together:
+        for place, found in enumerate(together.map(ask, range(16))):
+            assert found == expected[place:]
 
 
 def test_a_plan_is_the_local_one(server):
@@ -392,27 +410,26 @@ def _wait_for(server: Running, seen) -> None:
 # Limits -----------------------------------------------------------------------------------------
 
 
-def _begun(server: Running, token: str) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-    bearer = server.tokens[token].encode()
-    connection.sendall(
-        b"GET /v1/tables HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + bearer + b"\r\n\r\n"
-    )
-    return connection
-
-
 def test_who_is_slow_to_ask_is_left(tmp_path):
-    with served(tmp_path, limits="header_seconds = 1\nidle_seconds = 1") as server:
-        for sent in (b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "):
-            assert server.raw(sent) == b""  # which ends when the server closes
-        token = server.tokens["ana"].encode()
-        refused = b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"
-        assert b"404 Not Found" in server.raw(refused)
-        head = HEAD + b"Authorization: Bearer " + token + b"\r\nContent-Length: 100\r\n\r\n{"
-        assert b"408 Request Timeout" in server.raw(head)
-        back = server.raw(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")  # idle afterwards
-        assert back.startswith(b"HTTP/1.1 200")
+    silent = (b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: ")
+    refused = b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"
+    with (
+        served(tmp_path, limits="header_seconds = 5") as server,
+        ThreadPoolExecutor(4) as together,
+    ):
+        *nothing, told = together.map(server.raw, (*silent, refused))  # until the server closes
+        assert nothing == [b""] * 3
+        assert told.startswith(b"HTTP/1.1 404")
         assert server.ask("GET", "/healthz").status == 200
+
+
+def test_who_is_slow_to_go_on_is_left(tmp_path):
+    with served(tmp_path, limits="idle_seconds = 1") as server:
+        token = server.tokens["ana"].encode()
+        head = HEAD + b"Authorization: Bearer " + token + b"\r\nContent-Length: 100\r\n\r\n{"
+        assert server.raw(head).startswith(b"HTTP/1.1 408")
+        idle = server.raw(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert idle.startswith(b"HTTP/1.1 200")
 
 
 # The log, and the end ---------------------------------------------------------------------------
@@ -440,12 +457,21 @@ def test_one_line_a_request(tmp_path):
     assert all(isinstance(line["bytes"], int) and isinstance(line["late"], bool) for line in lines)
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def _begun(server: Running, token: str, body: bytes) -> socket.socket:
+    """A connection on which a check was asked."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    bearer = f"Authorization: Bearer {server.tokens[token]}\r\n".encode()
+    connection.sendall(HEAD + bearer + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return connection
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
 def test_a_signal_ends_it_after_what_is_being_answered(tmp_path, name):
-    with served(tmp_path, milliseconds=1500) as server:
-        asking = _begun(server, "ana")
+    with served(tmp_path, milliseconds=300) as server:
+        many = {"table": "visits", "questions": [{"question": "age > 3"}] * 2000}  # ten periods
+        asking = _begun(server, "ana", json.dumps(many).encode())
         idle = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-        time.sleep(0.3)  # the request has arrived, or is served all the same
+        assert server.ask("GET", "/healthz").status == 200  # so the other has arrived, too
         server.process.send_signal(getattr(signal, name))
         back = b""
         while piece := asking.recv(65536):

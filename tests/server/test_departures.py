@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,12 +46,15 @@ class Hands:
 
 
 class Slow:
-    """A table on which a check takes so long, or fails."""
+    """A table on which a check takes so long, or fails, or waits for a sign."""
 
     def __init__(self, clock: Hands, took: int, error: Exception | None = None) -> None:
         self._clock, self._took, self._error = clock, took, error
+        self.sign = threading.Event()
+        self.sign.set()
 
     def check(self, question: str) -> object:
+        assert self.sign.wait(120)
         self._clock.time += self._took
         if self._error is not None:
             raise self._error
@@ -114,7 +118,8 @@ def play(tmp_path) -> Callable[..., None]:
             try:
                 await scene(world)
             finally:
-                assert world.app.close()
+                assert world.app.close() or not table.sign.is_set()
+                table.sign.set()
 
         asyncio.run(all_of_it())
 
@@ -206,6 +211,50 @@ def test_what_an_engine_says_is_withheld(play):
         assert "tacit.server.service:" in str(world.lines[-1].where)
 
     play(scene, error=ValueError("somebody's name"))
+
+
+def test_who_sends_slowly_holds_up_nobody_else(play):
+    async def scene(world: World) -> None:
+        more = asyncio.Event()
+
+        async def slowly() -> dict[str, Any]:
+            await more.wait()
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"content-length", b"5")]
+        scope = {"type": "http", "method": "POST", "path": "/nothing", "query_string": b""}
+        scope |= {"headers": headers, "root_path": ""}
+        refused = [asyncio.ensure_future(world.app(scope.copy(), slowly, send)) for _ in range(9)]
+        await asyncio.sleep(0.1)
+        assert [each.done() for each in refused] == [False] * 9  # each waits for its own sender
+        status, *_ = await world.ask("GET", "/v1/budget")
+        assert status == 200
+        more.set()
+        await asyncio.gather(*refused)
+        assert [each["status"] for each in sent if "status" in each] == [404] * 9
+
+    play(scene, in_flight=3)
+
+
+def test_work_that_never_ends_does_not_keep_a_server_from_closing(play):
+    async def scene(world: World) -> None:
+        table: Any = world.app.service.tables["visits"]
+        table.sign.clear()
+        asked = asyncio.ensure_future(world.ask("POST", "/v1/check", check_of(1)))
+        while not world.app._working:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        assert not world.app.close()  # and whoever runs it need not wait for the thread
+
+    play(scene)
 
 
 # What counts until the departure ----------------------------------------------------------------

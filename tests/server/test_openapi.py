@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
+from tests.server import http_page
 from tests.server.clinic import POISON
 from tests.server.conftest import PATIENCE, Running
 
@@ -61,6 +62,10 @@ def test_every_reference_leads_somewhere_and_requests_are_closed():
     for one in ENDPOINTS:
         if one.takes is not None:
             assert schemas[one.takes.__name__]["additionalProperties"] is False
+
+
+def test_the_page_is_made_from_the_document():
+    assert http_page.PAGE.read_text() == http_page.page()  # python -m tests.server.http_page
 
 
 # Whatever is sent -------------------------------------------------------------------------------

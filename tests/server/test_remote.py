@@ -131,7 +131,7 @@ def test_the_environment_says_what_is_not_given(server, monkeypatch):
 
 def test_a_connection_that_the_server_closed_is_opened_again(tmp_path):
     with (
-        served(tmp_path, limits="idle_seconds = 1\nheader_seconds = 1") as server,
+        served(tmp_path, limits="idle_seconds = 1") as server,
         tacit.connect(server.url, token=server.tokens["ana"]) as clinic,
     ):
         connection = clinic._transport._connection

@@ -51,7 +51,7 @@ in_flight = 256                 # of all
 connections = 1000
 header_seconds = 10
 idle_seconds = 60
-threads = 8
+threads = 16
 """
 
 

@@ -60,6 +60,7 @@ class Notes:
     error: str | None = None
     where: str | None = None  # for an error that nobody expected
     unread: bool = True  # whether more of the request may come
+    waited: bool = False  # for it, long enough
     messages: list[Message] = field(default_factory=list)
 
 
@@ -115,30 +116,30 @@ class Application:
         notes = Notes(self._clock.now())
         scope[_NOTED] = notes
         with self._in_flight.one_more() as fits:
-            if fits:
-                await self._routes(scope, receive, _collect(notes))
-            else:
-                busy = ServerUnavailable("the server is busy", advice="try again in a moment")
-                await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
             try:
-                await self._drain(notes, receive)
+                if fits:
+                    await self._routes(scope, receive, _collect(notes))
+                else:
+                    busy = ServerUnavailable("the server is busy", advice="try again in a moment")
+                    await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
                 late = await self._depart(notes)
-                await self._send(notes, send)
             finally:
                 if notes.who is not None:
                     self._in_flight.leave(notes.who.sha256)
+        await self._drain(notes, receive)
+        await self._send(notes, send)
         self._note_down(notes, late)
 
     async def _drain(self, notes: Notes, receive: Receive) -> None:
         """Take in what a refused request still brings, or its sender would not hear why.
 
         A connection that is closed before all was read is reset.  Who sends more than is allowed,
-        or slowly, is not waited for.
+        or slowly, is not waited for; nor does anybody else wait meanwhile.
         """
         taken = 0
         with suppress(TimeoutError, Refusal):
-            async with asyncio.timeout(self.service.limits.idle_seconds):
-                while notes.unread and taken <= self.service.limits.body:
+            async with asyncio.timeout(self.service.limits.header_seconds):
+                while notes.unread and not notes.waited and taken <= self.service.limits.body:
                     taken += len(await _piece(notes, receive))
 
     async def _depart(self, notes: Notes) -> bool:
@@ -222,7 +223,8 @@ class Application:
 
     async def _body(self, request: Request, notes: Notes) -> bytes:
         """The whole body, if it is not too long and arrives in time."""
-        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
             raise refused(415, "the body must be application/json")
         if request.headers.get("content-encoding"):
             raise refused(415, "the body must not be compressed")
@@ -233,6 +235,7 @@ class Application:
                 while notes.unread and len(body) <= most:
                     body += await _piece(notes, request.receive)
         except TimeoutError:
+            notes.waited = True
             raise refused(408, "the body did not arrive in time") from None
         if len(body) > most:
             raise refused(413, f"the body is longer than {most} bytes")

@@ -46,7 +46,7 @@ class Limits:
     connections: int = 1000
     header_seconds: int = 10  # for a request to arrive
     idle_seconds: int = 60  # for a connection that says nothing, or does not read
-    threads: int = 8  # that read questions and answer them
+    threads: int = 16  # that read questions and answer them: more than one token can occupy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from tacit.server import messages, service
@@ -41,6 +42,7 @@ def _versions() -> messages.Versions:
     return messages.Versions(list(messages.VERSIONS))
 
 
+@cache
 def _document() -> dict[str, Any]:
     from tacit.server.openapi import document
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tacit.server.tokens import Role
 
@@ -42,7 +42,7 @@ class Check(Struct, forbid_unknown_fields=True):
 
 
 class PlanOf(Struct, forbid_unknown_fields=True):
-    """Which error has a stream, or which ε does it need?  Give epsilon or alpha."""
+    """What a stream is planned for: epsilon, to learn the error, or alpha, to learn the ε."""
 
     algorithm: Literal["above_threshold", "sparse", "numeric_sparse"]
     questions: Number
@@ -105,7 +105,7 @@ class PromiseFacts(Struct):
 
 
 class BudgetFacts(Struct):
-    """What was promised to people and what is left; ``own`` is the token's share."""
+    """What was promised to people and what is left: in all, and of the token's own share."""
 
     promise: PromiseFacts
     accountant: str
@@ -151,3 +151,6 @@ class Problem(Struct, rename={"form": "tacit error"}):
     message: str
     advice: str
     exit_code: int
+    parameter: str | UnsetType = UNSET  # these three for a BadParameter
+    given: str | UnsetType | None = UNSET
+    allowed: str | UnsetType = UNSET

@@ -40,7 +40,9 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    roles = "nobody in particular" if endpoint.roles is None else ", ".join(sorted(endpoint.roles))
+    roles = (
+        "anybody, without a token" if endpoint.roles is None else ", ".join(sorted(endpoint.roles))
+    )
     told: dict[str, Any] = {
         "operationId": endpoint.path.strip("/").replace("/", "_").replace(".", "_"),
         "summary": endpoint.summary,

@@ -47,6 +47,7 @@ def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[st
         application = Application(service, config.clock, encrypted=encrypted)
         server = uvicorn.Server(_settings(application, config))
         before = {number: signal.signal(number, _nothing) for number in _ENDING}
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, server.handle_exit)
         try:
             ready(replace(config.listen, port=listener.getsockname()[1]).url)
             server.run(sockets=[listener])
