@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tacit import Budget
 
@@ -46,7 +47,7 @@ each_row = true
 
 
 def write_clinic(
-    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = ""
+    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = "", zcdp: bool = False
 ) -> Path:
     """Two tables, their schemas, a budget and the server's file; the path of the latter."""
     rows = [f"{pid},{'Bruges' if pid < 200 else 'Ghent'},{pid % 100}" for pid in range(300)]
@@ -54,7 +55,10 @@ def write_clinic(
         text = "\n".join(["pid,town,age", *rows, f"300,{POISON},50", ""])
         (folder / f"{name}.csv").write_text(text)
         (folder / f"{name}.toml").write_text(SCHEMA)
-    Budget.create(folder / "clinic.budget", epsilon=10, covers=["visits", "labs"]).close()
+    promised: dict[str, Any] = {"epsilon": 10, "covers": ["visits", "labs"]}
+    if zcdp:
+        promised |= {"delta": "1e-9", "accountant": "zcdp"}
+    Budget.create(folder / "clinic.budget", **promised).close()
     path = folder / "tacit.toml"
     path.write_text(CONFIG.format(milliseconds=milliseconds, limits=limits, listen=listen))
     return path

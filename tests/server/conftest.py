@@ -87,10 +87,11 @@ class Running:
 
 @contextmanager
 def served(
-    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = ""
+    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = "", zcdp: bool = False
 ) -> Iterator[Running]:
     """Serve a clinic from a folder, on a port that is free."""
-    config = write_clinic(folder, milliseconds=milliseconds, limits=limits, listen=listen)
+    given: dict[str, Any] = {"limits": limits, "listen": listen, "zcdp": zcdp}
+    config = write_clinic(folder, milliseconds=milliseconds, **given)
     file = TokenFile(folder / "clinic.budget-tokens")
     with Budget.open(folder / "clinic.budget") as budget:
         budget.share("ana", epsilon=2)

@@ -33,7 +33,7 @@ SECURITY = {
 
 
 def body_of(path: str) -> dict[str, Any] | None:
-    return {"/v1/check": CHECK, "/v1/plan": PLAN}.get(path)
+    return {"/v1/check": CHECK, "/v1/plan": PLAN, "/v1/price": {"epsilon": 1}}.get(path)
 
 
 def is_problem(got: Got, status: int, kind: str) -> TacitError:
@@ -168,7 +168,11 @@ def test_a_plan_is_the_local_one(server):
     }
     for name, numbers in plans.items():
         got = server.ask("POST", "/v1/plan", {"algorithm": name, **numbers})
-        assert wire.from_json(got.json["plan"]) == getattr(tacit.plan, name)(**numbers)
+        plan = getattr(tacit.plan, name)(**numbers)
+        assert wire.from_json(got.json["plan"]) == plan
+        assert got.json["prices"] == {
+            option.name: {"epsilon": str(option.epsilon), "delta": "0"} for option in plan.options
+        }
 
 
 def test_a_wrong_plan_is_refused_with_the_words_of_the_local_error(server):

@@ -105,6 +105,33 @@ def test_the_budget_is_as_it_stands_now(tmp_path):
                 viewer.budget.streams()
 
 
+def test_a_price_is_what_would_be_charged(tmp_path):
+    with served(tmp_path) as server, tacit.Budget.open(tmp_path / "clinic.budget") as budget:
+        with tacit.connect(server.url, token=server.tokens["ana"]) as clinic:
+            for epsilon, fits in ((1, True), (2, True), ("2.000001", False), ("1/3", True)):
+                price = clinic.budget.price(epsilon=epsilon)
+                assert (price.fits, price.left) == (fits, budget.shares[1].left)
+                assert price.price.epsilon == Fraction(epsilon)
+            paid = budget.charge(tacit.Cost.pure(2), table="visits", what="it", analyst="ana")
+            assert clinic.budget.price(epsilon=2).price == paid.charged
+            assert not clinic.budget.price(epsilon="1e-9").fits
+            with pytest.raises(BadParameter, match="epsilon"):
+                clinic.budget.price(epsilon=-1)
+        with tacit.connect(server.url, token=server.tokens["boss"]) as steward:
+            price = steward.budget.price(epsilon=1)
+            assert (price.left, price.fits) == (None, False)
+
+
+def test_zcdp_prices_what_it_can_charge(tmp_path):
+    with served(tmp_path, zcdp=True) as server:
+        with tacit.connect(server.url, token=server.tokens["ana"]) as clinic:
+            assert clinic.budget.price(epsilon=1).price.rho == Fraction(1, 2)
+        body = {"algorithm": "sparse", "questions": 10, "at_most": 2, "epsilon": 1}
+        told = server.ask("POST", "/v1/plan", body).json
+        assert told["prices"].keys() == {option["name"] for option in told["plan"]["recipes"]}
+        assert all(price.keys() == {"rho"} for price in told["prices"].values())
+
+
 def test_errors_are_those_of_the_server(server, clinic):
     with pytest.raises(NotCovered, match="this token may ask visits, labs, and not 'bills'"):
         clinic.table("bills")

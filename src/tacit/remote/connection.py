@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tacit import wire
@@ -171,6 +172,15 @@ def _values(parameters: Mapping[str, object]) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class RemotePrice:
+    """What would be charged, what is left of the token's share, and whether it fits."""
+
+    price: Amount
+    left: Amount | None
+    fits: bool
+
+
 class RemoteBudget:
     """A budget as its server shows it now: each look asks anew."""
 
@@ -211,6 +221,14 @@ class RemoteBudget:
         """The share that the token draws from; None if it draws from none."""
         told = self._told()["own"]
         return None if told is None else _share(told)
+
+    def price(self, *, epsilon: Number) -> RemotePrice:
+        """What a count, a sum or another release with this ε would cost; nothing is charged."""
+        from tacit.budget import Amount
+
+        told = self._transport.post("/v1/price", {"epsilon": str(exact(epsilon, "epsilon"))})
+        left = None if told["left"] is None else Amount.from_json(told["left"])
+        return RemotePrice(Amount.from_json(told["price"]), left, told["fits"])
 
     def streams(self) -> list[StreamSummary]:
         """The token's own streams; all of them for a steward."""

@@ -102,12 +102,21 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/plan",
-        summary="Which error a stream has, or which ε it takes; it costs nothing.",
+        summary="Which error a stream has, or which ε it takes, and its price; it costs nothing.",
         kind="plan",
         roles=ASKS,
         takes=messages.PlanOf,
         gives=messages.PlanFound,
         answer=service.find_plan,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/price",
+        summary="What a release costs, and whether it fits; nothing is charged.",
+        roles=ASKS,
+        takes=messages.PriceOf,
+        gives=messages.Price,
+        answer=service.find_price,
     ),
     Endpoint(
         method="GET",

@@ -54,6 +54,12 @@ class PlanOf(Struct, forbid_unknown_fields=True):
     kind: Literal["counts", "any"] = "counts"
 
 
+class PriceOf(Struct, forbid_unknown_fields=True):
+    """A count, a sum, a histogram or a small database with this ε."""
+
+    epsilon: Number
+
+
 # Responses
 
 
@@ -91,10 +97,27 @@ class Statements(Struct):
     statements: list[Wire]
 
 
+Units = Annotated[
+    dict[str, str], Meta(description="Exact numbers by unit: epsilon and delta, or rho.")
+]
+
+
 class PlanFound(Struct):
-    """A plan."""
+    """A plan, and what the budget would charge for each of its recipes.
+
+    A recipe without a price cannot be charged to this budget.
+    """
 
     plan: Wire
+    prices: dict[str, Units]
+
+
+class Price(Struct):
+    """What the budget would charge, and whether that fits into the token's own share now."""
+
+    price: Units
+    left: Units | None  # None: the token draws from no share
+    fits: bool
 
 
 class PromiseFacts(Struct):

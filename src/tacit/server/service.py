@@ -7,13 +7,15 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from tacit.analyst import plan
 from tacit.analyst.table import Table, open_table
 from tacit.budget import Budget
-from tacit.errors import BadParameter, NotCovered
+from tacit.budget.accountants import bounded
+from tacit.errors import BadParameter, ConditionNotMet, NotCovered
+from tacit.privacy import Cost
 from tacit.server import messages
 from tacit.server.config import Limits, ServedTable, ServerConfig
 from tacit.server.problems import refused
@@ -140,7 +142,24 @@ def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> mes
         told |= {"at_most": asked.at_most, "delta": asked.delta}
     elif (asked.at_most, asked.delta) != (1, 0):
         raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor delta")
-    return messages.PlanFound(to_json(getattr(plan, asked.algorithm)(**told)))
+    found: plan.Plan = getattr(plan, asked.algorithm)(**told)
+    prices = {}
+    for option in found.options:
+        with suppress(ConditionNotMet):  # zCDP cannot charge what is known with a δ only
+            amount = service.budget.accountant.charge(option.recipe.cost)
+            prices[option.name] = amount.as_json()
+    return messages.PlanFound(to_json(found), prices)
+
+
+def find_price(service: Service, who: TokenRecord, asked: messages.PriceOf) -> messages.Price:
+    """What one release with this ε costs, and whether it fits; nothing is set aside for it."""
+    price = service.budget.accountant.charge(Cost.pure(asked.epsilon))
+    own = _own(service.budget.shares, who)
+    return messages.Price(
+        price=price.as_json(),
+        left=None if own is None else own.left.as_json(),
+        fits=own is not None and bounded(price, own.spent).fits_in(own.left),
+    )
 
 
 def show_budget(service: Service, who: TokenRecord) -> messages.BudgetFacts:
@@ -151,17 +170,15 @@ def show_budget(service: Service, who: TokenRecord) -> messages.BudgetFacts:
         accountant=told.accountant,
         covers=[name for name in told.covers if who.may_ask(name)],
         whole=to_json(told.whole),
-        own=_own(told.shares, who),
+        own=None if (own := _own(told.shares, who)) is None else to_json(own),
         shares=[to_json(share) for share in (told.shares if who.role == "steward" else ())],
     )
 
 
-def _own(shares: tuple[Share, ...], who: TokenRecord) -> messages.Wire | None:
+def _own(shares: tuple[Share, ...], who: TokenRecord) -> Share | None:
     """The share that the token draws from; None if it draws from none."""
-    for share in shares:
-        if who.share is not None and share.analyst == who.share:
-            return to_json(share)
-    return None
+    found = (share for share in shares if share.analyst == who.share)
+    return None if who.share is None else next(found, None)
 
 
 def list_streams(service: Service, who: TokenRecord) -> messages.StreamList:
