@@ -131,7 +131,7 @@ def _listen(stream: Any, lines: list[str]) -> None:
         pass
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory) -> Iterator[Running]:
     with served(tmp_path_factory.mktemp("clinic")) as running:
         yield running
