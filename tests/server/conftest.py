@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -76,8 +76,9 @@ class Running:
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             connection.sendall(sent)
             back = b""
-            while piece := connection.recv(65536):
-                back += piece
+            with suppress(ConnectionResetError):
+                while piece := connection.recv(65536):
+                    back += piece
             return back
 
     def stop(self, number: int = signal.SIGTERM) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
 import socket
 import time
@@ -436,6 +437,23 @@ def test_who_is_slow_to_go_on_is_left(tmp_path):
         assert idle.startswith(b"HTTP/1.1 200")
 
 
+def test_who_does_not_read_holds_up_nobody_else_and_is_left(tmp_path):
+    limits = "idle_seconds = 2\nin_flight_a_token = 1\nbody = 20_000_000"
+    with served(tmp_path, limits=limits) as server:
+        long = [{"question": "x" * 9_000}] * 800  # which come back: more than the system holds
+        body = json.dumps({"table": "visits", "questions": long})
+        with socket.socket() as stuck:
+            stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stuck.settimeout(PATIENCE)
+            stuck.connect(("127.0.0.1", server.port))
+            _send_check(stuck, server.tokens["ana"], body.encode())
+            _wait_for(server, lambda: '"questions": 800' in "".join(server.log))
+            assert server.ask("GET", "/v1/tables").status == 200
+            ended = select.poll()
+            ended.register(stuck, select.POLLHUP | select.POLLERR)
+            assert ended.poll(PATIENCE * 1000)  # the server waits no longer
+
+
 # The log, and the end ---------------------------------------------------------------------------
 
 
@@ -464,9 +482,13 @@ def test_one_line_a_request(tmp_path):
 def _begun(server: Running, token: str, body: bytes) -> socket.socket:
     """A connection on which a check was asked."""
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-    bearer = f"Authorization: Bearer {server.tokens[token]}\r\n".encode()
-    connection.sendall(HEAD + bearer + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    _send_check(connection, server.tokens[token], body)
     return connection
+
+
+def _send_check(connection: socket.socket, token: str, body: bytes) -> None:
+    bearer = f"Authorization: Bearer {token}\r\n".encode()
+    connection.sendall(HEAD + bearer + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])

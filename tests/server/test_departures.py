@@ -76,14 +76,15 @@ class World:
     lines: list[LogLine] = field(default_factory=list)
 
     async def ask(
-        self, method: str, path: str, body: Any = None, token: str = "ana"
+        self, method: str, path: str, body: Any = None, token: str = "ana", waited: int = 0
     ) -> tuple[int, int, Any]:
-        """The status, when it left after its arrival, and what it says."""
+        """The status, when it left after its head arrived, and what it says."""
         arrival, left, sent = self.clock.now(), 0, []
         bearer = f"Bearer {self.tokens[token]}".encode()
         headers = [(b"authorization", bearer), (b"content-type", b"application/json")]
 
         async def receive() -> dict[str, Any]:
+            self.clock.time += waited
             return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
 
         async def send(message: Any) -> None:
@@ -182,6 +183,16 @@ def test_late_work_leaves_at_the_next_multiple_and_only_the_steward_is_told(play
         assert all("late" not in str(key) for key in world.app.service.answered)
 
     play(scene, took=101 * MS)
+
+
+def test_who_ends_a_request_late_does_not_shorten_the_time_for_the_work(play):
+    async def scene(world: World) -> None:
+        for waited in (0, 20 * MS, 49 * MS, 51 * MS, 500 * MS):
+            status, left, _ = await world.ask("POST", "/v1/check", check_of(1), waited=waited)
+            assert (status, left) == (200, waited + 50 * MS)
+        assert not any(line.late for line in world.lines)
+
+    play(scene, took=40 * MS)
 
 
 def test_refusals_of_every_kind_leave_on_the_clock(play):

@@ -52,7 +52,7 @@ _NOTED = "tacit"  # where a request's notes are kept in its scope
 class Notes:
     """What is learnt about a request on its way: all of it public."""
 
-    arrival: int
+    arrival: int  # of all of it: whoever could end a request late would choose what is late
     kind: RequestKind = "look"
     questions: int = 0
     what: str | None = None  # the route; a path that is none may hold anything
@@ -127,7 +127,8 @@ class Application:
                 if notes.who is not None:
                     self._in_flight.leave(notes.who.sha256)
         await self._drain(notes, receive)
-        await self._send(notes, send)
+        for message in notes.messages:
+            await send(message)
         self._note_down(notes, late)
 
     async def _drain(self, notes: Notes, receive: Receive) -> None:
@@ -148,15 +149,6 @@ class Application:
         departure = self._departures.departure(notes.arrival, self._clock.now(), delay)
         await self._clock.wait_until(departure)
         return departure - notes.arrival > delay
-
-    async def _send(self, notes: Notes, send: Send) -> None:
-        """Send what was collected; who does not read is left after a while."""
-        try:
-            async with asyncio.timeout(self.service.limits.idle_seconds):
-                for message in notes.messages:
-                    await send(message)
-        except (TimeoutError, OSError):  # the protocol closes the connection
-            notes.error = "nobody reads"
 
     def _note_down(self, notes: Notes, late: bool) -> None:
         status = next(each["status"] for each in notes.messages if "status" in each)
@@ -186,6 +178,7 @@ class Application:
             arguments = [] if endpoint.roles is None else self._admitted(endpoint, request, notes)
             if endpoint.takes is not None:
                 sent = await self._body(request, notes)
+                notes.arrival = self._clock.now()
                 asked = await self._in_thread(self._read, sent, endpoint.takes)
                 notes.questions = len(asked.questions) if isinstance(asked, Check) else 0
                 arguments.append(asked)
@@ -206,6 +199,8 @@ class Application:
 
     def _worked(self, done: asyncio.Future[Any]) -> None:
         self._working -= 1
+        if not done.cancelled():
+            done.exception()  # looked at, or asyncio would print it if nobody waits any more
 
     def _admitted(self, endpoint: Endpoint, request: Request, notes: Notes) -> list[Any]:
         """Who asks, if they may and have not asked too often."""

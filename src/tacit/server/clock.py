@@ -2,9 +2,10 @@
 
 A response leaves at its arrival plus a delay.  The delay follows from the kind of request, how
 many questions it brings and the server's configuration: the time that the work took, and with it
-whatever the data had to do with that, does not show.  Work that is not done by then leaves at the
-next whole multiple of the delay.  That shows that it was slow, which is outside the promise; it is
-counted, for the steward alone.
+whatever the data had to do with that, does not show.  A request has arrived when all of it has:
+else its sender could choose how much time is left for the work, and so measure it.  Work that is
+not done in time leaves at the next whole multiple of the delay.  That shows that it was slow, which
+is outside the promise; it is noted in the log, for the steward alone.
 
 A random delay would not do: it averages out over many requests.  Nor would a least time, since
 what is slower than that shows to the microsecond.

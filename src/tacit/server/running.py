@@ -7,9 +7,11 @@ and the budget are closed, all within ten seconds.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +28,7 @@ from tacit.server.service import Service
 
 _GRACE_SECONDS = 8
 _LONGEST_HEADER = 16_384
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 def refuse_unencrypted(listen: Listening, *, behind_proxy: bool) -> None:
@@ -46,6 +49,7 @@ def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[st
         encrypted = behind_proxy or config.listen.certificate is not None
         application = Application(service, config.clock, encrypted=encrypted)
         server = uvicorn.Server(_settings(application, config))
+        logging.disable()  # our own lines say all there is to say; others' might quote data
         before = {number: signal.signal(number, _nothing) for number in _ENDING}
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, server.handle_exit)
         try:
@@ -53,6 +57,7 @@ def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[st
             server.run(sockets=[listener])
         finally:
             rested = application.close()
+            logging.disable(logging.NOTSET)
             for number, handler in before.items():
                 signal.signal(number, handler)
     if not rested:  # a thread cannot be ended, and everything that matters is closed
@@ -94,8 +99,7 @@ def _settings(application: Application, config: ServerConfig) -> uvicorn.Config:
         lifespan="off",
         loop="asyncio",
         interface="asgi3",
-        log_config={"version": 1, "disable_existing_loggers": False},
-        log_level=100,  # our own lines say all there is to say; others might quote a request
+        log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -109,14 +113,17 @@ def _settings(application: Application, config: ServerConfig) -> uvicorn.Config:
 
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """HTTP/1.1 as uvicorn speaks it, and a request's head must arrive in time."""
+    """HTTP/1.1 as uvicorn speaks it, with people who ask in time and read what they asked for."""
 
     class Punctual(H11Protocol):
-        _overdue: asyncio.TimerHandle | None = None
+        _overdue: asyncio.TimerHandle | None = None  # while a request's head is on its way
+        _unread: asyncio.TimerHandle | None = None  # while something waits to be read
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._overdue = self.loop.call_later(limits.header_seconds, self._late)
+            # So that whatever waits to be read is told at once; TLS would take 0 for always.
+            transport.set_write_buffer_limits(high=1, low=0)
+            self._overdue = self.loop.call_later(limits.header_seconds, self._reset)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -126,23 +133,39 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             super().on_response_complete()
             self._watch()
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._unread = self.loop.call_later(limits.idle_seconds, self._reset)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            _cancel(self._unread)
+
         def connection_lost(self, exc: Exception | None) -> None:
-            if self._overdue is not None:
-                self._overdue.cancel()
+            _cancel(self._overdue)
+            _cancel(self._unread)
             super().connection_lost(exc)
 
         def _watch(self) -> None:
             """The time runs while a head has begun to arrive and is not there yet."""
             begun = bool(self.conn.trailing_data[0])
             answering = self.cycle is not None and not self.cycle.response_complete
-            if self._overdue is not None and (answering or not begun):
-                self._overdue.cancel()
+            if answering or not begun:
+                _cancel(self._overdue)
                 self._overdue = None
-            elif self._overdue is None and begun and not answering:
-                self._overdue = self.loop.call_later(limits.header_seconds, self._late)
+            elif self._overdue is None:
+                self._overdue = self.loop.call_later(limits.header_seconds, self._reset)
 
-        def _late(self) -> None:
-            if not self.transport.is_closing():
-                self.transport.abort()
+        def _reset(self) -> None:
+            """Leave at once; the system, too, forgets what nobody reads."""
+            found = self.transport.get_extra_info("socket")
+            if found is not None:
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            self.transport.abort()
 
     return Punctual
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
