@@ -206,9 +206,13 @@ def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
         "tacit.book.recipes.Recipe": Call(
             book.recipes.Recipe,
             {"name": "mine", "noise": "one-sided", "privacy": privacy, "at_most": 2, "groups": 1}
-            | {**noise, "monotone": False, "shift": 0},
+            | {**noise, "monotone": False, "shift": 0, "value_shift": None},
         ),
         "tacit.book.recipes.Recipe.shifted": Call(recipe.shifted, {"shift": 1}),
+        "tacit.book.recipes.Recipe.telling_gaps": Call(
+            book.recipes.spend("one-sided", 1, privacy, monotone=True).telling_gaps,
+            {"value_shift": 1},
+        ),
         "tacit.book.recipes.spend": Call(
             book.recipes.spend,
             {"noise": "one-sided", "at_most": 2, "privacy": privacy, "monotone": True}
@@ -418,6 +422,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "beta": "1/20",
         "recipe": "best",
         "numeric": False,
+        "values": "gap",
     }
     planned = {"questions": 10, "epsilon": 1, "alpha": None, "beta": "1/20", "kind": "counts"}
     tops = {**planned, "at_most": 2, "delta": 0}
@@ -474,7 +479,7 @@ def calls(folder: Path) -> dict[str, Call]:
         # Plans
         "tacit.plan.above_threshold": Call(tacit.plan.above_threshold, planned),
         "tacit.plan.sparse": Call(tacit.plan.sparse, tops),
-        "tacit.plan.numeric_sparse": Call(tacit.plan.numeric_sparse, tops),
+        "tacit.plan.numeric_sparse": Call(tacit.plan.numeric_sparse, {**tops, "values": "gap"}),
         "tacit.plan.Plan.option": Call(plan.option, {"name": "book"}),
         "tacit.plan.Plan.recipe": Call(plan.recipe, {"name": "book"}),
         **budget_calls(folder),
@@ -569,6 +574,10 @@ def calls(folder: Path) -> dict[str, Call]:
         "Answer.error": Call(
             Answer(above=True, value=Fraction(1), noise_scale=tacit.Privacy(1).epsilon).error,
             {"beta": 0.1},
+        ),
+        "Answer.interval": Call(
+            Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).interval,
+            {"beta": 0.1, "questions": 3},
         ),
         "Estimate.error": Call(
             table.count("age > 3", epsilon=1, budget=budget).error, {"beta": 0.1}
@@ -673,6 +682,10 @@ def calls(folder: Path) -> dict[str, Call]:
         },
         "tacit.book.answer.Answer.error": Call(
             Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).error, {"beta": 0.1}
+        ),
+        "tacit.book.answer.Answer.interval": Call(
+            Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).interval,
+            {"beta": 0.1, "questions": 3},
         ),
         "tacit.book.laplace.Estimate.error": Call(
             LaplaceMechanism(epsilon=1).draw(3, coins).error, {"beta": 0.1}

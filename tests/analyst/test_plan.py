@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, exp, log
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,8 @@ def test_no_recipe_claims_more_than_was_promised(made):
         assert recipe.privacy.epsilon == promised
         assert recipe.privacy.delta in (0, made.delta)
         assert recipe.at_most == made.at_most
-        assert bool(recipe.value_epsilon) == (made.algorithm == "numeric_sparse")
+        assert (recipe.values is not None) == (made.algorithm == "numeric_sparse")
+        assert recipe.values != "gap" or recipe.family.tells_gap
         down = recipe.group_epsilon - (recipe.threshold_epsilon if recipe.monotone else 0)
         spent = two_point_delta(recipe.groups, recipe.group_epsilon, down, promised)
         assert spent <= recipe.privacy.delta
@@ -300,8 +302,9 @@ def test_laplace_baselines_for_values_and_for_an_alpha():
 
 
 def test_it_says_when_plain_noise_is_better():
-    assert "plain Laplace noise" in plan.numeric_sparse(questions=12, at_most=10, epsilon=1).why
-    assert "plain Laplace noise" in plan.numeric_sparse(questions=12, at_most=10, alpha=10).why
+    fresh = partial(plan.numeric_sparse, questions=12, at_most=10, values="fresh")
+    assert "plain Laplace noise" in fresh(epsilon=1).why
+    assert "plain Laplace noise" in fresh(alpha=10).why
     assert "plain Laplace noise" not in plan.sparse(questions=1000, at_most=10, epsilon=1).why
 
 

@@ -23,7 +23,7 @@ from tacit.audit import (
     real_runs,
     sample,
 )
-from tacit.audit.exhibits import OffGridGap, Variant
+from tacit.audit.exhibits import Listed, OffGridGap, Variant
 from tacit.audit.law import Laplace
 from tacit.audit.outcomes import value_outcomes
 from tacit.book import recipes
@@ -139,6 +139,44 @@ def test_the_gap_off_the_grid_has_the_law_that_it_lists():
     assert exact(variant, *variant.pair).loss == inf
 
 
+def test_a_value_without_rho_has_the_law_that_it_lists():
+    variant = GALLERY["value from the gap, without ρ"]
+    assert isinstance(variant, Listed)
+    law = variant.outcome_law(ANSWERS)
+    assert sum(law.values()) == pytest.approx(1, abs=1e-12)
+    seen: Counter[object] = Counter()
+    for code, value in variant(ANSWERS, RUNS).tolist():
+        seen[(code.bit_length() - 1, "≤ 0" if value <= 0 else "> 0") if code else "⊥"] += 1
+    assert set(seen) <= set(law)
+    assert chi_square_p([seen[name] for name in law], list(law.values())) > ACCEPT
+    assert exact(variant, *variant.pair).loss == inf
+
+
+@pytest.mark.parametrize("runner", [real_runs, bulk_runs])
+def test_a_value_from_the_gap_tells_what_the_gap_tells(runner):
+    recipe = recipes.spend("one-sided", 1, Privacy(1), monotone=True).telling_gaps("-5/2")
+    mechanism = prepare(recipe, threshold=3)
+    rows = runner(mechanism, InsecureTestCoins(2))(ANSWERS, 500)
+    tops = rows[rows[:, 0] > 0]
+    assert len(tops) > 100
+    assert set((tops[:, 2] - tops[:, 1]).tolist()) == {3 + round(Fraction(-5, 2))}
+
+
+def test_values_from_the_gap_keep_the_promise_on_many_pairs():
+    """The gap is in the law of a recipe, whatever κ is; questions move one way."""
+    draw = np.random.default_rng(9)
+    recipe = recipes.spend("one-sided", 2, Privacy(1), monotone=True).telling_gaps()
+    assert Law.of(recipe) == Law.of(replace(recipe, value_shift=None))
+    losses = []
+    for _ in range(150):
+        here = draw.integers(-4, 5, 4)
+        there = here + draw.integers(0, 2, 4)
+        found = exact(recipe, here.tolist(), there.tolist())
+        losses.append(found.loss)
+        assert not found.exceeds(1)
+    assert max(losses) > 0.8
+
+
 def test_values_lump_to_the_full_law():
     told = value_outcomes(Laplace(Fraction(3)), 2)
     here, there = told.here, told.there
@@ -158,7 +196,15 @@ def test_e5_ignores_the_promise():
     assert exact(mended, *variant.pair).epsilon(variant.claimed.delta) <= variant.claimed.epsilon
 
 
-@pytest.mark.parametrize("name", ["SVT5", "negative one-sided ρ", "gap, threshold off the grid"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SVT5",
+        "negative one-sided ρ",
+        "gap, threshold off the grid",
+        "value from the gap, without ρ",
+    ],
+)
 def test_what_is_infinite_is_refuted_by_few_samples(name):
     variant = GALLERY[name]
     pair = variant.pair or ((-1, 0), (0, -1))

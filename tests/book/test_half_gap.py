@@ -131,23 +131,25 @@ def in_many_digits(group, low, high):
 def test_the_integral_agrees_with_many_digits(group, low, high):
     with mpmath.workdps(20 + int(log10(group.below + 1))):
         failure = in_many_digits(group, low, high)
-        value, by_low, by_high = group.log_success(low, high)
-        assert value == pytest.approx(float(mpmath.log(1 - failure)), rel=1e-8)
-        assert by_low >= 0
-        assert by_high >= 0
+        found = group.log_success(low, high)
+        assert found.value == pytest.approx(float(mpmath.log(1 - failure)), rel=1e-8)
+        assert found.by_low >= 0
+        assert found.by_high >= 0
 
 
 @pytest.mark.parametrize(("group", "low", "high"), GROUPS, ids=str)
 def test_the_slopes_are_the_slopes(group, low, high):
-    _, by_low, by_high = group.log_success(low, high)
+    found = group.log_success(low, high)
     h = 1e-3 * min(group.question_scale, group.threshold_scale)
-    for slope, (a, b) in ((by_low, (h, 0)), (by_high, (0, h))):
-        rise = group.log_success(low + a, high + b)[0] - group.log_success(low - a, high - b)[0]
+    for slope, (a, b) in ((found.by_low, (h, 0)), (found.by_high, (0, h))):
+        rise = (
+            group.log_success(low + a, high + b).value - group.log_success(low - a, high - b).value
+        )
         assert slope == pytest.approx(rise / (2 * h), rel=1e-3, abs=1e-12)
 
 
 def test_a_hopeless_place_has_no_chance():
-    assert GROUPS[0][0].log_success(-1e6, 0)[0] == -inf
+    assert GROUPS[0][0].log_success(-1e6, 0).value == -inf
 
 
 # What the docstring says --------------------------------------------------------------------
@@ -195,7 +197,7 @@ def test_equal_parts_are_the_worst_way_to_spread_the_questions(group):
 
     def log_success(below):
         parts = (group.noise, group.threshold_scale, group.question_scale, below, group.tops)
-        return StreamGroup(*parts).log_success(50.0, 50.0)[0]
+        return StreamGroup(*parts).log_success(50.0, 50.0).value
 
     values = [log_success(below) for below in (1.0, 2.0, 3.0, 4.0, 5.0)]
     slopes = [b - a for a, b in pairwise(values)]

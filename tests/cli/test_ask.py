@@ -44,13 +44,17 @@ def test_json_has_the_same_keys_every_time(ask):
         "town = 'Bruges'\ntown = 'Ghent'\nage / 2 > 1\n", "--json", "--numeric", "--one-by-one"
     )
     above, below, refused = objects(ended)
-    told = ["above", "value", "error", "gap", "recorded", "exact"]
+    told = ["above", "value", "error", "gap", "recorded", "value_from", "interval", "unbiased"]
+    told.append("exact")
     answered = ["tacit reply", "line", "question", *told, "tops_left", "halted"]
     assert list(above) == list(below) == answered
     assert list(refused) == ["tacit reply", "line", "question", "refused", "tops_left", "halted"]
     assert above["above"] is True
     assert abs(above["value"] - 200) <= 20
     assert above["error"] >= 0
+    assert above["value_from"] == "gap"
+    assert above["interval"][0] <= above["unbiased"] <= above["interval"][1]
+    assert (below["value_from"], below["interval"], below["unbiased"]) == (None, None, None)
     assert isinstance(above["gap"], int)
     assert (below["above"], below["value"], below["gap"]) == (False, None, None)
     assert (above["tops_left"], refused["halted"]) == (2, False)

@@ -179,7 +179,7 @@ def test_history_tells_every_entry(ask, tacit, clinic):
     assert "ana  ε = 5, δ = 0" in told[1]
     assert "visits  pid" in told[2]
     assert "at most 3 ⊤" in told[3]
-    assert "(95 %)  town = 'Bruges'" in told[4]
+    assert "95 %)  town = 'Bruges'" in told[4]
     only = tacit("budget", "history", clinic, "--stream", "watch", "--last", "2").out
     assert only.splitlines() == told[-2:]
     as_json = tacit("budget", "history", clinic, "--json").out.splitlines()

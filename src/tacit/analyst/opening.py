@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tacit.analyst import plan
 from tacit.analyst.binding import binding_of
@@ -90,31 +90,41 @@ def _chosen(recipe: Literal["best", "book"] | Recipe, task: Task, promise: Priva
     if isinstance(recipe, Recipe):
         return recipe
     text(recipe, "recipe", "give 'best', 'book' or a recipe of a plan")
-    make = plan.numeric_sparse if task.numeric else plan.sparse
-    found = make(
-        questions=task.questions,
-        at_most=task.at_most,
-        epsilon=promise.epsilon,
-        delta=promise.delta,
-        beta=task.beta,
-        kind=task.kind,
-    )
+    common: dict[str, Any] = {
+        "questions": task.questions,
+        "at_most": task.at_most,
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "beta": task.beta,
+        "kind": task.kind,
+    }
+    if task.numeric:
+        found = plan.numeric_sparse(**common, values=task.values)
+    else:
+        found = plan.sparse(**common)
     return found.best if recipe == "best" else found.recipe(recipe)
 
 
 def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
     """Refuse a recipe that gives something else than was asked, or that costs more."""
-    if task.numeric and recipe.value_scale is None:
+    if task.numeric and recipe.values is None:
         raise BadParameter(
             "recipe",
             recipe.name,
             "it releases no values: call sparse, or give a recipe from tacit.plan.numeric_sparse",
         )
-    if not task.numeric and recipe.value_scale is not None:
+    if task.numeric and task.values == "fresh" and recipe.values != "fresh":
         raise BadParameter(
             "recipe",
             recipe.name,
-            "it pays for values: call numeric_sparse, or give a recipe from tacit.plan.sparse",
+            "it tells values from the gap: leave values='fresh' out, or give a recipe from "
+            "tacit.plan.numeric_sparse(values='fresh')",
+        )
+    if not task.numeric and recipe.values is not None:
+        raise BadParameter(
+            "recipe",
+            recipe.name,
+            "it brings values: call numeric_sparse, or give a recipe from tacit.plan.sparse",
         )
     if recipe.monotone and task.kind == "any":
         raise BadParameter(

@@ -37,7 +37,7 @@ from tacit.arguments import text
 from tacit.book import accuracy as theorems
 from tacit.book import recipes
 from tacit.book.noise import ONE_SIDED, TWO_SIDED
-from tacit.book.recipes import Recipe
+from tacit.book.recipes import Recipe, Values
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import Number, as_given, exact, positive, show, small_probability
 from tacit.numerics import certified
@@ -86,6 +86,7 @@ class Plan:
     options: tuple[Option, ...]
     baselines: tuple[Baseline, ...]
     refused: tuple[tuple[str, str], ...]  # recipes that do not exist for these numbers, and why
+    values: Values = "gap"  # where a value comes from, if the recipe has a choice
 
     @property
     def best(self) -> Recipe:
@@ -117,7 +118,7 @@ class Plan:
     def task(self) -> Task:
         """What the plan is for."""
         numeric = self.algorithm == "numeric_sparse"
-        return Task(self.questions, self.at_most, self.beta, numeric, self.kind)
+        return Task(self.questions, self.at_most, self.beta, numeric, self.kind, self.values)
 
     @property
     def why(self) -> str:
@@ -176,9 +177,16 @@ def numeric_sparse(
     delta: Number = 0,
     beta: Number = _BETA,
     kind: Kind = "counts",
+    values: Values = "gap",
 ) -> Plan:
-    """A plan for NumericSparse: like `sparse`, and each ⊤ brings a value that is within α."""
-    task = Task.read(questions=questions, at_most=at_most, beta=beta, numeric=True, kind=kind)
+    """A plan for NumericSparse: like `sparse`, and each ⊤ brings a value that is within α.
+
+    Recipes with one-sided noise tell values from the gap, for no ε; ``values="fresh"`` plans for
+    fresh draws, which cost a share of ε and are unbiased.
+    """
+    task = Task.read(
+        questions=questions, at_most=at_most, beta=beta, numeric=True, kind=kind, values=values
+    )
     return _plan("numeric_sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
 
@@ -235,6 +243,7 @@ def _planned(algorithm: Algorithm, task: Task, aim: Aim) -> Plan:
         options=tuple(sorted(options, key=lambda o: o.alpha if aim.alpha is None else o.epsilon)),
         baselines=laplace_baselines(task, aim),
         refused=tuple(refused),
+        values=task.values,
     )
 
 

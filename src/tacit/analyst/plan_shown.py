@@ -104,6 +104,8 @@ def _against_the_book(plan: Plan, best: Option) -> str:
         reasons.append("one noisy threshold serves all ⊤")
     if recipe.groups > 1:
         reasons.append(f"its {recipe.groups} groups compose optimally at δ")
+    if recipe.values == "gap":
+        reasons.append("its values come from the gap and cost nothing")
     fair = [line for line in plan.options if line.name in ("book, shifted", "book, least noise")]
     if not reasons or not fair:
         return f"{best.name} is the best recipe for these numbers."
@@ -205,6 +207,8 @@ def _at(plan: Plan, epsilon: Fraction) -> Plan:
     }
     if plan.algorithm == "above_threshold":
         return plans.above_threshold(**common)
+    if plan.algorithm == "numeric_sparse":
+        common["values"] = plan.values
     planner = plans.sparse if plan.algorithm == "sparse" else plans.numeric_sparse
     return planner(at_most=plan.at_most, delta=plan.delta, **common)
 

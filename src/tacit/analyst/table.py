@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tacit.analyst.binding import mechanism_of, person_text, planned_of, refuse_other
@@ -38,7 +39,7 @@ from tacit.analyst.top import Contest, NoisyTop, Top, TopPlan, plan_top
 from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
-from tacit.book.recipes import Recipe
+from tacit.book.recipes import Recipe, Values
 from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
 from tacit.support import Closing
@@ -367,6 +368,7 @@ class Table(Closing):
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
+        values: Values = "gap",
     ) -> Stream:
         """A stream that halts at its first ⊤ (AboveThreshold); see `sparse`."""
         return self.sparse(
@@ -384,6 +386,7 @@ class Table(Closing):
             beta=beta,
             recipe=recipe,
             numeric=numeric,
+            values=values,
         )
 
     def numeric_sparse(
@@ -402,8 +405,14 @@ class Table(Closing):
         questions: int = 10_000,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
+        values: Values = "gap",
     ) -> Stream:
-        """A stream whose ⊤ bring a noisy value (NumericSparse); see `sparse`."""
+        """A stream whose ⊤ bring a noisy value (NumericSparse); see `sparse`.
+
+        By default values are told from the gap, for no ε, where the recipe allows it; they are
+        biased near the threshold and have an interval of their own.  ``values="fresh"`` pays for
+        fresh, unbiased draws.
+        """
         return self.sparse(
             threshold=threshold,
             at_most=at_most,
@@ -419,6 +428,7 @@ class Table(Closing):
             beta=beta,
             recipe=recipe,
             numeric=True,
+            values=values,
         )
 
     def sparse(
@@ -438,18 +448,25 @@ class Table(Closing):
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
+        values: Values = "gap",
     ) -> Stream:
         """Open a stream that answers ⊥ below the threshold, and ⊤ above it at most c times.
 
         ``kind="counts"`` takes only questions whose answer an added person cannot lower, and needs
         less noise; ``kind="any"`` takes all.  One person may change no answer by more than
         ``sensitivity``.  ``questions`` and ``beta`` help to plan the noise and limit nothing;
-        ``recipe="book"`` forces the printed algorithm.
+        ``recipe="book"`` forces the printed algorithm.  With ``numeric``, ⊤ bring values: see
+        `numeric_sparse`.
 
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
         task = Task.read(
-            questions=questions, at_most=at_most, beta=beta, numeric=numeric, kind=kind
+            questions=questions,
+            at_most=at_most,
+            beta=beta,
+            numeric=numeric,
+            kind=kind,
+            values=values,
         )
         opening = StreamOpening.planned(
             self.schema,
@@ -471,12 +488,11 @@ class Table(Closing):
                 **owed.about,
             )
 
-        def begin(lease: Lease) -> Stream:
-            return Stream(
-                self, self._reader, opening.mechanism, lease, kind=kind, planned=opening.expected
-            )
+        return pay_then_look(self, opening, analyst, pay=pay, look=partial(self._begin, opening))
 
-        return pay_then_look(self, opening, analyst, pay=pay, look=begin)
+    def _begin(self, opening: StreamOpening, lease: Lease) -> Stream:
+        kind, planned = opening.kind, opening.expected
+        return Stream(self, self._reader, opening.mechanism, lease, kind=kind, planned=planned)
 
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream, after a crash or another day.  It is not paid for again.

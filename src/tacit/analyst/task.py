@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tacit.arguments import flag, one_of
 from tacit.book.half_gap import half_gap, read_beta
-from tacit.book.recipes import Recipe
+from tacit.book.recipes import Recipe, Values
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, show, spaced, whole
 
@@ -37,11 +37,24 @@ class Task:
     beta: Fraction
     numeric: bool = False  # whether a ⊤ brings a value
     kind: Kind = "counts"
+    values: Values = "gap"  # where a value comes from, if the recipe has a choice
 
     @classmethod
-    def read(cls, *, questions: int, at_most: int, beta: Number, numeric: bool, kind: Kind) -> Task:
+    def read(
+        cls,
+        *,
+        questions: int,
+        at_most: int,
+        beta: Number,
+        numeric: bool,
+        kind: Kind,
+        values: Values = "gap",
+    ) -> Task:
         """Read and check what a caller gave."""
         one_of(kind, "kind", get_args(Kind))
+        one_of(values, "values", get_args(Values))
+        if values != "gap" and not numeric:
+            raise BadParameter("values", values, "it is for streams whose ⊤ bring values: numeric")
         read_beta(beta)
         return cls(
             _questions(questions),
@@ -49,6 +62,7 @@ class Task:
             exact(beta, "beta"),
             flag(numeric, "numeric"),
             kind,
+            values,
         )
 
     @property

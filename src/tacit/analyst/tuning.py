@@ -29,6 +29,8 @@ from tacit.privacy import Privacy
 
 _DIGITS = 4  # of shares and shifts
 _FINALISTS = 2  # how many numbers of groups are tuned fully
+_DEARER = 1.015  # how much half-gap values with less bias may cost
+_HALVINGS = 6
 _MOST_BUMPY = 2000  # groups; see `_best_split`
 
 
@@ -109,9 +111,40 @@ def tuned(family: Family, task: Task, privacy: Privacy, groups: int = 1) -> Tune
         monotone=family.monotone,
         groups=groups,
         threshold_share=_rounded(split.threshold / (split.threshold + split.question)),
-        value_share=_rounded(split.value) if task.numeric else None,
+        value_share=_rounded(split.value) if split.value else None,
     )
+    if task.numeric and not _fresh(family, task):
+        recipe = recipe.telling_gaps(_value_shift(recipe, task))
     return shifted(recipe, task)
+
+
+def _fresh(family: Family, task: Task) -> bool:
+    """Whether values are fresh draws, which take a share of ε."""
+    return task.numeric and (task.values == "fresh" or not family.noise.tells_gap)
+
+
+def _value_shift(recipe: Recipe, task: Task) -> Fraction:
+    """κ: as near to the unbiased r − b as leaves the half-gap close to its least.
+
+    κ = −s is about the best for the half-gap: a value then errs downwards only as far as its answer
+    does, and upwards as far as α + s.  It is also far from unbiased where one ρ serves many ⊤.  As
+    the half-gap is convex in κ (Prékopa), what lies between is found by halving.
+    """
+    unbiased = recipe.threshold_scale - recipe.question_scale
+    best = -_rounded(best_shift(recipe, task.planned, task.beta))
+
+    def alpha(value_shift: Fraction) -> float:
+        law = SuccessLaw.of(recipe.telling_gaps(value_shift), task.planned)
+        return at_best_shift(law, float(task.beta)).alpha
+
+    enough = alpha(best) * _DEARER
+    if alpha(unbiased) <= enough:
+        return _rounded(float(unbiased))
+    near, far = best, unbiased
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        near, far = (middle, far) if alpha(middle) <= enough else (near, middle)
+    return _rounded(float(near))
 
 
 def grouped(family: Family, task: Task, privacy: Privacy) -> Tuned | None:
@@ -196,7 +229,7 @@ def _usual_split(family: Family, task: Task, groups: int) -> Split:
     tops = -(-task.at_most // groups)
     weight = ((1 if family.monotone else 2) * tops) ** (2 / 3)
     bits = Split(1 / (1 + weight), 0.0)
-    if not task.numeric:
+    if not _fresh(family, task):
         return bits
     beta = float(task.beta)
     bits_off = _unit_law(family, task, groups, bits).rough_half_gap(beta)[0]

@@ -99,7 +99,7 @@ def system_coins() -> Coins:
 def released_numbers(mechanism: SparseVector) -> list[str]:
     """What is released with ⊤, in the order of an outcome's columns."""
     gap = ["gap"] if mechanism.recipe.family.tells_gap else []
-    return gap + (["value"] if mechanism.recipe.value_scale is not None else [])
+    return gap + (["value"] if mechanism.recipe.values is not None else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,9 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
                 np.maximum(values - noisy, 0)
                 + coins.geometrics(mechanism._question_noise.scale, size)
             )
+        if (noise := mechanism._gap_noise) is not None:
+            threshold = mechanism.threshold_in_steps(None)
+            released.append(threshold + released[0] + noise.value_shift)
         if mechanism._value_noise is not None:
             released.append(values + coins.laplaces(mechanism._value_noise, size))
         return tuple(released)

@@ -47,7 +47,7 @@ class Variant:
         return suspicion(self.law, pair, runs)
 
 
-def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant | OffGridGap, ...]:
+def gallery(epsilon: Number = "1/10", at_most: int = 1) -> tuple[Variant | Listed, ...]:
     """SVT1 to SVT6 of Lyu, Su and Li (2017), and the mistakes that are easy to make.
 
     All claim (ε, 0) for ``at_most`` ⊤, except the literal E5, which needs a small ε to go wrong.
@@ -118,7 +118,7 @@ def published(claimed: Privacy, c: int) -> tuple[Variant, ...]:
     )
 
 
-def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
+def mistakes(claimed: Privacy, c: int) -> tuple[Variant | Listed, ...]:
     """One-sided noise of the wrong sign, and so on."""
     epsilon = claimed.epsilon
     bits = epsilon * 8 / 9
@@ -136,6 +136,7 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | OffGridGap, ...]:
             why="ρ must be ≥ 0",
         ),
         OffGridGap(claimed=claimed),
+        ValueWithoutRho(claimed=claimed),
         Variant(
             name="monotone recipe, both directions",
             claimed=claimed,
@@ -230,8 +231,42 @@ def _variant(
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValueWithoutRho(Listed):
+    """A value told from the gap, from which ρ was taken off: q + ν instead of q + ν − ρ."""
+
+    name: str = "value from the gap, without ρ"
+    private: bool = False
+    pair: Pair = ((0,), (1,))
+    why: str = "releases q + ν"
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: the pattern, and the value."""
+        return variants.value_with_the_threshold_noise(
+            answers, size, T=0, epsilon=self.claimed.epsilon, coins=system_coins()
+        )
+
+    def outcome_law(self, answers: Sequence[int]) -> Mapping[Hashable, float]:
+        """Which question was ⊤, and whether its value is at most 0: a part of what is released.
+
+        Given ρ = z, a value is any whole number from max(q, z) on, and is 0 only if both are.
+        """
+        b, r = 4 / float(self.claimed.epsilon), exp(-float(self.claimed.epsilon) / 2)
+        law: dict[Hashable, float] = {}
+        for z in range(ceil(48 / (1 - r))):
+            left = (1 - r) * r**z  # Pr[ρ = z] and ⊥ so far
+            for index, answer in enumerate(answers):
+                top = left * exp(-max(z - answer, 0) / b)
+                low = top * -expm1(-(1 - max(answer, z)) / b) if max(answer, z) <= 0 else 0.0
+                for outcome, chance in ((index, "≤ 0"), low), ((index, "> 0"), top - low):
+                    law[outcome] = law.get(outcome, 0.0) + chance
+                left *= -expm1(-max(z - answer, 0) / b)
+            law["⊥"] = law.get("⊥", 0.0) + left
+        return {outcome: chance for outcome, chance in law.items() if chance}
+
+
+@dataclass(frozen=True, kw_only=True)
 class OffGridGap(Listed):
-    """One-sided AboveThreshold with its gap, and a threshold of 1/2 on a grid of step 1."""
+    """The gap is told with a threshold of 1/2 on a grid of step 1."""
 
     name: str = "gap, threshold off the grid"
     private: bool = False
@@ -277,6 +312,10 @@ def ours(epsilon: Number = "1/10", delta: Number = "1e-6") -> tuple[Variant, ...
         _our("one-sided, c = 2", spend("one-sided", 2, pure, monotone=False)),
         _our("one-sided, monotone", spend("one-sided", 1, pure, monotone=True)),
         _our("one-sided, numeric", spend("one-sided", 1, pure, monotone=False, value_share=share)),
+        _our(
+            "values from the gap, c = 2",
+            spend("one-sided", 2, pure, monotone=True).telling_gaps(),
+        ),
         _our("one-sided, 2 groups, δ > 0", spend("one-sided", 2, mixed, monotone=False, groups=2)),
     )
 

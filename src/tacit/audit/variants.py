@@ -160,6 +160,23 @@ def gap_off_grid(q: Answers, size: int, *, T: Fraction, epsilon: Fraction, coins
     return runs.outcomes()
 
 
+def value_with_the_threshold_noise(
+    q: Answers, size: int, *, T: int, epsilon: Fraction, coins: Coins
+) -> Steps:
+    """A value from the gap that takes ρ off it, in order to be nearer.  Not private for any ε.
+
+    T + gap = q + ν − ρ may be told; q + ν may not: it is never below q.
+    """
+    runs = Streams(size, at_most=1)
+    rho = coins.geometrics(2 / epsilon, size)
+    for value in q:
+        above = T + rho - value
+        tops = coins.bernoulli_exps(above, epsilon / 4)  # e^(−max(T + ρ − q, 0)/b), b = 4/ε
+        gap = np.maximum(-above, 0) + coins.geometrics(4 / epsilon, size)
+        runs.answer(tops, T + gap + rho)  # WRONG: ρ must stay secret
+    return runs.outcomes()
+
+
 def numeric_sparse_reusing_noise(
     q: Answers, size: int, *, T: int, c: int, epsilon: Fraction, coins: Coins
 ) -> Steps:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Literal
 
-from tacit.book.laplace import error_steps
-from tacit.numbers import Number, spaced
+from tacit.book.laplace import error_steps, one_sided_error_steps
+from tacit.numbers import Number, positive, probability, spaced, whole
 
 __all__ = ["BELOW", "Answer", "Recorded"]
 
@@ -28,11 +29,54 @@ class Recorded:
         return f"on record since {self.at[:10]}{label}"
 
 
+@dataclass(frozen=True, slots=True)
+class GapNoise:
+    """How a value that was told from the gap may be off: public numbers, all in grid steps.
+
+    The gap is G = q + ν − (T + s + ρ) and the value is T + s + G + κ = q + ν − ρ + κ.
+    """
+
+    question_scale: Fraction  # of ν
+    threshold_scale: Fraction  # of ρ
+    value_shift: int  # κ
+    groups: int = 1  # each with a ρ of its own
+
+    def steps_around(self, beta: Fraction, questions: int) -> tuple[int, int]:
+        """Where q − value lies, but for β: one half of it for ν, and one for ρ.
+
+        ν is fresh for each question.  ρ is not: how long a group lasts depends on it, and so does
+        which group a question meets.  Its bound must hold for every group at once.
+        """
+        down = one_sided_error_steps(self.question_scale, beta / (2 * questions))
+        up = one_sided_error_steps(self.threshold_scale, beta / (2 * self.groups))
+        return -self.value_shift - down, -self.value_shift + up
+
+    @property
+    def unbiased_steps(self) -> int:
+        """What to add to the value to undo κ and to take off the means of both noises."""
+        return round(self.threshold_scale - self.question_scale) - self.value_shift
+
+    def as_json(self) -> dict[str, str]:
+        """All of it as exact text."""
+        return {name: str(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> GapNoise:
+        """The inverse of `as_json`."""
+        return cls(
+            positive(fields["question_scale"], "question_scale"),
+            positive(fields["threshold_scale"], "threshold_scale"),
+            int(fields["value_shift"]),
+            whole(fields["groups"], "groups"),
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
-    An answer that is shown again from the record says so, and equals the original.
+    A value is a *fresh* draw around the true one, or it is told from the *gap*: `value_from` says
+    which.  An answer that is shown again from the record says so, and equals the original.
 
     >>> print(Answer(above=False))
     ⊥
@@ -41,23 +85,71 @@ class Answer:
     ⊤ 1 204 ± 60 (95 %)
     >>> print(top.on_record("2026-11-03T09:30:00Z"))
     ⊤ 1 204 ± 60 (95 %), on record since 2026-11-03
+    >>> noise = GapNoise(question_scale=Fraction(20), threshold_scale=Fraction(5), value_shift=-15)
+    >>> print(Answer(above=True, value=Fraction(1204), gap_noise=noise))
+    ⊤ 1 204 (1 146 to 1 237, 95 %)
     """
 
     above: bool
     value: Fraction | None = None
     gap: Fraction | None = None  # noisy value − noisy threshold, as they were compared
-    noise_scale: Fraction | None = field(default=None, repr=False)  # of the value, in grid steps
+    noise_scale: Fraction | None = field(default=None, repr=False)  # of a fresh value, in steps
+    gap_noise: GapNoise | None = field(default=None, repr=False)  # of a value from the gap
     grid: Fraction = field(default=Fraction(1), repr=False)
     recorded: Recorded | None = field(default=None, compare=False)  # None: it is new
 
     def __bool__(self) -> bool:
         return self.above
 
+    @property
+    def value_from(self) -> Literal["gap", "fresh"] | None:
+        """Where the value comes from: from the gap, or a fresh draw; None if there is none."""
+        if self.gap_noise is not None:
+            return "gap"
+        return None if self.noise_scale is None else "fresh"
+
+    @property
+    def unbiased(self) -> Fraction | None:
+        """The value without the public shift κ that keeps it within the plan's α.
+
+        A fresh value is unbiased as it is.  One from the gap then is, if the true value is well
+        above the threshold; if it is below and the answer ⊤ all the same, it is too high.
+        """
+        if self.value is None or self.gap_noise is None:
+            return self.value
+        return self.value + self.gap_noise.unbiased_steps * self.grid
+
     def error(self, beta: Number = "1/20") -> Fraction | None:
-        """An error bound that holds except with probability β; None if there is no value."""
-        if self.noise_scale is None:
+        """An error bound that holds except with probability β; None if there is no value.
+
+        Where the interval is not symmetric, it is the longer side.
+        """
+        if self.noise_scale is not None:
+            return error_steps(self.noise_scale, beta) * self.grid
+        interval = self.interval(beta)
+        if interval is None or self.value is None:
             return None
-        return error_steps(self.noise_scale, beta) * self.grid
+        return max(self.value - interval[0], interval[1] - self.value)
+
+    def interval(
+        self, beta: Number = "1/20", *, questions: int = 1
+    ) -> tuple[Fraction, Fraction] | None:
+        """Bounds on the true value, or None if no value was told.
+
+        For each question *asked*, the probability that it is told ⊤ with an interval that misses is
+        at most β; with ``questions``, the probability that this happens to any of so many.
+        """
+        if self.value is None:
+            return None
+        chance, asked = probability(beta, "beta"), whole(questions, "questions")
+        if self.gap_noise is not None:
+            low, high = self.gap_noise.steps_around(chance, asked)
+        elif self.noise_scale is not None:
+            high = error_steps(self.noise_scale, chance / asked)
+            low = -high
+        else:
+            return None
+        return self.value + low * self.grid, self.value + high * self.grid
 
     def on_record(self, at: str, as_of: str | None = None) -> Answer:
         """The same answer, shown again from the record made at this time."""
@@ -67,7 +159,8 @@ class Answer:
         """What was released, exactly and as text, for the record of a stream."""
         parts = {"value": self.value, "gap": self.gap, "noise_scale": self.noise_scale}
         released = {name: str(part) for name, part in parts.items() if part is not None}
-        return {"above": "⊤" if self.above else "⊥", "grid": str(self.grid)} | released
+        noise = {} if self.gap_noise is None else self.gap_noise.as_json()
+        return {"above": "⊤" if self.above else "⊥", "grid": str(self.grid)} | released | noise
 
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> Answer:
@@ -81,6 +174,7 @@ class Answer:
             value=value,
             gap=gap,
             noise_scale=noise_scale,
+            gap_noise=GapNoise.from_json(fields) if "value_shift" in fields else None,
             grid=Fraction(fields["grid"]),
         )
 
@@ -89,8 +183,14 @@ class Answer:
             return "⊥"
         text = "⊤"
         if self.value is not None:
-            text += f" {spaced(self.value)} ± {spaced(self.error() or Fraction(0))} (95 %)"
+            text += f" {spaced(self.value)}{self._within()}"
         return text if self.recorded is None else f"{text}, {self.recorded}"
+
+    def _within(self) -> str:
+        interval = self.interval() if self.value_from == "gap" else None
+        if interval is None:
+            return f" ± {spaced(self.error() or Fraction(0))} (95 %)"
+        return f" ({spaced(interval[0])} to {spaced(interval[1])}, 95 %)"
 
 
 BELOW = Answer(above=False)

@@ -11,7 +11,8 @@ case: a group's success is log-convex in the number of questions below (Hölder)
 over the groups is least if all have the same number.
 
 A public shift s moves the threshold to T + s; the best shift balances both kinds of error.  All
-lengths are in units of the sensitivity Δ.
+lengths are in units of the sensitivity Δ.  Values may be fresh draws, each right or wrong by
+itself, or be told from the gap: then they share ρ with the answers, and both are judged together.
 
 From top to bottom: the public functions, the searches for α and s, the success of a whole stream,
 and the success of one group.
@@ -163,7 +164,7 @@ class SuccessLaw:
 
     groups: tuple[tuple[int, StreamGroup], ...]  # (how many, of which kind)
     values: int
-    value_scale: float | None
+    value_scale: float | None  # of fresh values
 
     @classmethod
     def of(cls, recipe: Recipe, questions: int) -> SuccessLaw:
@@ -192,6 +193,7 @@ class SuccessLaw:
             threshold_scale=float(recipe.threshold_scale),
             question_scale=float(recipe.question_scale),
             value_scale=None if value_scale is None else float(value_scale),
+            value_shift=None if recipe.value_shift is None else float(recipe.value_shift),
         )
 
     @classmethod
@@ -205,12 +207,18 @@ class SuccessLaw:
         threshold_scale: float,
         question_scale: float,
         value_scale: float | None,
+        value_shift: float | None = None,
     ) -> SuccessLaw:
         """The same from plain numbers, to try many recipes quickly."""
         below_a_top = (questions - at_most) / at_most
         full, rest = divmod(at_most, tops_per_group)
         groups = tuple(
-            (count, StreamGroup(noise, threshold_scale, question_scale, below_a_top * tops, tops))
+            (
+                count,
+                StreamGroup(
+                    noise, threshold_scale, question_scale, below_a_top * tops, tops, value_shift
+                ),
+            )
             for count, tops in ((full, tops_per_group), (1, rest))
             if tops
         )
@@ -220,14 +228,15 @@ class SuccessLaw:
         """The log of Pr[every answer is right] at distance α from T, if the threshold is T + s."""
         value = by_low = by_high = by_value = 0.0
         for count, group in self.groups:
-            of_group = group.log_success(alpha + shift, alpha - shift)
-            value += count * of_group[0]
-            by_low += count * of_group[1]
-            by_high += count * of_group[2]
+            of_group = group.log_success(alpha + shift, alpha - shift, alpha)
+            value += count * of_group.value
+            by_low += count * of_group.by_low
+            by_high += count * of_group.by_high
+            by_value += count * of_group.by_value
         if self.value_scale is not None:
             outside, inside = exp(-alpha / self.value_scale), -expm1(-alpha / self.value_scale)
             value += self.values * (log1p(-outside) if outside < 0.5 else log(inside))
-            by_value = self.values * outside / inside / self.value_scale
+            by_value += self.values * outside / inside / self.value_scale
         return LogSuccess(value, by_low, by_high, by_value)
 
     def rough_half_gap(self, beta: float) -> tuple[float, float]:
@@ -261,6 +270,10 @@ class SuccessLaw:
 # for questions `low` below and `high` above the shifted threshold.  Both tails of ν and the density
 # f of ρ are log-concave, for Laplace and for one-sided noise; so is the integral as a
 # function of (low, high) (Prékopa), which makes the half-gap easy to find.
+#
+# A value that is told from the gap errs by ν − ρ + κ, where κ is the public `value_shift`.  It is
+# within α iff z − α − κ ≤ ν ≤ z + α − κ.  The left end is one more limit beside z − high; and once
+# one-sided ν has reached a limit x, its excess over max(x, 0) has the law of a fresh ν.
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,23 +285,36 @@ class StreamGroup:
     question_scale: float  # of ν
     below: float  # an average over the groups, hence not always whole
     tops: int
+    value_shift: float | None = None  # κ, if values are told from the gap
 
-    def log_success(self, low: float, high: float) -> tuple[float, float, float]:
-        """The log of Pr[every answer is right], and how fast it grows with `low` and `high`."""
+    def log_success(self, low: float, high: float, alpha: float = inf) -> LogSuccess:
+        """The log of Pr[every answer is right, and every value told from the gap is within α]."""
+        bits_decide = self.value_shift is None or high <= alpha + self.value_shift
+        if self.value_shift is not None:
+            high = min(high, alpha + self.value_shift)
         z, weight = self._nodes(low, high)
         log_below, slope_below = self.noise.log_below((z + low) / self.question_scale)
         log_above, slope_above = self.noise.log_above((z - high) / self.question_scale)
+        slope_value = np.zeros_like(z)
+        if self.value_shift is not None:
+            room = alpha - self.value_shift + np.minimum(z, high)
+            log_near, slope_value = self.noise.log_below(room / self.question_scale)
+            log_above = log_above + log_near
+            slope_above = slope_above + np.where(z > high, slope_value, 0)
         log_right = self.below * log_below + self.tops * log_above
         failure = -float(weight @ np.expm1(log_right))  # accurate where it is small
         largest = float(log_right.max())
         if largest == -inf:
-            return -inf, 0.0, 0.0
+            return LogSuccess(-inf, 0.0, 0.0, 0.0)
         right = weight * np.exp(log_right - largest)
-        mass = float(right.sum())
-        return (
-            log1p(-failure) if failure < 0.5 else log(mass) + largest,
-            self.below * float(right @ slope_below) / mass / self.question_scale,
-            self.tops * float(right @ slope_above) / mass / self.question_scale,
+        scale = float(right.sum()) * self.question_scale
+        by_high = self.tops * float(right @ slope_above) / scale
+        by_value = self.tops * float(right @ slope_value) / scale
+        return LogSuccess(
+            log1p(-failure) if failure < 0.5 else log(float(right.sum())) + largest,
+            self.below * float(right @ slope_below) / scale,
+            by_high if bits_decide else 0.0,
+            by_value if bits_decide else by_value + by_high,
         )
 
     def _nodes(self, low: float, high: float) -> tuple[Floats, Floats]:
@@ -300,7 +326,7 @@ class StreamGroup:
         rho, nu = self.threshold_scale, self.question_scale
         safe_low = nu * log(self.below + 1) - low
         cuts = [rho * _GRADED, safe_low + nu * _GRADED, safe_low - nu * _GRADED[:5]]
-        cuts += [high + nu / self.tops * _GRADED, np.array([-low, rho * _TAIL])]
+        cuts += [high + nu / self.tops * _GRADED, np.array([-low, high, rho * _TAIL])]
         if self.noise.both_sides:
             safe_high = high - nu * log(self.tops)
             cuts += [safe_high - nu * _GRADED, safe_high + nu * _GRADED[:5], -rho * _GRADED]

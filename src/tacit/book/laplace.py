@@ -36,6 +36,20 @@ def error_steps(noise_scale: Fraction, beta: Number) -> int:
     raise AssertionError("unreachable: the bounds converge to a number that is not whole")
 
 
+def one_sided_error_steps(noise_scale: Fraction, beta: Fraction) -> int:
+    """The least m with Pr[noise > m] ≤ β, for geometric noise of this scale, in steps.
+
+    Noise of scale b exceeds m with probability e^(−(m+1)/b), so m is the least whole number that is
+    at least b·ln(1/β) − 1; that bound is never whole, since β < 1 is rational (Lindemann).
+    """
+    for bits in (80 << step for step in count()):
+        low, high = certified.ln(1 / beta, bits)
+        least = ceil(noise_scale * low) - 1
+        if least == ceil(noise_scale * high) - 1:
+            return max(least, 0)
+    raise AssertionError("unreachable: the bounds converge to a number that is not whole")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A noisy value with its error bar.

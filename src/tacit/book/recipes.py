@@ -11,6 +11,9 @@ share      pays for                         noise, for questions of sensitivity 
 ε₃         the values released on ⊤         scale sΔ/ε₃, a fresh draw for each ⊤
 =========  ===============================  =============================================
 
+With one-sided noise values may also be told from the gap, without any ε₃ ("Values from the gap" in
+docs/explanation/one-sided-noise.md): such a recipe has a ``value_shift``.
+
 With Laplace noise and s = 1 this is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
 and Li (VLDB 2017); for one-sided noise see :mod:`tacit.book.one_sided`.  E2 to E6 are explained
 in `tacit.errata`.
@@ -22,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +54,11 @@ __all__ = ["Recipe", "book", "book_least_noise", "spend"]
 ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
 
+Values = Literal["gap", "fresh"]
+"""Where values come from: from the gap, free of charge, or from a fresh draw that costs ε."""
+
 Floats = NDArray[np.float64]
+_SINCE_0_2 = ("value_shift",)  # stored only where it is used: 0.1's recipes stay as they are
 _MOST_ONE_WAY = 0.999  # of a group's ε, in floats
 _TURNS = 60  # a handful is enough; every fourth turn halves the bracket in any case
 _LEAST = 5e-324  # the least positive float
@@ -78,6 +85,7 @@ class Recipe:
     value_epsilon: Fraction = Fraction(0)  # ε₃; 0 if no values are released
     monotone: bool = False  # only for questions of direction +1
     shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
+    value_shift: Fraction | None = None  # κ, public: T + shift + gap + κ is told as the value
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", family_of(self.noise).word)
@@ -95,10 +103,23 @@ class Recipe:
             "question_epsilon": positive(self.question_epsilon, "question_epsilon"),
             "value_epsilon": value_epsilon,
             "shift": exact(self.shift, "shift"),
+            "value_shift": self._read_value_shift(value_epsilon),
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
         self._check_promise()
+
+    def _read_value_shift(self, value_epsilon: Fraction) -> Fraction | None:
+        if self.value_shift is None:
+            return None
+        if not self.family.tells_gap or value_epsilon:
+            raise BadParameter(
+                "value_shift",
+                as_given(self.value_shift),
+                "values are told from the gap of one-sided noise only, and then cost no ε: leave "
+                "it out, or give noise='one-sided' and value_epsilon=0",
+            )
+        return exact(self.value_shift, "value_shift")
 
     def _check_promise(self) -> None:
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
@@ -145,6 +166,13 @@ class Recipe:
         return self.tops_per_group / self.value_epsilon if self.value_epsilon else None
 
     @property
+    def values(self) -> Values | None:
+        """Where the values come from that a ⊤ brings; None if it brings none."""
+        if self.value_shift is not None:
+            return "gap"
+        return "fresh" if self.value_epsilon else None
+
+    @property
     def cost(self) -> Cost:
         """The promise and its pure parts, for accountants."""
         return Cost(self.privacy, ((self.groups, self.group_epsilon),))
@@ -153,16 +181,36 @@ class Recipe:
         """The same noise with another public shift of the threshold."""
         return replace(self, shift=exact(shift, "shift"))
 
+    def telling_gaps(self, value_shift: Number | None = None) -> Recipe:
+        """The same noise, with values told from the gap and moved by κ, in units of Δ.
+
+        By default κ = r − b, the means of the two noises ρ and ν: the value of a question far above
+        the threshold is then unbiased.
+        """
+        mean = self.threshold_scale - self.question_scale
+        return replace(
+            self, value_shift=mean if value_shift is None else exact(value_shift, "value_shift")
+        )
+
     def as_json(self) -> dict[str, str]:
         """The recipe, exactly and as text, as it is stored with a stream."""
-        fields = {name: str(getattr(self, name)) for name in self.__slots__ if name != "privacy"}
+        fields = {
+            name: str(getattr(self, name))
+            for name in self.__slots__
+            if name not in ("privacy", *_SINCE_0_2) or getattr(self, name) is not None
+        }
+        del fields["privacy"]
         privacy = {"epsilon": str(self.privacy.epsilon), "delta": str(self.privacy.delta)}
         return fields | privacy
 
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> Recipe:
         """The inverse of `as_json`; everything is checked again."""
-        given: dict[str, Any] = {name: fields[name] for name in cls.__slots__ if name != "privacy"}
+        given: dict[str, Any] = {
+            name: fields[name]
+            for name in cls.__slots__
+            if name != "privacy" and not (name in _SINCE_0_2 and name not in fields)
+        }
         given["monotone"] = {"True": True, "False": False}.get(given["monotone"])
         return cls(privacy=Privacy(fields["epsilon"], fields["delta"]), **given)
 

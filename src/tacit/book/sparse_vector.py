@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import instance, iterated
-from tacit.book.answer import BELOW, Answer
+from tacit.book.answer import BELOW, Answer, GapNoise
 from tacit.book.coins import (
     MOST_SCALE,
     MOST_STEPS,
@@ -326,14 +326,20 @@ class SparseVector:
     def _top(
         self, state: State, steps: int, noisy_threshold: int, coins: Coins
     ) -> tuple[Answer, State]:
-        """Release a ⊤: with the gap where it is free, and with the value plus fresh noise."""
+        """Release a ⊤: with the gap where it is free, and with a value, from it or fresh."""
         gap = self._question_noise.excess(noisy_threshold - steps, coins)
-        scale = self._value_noise
+        scale, from_gap = self._value_noise, self._gap_noise
+        value: int | None = None
+        if scale is not None:
+            value = steps + coins.laplace(scale)
+        elif from_gap is not None and gap is not None:  # T + s + G + κ: public once G is
+            value = noisy_threshold - state.offset + gap + from_gap.value_shift
         answer = Answer(
             above=True,
-            value=None if scale is None else (steps + coins.laplace(scale)) * self.grid,
+            value=None if value is None else value * self.grid,
             gap=None if gap is None else gap * self.grid,
             noise_scale=scale,
+            gap_noise=from_gap,
             grid=self.grid,
         )
         return answer, self.after_top(state, coins)
@@ -365,9 +371,22 @@ class SparseVector:
 
     @cached_property
     def _value_noise(self) -> Fraction | None:
-        """The scale of a released value's noise, in grid steps; None if no values are released."""
+        """The scale of a fresh value's noise, in grid steps; None if there are no fresh values."""
         scale = self.recipe.value_scale
         return None if scale is None else self._steps(scale)
+
+    @cached_property
+    def _gap_noise(self) -> GapNoise | None:
+        """How values err that are told from the gap; None if there are none."""
+        shift = self.recipe.value_shift
+        if shift is None:
+            return None
+        return GapNoise(
+            question_scale=self._question_noise.scale,
+            threshold_scale=self._threshold_noise.scale,
+            value_shift=round(self._steps(shift)),
+            groups=self.recipe.groups,
+        )
 
     def _steps(self, in_sensitivities: Fraction) -> Fraction:
         return in_sensitivities * self.sensitivity / self.grid

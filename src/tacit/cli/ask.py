@@ -23,7 +23,7 @@ from tacit.cli.conversation import (
     typed,
 )
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
-from tacit.cli.options import File, Kind, Name, Number, Period, TableOptions, Whole
+from tacit.cli.options import File, Kind, Name, Number, Period, TableOptions, Values, Whole
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
@@ -78,7 +78,10 @@ class StreamOptions:
     name
         What to resume it by; by default stream-1, stream-2, and so on.
     numeric
-        ⊤ brings a noisy value with its error bar.
+        ⊤ brings a noisy value with its interval.
+    values
+        With --numeric: by default gap, told from the gap for no ε where the noise
+        allows it; fresh: unbiased draws, which cost a share of ε.
     kind
         By default counts: adding a person never lowers an answer.  any: more noise.
     sensitivity
@@ -101,6 +104,7 @@ class StreamOptions:
     delta: Number | None = None
     name: Name | None = None
     numeric: bool = False
+    values: Values | None = None
     kind: Kind | None = None
     sensitivity: Number | None = None
     grid: Number | None = None

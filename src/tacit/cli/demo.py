@@ -317,14 +317,21 @@ def _draw_alarms(
     weeks = [week for _, _, week in truths]
     axes.plot(weeks, list(truths.values()), ".", color="0.8", markersize=3, label="true counts")
     axes.axhline(THRESHOLD, color="0.4", linewidth=1, linestyle="--", label="threshold")
+    values = [alarm.answer.value or Fraction(0) for alarm in alarms]
+    around = [
+        alarm.answer.interval() or (value, value)
+        for alarm, value in zip(alarms, values, strict=True)
+    ]
+    below = [float(value - low) for value, (low, _) in zip(values, around, strict=True)]
+    above = [float(high - value) for value, (_, high) in zip(values, around, strict=True)]
     axes.errorbar(
         [alarm.week for alarm in alarms],
-        [float(alarm.answer.value or 0) for alarm in alarms],
-        yerr=[float(alarm.answer.error() or 0) for alarm in alarms],
+        [float(value) for value in values],
+        yerr=[below, above],
         fmt="o",
         color="tab:red",
         capsize=3,
-        label="⊤, released value ± 95 %",
+        label="⊤, released value and its 95 % interval",
     )
     for alarm in alarms:
         axes.annotate(

@@ -47,6 +47,7 @@ Size = Annotated[str, Parameter(metavar="SIZE")]
 Names = Annotated[list[str], Parameter(metavar="NAME", consume_multiple=True)]
 
 Kind = Literal["counts", "any"]
+Values = Literal["gap", "fresh"]
 
 
 # Opening a table: every command that does so has all of these options --------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cyclopts import Parameter
 
 from tacit.cli.exits import say
-from tacit.cli.options import File, Kind, Number, Whole, check_outputs
+from tacit.cli.options import File, Kind, Number, Values, Whole, check_outputs
 from tacit.wire import to_line
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def sparse(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None:
     _show(planner, wanted, at_most=at_most, delta=delta)
 
 
-def numeric(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None:
+def numeric(
+    wanted: PlanOptions, *, at_most: Whole, delta: Number = "0", values: Values = "gap"
+) -> None:
     """Plan a stream whose ⊤ bring a noisy value (NumericSparse).
 
     As tacit plan sparse; the released values are within α too.
@@ -115,11 +117,14 @@ def numeric(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None
         How many answers may be ⊤ before it halts.
     delta
         The δ beside ε.
+    values
+        gap: told from the gap where the noise allows it, for no ε.  fresh: unbiased
+        draws, which cost a share of ε.
 
     """
     from tacit.analyst.plan import numeric_sparse
 
-    _show(numeric_sparse, wanted, at_most=at_most, delta=delta)
+    _show(numeric_sparse, wanted, at_most=at_most, delta=delta, values=values)
 
 
 def _show(planner: Callable[..., Plan], wanted: PlanOptions, **more: object) -> None:

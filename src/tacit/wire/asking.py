@@ -36,7 +36,8 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.tables.schema import Column
     from tacit.tables.show import Statement
 
-_EXACT = ("grid", "value", "gap", "noise_scale")  # the numbers of an answer
+_GAP_NOISE = ("question_scale", "threshold_scale", "value_shift", "groups")
+_EXACT = ("grid", "value", "gap", "noise_scale", *_GAP_NOISE)  # the numbers of an answer
 _MOST_NOISES = 2**40  # in one estimate
 _WIDEST_SCALE = 2**200  # the largest that coins draw; a wider error bar would take long to find
 
@@ -74,7 +75,18 @@ def _write_answer(answer: Answer) -> Json:
         "error": plain(answer.error()),
         "gap": plain(answer.gap),
         "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
+        **_value_facts(answer),
         "exact": {name: numbers[name] for name in _EXACT if name in numbers},
+    }
+
+
+def _value_facts(answer: Answer) -> Json:
+    """Where the value comes from, and where the true one lies (95 %)."""
+    interval = answer.interval()
+    return {
+        "value_from": answer.value_from,
+        "interval": None if interval is None else [plain(end) for end in interval],
+        "unbiased": plain(answer.unbiased),
     }
 
 
@@ -84,8 +96,9 @@ def _read_answer(fields: Json) -> Answer:
     numbers = {name: text for name, text in fields["exact"].items() if name in _EXACT}
     for name, number in numbers.items():
         exact(number, name)  # refuses one with too many digits
-    if "noise_scale" in numbers:
-        _scale(numbers["noise_scale"])
+    for name in ("noise_scale", "question_scale", "threshold_scale"):
+        if name in numbers:
+            _scale(numbers[name])
     answer = Answer.from_json({"above": "⊤" if fields["above"] is True else "⊥", **numbers})
     since = fields["recorded"]
     return answer if since is None else answer.on_record(string(since["at"]), since["as_of"])
@@ -211,6 +224,7 @@ def _write_plan(plan: Plan) -> Json:
         "recipes": [_option(option) for option in plan.options],
         "baselines": [_baseline(line) for line in plan.baselines],
         "not_possible": [{"name": name, "why": why} for name, why in plan.refused],
+        "values": plan.values,
     }
 
 
@@ -220,9 +234,11 @@ def _read_plan(fields: Json) -> Plan:
     from tacit.analyst.plan import Algorithm, Plan
     from tacit.analyst.task import Kind
     from tacit.arguments import one_of
+    from tacit.book.recipes import Values
 
     one_of(fields["algorithm"], "algorithm", get_args(Algorithm))
     one_of(fields["kind"], "kind", get_args(Kind))
+    one_of(fields["values"], "values", get_args(Values))
     return Plan(
         algorithm=fields["algorithm"],
         questions=integer(fields["questions"]),
@@ -237,6 +253,7 @@ def _read_plan(fields: Json) -> Plan:
         refused=tuple(
             (string(each["name"]), string(each["why"])) for each in fields["not_possible"]
         ),
+        values=fields["values"],
     )
 
 
