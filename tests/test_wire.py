@@ -18,7 +18,7 @@ import tacit
 from tacit import errors, wire
 from tacit.analyst.histogram import CellSum
 from tacit.analyst.history import History
-from tacit.book.answer import Answer
+from tacit.book.answer import Answer, GapNoise
 from tacit.book.laplace import Estimate
 from tacit.budget import Entry, Share, Verified
 from tacit.wire import BudgetSummary, Reply, from_json, from_line, to_json, to_line
@@ -72,6 +72,13 @@ def values(tmp_path_factory):
                 value=Fraction(-7, 3),
                 gap=Fraction(1, 7),
                 noise_scale=Fraction(22, 7),
+                grid=Fraction(1, 21),
+            ),
+            "⊤ from the gap": Answer(
+                above=True,
+                value=Fraction(-7, 3),
+                gap=Fraction(1, 7),
+                gap_noise=GapNoise(Fraction(22, 7), Fraction(5), -3, groups=4),
                 grid=Fraction(1, 21),
             ),
             "reply": Reply(
@@ -326,6 +333,18 @@ def test_a_noise_that_nobody_draws_is_refused_at_once(scale):
         to_json(answer), ("exact", "noise_scale"), lambda at, key: at.update({key: scale})
     )
     assert refused(fields) is None
+
+
+@pytest.mark.parametrize("name", ["question_scale", "threshold_scale"])
+def test_so_is_a_gap_that_nobody_draws(name):
+    noise = GapNoise(Fraction(2), Fraction(5), -3)
+    answer = Answer(above=True, value=Fraction(1), gap_noise=noise)
+    told = to_json(answer)
+    assert (told["value_from"], told["unbiased"]) == ("gap", 7)
+    assert told["interval"] == [float(end) for end in answer.interval() or ()]
+    for scale in ("-1", "0", f"{2**200 + 1}"):
+        fields = changed(told, ("exact", name), lambda at, key, new=scale: at.update({key: new}))
+        assert refused(fields) is None
 
 
 def test_floats_come_back_as_they_were(values):

@@ -215,3 +215,58 @@ def test_the_other_two_streams_pass_on_what_they_are_given(visits, budget):
         assert stored["recipe.value_epsilon"] != "0"
     with pytest.raises(tacit.errors.NotCovered, match="Eve"):
         visits.above_threshold(**{**given, "analyst": "Eve"})
+
+
+# Where values come from -------------------------------------------------------------------------
+
+
+def test_values_come_from_the_gap_unless_fresh_ones_are_asked_for(visits):
+    budget = Budget.in_memory(epsilon=100, covers=["visits"])
+    given = {"threshold": 100, "at_most": 3, "epsilon": 20, "questions": 50, "budget": budget}
+    for open_stream, more, source in (
+        (visits.numeric_sparse, {}, "gap"),
+        (visits.numeric_sparse, {"values": "fresh"}, "fresh"),
+        (visits.sparse, {"numeric": True}, "gap"),
+        (visits.numeric_sparse, {"recipe": "book"}, "fresh"),  # it has no gap to tell
+    ):
+        stream = open_stream(**given, **more)
+        answer = stream.ask("town = 'Bruges'")
+        assert stream.recipe.values == answer.value_from == source
+        low, high = answer.interval("1e-12")
+        assert low <= 200 <= high
+        stream.close()
+    with pytest.raises(BadParameter, match="values = fresh is not allowed"):
+        visits.sparse(**given, values="fresh")
+    with pytest.raises(BadParameter, match="values"):
+        visits.numeric_sparse(**given, values="both")
+
+
+def test_a_recipe_that_tells_gaps_is_not_fresh_and_not_for_bits(visits):
+    budget = Budget.in_memory(epsilon=100, covers=["visits"])
+    plan = tacit.plan.numeric_sparse(questions=50, at_most=3, epsilon=2)
+    given = {"threshold": 100, "at_most": 3, "epsilon": 2, "budget": budget, "recipe": plan.best}
+    with pytest.raises(BadParameter, match="it tells values from the gap"):
+        visits.numeric_sparse(**given, values="fresh")
+    with pytest.raises(BadParameter, match="it brings values"):
+        visits.sparse(**given)
+    assert budget.spent.epsilon == 0
+    fresh = tacit.plan.numeric_sparse(questions=50, at_most=3, epsilon=2, values="fresh").best
+    stream = visits.numeric_sparse(**given | {"recipe": fresh})  # a recipe that was chosen counts
+    assert stream.ask("town = 'Bruges'").value_from == "fresh"
+
+
+def test_a_value_from_the_gap_is_recorded_and_resumed_as_it_was(visits, tmp_path):
+    budget = Budget.create(tmp_path / "clinic.budget", epsilon=9, covers=["visits"])
+    stream = visits.numeric_sparse(threshold=100, at_most=3, epsilon=9, budget=budget, name="gaps")
+    told = stream.ask("town = 'Bruges'")
+    stream.suspend()
+    stored = budget.stream("gaps").binding
+    assert stored["recipe.value_shift"] == str(stream.recipe.value_shift)
+    assert stored["recipe.value_epsilon"] == "0"
+    again = visits.resume("gaps", budget=budget)
+    assert again.recipe == stream.recipe
+    assert again.ask("town = 'Bruges'") == told
+    assert again.ask("town = 'Bruges'").interval("1/3") == told.interval("1/3")
+    assert again.tops_left == 2
+    assert "95 %), on record since" in str(again.recorded[0].answer)
+    budget.close()
