@@ -131,6 +131,7 @@ NAMES = [
     "⊤ on record",
     "⊥",
     "exact ⊤",
+    "⊤ from the gap",
     "reply",
     "reply to a cell",
     "refused",
