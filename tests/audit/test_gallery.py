@@ -23,7 +23,7 @@ from tacit.audit import (
     real_runs,
     sample,
 )
-from tacit.audit.exhibits import Listed, OffGridGap, Variant
+from tacit.audit.exhibits import OffGridGap, ValueWithoutRho, Variant
 from tacit.audit.law import Laplace
 from tacit.audit.outcomes import value_outcomes
 from tacit.book import recipes
@@ -141,7 +141,7 @@ def test_the_gap_off_the_grid_has_the_law_that_it_lists():
 
 def test_a_value_without_rho_has_the_law_that_it_lists():
     variant = GALLERY["value from the gap, without ρ"]
-    assert isinstance(variant, Listed)
+    assert isinstance(variant, ValueWithoutRho)
     law = variant.outcome_law(ANSWERS)
     assert sum(law.values()) == pytest.approx(1, abs=1e-12)
     seen: Counter[object] = Counter()
