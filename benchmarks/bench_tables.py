@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -15,12 +16,14 @@ from typing import Any
 import duckdb
 import numpy as np
 import sqlglot
+from sqlglot import exp
 
 from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import hold
+from tacit.tables.question import Rows, Term
 from tacit.tables.schema import Schema, read_schema
 from tacit.tables.sources import open_source
 
@@ -207,6 +210,30 @@ def _scans(report: Report, path: Path) -> None:
             report.note(
                 "beyond the memory limit: a question, of 128 a scan", f"{each * 1e3:.1f} ms"
             )
+    _people_scans(report, path)
+
+
+class _CountedScans(DuckDBEngine):
+    """The plan of 0.1: a count for every question and person."""
+
+    def _of_person(self, terms: list[Term]) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        rows = [Rows(term.where, 1) for term in terms]
+        return super()._of_person(list(rows))
+
+
+def _people_scans(report: Report, path: Path) -> None:
+    """People counted beyond the memory limit, against a count for every question and person."""
+    taken = {}
+    for plan in (DuckDBEngine, _CountedScans):
+        schema = read_schema(SCHEMA, name="visits", person="pid")
+        with plan(schema, open_source(path, table=None, memory_limit=2**27)) as engine:
+            terms = [parse(text, schema).terms[0] for text in _texts()[:100]]
+            taken[plan] = seconds(partial(engine.totals, terms), 1, process_time)
+    report.at_most(
+        "people beyond memory, 100 questions in a scan, against a count for each person",
+        taken[DuckDBEngine] / taken[_CountedScans],
+        0.25,
+    )
 
 
 def _each(work: Callable[[Any], object], items: Sequence[Any], passes: int = 9) -> float:

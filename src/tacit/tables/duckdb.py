@@ -1,13 +1,15 @@
 """The engine on DuckDB: it scans the source, for tables that do not fit into memory.
 
 Questions are answered in batches, many in one scan.  If people may have several rows, a scan has
-two levels: the inner one computes what each person contributes, the outer one adds that up.
+two levels: the inner one computes what each person contributes, the outer one adds that up.  To
+count people, the inner level keeps one bit for each question, 63 in a word.  If there is not
+enough memory for all people at once, they are scanned a part at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -45,6 +47,7 @@ from tacit.tables.question import (
     Rows,
     SameOrder,
     Term,
+    Total,
     all_of,
     limits,
 )
@@ -54,8 +57,14 @@ from tacit.tables.sources import Source, text, unchanged
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-BATCH = 128
+WORD_BITS = 63
+"""Questions in one word of a person: all but the sign of 64 bits."""
+
+BATCH = 2 * WORD_BITS
 """Terms in one scan.  They use count_if: the time of FILTER grows faster than their number."""
+
+MOST_PARTS = 8**4
+"""Into how many parts people are divided before a scan is given up."""
 
 FEWEST_CELLS = 16
 NORMAL = "tacit_rows"
@@ -79,6 +88,10 @@ def code(schema: Schema, name: str, value: Code) -> exp.Expr:
     declared = schema.column(name)
     if declared.type == "real" and declared.grid is None:
         return exp.cast(exp.Literal.string(repr(double_of_rank(value))), "double")
+    return _whole_number(value)
+
+
+def _whole_number(value: int) -> exp.Expr:
     return exp.cast(exp.Literal.string(str(value)), "bigint")
 
 
@@ -112,7 +125,9 @@ def condition(schema: Schema, tree: Predicate) -> exp.Expr:
             return _chain(exp.Or, (condition(schema, part) for part in parts))
 
 
-def _chain(kind: type[exp.And] | type[exp.Or], parts: Iterable[exp.Expr]) -> exp.Expr:
+def _chain(
+    kind: type[exp.And] | type[exp.Or] | type[exp.BitwiseOr], parts: Iterable[exp.Expr]
+) -> exp.Expr:
     """A balanced tree, since a long chain could exhaust the stack of whatever reads it."""
     level: list[exp.Expr] = [exp.paren(part) for part in parts]
     if not level:
@@ -253,7 +268,8 @@ class DuckDBEngine(Answering):
         groups, single = grouped(terms, FEWEST_CELLS)
         totals = [0] * len(terms)
         for group in groups:
-            for place, total in zip(group.places, self._cells(group), strict=True):
+            found = self._over_people(partial(self._cells, group))
+            for place, total in zip(group.places, found, strict=True):
                 totals[place] = total
         for start in range(0, len(single), BATCH):
             places = single[start : start + BATCH]
@@ -265,39 +281,84 @@ class DuckDBEngine(Answering):
         """The totals of some terms, in one scan if there is enough memory."""
         half = len(terms) // 2
         try:
-            return self._scan(terms)
+            return self._over_people(lambda some: self._scan(terms, some))
         except duckdb.OutOfMemoryException:
             if not half:
                 raise
         return self._scans(terms[:half]) + self._scans(terms[half:])
 
-    def _scan(self, terms: list[Term]) -> list[int]:
-        """The totals of some terms in one scan."""
+    def _over_people(self, totals: Callable[[list[exp.Expr]], list[int]]) -> list[int]:
+        """Totals over all people, of whom the scan takes as many at once as memory holds.
+
+        How many people there are must not decide whether a question is answered or fails.
+        """
+        parts = 1
+        while True:
+            try:
+                found = [totals(self._part(number, parts)) for number in range(parts)]
+                return [sum(each) for each in zip(*found, strict=True)]
+            except duckdb.OutOfMemoryException:
+                if parts == MOST_PARTS or not isinstance(self.schema.person, str):
+                    raise
+            parts *= 8
+
+    def _part(self, number: int, parts: int) -> list[exp.Expr]:
+        """The condition that a person is in one of so many parts, by the hash of their code."""
+        if parts == 1:
+            return []
+        assert isinstance(self.schema.person, str)
+        hashed = exp.Anonymous(this="hash", expressions=[column(self.schema.person)])
+        of_part = exp.Mod(this=hashed, expression=exp.Literal.number(parts))
+        return [exp.EQ(this=exp.paren(of_part), expression=exp.Literal.number(number))]
+
+    def _scan(self, terms: list[Term], some: list[exp.Expr]) -> list[int]:
+        """The totals of some terms in one scan, over the people of whom some conditions hold."""
         if isinstance(self.schema.person, str):
-            names = [f"{self._result}{number}" for number in range(len(terms))]
-            inner = exp.select(
-                *(
-                    exp.alias_(self._contribution(term), name, quoted=True)
-                    for term, name in zip(terms, names, strict=True)
-                )
-            ).from_(ROWS)
-            inner = inner.group_by(column(self.schema.person))
-            query = exp.select(
-                *(
-                    _sum(_clamped(term, column(name)))
-                    for term, name in zip(terms, names, strict=True)
-                )
-            ).from_(inner.subquery("people"))
+            inner, outer = self._of_person(terms)
+            people = exp.select(*inner).from_(ROWS).where(*some)
+            people = people.group_by(column(self.schema.person))
+            query = exp.select(*outer).from_(people.subquery("people"))
         else:
             query = exp.select(*(self._each_row(term) for term in terms)).from_(ROWS)
         (row,) = self._run(query)
         return [int(value or 0) for value in row]  # type: ignore[call-overload]
 
+    def _of_person(self, terms: list[Term]) -> tuple[list[exp.Expr], list[exp.Expr]]:
+        """What is computed of each person, and the total of each term from that."""
+        inner: list[exp.Expr] = []
+        outer: dict[int, exp.Expr] = {}
+
+        def named(expression: exp.Expr) -> exp.Column:
+            name = f"{self._result}{len(inner)}"
+            inner.append(exp.alias_(expression, name, quoted=True))
+            return column(name)
+
+        people = [place for place, term in enumerate(terms) if isinstance(term, People)]
+        for start in range(0, len(people), WORD_BITS):
+            places = people[start : start + WORD_BITS]
+            word = named(self._word([terms[place] for place in places]))
+            outer |= {place: _sum(_bit(word, bit)) for bit, place in enumerate(places)}
+        for place, term in enumerate(terms):
+            if place not in outer:
+                outer[place] = _sum(_clamped(term, named(self._contribution(term))))
+        return inner, [outer[place] for place in range(len(terms))]
+
+    def _word(self, terms: list[Term]) -> exp.Expr:
+        """A number whose bit i says whether a person has a row that satisfies term i."""
+        bits = [
+            exp.Case()
+            .when(condition(self.schema, term.where), _whole_number(1 << place))
+            .else_(_whole_number(0))
+            for place, term in enumerate(terms)
+        ]
+        return exp.BitwiseOrAgg(this=_chain(exp.BitwiseOr, bits))
+
     def _contribution(self, term: Term) -> exp.Expr:
         """What a person's rows add up to before it is clamped."""
         where = condition(self.schema, term.where)
-        if isinstance(term, People | Rows):
+        if isinstance(term, Rows):
             return exp.CountIf(this=where)
+        assert isinstance(term, Total)
         return _sum(exp.Case().when(where, column(term.column)))
 
     def _each_row(self, term: Term) -> exp.Expr:
@@ -306,7 +367,7 @@ class DuckDBEngine(Answering):
             return exp.CountIf(this=where)
         return _sum(exp.Case().when(where, _clamped(term, column(term.column))))
 
-    def _cells(self, group: CellGroup) -> list[int]:
+    def _cells(self, group: CellGroup, some: list[exp.Expr]) -> list[int]:
         """The totals of terms that differ only in their cell, in one scan with GROUP BY."""
         keys = [column(name) for name in group.columns]
         asked = [
@@ -316,7 +377,7 @@ class DuckDBEngine(Answering):
         where = all_of((group.like.where, *asked))
         every, result = group.like, self._result
         inner = exp.select(*keys, exp.alias_(self._whole(every), result, quoted=True)).from_(ROWS)
-        inner = inner.where(condition(self.schema, where))
+        inner = inner.where(condition(self.schema, where), *some)
         if isinstance(self.schema.person, str):
             inner = inner.group_by(column(self.schema.person), *keys)
         query = exp.select(*keys, _sum(_clamped(every, column(result)))).from_(
@@ -347,6 +408,12 @@ class DuckDBEngine(Answering):
 
 def _sum(expression: exp.Expr) -> exp.Expr:
     return exp.Sum(this=expression)
+
+
+def _bit(word: exp.Expr, place: int) -> exp.Expr:
+    """Bit ``place`` of a number that is not negative: 0 or 1."""
+    shifted = exp.BitwiseRightShift(this=word, expression=exp.Literal.number(place))
+    return exp.BitwiseAnd(this=exp.paren(shifted), expression=_whole_number(1))
 
 
 def _clamped(term: Term, value: exp.Expr) -> exp.Expr:
