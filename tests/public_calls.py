@@ -460,6 +460,7 @@ def calls(folder: Path) -> dict[str, Call]:
                 "table": None,
                 "memory_limit": None,
                 "spill_folder": None,
+                "shards": None,
             },
         ),
         "tacit.prefixes": Call(tacit.prefixes, {"column": "age"}),
@@ -625,7 +626,8 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.tables.load": Call(
             tacit.tables.load,
             {"source": pyarrow.table({"pid": [1]}), "person": "pid", "name": "visits"}
-            | {"schema": None, "table": None, "memory_limit": None, "spill_folder": None},
+            | {"schema": None, "table": None, "memory_limit": None, "spill_folder": None}
+            | {"shards": None, "as_of": None},
         ),
         "tacit.tables.propose_schema": Call(
             tacit.tables.propose_schema, {"source": pyarrow.table({"pid": [1]}), "table": None}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +13,11 @@ from tacit.tables import EACH_ROW, Engine, Schema, read_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import Held, by_person, every_row, hold_numbers, hold_words, placed
 from tacit.tables.duckdb import DuckDBEngine
-from tacit.tables.loading import hold
+from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import check_columns
 from tacit.tables.schema import Person
+from tacit.tables.shard_sets import new_set, write
+from tacit.tables.shards import ShardedEngine
 from tacit.tables.sources import Source, open_source
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import RawRow
@@ -61,7 +65,22 @@ def scans(source: object, toml: str, person: Person) -> Engine:
     return DuckDBEngine(schema, found)
 
 
-ENGINES: dict[str, Opener] = {"bitmaps": bitmaps, "cramped": cramped, "scans": scans}
+def shards(source: object, toml: str, person: Person) -> Engine:
+    """Three parts, if there are people for them, written and mapped."""
+    found, schema = opened(source, toml, person)
+    with TemporaryDirectory() as folder, new_set(Path(folder)) as path:
+        parts = cut_up(found, schema, count_rows(found, schema), 3, path / "parts")
+        made = write(path, parts, None)
+    found.close()
+    return ShardedEngine(schema, made, limit=2**20)
+
+
+ENGINES: dict[str, Opener] = {
+    "bitmaps": bitmaps,
+    "cramped": cramped,
+    "scans": scans,
+    "shards": shards,
+}
 
 
 def quick(rows: Sequence[RawRow], person: Person, limit: int = 2**20) -> Engine:

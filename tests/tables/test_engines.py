@@ -41,6 +41,10 @@ class TestScans(TestBitmaps):
     name = "scans"
 
 
+class TestShards(TestBitmaps):
+    name = "shards"
+
+
 def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person: Person) -> None:
     """The engine's answers are those of plain Python."""
     homes, read, expected = brute.households(rows, person), [], []

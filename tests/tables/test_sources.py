@@ -569,9 +569,10 @@ def test_engine_failures_carry_nothing(opener: Opener) -> None:
     declared = column("integer") + '\n[columns.y]\ntype = "text"'
     engine = opener(table, declared, EACH_ROW)
     question = parse("y = 'a' and x = 1", engine.schema)
-    for hidden in ("_source", "_columns"):
-        if hasattr(engine, hidden):
-            setattr(engine, hidden, Exploding())
+    for part in getattr(engine, "_shards", [engine]):
+        for hidden in ("_source", "_columns"):
+            if hasattr(part, hidden):
+                setattr(part, hidden, Exploding())
     with pytest.raises(EngineFailed) as caught:
         engine.values([question])
     assert POISON not in _everything_said(caught.value)

@@ -119,7 +119,7 @@ def test_a_folder_swept_while_it_is_being_made_is_made_again(
     def late(folder: Path, how: int = 0) -> int | None:
         if how and len(swept) < 3:
             swept.append(folder)
-            spill._sweep(tmp_path)
+            spill.sweep(tmp_path, "tacit-spill-")
         return made(folder, how)
 
     monkeypatch.setattr(spill, "_locked", late)
@@ -139,7 +139,7 @@ def test_a_folder_whose_lock_another_sweep_takes_first_is_made_again(
     def late(lock: int, how: int) -> None:
         if not swept:
             swept.append(lock)
-            spill._sweep(tmp_path)
+            spill.sweep(tmp_path, "tacit-spill-")
         real(lock, how)
 
     monkeypatch.setattr(fcntl, "flock", late)

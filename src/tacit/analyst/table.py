@@ -70,6 +70,7 @@ def open_table(
     memory_limit: int | str | None = None,
     as_of: str | None = None,
     spill_folder: str | Path | None = None,
+    shards: str | Path | None = None,
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
@@ -84,7 +85,9 @@ def open_table(
     from the steward that says which state of the data this is, such as "2026-11-01": recorded
     answers belong to it, and if it is a date, ``:as_of`` in questions stands for it.  Rows that do
     not fit into ``memory_limit`` are kept in a folder of their own under ``spill_folder`` while the
-    table is open.
+    table is open.  ``shards`` is a folder in which the table's codes are kept, in the clear: a
+    table that does not fit is then answered from there, much more quickly than by scans, and a file
+    that has not changed is not read again.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)
@@ -96,6 +99,8 @@ def open_table(
         table=table,
         memory_limit=memory_limit,
         spill_folder=spill_folder,
+        shards=shards,
+        as_of=label,
     )
     return Table(engine, people=public_people, as_of=label)
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "plan": "Which error do I get, and which ε do I need?",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
     "release": "Release what answers a whole class of questions: counts of ranges, or rows.",
+    "shards": "The codes of tables that lie in a folder.",
     "serve": "Serve tables to analysts over HTTP, who never touch the data.",
     "token": "Who may ask a server for what.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
@@ -43,6 +44,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "above": "Plan a stream that halts at its first ⊤ (AboveThreshold).",
         "sparse": "Plan a stream with at most c answers ⊤ (Sparse).",
         "numeric": "Plan a stream whose ⊤ bring a noisy value (NumericSparse).",
+    },
+    "shards": {
+        "clear": "Remove the codes of all tables from a folder.",
     },
     "token": {
         "add": "Make a token, and show it once.",
@@ -73,6 +77,10 @@ For example:
     tacit plan sparse --questions 10000 --at-most 10 --epsilon 1/2
     tacit plan sparse --questions 10000 --at-most 10 --alpha 100
     tacit plan numeric --questions 10000 --at-most 10 --epsilon 1 --plot a.png""",
+    "shards": """\
+For example:
+    tacit ask visits.parquet --shards /secure/shards --person patient_id ...
+    tacit shards clear /secure/shards""",
     "token": """\
 For example:
     tacit token add ana --share 1/2 --config clinic/tacit.toml

@@ -76,6 +76,9 @@ class TableOptions:
         The most memory to use, such as 2GB; by default half of the machine's.
     spill_folder
         Where rows go meanwhile that do not fit into memory.
+    shards
+        A folder for the table's codes, in the clear: larger tables are quicker, and
+        a file that has not changed is not read again.
     as_of
         Which state of the data this is, such as 2026-11-01: a public label that
         the steward types.  Recorded answers belong to it; :as_of is its date.
@@ -90,6 +93,7 @@ class TableOptions:
     people: Whole | None = None
     memory: Size | None = None
     spill_folder: Folder | None = None
+    shards: Folder | None = None
     as_of: Label | None = None
 
     def check(self) -> None:
@@ -109,6 +113,7 @@ class TableOptions:
             table=self.table,
             memory_limit=self.memory,
             spill_folder=self.spill_folder,
+            shards=self.shards,
             as_of=self.as_of,
         )
 

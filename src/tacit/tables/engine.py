@@ -379,8 +379,12 @@ def rows_of_each(
     sizes = np.diff(np.append(firsts, len(people)))
     rank = np.arange(len(people)) - np.repeat(firsts, sizes)
     kept = order[rank < max_rows]
-    points = np.stack([column[kept] for column in columns], axis=1)
-    return points[np.lexsort(points.T[::-1])]  # in an order that says nothing about people
+    return in_order(np.stack([column[kept] for column in columns], axis=1))
+
+
+def in_order(points: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Points in lexicographic order, which says nothing about people."""
+    return points[np.lexsort(points.T[::-1])]
 
 
 def check_points(schema: Schema, columns: Sequence[str], max_rows: int) -> None:

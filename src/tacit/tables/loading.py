@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import kind_of
-from tacit.errors import BadParameter, SchemaMismatch
+from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import own_grid, own_type
-from tacit.tables.columns import (
-    Held,
-    by_person,
-    every_row,
-    hold_numbers,
-    hold_words,
-    numbered,
-    placed,
-    ranks_of_doubles,
-)
+from tacit.tables.columns import Held, hold_numbers, hold_words, ranks_of_doubles
 from tacit.tables.declared import quoted
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.frames import is_frame
 from tacit.tables.normal import check_columns, normal_form, raw_columns
+from tacit.tables.prepared import checked_label
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
-from tacit.tables.sources import Source, open_source
-from tacit.tables.spill import FOLDER_HELP, LIMIT_HELP, byte_limit
+from tacit.tables.shard_sets import SHARDS_HELP, binding, cut, find, new_set, shards_folder, write
+from tacit.tables.shards import Shard, ShardedEngine
+from tacit.tables.sources import CHANGED, Source, open_source, unchanged
+from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, byte_limit
 
 FEWEST_BITMAPS = 16
 """If fewer bitmaps than this fit into memory beside the columns, the source is scanned."""
@@ -46,6 +41,15 @@ FEW_ROWS = 2**16
 """Up to this many rows, Python numbers the texts; with more rows DuckDB is faster."""
 
 
+BYTES_OF_ROW = 64
+"""What a row takes while its slot is found, beside 8 bytes a column."""
+
+SHARDS_IN_MEMORY = 4
+"""How many times over a shard that is being made must fit into memory."""
+
+MOST_SHARDS = 256
+
+
 def load(
     source: object,
     *,
@@ -55,6 +59,8 @@ def load(
     table: str | None = None,
     memory_limit: int | str | None = None,
     spill_folder: str | Path | None = None,
+    shards: str | Path | None = None,
+    as_of: str | None = None,
 ) -> Engine:
     """Open a table, or check an engine from another package.
 
@@ -67,14 +73,16 @@ def load(
     source has types, these types alone.  ``memory_limit`` is a number of bytes, or text such as
     "2GB"; by default it is half of the machine's memory.  ``spill_folder`` is where rows go that
     do not fit; by default it is the folder that TACIT_SPILL_FOLDER names, or the system's folder
-    for temporary files.
+    for temporary files.  ``shards`` is a folder for the codes of the table, in the clear: then a
+    table that does not fit is answered from there instead of being scanned, and a file that is
+    opened again with the same schema and the same label ``as_of`` is not read again.
 
     An engine brings its own schema, and with it ``person`` and ``name``: give nothing else.
 
     Privacy: names and types are checked, values never are.
     """
     if not is_frame(source) and is_engine(source):
-        given = person, name, schema, table, memory_limit, spill_folder
+        given = person, name, schema, table, memory_limit, spill_folder, shards
         return _own_engine(source, given)
     for parameter, value, kinds, allowed in (
         ("person", person, str | EachRow, PERSON_HELP),
@@ -83,15 +91,21 @@ def load(
         ("table", table, str | None, "name a table of a DuckDB file"),
         ("memory_limit", memory_limit, int | float | str | None, LIMIT_HELP),
         ("spill_folder", spill_folder, str | Path | None, FOLDER_HELP),
+        ("shards", shards, str | Path | None, SHARDS_HELP),
     ):
         if not isinstance(value, kinds):
             raise BadParameter(parameter, kind_of(value), allowed)
     assert person is not None
     limit = byte_limit(memory_limit)
+    label = checked_label(as_of)
+    folder = None if shards is None else shards_folder(shards)
     opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
     try:
         declared = _schema(schema, opened, name or opened.name, person)
-        return _engine(opened, declared, limit)
+        if folder is None:
+            return _engine(opened, declared, partial(_read, opened, declared, limit))
+        kept = partial(_sharded, opened, declared, limit, folder, label)
+        return _engine(opened, declared, kept)
     except BaseException:
         opened.close()
         raise
@@ -104,9 +118,11 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
             "source",
             kind_of(engine),
             "an engine has its own schema: give nothing else with it, neither "
-            "person, name, schema, table, memory_limit nor spill_folder",
+            "person, name, schema, table, memory_limit, spill_folder nor shards",
         )
-    return engine if isinstance(engine, BitmapEngine | DuckDBEngine) else Guarded(engine)
+    if isinstance(engine, BitmapEngine | DuckDBEngine | ShardedEngine):
+        return engine
+    return Guarded(engine)
 
 
 def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
@@ -142,28 +158,76 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
 
 
 @withheld("loading the table")
-def _engine(source: Source, schema: Schema, limit: int) -> Engine:
+def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engine:
     check_columns(source, schema)
     try:
-        return _read(source, schema, limit)
+        return read()
     except duckdb.Error:
         if not source.mend():
             raise
-    return _read(source, schema, limit)
+    return read()
 
 
 def _read(source: Source, schema: Schema, limit: int) -> Engine:
-    rows = _count(source, schema)
-    if rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 > limit:
-        if source.mending is not None:  # find what cannot be read now, not in a question
-            for block in _blocks(schema.columns, MOST_COLUMNS):
-                form = normal_form(source, schema, _names(block))
-                source.connection.execute(f"SELECT count(COLUMNS(*)) FROM ({form})").fetchall()
-        return DuckDBEngine(schema, source)
-    return hold(source, schema, limit, rows)
+    rows = count_rows(source, schema)
+    if _fits(rows, schema, limit):
+        return hold(source, schema, limit, rows)
+    if source.mending is not None:  # find what cannot be read now, not in a question
+        for block in _blocks(schema.columns, MOST_COLUMNS):
+            form = normal_form(source, schema, _names(block))
+            source.connection.execute(f"SELECT count(COLUMNS(*)) FROM ({form})").fetchall()
+    return DuckDBEngine(schema, source)
 
 
-def _count(source: Source, schema: Schema) -> int:
+def _fits(rows: int, schema: Schema, limit: int) -> bool:
+    return rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 <= limit
+
+
+# Shards
+
+
+def _sharded(source: Source, schema: Schema, limit: int, folder: Path, as_of: str | None) -> Engine:
+    """The shards of this very source that lie in the folder, or new ones."""
+    stamp, identity = source.stamp(), source.identity()
+    bound = None if identity is None else binding(schema, identity, as_of)
+    shards = None if bound is None else find(folder, bound)
+    if shards is None:
+        rows = count_rows(source, schema)
+        if bound is None and _fits(rows, schema, limit):
+            return hold(source, schema, limit, rows)
+
+        def made(scratch: Path) -> Iterator[Shard]:
+            yield from cut_up(source, schema, rows, _parts(rows, schema, limit), scratch)
+            unchanged(source, stamp)  # before the manifest says that it is this source
+            if source.identity() != identity:
+                raise EngineFailed(CHANGED)
+
+        with new_set(folder) as path:
+            shards = write(path, made(path / "parts"), bound)
+    source.close()
+    return ShardedEngine(schema, shards, limit=limit)
+
+
+def _parts(rows: int, schema: Schema, limit: int) -> int:
+    """Into how many shards to cut a table, so that memory holds several while they are made."""
+    if _fits(rows, schema, limit):
+        return 1
+    needed = rows * (8 * len(schema.columns) + BYTES_OF_ROW) * SHARDS_IN_MEMORY
+    return min(max(-(-needed // max(limit, LEAST_MEMORY)), 2), MOST_SHARDS)
+
+
+def cut_up(source: Source, schema: Schema, rows: int, parts: int, scratch: Path) -> Iterator[Shard]:
+    """The people of a source in so many parts; a part without anybody is left out."""
+    if parts == 1 or not rows:
+        yield read_all(source, schema, rows)
+        return
+    form = normal_form(source, schema, _names(schema.columns))
+    for columns, count in cut(source.connection, schema, form, parts, scratch):
+        yield read_coded(source.connection, schema, columns, count)
+
+
+def count_rows(source: Source, schema: Schema) -> int:
+    """How many rows the normal form has.  Privacy: this is secret."""
     query = f"SELECT count(*) FROM ({normal_form(source, schema, ())})"
     (rows,) = source.connection.execute(query).fetchone() or (0,)
     return int(rows)
@@ -171,27 +235,44 @@ def _count(source: Source, schema: Schema) -> int:
 
 def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) -> BitmapEngine:
     """Read all columns into memory, in one scan of the source unless there are very many."""
+    shard = read_all(source, schema, count_rows(source, schema) if rows is None else rows)
+    source.forget()
+    return shard.engine(schema, max(limit - shard.nbytes, 0), source.close)
+
+
+def read_all(source: Source, schema: Schema, rows: int) -> Shard:
+    """All people of a source as one shard, in memory."""
     run, raw = source.connection.execute, "source"
-    rows = _count(source, schema) if rows is None else rows
     if len(schema.columns) > MOST_COLUMNS:
-        run(f"CREATE TABLE raw AS SELECT {raw_columns(source, schema)} FROM source")
+        run(f"CREATE OR REPLACE TABLE raw AS SELECT {raw_columns(source, schema)} FROM source")
         raw = "raw"
+    form = partial(normal_form, source, schema, rows=raw)
+    shard = read_coded(source.connection, schema, lambda block: form(_names(block)), rows)
+    run("DROP TABLE IF EXISTS raw")
+    return shard
+
+
+def read_coded(
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    form: Callable[[Sequence[Column]], str],
+    rows: int,
+) -> Shard:
+    """A shard of so many rows; ``form`` is the query that gives some of the columns as codes."""
+    run = connection.execute
     columns: dict[str, Held] = {}
     for block in _blocks(schema.columns, MOST_COLUMNS):
         # DuckDB keeps the order of rows from table to table, and to its results.
-        form = normal_form(source, schema, _names(block), raw)
         if rows <= FEW_ROWS:
-            columns |= _fetched(source, f"({form})", block, rows)
+            columns |= _fetched(connection, f"({form(block)})", block, rows)
             continue
-        run(f"CREATE TABLE read AS {form}")
+        run(f"CREATE OR REPLACE TABLE read AS {form(block)}")
         texts = [column for column in block if column.type == "text"]
-        columns |= {column.name: _coded(source, column, rows) for column in texts}
+        columns |= {column.name: _coded(connection, column, rows) for column in texts}
         others = [column for column in block if column.type != "text"]
-        columns |= _fetched(source, "read", others, rows)
+        columns |= _fetched(connection, "read", others, rows)
         run("DROP TABLE read")
-    run("DROP TABLE IF EXISTS raw")
-    source.forget()
-    return _placed(source, schema, columns, limit)
+    return Shard.of(schema, columns)
 
 
 def _blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
@@ -204,12 +285,14 @@ def _names(columns: Iterable[Column]) -> set[str]:
     return {column.name for column in columns}
 
 
-def _fetched(source: Source, table: str, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+def _fetched(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[Column], rows: int
+) -> dict[str, Held]:
     """Columns of a table, many in one statement."""
     held: dict[str, Held] = {}
     for block in _blocks(columns, max(MOST_VALUES // max(rows, 1), 1)):
         chosen = ", ".join(f"{quoted(column.name)} AS c{n}" for n, column in enumerate(block))
-        arrays = source.connection.execute(f"SELECT {chosen} FROM {table}").fetchnumpy()
+        arrays = connection.execute(f"SELECT {chosen} FROM {table}").fetchnumpy()
         for column, array in zip(block, arrays.values(), strict=True):
             make = _words if column.type == "text" else _numbers
             held[column.name] = make(np.ma.getdata(array), np.ma.getmaskarray(array))
@@ -231,12 +314,13 @@ def _words(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
     return hold_words(codes, nulls, len(words), lambda: words)
 
 
-def _coded(source: Source, column: Column, rows: int) -> Held:
+def _coded(connection: duckdb.DuckDBPyConnection, column: Column, rows: int) -> Held:
     """A text column with many rows, whose texts DuckDB numbers and keeps."""
-    run = source.connection.execute
+    run = connection.execute
     table, value = quoted(f"words of {column.name}"), quoted(column.name)
     run(
-        f"CREATE TABLE {table} AS SELECT word, row_number() OVER (ORDER BY word) - 1 AS code "
+        f"CREATE OR REPLACE TABLE {table} AS "
+        "SELECT word, row_number() OVER (ORDER BY word) - 1 AS code "
         f"FROM (SELECT DISTINCT {value} AS word FROM read) WHERE word IS NOT NULL"
     )
     (count,) = run(f"SELECT count(*) FROM {table}").fetchone() or (0,)
@@ -249,17 +333,6 @@ def _coded(source: Source, column: Column, rows: int) -> Held:
 
     def read() -> Sequence[str]:  # most lists of identifiers are never needed
         query = f"SELECT word FROM {table} ORDER BY code"
-        return [word for (word,) in source.connection.execute(query).fetchall()]
+        return [word for (word,) in connection.execute(query).fetchall()]
 
     return hold_words(codes, nulls, count, read)
-
-
-def _placed(source: Source, schema: Schema, columns: dict[str, Held], limit: int) -> BitmapEngine:
-    slot_of_row = None
-    if isinstance(schema.person, str):
-        layout, slot_of_row = by_person(numbered(columns[schema.person].codes))
-    else:
-        layout = every_row(len(next(iter(columns.values())).codes))
-    by_slot = {name: placed(held, layout.slots, slot_of_row) for name, held in columns.items()}
-    left = limit - sum(held.codes.nbytes for held in by_slot.values())
-    return BitmapEngine(schema, layout, by_slot, limit=max(left, 0), release=source.close)

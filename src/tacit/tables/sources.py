@@ -13,6 +13,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import file_digest
 from os.path import isfile
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tacit.tables import frames, lines, parquet
 from tacit.tables.codes import UNREADABLE
 from tacit.tables.declared import quoted, refuse_clashing_names
 from tacit.tables.engine import withheld
-from tacit.tables.spill import SpillFolder, spill_folder
+from tacit.tables.spill import LEAST_MEMORY, SpillFolder, spill_folder
 
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -32,6 +33,7 @@ _DUCKDB = (".duckdb", ".ddb", ".db")
 _AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 does not make a column p
 _PATH_HELP = "a path must be that of an existing file with its usual ending"
 _KEPT = "kept"
+CHANGED = "the file has changed since it was opened; open it again"
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class Source:
     untyped: frozenset[str] = frozenset()  # the columns of a typed source that are such text
     stored: bool = False  # in a DuckDB file, whose collation and encoding DuckDB does not check
     files: tuple[Path, ...] = ()
+    read_as: str = ""  # the kind of file and, if it has several tables, which one
     sidecar: Path | None = None
     mending: Callable[[Source], None] | None = None
     lost: int = 0  # how many lines of a mended file could not be read
@@ -61,6 +64,16 @@ class Source:
         return tuple(
             (status.st_mtime_ns, status.st_size) for status in (path.stat() for path in self.files)
         )
+
+    def identity(self) -> list[str | None] | None:
+        """How the files are read, and the SHA-256 of each; None if there are no files.
+
+        Two sources with the same identity hold the same rows.
+        """
+        if not self.files:
+            return None
+        logs = [path.with_name(f"{path.name}.wal") for path in self.files if self.stored]
+        return [self.read_as, *(_digest(path) for path in (*self.files, *logs))]
 
     def hold(self, ready: frames.Ready) -> None:
         """Make the view show these rows; those of a stream are read now, once."""
@@ -108,6 +121,15 @@ class Source:
         """Release the connection and its temporary files."""
         self.connection.close()
         self.spill.close()
+
+
+def _digest(path: Path) -> str | None:
+    """The SHA-256 of a file, or None if there is no such file."""
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 def text(value: str) -> str:
@@ -201,6 +223,7 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
         _parquet(opened, path)
     else:
         _delimited(opened, path, lines.LineFormat(_CSV[known], known.endswith(".gz")))
+    opened.read_as = f"{known} {opened.name}" if opened.stored else known
     opened.sidecar = path.with_name(f"{opened.name}.toml")
 
 
@@ -290,7 +313,7 @@ def _connection(memory_limit: int, spill: SpillFolder) -> duckdb.DuckDBPyConnect
     # It could move a computation that may fail out of its TRY.
     connection.execute("SET disabled_optimizers = 'common_subexpressions'")
     connection.execute(f"SET temp_directory = {text(str(spill.path))}")
-    connection.execute(f"SET memory_limit = '{max(memory_limit, 2**27) // 2**20}MiB'")
+    connection.execute(f"SET memory_limit = '{max(memory_limit, LEAST_MEMORY) // 2**20}MiB'")
     return connection
 
 
@@ -302,7 +325,7 @@ def _described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
     """Refuse a file that has changed: the promise is about the data as they were opened."""
     if source.stamp() != stamp:
-        raise EngineFailed("the file has changed since it was opened; open it again")
+        raise EngineFailed(CHANGED)
 
 
 _KINDS = [

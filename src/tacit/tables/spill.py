@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
@@ -24,6 +25,9 @@ from tacit.numbers import as_given, exact
 LIMIT_HELP = "give a number of bytes, or text such as '512MB' or '2GB'"
 FOLDER_HELP = "name an existing folder that you may write to"
 FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
+
+LEAST_MEMORY = 2**27
+"""DuckDB gets this much, however little was named."""
 
 _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _PREFIX = "tacit-spill-"
@@ -73,7 +77,7 @@ class SpillFolder:
 
 def _close(path: Path, descriptors: list[int], owner: int) -> None:
     if os.getpid() == owner:  # a forked copy has the lock, too, and must remove nothing
-        _remove(path)
+        remove(path)
     for descriptor in descriptors:
         os.close(descriptor)
 
@@ -88,14 +92,22 @@ def spill_folder(named: str | Path | None) -> SpillFolder:
     try:
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
             raise BadParameter("spill_folder", str(parent), FOLDER_HELP)
-        _sweep(parent)
-        while True:
-            path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))  # mode 0700
-            lock = _locked(path, os.O_CREAT | os.O_EXCL)
-            if lock is not None:
-                return SpillFolder(path, lock)
+        sweep(parent, _PREFIX)
+        return SpillFolder(*new_folder(parent, _PREFIX))
     except (OSError, ValueError):
         raise BadParameter("spill_folder", str(parent), FOLDER_HELP) from None
+
+
+# Folders with a lock, which is held as long as their maker lives.
+
+
+def new_folder(parent: Path, prefix: str) -> tuple[Path, int]:
+    """A new folder for its owner alone, and its lock."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))  # mode 0700
+        lock = _locked(path, os.O_CREAT | os.O_EXCL)
+        if lock is not None:
+            return path, lock
 
 
 def _locked(folder: Path, how: int = 0) -> int | None:
@@ -115,21 +127,28 @@ def _locked(folder: Path, how: int = 0) -> int | None:
     return None
 
 
-def _sweep(parent: Path) -> None:
-    """Remove the folders of dead processes: those of this user whose lock is free."""
-    for folder in parent.glob(f"{_PREFIX}*"):
+def sweep(
+    parent: Path, prefix: str, keep: Callable[[Path], bool] = lambda folder: False
+) -> list[Path]:
+    """Remove the folders of this user whose lock is free, but those to be kept."""
+    gone = []
+    for folder in sorted(parent.glob(f"{prefix}*")):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             lock = _locked(folder)
             if lock is not None:
-                _remove(folder)
+                if not keep(folder):
+                    remove(folder)
+                    gone.append(folder)
                 os.close(lock)
             elif not (folder / _LOCK).exists():
                 folder.rmdir()  # which fails if there is something in it by now
+    return gone
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
+    """Remove a folder and all that is in it, its lock last."""
     with suppress(OSError):
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
