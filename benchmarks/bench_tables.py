@@ -22,9 +22,11 @@ from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.duckdb import DuckDBEngine
-from tacit.tables.loading import hold
+from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.question import Rows, Term
 from tacit.tables.schema import Schema, read_schema
+from tacit.tables.shard_sets import new_set, write
+from tacit.tables.shards import ShardedEngine
 from tacit.tables.sources import open_source
 
 ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
@@ -78,6 +80,7 @@ def run(report: Report) -> None:
             _cells(report, path, rival)
             _people(report, path, rival)
             _scans(report, path)
+            _shards(report, path, Path(folder))
     _reading(report)
 
 
@@ -234,6 +237,32 @@ def _people_scans(report: Report, path: Path) -> None:
         taken[DuckDBEngine] / taken[_CountedScans],
         0.25,
     )
+
+
+def _shards(report: Report, path: Path, folder: Path) -> None:
+    """People counted on one shard and on eight, in turns, so that both are disturbed alike."""
+    schema = read_schema(SCHEMA, name="visits", person="pid")
+    source = open_source(path, table=None, memory_limit=2**31)
+    rows, engines, built = count_rows(source, schema), [], []
+    for parts in (1, 8):
+        start = process_time()
+        with new_set(folder) as place:
+            made = write(place, cut_up(source, schema, rows, parts, place / "parts"), None)
+        built.append(process_time() - start)
+        engines.append(ShardedEngine(schema, made, limit=2**30))
+    source.close()
+    questions = [parse(text, schema) for text in _texts()[:40]]
+    best = [[float("inf")] * len(questions) for _ in engines]
+    for _ in range(15):
+        for number, question in enumerate(questions):
+            for times, engine in zip(best, engines, strict=True):
+                start = process_time()
+                engine.values([question])
+                times[number] = min(times[number], process_time() - start)
+    report.at_most("people counted on 8 shards, against 1", sum(best[1]) / sum(best[0]), 1.2)
+    report.note("making 8 shards, against 1", f"{built[1] / built[0]:.2g} ×")
+    for engine in engines:
+        engine.close()
 
 
 def _each(work: Callable[[Any], object], items: Sequence[Any], passes: int = 9) -> float:

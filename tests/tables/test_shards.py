@@ -207,15 +207,31 @@ def test_a_person_is_in_one_shard_however_they_are_spelt(tmp_path: Path, kind: s
 
 @pytest.mark.parametrize("toml", [SMALL, TEXT])
 def test_the_part_of_a_person_is_the_same_everywhere(toml: str) -> None:
-    """MD5 of the code as text: no hash of one version of one engine."""
+    """It is no hash of one version of one engine."""
     schema = read_schema(toml, name="t", person="pid")
-    people = [-(2**63), -1, 0, 7, 2**63 - 1] if toml == SMALL else ["", "ana", "né\0", "x" * 999]
+    numbers = [-(2**63), -(2**31) + 1, -1, 0, 7, 2**31 - 1, 2**63 - 1]
+    people: list[int] | list[str] = numbers if toml == SMALL else ["", "ana", "né\0", "x" * 999]
     for person in people:
-        found = duckdb.execute(
-            f"SELECT {shard_sets.part_of(schema, 97)} FROM (SELECT ? AS pid)", [person]
-        ).fetchone()
-        digest = hashlib.md5(str(person).encode()).digest()
-        assert found == (int.from_bytes(digest[8:], "little") % 97,)
+        kind = "BIGINT" if toml == SMALL else "VARCHAR"
+        part = shard_sets.part_of(schema, 97)
+        query = f"SELECT {part} FROM (SELECT CAST(? AS {kind}) AS pid)"
+        if isinstance(person, int):
+            left = abs(person) % (2**31 - 1) * (1 if person >= 0 else -1)  # as C divides
+            expected = (left + 2**31 - 1) * 48271 % (2**31 - 1) % 97
+        else:
+            digest = hashlib.md5(person.encode()).digest()
+            expected = int.from_bytes(digest[8:], "little") % 97
+        assert duckdb.execute(query, [person]).fetchone() == (expected,)
+
+
+@pytest.mark.parametrize("step", [1, 256, 1000, 10**6, 2**20 + 1])
+def test_parts_are_of_about_the_same_size(step: int) -> None:
+    """Whatever regularity there is in the numbers of people."""
+    schema = read_schema(SMALL, name="t", person="pid")
+    query = f"SELECT count(*) FROM (SELECT i * {step} AS pid FROM range(80000) r(i)) GROUP BY "
+    sizes = [size for (size,) in duckdb.execute(query + shard_sets.part_of(schema, 8)).fetchall()]
+    assert len(sizes) == 8
+    assert max(sizes) < 1.2 * min(sizes)
 
 
 # Sets: written once, then mapped

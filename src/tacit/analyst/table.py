@@ -86,8 +86,8 @@ def open_table(
     answers belong to it, and if it is a date, ``:as_of`` in questions stands for it.  Rows that do
     not fit into ``memory_limit`` are kept in a folder of their own under ``spill_folder`` while the
     table is open.  ``shards`` is a folder in which the table's codes are kept, in the clear: a
-    table that does not fit is then answered from there, much more quickly than by scans, and a file
-    that has not changed is not read again.
+    table that does not fit is then answered from there instead of being scanned for each question,
+    and a file that has not changed is not read again.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)

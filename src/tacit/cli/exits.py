@@ -38,6 +38,7 @@ _CALLED = {
     "memory_limit": ("--memory",),
     "source": ("FILE",),
     "path": ("FILE",),
+    "folder": ("FOLDER",),
     "stream": ("--resume", "--stream"),
 }
 

@@ -55,6 +55,8 @@ def bits_of(matching: Matching, start: int, stop: int) -> NDArray[np.bool_]:
 
 def people_total(layout: Layout, matching: Matching) -> int:
     """How many people have at least one matching row."""
+    if layout.words <= BLOCK and layout.many_words == layout.words:
+        return _people_of_one_block(layout, matching(0, layout.words))
     total = _popcount(matching, 0, layout.one_row)
     if layout.one_row < layout.many_words:
         total += _people_within_words(layout, matching)
@@ -63,6 +65,26 @@ def people_total(layout: Layout, matching: Matching) -> int:
         firsts = layout.starts_between(layout.many_words, layout.words) // 64
         total += int(np.count_nonzero(np.bitwise_or.reduceat(words, firsts)))
     return total
+
+
+def _people_of_one_block(layout: Layout, words: BitWords) -> int:
+    """The same for a small table, such as a shard, without anybody of more than 64 rows."""
+    first, total = layout.one_row, 0
+    if first:
+        total = int(np.add.reduce(np.bitwise_count(words[:first])))
+    if first < layout.words:
+        inner = layout.inner
+        carry = words[first:] & inner
+        _carry(words[first:], inner, carry)
+        total += int(np.add.reduce(np.bitwise_count(carry))) - layout.inner_bits
+    return total
+
+
+def _carry(words: BitWords, inner: BitWords, carry: BitWords) -> None:
+    """From words & inner to the last bits of people with a match, and all bits of N."""
+    np.add(carry, inner, out=carry)
+    np.bitwise_or(carry, words, out=carry)
+    np.bitwise_or(carry, inner, out=carry)
 
 
 def _popcount(matching: Matching, first: int, last: int) -> int:
@@ -87,9 +109,7 @@ def _people_within_words(layout: Layout, matching: Matching) -> int:
         words, carry = matching(start, stop), carried[: stop - start]
         inner = layout.inner[start - first : stop - first]
         np.bitwise_and(words, inner, out=carry)
-        np.add(carry, inner, out=carry)
-        np.bitwise_or(carry, words, out=carry)
-        np.bitwise_or(carry, inner, out=carry)  # all of N is set now
+        _carry(words, inner, carry)
         total += int(np.add.reduce(np.bitwise_count(carry, out=counts[: stop - start])))
     return total - layout.inner_bits
 

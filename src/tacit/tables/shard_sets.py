@@ -34,12 +34,13 @@ SHARDS_HELP = "name an existing folder that you may write to; the data will lie 
 PREFIX = "tacit-shards-"
 MANIFEST = "manifest.json"
 VERSION = 1
+LEHMER = 2**31 - 1
 
 Binding = dict[str, Any]
 """What a set was made from, as JSON."""
 
 
-def shards_folder(named: str | Path) -> Path:
+def shards_folder(named: str | Path, parameter: str = "shards", allowed: str = SHARDS_HELP) -> Path:
     """The folder, which must exist."""
     folder = Path(named).absolute()
     try:
@@ -47,7 +48,7 @@ def shards_folder(named: str | Path) -> Path:
             return folder
     except (OSError, ValueError):
         pass
-    raise BadParameter("shards", str(named), SHARDS_HELP)
+    raise BadParameter(parameter, str(named), allowed)
 
 
 def binding(schema: Schema, identity: object, as_of: str | None) -> Binding:
@@ -82,7 +83,8 @@ def find(folder: Path, bound: Binding) -> list[Shard] | None:
 
 def clear(folder: str | Path) -> int:
     """Remove all sets in a folder but those that are being written; says how many."""
-    return len(sweep(shards_folder(folder), PREFIX))
+    found = shards_folder(folder, "folder", "name the folder that --shards named")
+    return len(sweep(found, PREFIX))
 
 
 # Writing
@@ -154,12 +156,16 @@ def _sync(folder: Path) -> None:
 def part_of(schema: Schema, parts: int) -> str:
     """The part of a row of the normal form, as SQL: all rows of a person are in one.
 
-    It is the MD5 of the person's code as text, which every version of DuckDB, and any other
-    program, computes alike.  If each row is a person, any part will do.
+    It follows from the person's code in a way that any program computes alike, and that no version
+    of DuckDB changes: for a whole number one step of Lehmer's generator, for a text its MD5.  If
+    each row is a person, any part will do.
     """
     if not isinstance(schema.person, str):
         return f"(row_number() OVER () - 1) % {parts}"
-    return f"md5_number_lower(CAST({quoted(schema.person)} AS VARCHAR)) % {parts}"
+    person = quoted(schema.person)
+    if schema.column(schema.person).type == "text":
+        return f"md5_number_lower({person}) % {parts}"
+    return f"({person} % {LEHMER} + {LEHMER}) * 48271 % {LEHMER} % {parts}"  # below 2^48
 
 
 def cut(

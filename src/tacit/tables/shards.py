@@ -172,9 +172,11 @@ class ShardedEngine(Answering):
         return [sum(each) for each in zip(*found, strict=True)]
 
     @withheld("reading the points")
-    def points(self, columns: Sequence[str], *, max_rows: int = 1) -> NDArray[np.int64]:
+    def points(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
-        found = [shard.points(columns, max_rows=max_rows) for shard in self._shards]
+        found = [shard.points(columns, max_rows=max_rows, coins=coins) for shard in self._shards]
         return in_order(np.concatenate(found))
 
     def close(self) -> None:
