@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from tacit.tables.columns import Held, Layout, by_person, every_row, numbered, p
 from tacit.tables.engine import Answering, in_order, withheld
 from tacit.tables.question import Term
 from tacit.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from tacit.book.coins import Coins
 
 MARK = b"tacit shard 1\n\0\0"
 ALIGNED = 64
