@@ -21,6 +21,7 @@
     └── BudgetError
         ├── BudgetExhausted  the charge does not fit; nothing was spent
         ├── NotCovered       the budget does not cover this table or analyst
+        ├── KeyReused        the same retry key with another request; nothing was spent
         ├── LedgerExists     a budget file is never overwritten (also a FileExistsError)
         ├── LedgerMissing    there is no budget file (also a FileNotFoundError)
         ├── LedgerBusy       the budget file stayed locked by somebody else
@@ -176,6 +177,10 @@ class BudgetExhausted(BudgetError):
 
 class NotCovered(BudgetError):
     """The budget does not cover this table, or knows no such analyst."""
+
+
+class KeyReused(BudgetError):
+    """A retry key stands for one request: the same key with another is refused."""
 
 
 class LedgerExists(BudgetError, FileExistsError):

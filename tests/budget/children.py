@@ -22,7 +22,8 @@ from tests.budget.common import ask, open_stream, resume, sqlite_of
 from tests.budget.interrupts import Interrupter, steps_of
 from tests.budget.watched import nothing_happens, watch, watched
 
-from tacit.budget import Budget, Lease
+from tacit.budget import Budget, Lease, Receipt, RetryKey
+from tacit.budget.answers import Telling
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import HistoryEnd
 from tacit.budget.locks import FileHold, WritersLine
@@ -219,19 +220,34 @@ def _die(point: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+RETRY = RetryKey("monday", "ana", "visits.count", {"question": "smoker"})
+
+
+def charge_keyed(budget: Budget) -> Receipt:
+    """A charge that can be asked for again."""
+    return budget.charge(Cost.pure("1/100"), table="visits", what="last words", retry=RETRY)
+
+
 def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
     """Do one thing and be killed at a named point of its write."""
     budget, log = watched(Budget.open(path)), Log(log_path)
-    lease = resume(budget) if act in ("record top", "suspend", "close") else None
+    lease = None
+    if act in ("record top", "record told", "suspend", "close"):
+        lease = resume(budget)
     watch(budget, lambda reached: _die(reached) if reached == point else None)
     if lease is None:
         {
-            "charge": lambda: budget.charge(Cost.pure("1/100"), table="visits", what="last words"),
+            "charge": lambda: charge_keyed(budget),
+            "answer": lambda: budget.keep(charge_keyed(budget).number, {"told": 1}),
             "share": lambda: budget.share("bob", epsilon="1/100"),
             "cover": lambda: budget.cover("labs"),
             "open": lambda: open_stream(budget, "second"),
             "resume": lambda: resume(budget),
         }[act]()
+    elif act == "record told":
+        with lease.turn():
+            telling = Telling(RETRY, {"above": False}, room=600)
+            lease.record_told({"above": "⊥"}, question_key="one", telling=telling)
     elif act == "record top":
         ask_and_tell(lease, f"question-{budget.stream(lease.name).generation}", log)
     else:

@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.budget.common import BINDING
 
-from tacit.budget import Budget
+from tacit.budget import Budget, RetryKey
+from tacit.budget.answers import Telling
 from tacit.privacy import Cost
 
 SECRET = b"918273645 0"
@@ -36,6 +37,11 @@ def write_budget(path: Path) -> None:
     with Budget.create(path, epsilon=1, delta="1e-6", covers=["visits", "labs"]) as budget:
         budget.share("ana", epsilon="1/4")
         budget.charge(Cost.pure("1/10"), table="visits", what="count of smokers")
+        for number in range(3):
+            retry = RetryKey(f"key {number}", "ana", "visits.count", {"question": "smoker"})
+            paid = budget.charge(Cost.pure("1/99"), table="visits", what="kept", retry=retry)
+            if number:
+                budget.keep(paid.number, {"told": number, "text": "⊤"})
         for name, at_most in (("flu", 3), ("measles", 1), ("cold", 2), ("gout", 2)):
             lease = budget.open_stream(
                 name,
@@ -49,6 +55,10 @@ def write_budget(path: Path) -> None:
             with lease.turn():
                 if name != "gout":
                     lease.record_top({"above": "⊤"}, question_key="one")
+                if name == "gout":
+                    retry = RetryKey("key", "ana", "gout.ask", {"question": "one"})
+                    telling = Telling(retry, {"above": False}, room=600)
+                    lease.record_told({"above": "⊥"}, question_key="one", telling=telling)
             if name == "cold":
                 lease.close()
             else:

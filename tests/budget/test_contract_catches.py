@@ -97,13 +97,21 @@ class ForgetsSecrets(JsonLedger):
             yield reader
 
 
+class ForgetsKeys(JsonLedger):
+    @contextmanager
+    def writing(self, what):
+        with super().writing(what) as writer:
+            writer.answer_under = lambda key: None
+            yield writer
+
+
 class TestSound(Suites):
     ledger_class = JsonLedger
 
 
 for broken in (
     *(Overwrites, KeepsHalfACreation, IgnoresTheHead, KeepsHalfAWrite, WritesTogether),
-    *(HoldsNothing, HoldsForEver, ForgetsSecrets),
+    *(HoldsNothing, HoldsForEver, ForgetsSecrets, ForgetsKeys),
 ):
     name = f"Test{broken.__name__}"
     globals()[name] = type(name, (Suites,), {"ledger_class": broken})
@@ -120,6 +128,7 @@ CAUGHT = {
     "HoldsNothing": "test_one_holder_at_a_time",
     "HoldsForEver": "test_a_hold_keeps_others_away_and_ends_with_its_process",
     "ForgetsSecrets": "test_it_is_there_when_it_is_opened_again",
+    "ForgetsKeys": "test_the_same_key_brings_the_same_answer_and_costs_nothing",
 }
 
 

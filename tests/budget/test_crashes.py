@@ -21,7 +21,8 @@ from tacit.budget import Budget
 from tacit.errors import StreamEnded
 from tacit.privacy import Cost
 
-ACTS = ("charge", "share", "cover", "open", "resume", "record top", "suspend", "close")
+ON_A_LEASE = ("record top", "record told", "suspend", "close")
+ACTS = ("charge", "answer", "share", "cover", "open", "resume", *ON_A_LEASE)
 POINTS = [f"{act}: {point}" for act in ACTS for point in ("begun", "written", "committed")]
 
 
@@ -51,9 +52,11 @@ def test_killed_at_a_named_point_it_happened_or_it_did_not(prepared, tmp_path, p
     budget = Budget.open(prepared)
     budget.verify()
     happened = [entry.kind for entry in budget.history[before:]]
-    resumed = ["resume"] if act in ("record top", "suspend", "close") else []
-    done = {"record top": "top"}.get(act, act)
-    assert happened == [*resumed, *([done] if point.endswith("committed") else [])]
+    first = ["resume"] if act in ON_A_LEASE else ["charge"] if act == "answer" else []
+    done = {"record top": "top", "record told": "told"}.get(act, act)
+    assert happened == [*first, *([done] if point.endswith("committed") else [])]
+    if act in ("charge", "answer", "record told"):
+        check_retry(budget, act, happened)
 
     log = read_log(tmp_path / "log")
     assert [line[0] for line in log] == (["drawn"] if act == "record top" else [])
@@ -62,7 +65,7 @@ def test_killed_at_a_named_point_it_happened_or_it_did_not(prepared, tmp_path, p
         assert state.status == "closed"
         return
     lease = resume(budget)
-    clean = act in ("charge", "share", "cover", "open") or point in (
+    clean = act in ("charge", "answer", "share", "cover", "open") or point in (
         *("resume: begun", "resume: written", "suspend: committed"),
     )
     state = budget.stream("flu")
@@ -70,6 +73,23 @@ def test_killed_at_a_named_point_it_happened_or_it_did_not(prepared, tmp_path, p
     assert state.tops == (1 if point == "record top: committed" else 0)
     assert lease.tops_left == state.tops_left
     assert state.tops_used >= len(log)  # whatever a watcher may know was paid for
+
+
+def check_retry(budget: Budget, act: str, happened: list[str]) -> None:
+    """Whoever asks again under the same key pays once in all, and is told what was kept."""
+    found = budget.answers.under(children.RETRY)
+    assert (found is not None) is ("charge" in happened or "told" in happened)
+    if act == "record told":
+        assert found is None or found.response == {"above": False}
+        return
+    children.charge_keyed(budget)
+    paid = children.charge_keyed(budget)
+    assert paid.before is not None
+    assert paid.before.response == ({"told": 1} if "answer" in happened else None)
+    assert budget.keep(paid.number, {"told": 2}) == (paid.before.response or {"told": 2})
+    charges = [entry for entry in budget.history if entry.kind == "charge"]
+    assert len(charges) == 1
+    budget.verify()
 
 
 def _kill_at_random(path, tmp_path, rounds: int) -> Counter[str]:

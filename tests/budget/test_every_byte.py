@@ -19,6 +19,7 @@ KEYS = {
     "streams": "id",
     "secrets": "stream",
     "entries": "number",
+    "answers": "number",
 }
 
 

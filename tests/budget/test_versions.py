@@ -10,11 +10,12 @@ from tests.budget.common import abandon, ask, open_stream, resume
 from tests.budget.damages import SECRET, rows_of
 from tests.budget.watched import nothing_happens, watch, watched
 
-from tacit.budget import Budget, TableIdentity
+from tacit.budget import Budget, RetryKey, TableIdentity
 from tacit.budget.sqlite_tables import STEPS, VERSION
 from tacit.errors import LedgerDamaged
 from tacit.privacy import Cost
 
+KEY = RetryKey("monday", "ana", "visits.count", None)
 PEOPLE = {"table": "visits", "person": "pid", "schema": "a" * 64}
 
 
@@ -36,6 +37,7 @@ def as_of_version_1(path) -> None:
         path,
         "ALTER TABLE secrets DROP COLUMN checksum",
         "DROP TABLE ties",
+        "DROP TABLE answers",
         "PRAGMA user_version = 1",
     )
 
@@ -61,7 +63,7 @@ def charge(budget, **more):
 
 
 def test_a_new_file_is_of_the_newest_version(path):
-    assert version_of(path) == VERSION == 1 + len(STEPS) == 2
+    assert version_of(path) == VERSION == 1 + len(STEPS) == 3
 
 
 def test_reading_leaves_an_older_file_as_it_is(old):
@@ -119,6 +121,27 @@ def test_its_streams_go_on_and_count_what_was_lost(old):
 
 def resume_flu(budget):
     return budget.resume_stream("flu", binding=PEOPLE, after_loss=lambda secret: secret)
+
+
+def test_a_file_of_version_2_gets_a_place_for_answers_with_its_first_write(path):
+    with Budget.open(path) as budget:
+        abandon(open_stream(budget))
+        charge(budget)
+    run(path, "DROP TABLE answers", "PRAGMA user_version = 2")
+    before = path.read_bytes()
+    with Budget.open(path) as budget:
+        head = budget.verify().head
+        assert list(budget.answers) == []
+        assert budget.answers.under(KEY) is None
+    assert (path.read_bytes(), version_of(path)) == (before, 2)
+    with Budget.open(path) as budget:
+        paid = charge(budget, retry=KEY)
+        budget.keep(paid.number, {"told": 1})
+        assert version_of(path) == VERSION
+        again = charge(budget, retry=KEY)
+        assert again.before is not None
+        assert again.before.response == {"told": 1}
+        budget.verify(head)
 
 
 @pytest.mark.parametrize("point", ["begun", "written"])

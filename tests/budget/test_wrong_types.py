@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.budget.common import BINDING, open_stream
 
-from tacit.budget import Budget, TableIdentity
+from tacit.budget import Budget, RetryKey, TableIdentity
 from tacit.errors import BadParameter, TacitError
 from tacit.privacy import Cost, Privacy
 
@@ -32,6 +32,7 @@ NOT_A_COST = [5, None, "1", Privacy(1), made("x"), made(None), changed(COST, par
 NOT_A_MAPPING = [5, None, "x", [("a", "b")], {"a": 5}, {5: "a"}, {"a": "\ud800"}, {"": "x"}]
 NOT_AN_IDENTITY = [5, "pid", object(), ("pid", None, None), TableIdentity("\ud800")]
 
+NOT_A_KEY = ["x", 5, b"x", object(), ("monday", None, "visits.count", 1)]
 NOT_A_HEAD = [5, b"x", object(), "", "f" * 63, "F" * 64, "x" * 64, "\ud800"]
 
 STREAM = {"cost": COST, "table": "visits", "at_most": 2, "binding": BINDING, "secret": b"x"}
@@ -44,6 +45,12 @@ WRONG = [
     ("charge", CHARGE, "what", NOT_TEXT[:-1]),  # what is endless is shortened
     ("charge", CHARGE, "analyst", [value for value in NOT_TEXT if value is not None]),
     ("charge", CHARGE, "identity", NOT_AN_IDENTITY),
+    ("charge", CHARGE, "as_of", [value for value in NOT_TEXT if value is not None]),
+    ("charge", CHARGE, "retry", NOT_A_KEY),
+    ("keep", {"response": {}}, "number", [*NOT_AN_AMOUNT, "3/2", 1, 2]),
+    ("keep", {"number": 1}, "response", [5, None, "x", [1], {"a": object()}, {"a": 1j}]),
+    ("drawn", {}, "number", [*NOT_AN_AMOUNT, "3/2"]),
+    ("open_stream", {"name": "s", **STREAM}, "retry", NOT_A_KEY),
     ("open_stream", {"name": "s", **STREAM}, "cost", NOT_A_COST),
     ("open_stream", {"name": "s", **STREAM}, "table", NOT_TEXT),
     ("open_stream", {"name": "s", **STREAM}, "at_most", [*NOT_AN_AMOUNT, "3/2", 10**13]),
@@ -137,6 +144,29 @@ def test_a_budget_is_made_of_a_ledger(ledger):
 def test_an_identity_is_text(identity):
     with pytest.raises(BadParameter):
         TableIdentity(*identity)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("key", NOT_TEXT),
+        ("caller", [value for value in NOT_TEXT if value is not None]),
+        ("call", NOT_TEXT),
+        ("request", [object(), {"a": {1}}, float("nan"), b"x"]),
+    ],
+)
+def test_a_retry_key_is_text_and_a_request(name, values):
+    good: Any = {"key": "monday", "caller": None, "call": "visits.count", "request": {"a": 1}}
+    for value in values:
+        with pytest.raises(BadParameter) as caught:
+            RetryKey(**good | {name: value})
+        assert caught.value.parameter in (name, f"retry_{name}")
+
+
+@pytest.mark.parametrize("number", [0, -1, "1", 1.0, None, True, 1, 99, 2**70])
+def test_no_answer_is_kept_under_this_number(budget, number):
+    with pytest.raises(BadParameter, match=r"number.*budget\.answers lists them"):
+        budget.answers[number]
 
 
 @pytest.mark.parametrize("answer", [{"a": object()}, {"a": float("nan")}, {"a": {1, 2}}, object()])

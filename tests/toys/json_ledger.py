@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -21,6 +21,7 @@ from tacit.budget.ledger import (
     Contents,
     Fill,
     HistoryEnd,
+    KeptAnswer,
     Share,
     StreamState,
     TableIdentity,
@@ -42,6 +43,7 @@ EMPTY: dict[str, Any] = {
     "shares": {},
     "streams": {},
     "secrets": {},
+    "answers": {},
 }
 
 
@@ -98,9 +100,18 @@ class JsonWriter(Uncopyable):
     def secrets(self) -> list[int]:
         return sorted(map(int, self.content["secrets"]))
 
+    def answers(self, *, after: int = 0, most: int | None = None) -> list[KeptAnswer]:
+        rows = self.content["answers"].values()
+        kept = sorted((KeptAnswer(*row) for row in rows), key=lambda one: one.number)
+        return [one for one in kept if one.number > after][:most]
+
+    def answer_under(self, key: str) -> KeptAnswer | None:
+        return next((one for one in self.answers() if one.key == key), None)
+
     def stored_and_due(self, due: Contents) -> Iterable[tuple[str, object, object]]:
         stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
-        return zip(WHAT_IS_STORED, stored, due, strict=True)
+        answers = [one.sealed for one in self.answers()]
+        return zip(WHAT_IS_STORED, (*stored, answers), due, strict=True)
 
     # Writing
 
@@ -128,6 +139,9 @@ class JsonWriter(Uncopyable):
         self.content["secrets"].pop(str(stream), None)
         if secret is not None:
             self.content["secrets"][str(stream)] = secret.hex()
+
+    def put_answer(self, answer: KeptAnswer) -> None:
+        self.content["answers"][str(answer.number)] = astuple(answer)
 
 
 class JsonLedger(Uncopyable):

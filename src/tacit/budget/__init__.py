@@ -1,11 +1,13 @@
 """What may still be spent, durably."""
 
 from tacit.budget.accountants import Accountant, Amount, SumAccountant, ZcdpAccountant
+from tacit.budget.answers import Answers, PaidAnswer, RetryKey
 from tacit.budget.budget import Budget, Receipt
 from tacit.budget.chain import Entry
 from tacit.budget.history import Hypothetical, LedgerHistory, Verified
 from tacit.budget.lease import Lease
 from tacit.budget.ledger import (
+    KeptAnswer,
     Ledger,
     LedgerReader,
     LedgerWriter,
@@ -20,17 +22,21 @@ History = LedgerHistory  # likewise
 __all__ = [
     "Accountant",
     "Amount",
+    "Answers",
     "Budget",
     "Entry",
     "History",
     "Hypothetical",
+    "KeptAnswer",
     "Lease",
     "Ledger",
     "LedgerHistory",
     "LedgerReader",
     "LedgerWriter",
+    "PaidAnswer",
     "Pot",
     "Receipt",
+    "RetryKey",
     "Share",
     "StreamState",
     "SumAccountant",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,11 +12,24 @@ from weakref import WeakSet
 from tacit.arguments import function
 from tacit.budget.accountants import Accountant, Amount, accountant_named
 from tacit.budget.addresses import MEMORY, ledger_at
-from tacit.budget.chain import checked_head, cost_as_json
+from tacit.budget.answers import (
+    Answers,
+    PaidAnswer,
+    RetryKey,
+    as_kept,
+    asked_before,
+    checked_retry,
+    keep,
+    owed,
+    paid_answer,
+    refuse_opened,
+)
+from tacit.budget.chain import checked_head, cost_as_json, damaged
 from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
 from tacit.budget.lease import Lease
 from tacit.budget.ledger import (
     WAIT_SECONDS,
+    KeptAnswer,
     Ledger,
     Share,
     StreamHold,
@@ -51,7 +65,10 @@ _MOST_TOPS = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A charge that is on the disk: entry ``number`` of the history."""
+    """A charge that is on the disk: entry ``number`` of the history.
+
+    ``before`` is what was paid for under the same retry key earlier; then nothing was charged now.
+    """
 
     number: int
     hash: str
@@ -60,6 +77,7 @@ class Receipt:
     analyst: str | None
     charged: Amount
     left: Amount
+    before: PaidAnswer | None = None
 
     def __str__(self) -> str:
         return f"{self.what} on {self.table}: charged {self.charged}; left {self.left}"
@@ -87,6 +105,7 @@ class Budget(Closing):
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
         self._terms = Terms.of(ledger)
+        self._unkept: dict[int, str] = {}  # drawn, paid for, and not yet on the disk
 
     # Where a budget comes from
 
@@ -159,35 +178,74 @@ class Budget(Closing):
         what: str,
         analyst: str | None = None,
         identity: TableIdentity | None = None,
+        as_of: str | None = None,
+        retry: RetryKey | None = None,
     ) -> Receipt:
         """Pay for one mechanism, in full.  The charge is durable when this returns.
 
         ``identity`` says whose rows the table holds.  Tables pass it, and a table that identifies
-        its people otherwise than at its first use is refused (see ``tie``).
+        its people otherwise than at its first use is refused (see ``tie``).  ``as_of`` is the
+        label of the data.  Under a ``retry`` key that was used before nothing is charged, and the
+        receipt says what was told then.
         """
         asked = Charge(cost, table, analyst, identity)
         what = recorded_text(what, "what")
+        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
+        key = {} if (retry := checked_retry(retry)) is None else retry.as_json()
         with self._ledger.writing("charge") as writer:
-            charged, left = self._terms.pay(writer, asked, what)
-            entry = writer.append(
-                "charge",
-                {
-                    "table": table,
-                    "analyst": analyst,
-                    "what": what,
-                    "cost": cost_as_json(cost),
-                    "charged": charged.as_json(),
-                },
-            )
+            before = asked_before(writer, retry)
+            if before is None:
+                charged, left = self._terms.pay(writer, asked, what)
+                said = {"table": table, "analyst": analyst, "what": what, **label, **key}
+                paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
+                entry = writer.append("charge", said | paid)
+                if retry is not None:
+                    writer.put_answer(KeptAnswer(entry.number, retry.digest))
+            else:
+                entry, share = before.entry, self._terms.share_of(writer, before.analyst)
+                if before.charged is None or share is None:
+                    raise damaged("what was paid for under a key has no share")
+                charged, left = before.charged, share.left
         return Receipt(
             number=entry.number,
             hash=entry.hash,
-            table=table,
-            what=what,
-            analyst=analyst,
+            table=table if before is None else str(before.table),
+            what=what if before is None else before.what,
+            analyst=analyst if before is None else before.analyst,
             charged=charged,
             left=left,
+            before=before,
         )
+
+    def keep(self, number: int, response: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep what is told for a charge, durably, before it is told; return what to tell.
+
+        ``number`` is the charge's, ``response`` an object that JSON can hold.  What is kept first
+        stays: if somebody else was quicker, theirs is returned and ours must be forgotten.  If
+        the write fails, it is remembered here and nothing may be told; keeping it is tried again
+        when the same charge is asked for (``drawn``).
+        """
+        number, text = whole(number, "number"), as_kept(response)
+        text = self._unkept.setdefault(number, text)
+        with self._ledger.writing("answer") as writer:
+            mine = owed(writer, number)
+            if mine is None:
+                del self._unkept[number]
+                raise BadParameter("number", number, "it is not the number of a charge")
+            told = paid_answer(writer, keep(writer, mine, text)).response
+        self._unkept.pop(number, None)
+        assert told is not None
+        return told
+
+    def drawn(self, number: int) -> dict[str, Any] | None:
+        """What was drawn here for a charge and could not be kept, if it was so."""
+        text = self._unkept.get(whole(number, "number"))
+        return None if text is None else dict(json.loads(text))
+
+    @property
+    def answers(self) -> Answers:
+        """Every answer that was paid for in one go, or asked under a key, as it was told."""
+        return Answers(self._ledger)
 
     def open_stream(
         self,
@@ -200,11 +258,13 @@ class Budget(Closing):
         secret: bytes,
         analyst: str | None = None,
         identity: TableIdentity | None = None,
+        retry: RetryKey | None = None,
     ) -> Lease:
         """Pay for a stream in full and reserve its first answer above the threshold.
 
         ``binding`` is what it can be resumed with, and nothing else; ``secret`` is its state.
-        A stream without a name gets one.  ``identity`` as for ``charge``.
+        A stream without a name gets one.  ``identity`` as for ``charge``.  A stream that was
+        opened under the same ``retry`` key is not opened again: ``answers.under`` finds it.
         """
         asked = Charge(cost, table, analyst, identity)
         if name is not None:
@@ -213,9 +273,11 @@ class Budget(Closing):
         if at_most > _MOST_TOPS:
             raise BadParameter("at_most", at_most, f"it must be at most {_MOST_TOPS}")
         binding, secret = checked_binding(binding), checked_secret(secret)
+        key = {} if (retry := checked_retry(retry)) is None else retry.as_json()
         hold = None
         try:
             with self._ledger.writing("open") as writer:
+                refuse_opened(asked_before(writer, retry))
                 number = writer.next_stream()
                 called = free_name(writer, name, number)
                 charged, _ = self._terms.pay(writer, asked, f"stream {called!r}")
@@ -223,7 +285,9 @@ class Budget(Closing):
                 writer.put_stream(state)
                 writer.put_secret(number, secret)
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
-                writer.append("open", {**state.as_json(), **paid}, number)
+                entry = writer.append("open", {**state.as_json(), **paid, **key}, number)
+                if retry is not None:
+                    writer.put_answer(KeptAnswer(entry.number, retry.digest))
                 hold = self._ledger.hold(number)
                 if hold is None:
                     raise StreamHeld(

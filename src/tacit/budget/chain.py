@@ -90,7 +90,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """created, share, cover, tie, charge, open, top, resume, suspend or close."""
+        """created, share, cover, tie, charge, answer, open, top, told, resume, suspend, close."""
         return str(self.body["kind"])
 
     def describe(self) -> str:
@@ -105,7 +105,9 @@ class Entry:
                     more.append(f"covers {', '.join(body['covers'])}")
                 case "open":
                     more.append(f"at most {body['at_most']} ⊤")
-                case "top":
+                case "answer":
+                    more.append(f"to entry {body['of']}")
+                case "top" | "told":
                     more += [str(Answer.from_json(body["answer"])), body["answer"].get("text", "")]
                 case "resume" if body["lost"]:
                     more.append("one ⊤ lost: the last holder did not leave in order")

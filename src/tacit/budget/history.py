@@ -26,6 +26,7 @@ from tacit.budget.ledger import (
     Contents,
     Ledger,
     LedgerReader,
+    Sealed,
     Share,
     StreamState,
     TableIdentity,
@@ -35,7 +36,10 @@ from tacit.errors import BadParameter, LedgerDamaged
 from tacit.numbers import show
 
 _AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
-_KINDS = {"created", "share", "cover", "tie", "charge", "open", "top", "resume", "suspend", "close"}
+_KINDS = {
+    *("created", "share", "cover", "tie", "charge", "answer"),
+    *("open", "top", "told", "resume", "suspend", "close"),
+}
 _MOST_PARTS = 10**12  # composition is not computed beyond this
 _MOST_KINDS = 2000  # a caption is worth a second or two
 
@@ -172,6 +176,9 @@ class _Replay:
         self._shares: dict[str | None, Share] = {}
         self._streams: dict[str, StreamState] = {}
         self._amounts: dict[str, Amount] = {}
+        self._charges: set[int] = set()
+        self._keys: set[str] = set()
+        self._answers: dict[int, Sealed] = {}
 
     def apply(self, entry: Entry, body: dict[str, Any]) -> None:
         """One entry, by the same rules that were in force when it was written."""
@@ -189,6 +196,7 @@ class _Replay:
             sorted(self._shares.values(), key=lambda share: share.analyst or ""),
             list(self._streams.values()),
             [state.id for state in self._streams.values() if not state.ended],
+            [self._answers[number] for number in sorted(self._answers)],
         )
         for what, stored, as_due in reader.stored_and_due(due):
             if stored != as_due:
@@ -229,6 +237,27 @@ class _Replay:
         insist(body["charged"] == charged.as_json() and body["table"] in self._tables)
         spent = share.spent + charged
         self._shares[share.analyst] = Share(share.analyst, share.limit, spent)  # if it fits
+        self._keyed(body)
+        if body["kind"] == "charge":
+            self._charges.add(body["number"])
+
+    def _keyed(self, body: dict[str, Any]) -> None:
+        """What was asked under a key, which stands for one request; a stream tells at once."""
+        key, number = body.get("key"), body["number"]
+        if key is None:
+            return
+        insist(isinstance(key, str) and isinstance(body["request"], str) and key not in self._keys)
+        self._keys.add(key)
+        told = body.get("response")
+        insist(told is None or isinstance(told, str))
+        self._answers[number] = (number, key, None if told is None else number, told)
+
+    def _answer(self, body: dict[str, Any]) -> None:
+        number, told = body["of"], body["response"]
+        insist(number in self._charges and isinstance(told, str))
+        _, key, recorded, _ = self._answers.get(number, (number, None, None, None))
+        insist(recorded is None)
+        self._answers[number] = (number, key, body["number"], told)
 
     def _amount(self, cost: dict[str, Any]) -> Amount:
         """What a cost comes to; long histories repeat the same few costs."""
@@ -247,7 +276,13 @@ class _Replay:
     def _top(self, body: dict[str, Any]) -> StreamState:
         state = self._live(body)
         insist(state.reserved and body["top"] == state.tops + 1)
+        self._keyed(body)
         return self._move(state.after_top())
+
+    def _told(self, body: dict[str, Any]) -> StreamState:
+        insist("key" in body)
+        self._keyed(body)
+        return self._live(body)
 
     def _resume(self, body: dict[str, Any]) -> StreamState:
         state = self._streams[body["stream"]]

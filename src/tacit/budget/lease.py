@@ -4,7 +4,7 @@ One answer above the threshold is reserved durably before the first question and
 transaction that records an answer, before that answer is shown.  So whoever sees that a question
 came out above has already paid for it.  If the record fails, the failure itself reveals an answer,
 namely the reserved one, and the next holder finds it lost.  Answers below the threshold write
-nothing.
+nothing, unless they are told under a retry key: then they write as much as one above.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
+from tacit.budget.answers import Answers, PaidAnswer, RetryKey, Telling
+from tacit.budget.chain import Entry
 from tacit.budget.ledger import (
     HALTED,
+    KeptAnswer,
     Ledger,
     LedgerWriter,
     StreamHold,
@@ -137,45 +140,90 @@ class Lease(Uncopyable):
         question_key: str,
         secret: bytes | None = None,
         as_of: str | None = None,
+        telling: Telling | None = None,
     ) -> None:
         """Record an answer above the threshold; release it only after this has returned.
 
         One transaction records it, stores the new secret state (None: it stays) and reserves the
         next answer, or marks the stream halted.  If that fails the lease is dead.  ``as_of`` is
-        the label of the data it is about, if they have one.
+        the label of the data it is about, if they have one; ``telling`` is what is told under a
+        retry key, and kept in the same transaction.
         """
-        if self._turn_of != threading.get_ident() or self._over is not None:
-            raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
-        why = "its last answer above the threshold could not be recorded"
-        self._over, self._unclean = why, True  # until the record is known to be on the disk
+        self._begin_record("its last answer above the threshold could not be recorded")
         secret = None if secret is None else checked_secret(secret)
         if checked_text(question_key, "question_key") in self._answers:
             raise BadParameter("question_key", question_key, "its answer is on record already")
-        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
-        public = _as_recorded(answer)
         state = self._state.after_top()
+        said = self._said(answer, question_key, as_of) | {"top": state.tops}
         with self._ledger.writing("record top") as writer:
-            self._compare(writer)
-            writer.put_stream(state)
-            if state.ended or secret is not None:
-                writer.put_secret(state.id, None if state.ended else secret)
-            entry = writer.append(
-                "top",
-                {
-                    "stream": self.name,
-                    "top": state.tops,
-                    "question": question_key,
-                    "answer": public,
-                    **label,
-                },
-                state.id,
-            )
+            entry = self._record(writer, state, secret, "top", said, telling)
         self._state = state
         self._remember(entry.body)
         self._secret = secret if secret is not None else self._secret
         self._over, self._unclean = None, False
         if state.ended:
             self._end("it has given its last answer above the threshold")
+
+    def record_told(
+        self,
+        answer: Mapping[str, Any],
+        *,
+        question_key: str,
+        telling: Telling,
+        as_of: str | None = None,
+    ) -> None:
+        """Record what is told under a retry key where nothing changes; tell it only afterwards.
+
+        That is an answer below, or one above that is on record already.  It writes what
+        ``record_top`` writes, at the same length, and if that fails the lease is dead, too.
+        """
+        self._begin_record("its last answer could not be recorded")
+        checked_text(question_key, "question_key")
+        said = self._said(answer, question_key, as_of) | {"top": self._state.tops}
+        with self._ledger.writing("record told") as writer:
+            self._record(writer, self._state, self._secret, "told", said, telling)
+        self._over, self._unclean = None, False
+
+    def _begin_record(self, why: str) -> None:
+        if self._turn_of != threading.get_ident() or self._over is not None:
+            raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
+        self._over, self._unclean = why, True  # until the record is known to be on the disk
+
+    def _said(self, answer: Any, question_key: str, as_of: str | None) -> dict[str, Any]:
+        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
+        said = {"stream": self.name, "question": question_key, "answer": _as_recorded(answer)}
+        return said | label
+
+    def _record(
+        self,
+        writer: LedgerWriter,
+        state: StreamState,
+        secret: bytes | None,
+        kind: str,
+        said: Mapping[str, Any],
+        telling: Telling | None,
+    ) -> Entry:
+        """Inside one write: where the stream stands, its secret, and what is said."""
+        self._compare(writer)
+        if telling is not None and writer.answer_under(telling.retry.digest) is not None:
+            raise BudgetError("this retry key is on record: ask lease.asked before the turn")
+        writer.put_stream(state)
+        if state.ended or secret is not None:
+            writer.put_secret(state.id, None if state.ended else secret)
+        if telling is None:
+            return writer.append(kind, said, state.id)
+        entry = writer.append(kind, telling.fields(said, kind), state.id)
+        key = telling.retry.digest
+        writer.put_answer(KeptAnswer(entry.number, key, telling.text, entry.number))
+        return entry
+
+    def asked(self, retry: RetryKey) -> PaidAnswer | None:
+        """What was told under a retry key, if it was used; also when the stream has ended.
+
+        Ask before the turn: another request under the same key is refused.
+        """
+        self._refuse_if_forked()
+        return Answers(self._ledger).under(retry)
 
     def suspend(self) -> None:
         """Leave cleanly: the unused reservation is returned, and anybody may resume.

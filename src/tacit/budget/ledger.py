@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, Self
 
 from tacit.budget.accountants import Amount
-from tacit.budget.chain import NOTHING_BEFORE, Entry, insist
+from tacit.budget.chain import NOTHING_BEFORE, Entry, digest, insist
 from tacit.errors import BadParameter
 from tacit.numbers import positive, show
 
@@ -230,6 +230,38 @@ class StreamState:
         )
 
 
+Sealed = tuple[int, str | None, int | None, str | None]
+"""A kept answer as the history vouches for it: its response is a digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What somebody was told, or is owed, by the number of the entry that paid for it.
+
+    ``key`` is the digest of the retry key that it was asked under, if there was one.  ``response``
+    is what was told, to the byte, and ``recorded`` the entry that has its digest; both are None
+    as long as there is only the charge.
+    """
+
+    number: int
+    key: str | None = None
+    response: str | None = None
+    recorded: int | None = None
+
+    def __post_init__(self) -> None:
+        insist((self.response is None) is (self.recorded is None))
+        for number in (self.number, 1 if self.recorded is None else self.recorded):
+            insist(type(number) is int and 1 <= number < LARGEST)
+        for text in (self.key, self.response):
+            insist(text is None or isinstance(text, str))
+
+    @property
+    def sealed(self) -> Sealed:
+        """What ``verify`` compares."""
+        response = None if self.response is None else digest(self.response)
+        return self.number, self.key, self.recorded, response
+
+
 class Contents(NamedTuple):
     """All that is stored beside the history, and follows from it."""
 
@@ -238,6 +270,7 @@ class Contents(NamedTuple):
     shares: Sequence[Share]
     streams: Sequence[StreamState]
     with_secret: Sequence[int]
+    answers: Sequence[Sealed] = ()
 
 
 WHAT_IS_STORED = (
@@ -246,6 +279,7 @@ WHAT_IS_STORED = (
     "what was spent and shared",
     "its streams",
     "which streams have a secret",
+    "the answers that were kept",
 )
 """What `Contents` holds, in words."""
 
@@ -306,6 +340,14 @@ class LedgerReader(Protocol):
         """The streams that have one."""
         ...
 
+    def answers(self, *, after: int = 0, most: int | None = None) -> list[KeptAnswer]:
+        """Kept answers with a number above ``after``, in order."""
+        ...
+
+    def answer_under(self, key: str) -> KeptAnswer | None:
+        """The one under the digest of a retry key."""
+        ...
+
     def stored_and_due(self, due: Contents) -> Iterable[tuple[str, object, object]]:
         """Everything beside the history: what it is, as it is stored, and as it should be.
 
@@ -343,6 +385,10 @@ class LedgerWriter(LedgerReader, Protocol):
 
     def put_secret(self, stream: int, secret: bytes | None) -> None:
         """Store a stream's secret state, or forget it (None)."""
+        ...
+
+    def put_answer(self, answer: KeptAnswer) -> None:
+        """Add a kept answer, or give the one of this number its response; its key stays."""
         ...
 
 

@@ -14,6 +14,7 @@ from tacit.budget.ledger import (
     Contents,
     Fill,
     HistoryEnd,
+    KeptAnswer,
     Share,
     StreamState,
     TableIdentity,
@@ -35,6 +36,8 @@ class _Contents(Uncopyable):
     streams: dict[int, StreamState] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     secrets: dict[int, bytes | None] = field(default_factory=dict)
+    answers: dict[int, KeptAnswer] = field(default_factory=dict)
+    keys: dict[str, int] = field(default_factory=dict)
     last_stream: int = 0
 
 
@@ -60,6 +63,8 @@ class _MemoryWriter(Uncopyable):
         base.streams.update(new.streams)
         base.ids.update(new.ids)
         base.secrets.update(new.secrets)
+        base.answers.update(new.answers)
+        base.keys.update(new.keys)
         base.last_stream = new.last_stream
 
     def tail(self) -> HistoryEnd:
@@ -112,9 +117,18 @@ class _MemoryWriter(Uncopyable):
         every = self._base.secrets | self._new.secrets
         return sorted(stream for stream, secret in every.items() if secret is not None)
 
+    def answers(self, *, after: int = 0, most: int | None = None) -> list[KeptAnswer]:
+        every = self._base.answers | self._new.answers
+        return [every[number] for number in sorted(every) if number > after][:most]
+
+    def answer_under(self, key: str) -> KeptAnswer | None:
+        number = self._new.keys.get(key) or self._base.keys.get(key, 0)
+        return self._new.answers.get(number) or self._base.answers.get(number)
+
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
         stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
-        return zip(WHAT_IS_STORED, stored, due, strict=True)
+        answers = [answer.sealed for answer in self.answers()]
+        return zip(WHAT_IS_STORED, (*stored, answers), due, strict=True)
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
         entry = link(*self.tail(), kind, fields, stream)
@@ -143,6 +157,11 @@ class _MemoryWriter(Uncopyable):
 
     def put_secret(self, stream: int, secret: bytes | None) -> None:
         self._new.secrets[stream] = secret
+
+    def put_answer(self, answer: KeptAnswer) -> None:
+        self._new.answers[answer.number] = answer
+        if answer.key is not None:
+            self._new.keys[answer.key] = answer.number
 
 
 class MemoryHold(Uncopyable):

@@ -368,7 +368,7 @@ def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, An
                 case {"kind": "resume", "lost": int(one)}:
                     lost += one
                 case {"kind": kind}:
-                    insist(kind in ("suspend", "close"))
+                    insist(kind in ("told", "suspend", "close"))
     if not opened or (len(tops), lost) != (state.tops, state.lost):
         raise damaged(f"the record of stream {state.name!r} does not follow from its history")
     return tops

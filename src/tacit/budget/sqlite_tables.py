@@ -15,12 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 from tacit.budget.accountants import Amount
-from tacit.budget.chain import Entry, damaged, insist, link, readable
+from tacit.budget.chain import Entry, damaged, digest, insist, link, readable
 from tacit.budget.ledger import (
     LARGEST,
     WHAT_IS_STORED,
     Contents,
     HistoryEnd,
+    KeptAnswer,
     Share,
     StreamState,
     TableIdentity,
@@ -60,6 +61,7 @@ _STREAMS = (
     "SELECT id, name, source, analyst, at_most, binding, tops, lost, reserved, status, generation "
     "FROM streams"
 )
+_ANSWERS = "SELECT number, key, response, recorded FROM answers"
 
 
 # The versions of a budget file, and how an older one is brought up to date ------------------------
@@ -102,7 +104,15 @@ def checksum(stream: int, secret: bytes) -> bytes:
     return hashlib.sha256(b"secret of stream %d: %b" % (stream, secret)).digest()
 
 
-STEPS: tuple[Callable[[SqliteWriter], None], ...] = (_checksums_and_ties,)
+def _kept_answers(writer: SqliteWriter) -> None:
+    """Version 3: what was told, and under which key it was asked."""
+    writer.execute(
+        "CREATE TABLE answers (number INTEGER PRIMARY KEY, key TEXT UNIQUE, response TEXT, "
+        "recorded INTEGER)"
+    )
+
+
+STEPS: tuple[Callable[[SqliteWriter], None], ...] = (_checksums_and_ties, _kept_answers)
 VERSION = 1 + len(STEPS)
 
 
@@ -219,6 +229,21 @@ class SqliteReader(Uncopyable):
         """The streams that have one, not the secrets themselves."""
         return [stream for (stream,) in self._rows("SELECT stream FROM secrets ORDER BY stream")]
 
+    def answers(self, *, after: int = 0, most: int | None = None) -> list[KeptAnswer]:
+        """In order."""
+        if self.version < 3:
+            return []
+        limits = {"after": after, "most": -1 if most is None else most}
+        rows = self._rows(f"{_ANSWERS} WHERE number > :after ORDER BY number LIMIT :most", limits)
+        return [_answer(row) for row in rows]
+
+    def answer_under(self, key: str) -> KeptAnswer | None:
+        """Found by the unique index."""
+        if self.version < 3:
+            return None
+        row = self.execute(f"{_ANSWERS} WHERE key = ?", (key,)).fetchone()
+        return _answer(row) if row else None
+
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
         """Rows as they are, beside those that would be written now."""
         ties = f"{_TIES} ORDER BY name" if self.version >= 2 else "SELECT 1 WHERE false"
@@ -229,10 +254,23 @@ class SqliteReader(Uncopyable):
             (f"{_STREAMS} ORDER BY id", map(_row_of_stream, due.streams)),
             ("SELECT stream FROM secrets ORDER BY stream", ((one,) for one in due.with_secret)),
         )
-        for what, (query, rows) in zip(WHAT_IS_STORED, stored_and_due, strict=True):
+        for what, (query, rows) in zip(WHAT_IS_STORED[:-1], stored_and_due, strict=True):
             yield what, self.execute(query).fetchall(), list(rows)
+        yield WHAT_IS_STORED[-1], self._sealed_answers(), list(due.answers)
         columns = _columns_of(self.version)
         yield "its format", _columns(self.execute, {name for name, *_ in columns}), columns
+
+    def _sealed_answers(self) -> list[Any]:
+        """One at a time, since they can be large; only text is what was stored."""
+        if self.version < 3:
+            return []
+        query = "SELECT number, key, recorded, response FROM answers ORDER BY number"
+        sealed = []
+        with closing(self.execute(query)) as rows:
+            for number, key, recorded, response in rows:
+                text = isinstance(response, str)
+                sealed.append((number, key, recorded, digest(response) if text else response))
+        return sealed
 
 
 class SqliteWriter(SqliteReader):
@@ -304,6 +342,16 @@ class SqliteWriter(SqliteReader):
             row = (stream, secret, checksum(stream, secret))
             self.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?, ?)", row)
 
+    def put_answer(self, answer: KeptAnswer) -> None:
+        """Added under its key, which is never given up; later it gets its response."""
+        row = (answer.number, answer.key, answer.response, answer.recorded)
+        self.execute(
+            "INSERT INTO answers (number, key, response, recorded) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (number) DO UPDATE SET response = excluded.response, "
+            "recorded = excluded.recorded",
+            row,
+        )
+
 
 # From rows: what Tacit did not write is refused ------------------------------------------------
 
@@ -351,6 +399,11 @@ def _stream(row: tuple[Any, ...]) -> StreamState:
         insist(isinstance(bound, dict) and reserved in (0, 1))
         facts = (number, name, table, analyst, at_most, bound)
         return StreamState(*facts, tops, lost, bool(reserved), *rest)
+
+
+def _answer(row: tuple[Any, ...]) -> KeptAnswer:
+    with readable("a row of the table 'answers' cannot be read"):
+        return KeptAnswer(*row)
 
 
 # To rows: one spelling for one value, which ``verify`` relies on ------------------------------

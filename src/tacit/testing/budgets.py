@@ -13,15 +13,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from tacit.budget import Budget, Lease
+from tacit.budget import Budget, Lease, Receipt, RetryKey
 from tacit.budget.accountants import SumAccountant
+from tacit.budget.answers import Telling
 from tacit.budget.ledger import TableIdentity
 from tacit.budget.spending import beginning
 from tacit.errors import (
     BudgetExhausted,
+    KeyReused,
     LedgerUnwritable,
     StreamEnded,
     StreamHeld,
@@ -131,6 +134,96 @@ class BudgetContract(OnALedger):
         assert budget.spent == amount("1/10")  # paid once
         budget.verify()
 
+    def test_the_same_key_brings_the_same_answer_and_costs_nothing(self, budget: Budget) -> None:
+        first = _charge(budget, "monday")
+        assert first.before is None
+        assert budget.keep(first.number, {"told": 12}) == {"told": 12}
+        again = _charge(budget, "monday")
+        assert again.number == first.number
+        assert again.before is not None
+        assert again.before.response == {"told": 12}
+        assert budget.keep(first.number, {"told": 13}) == {"told": 12}  # the first stays
+        assert _charge(budget, "tuesday").before is None
+        assert _charge(budget, "monday", caller="bob").before is None
+        assert _charge(budget, "monday", call="visits.sum").before is None
+        assert budget.spent == amount("4/10")
+        head = budget.head
+        with pytest.raises(KeyReused):
+            _charge(budget, "monday", request="another")
+        assert budget.head == head
+        budget.verify()
+
+    @pytest.mark.parametrize("fails_at", POINTS)
+    @pytest.mark.parametrize("act", ["charge", "answer"])
+    def test_wherever_a_keyed_write_fails_it_is_paid_once_and_told_once(
+        self, budget: Budget, watched: WatchedLedger, act: str, fails_at: str
+    ) -> None:
+        calls, told = 0, []
+        fail = failing_at(f"{act}: {fails_at}")
+
+        def fail_at_first(point: str) -> None:
+            nonlocal calls
+            calls += point == f"{act}: {fails_at}"
+            if calls == 1:
+                fail(point)
+
+        watched.reached = fail_at_first
+        for draw in range(3):
+            try:
+                paid = _charge(budget, "monday")
+                before = None if paid.before is None else paid.before.response
+                told.append(before or budget.keep(paid.number, {"told": draw}))
+            except LedgerUnwritable:
+                continue
+        assert len(told) == 2
+        assert told[0] == told[1]
+        assert budget.spent == amount("1/10")
+        assert [answer.response for answer in budget.answers] == told[:1]
+        budget.verify()
+
+    @pytest.mark.parametrize("fails_at", POINTS)
+    @pytest.mark.parametrize("above", [True, False])
+    def test_what_a_stream_tells_under_a_key_is_kept_or_the_stream_ends(
+        self, budget: Budget, watched: WatchedLedger, *, above: bool, fails_at: str
+    ) -> None:
+        lease = _opened(budget, at_most=4)
+        telling = Telling(_key("first"), {"above": above}, room=900)
+
+        def tell(key: str) -> None:
+            with lease.turn():
+                record = lease.record_top if above else lease.record_told
+                record({"above": above}, question_key=key, telling=telling)
+
+        tell("one")
+        paid = lease.asked(telling.retry)
+        assert paid is not None
+        assert (paid.response, paid.stream) == ({"above": above}, "flu")
+        telling = replace(telling, retry=_key("second"))
+        watched.reached = failing_at(f"record {'top' if above else 'told'}: {fails_at}")
+        with pytest.raises(LedgerUnwritable):
+            tell("two")
+        watched.reached = lambda point: None
+        assert not lease.alive
+        lease = _resumed(budget)
+        recorded = fails_at == "committed"
+        again = lease.asked(telling.retry)
+        assert (again is not None) is recorded
+        state = budget.stream("flu")
+        assert (state.tops, state.lost) == ((1 + recorded) * above, 1)
+        with pytest.raises(KeyReused):
+            lease.asked(_key("first", request="another"))
+        budget.verify()
+
+    def test_a_key_opens_one_stream(self, budget: Budget) -> None:
+        lease = _opened(budget, at_most=3, retry=_key("first"))
+        with pytest.raises(KeyReused, match="'flu'"):
+            _opened(budget, at_most=3, retry=_key("first"))
+        assert budget.spent == amount("1/10")
+        found = budget.answers.under(_key("first"))
+        assert found is not None
+        assert (found.stream, found.response) == (lease.name, None)
+        budget.verify()
+
     @pytest.mark.parametrize("fails_at", POINTS)
     def test_a_stream_whose_closing_failed_can_be_closed_again(
         self, budget: Budget, watched: WatchedLedger, fails_at: str
@@ -146,7 +239,18 @@ class BudgetContract(OnALedger):
         budget.verify()
 
 
-def _opened(budget: Budget, *, at_most: int) -> Lease:
+def _key(
+    key: str, *, caller: str = "ana", call: str = "visits.count", request: str = "smoker"
+) -> RetryKey:
+    return RetryKey(key, caller, call, {"question": request})
+
+
+def _charge(budget: Budget, key: str, **scope: str) -> Receipt:
+    retry = _key(key, **scope)
+    return budget.charge(Cost.pure("1/10"), table="visits", what="a count", retry=retry)
+
+
+def _opened(budget: Budget, *, at_most: int, retry: RetryKey | None = None) -> Lease:
     return budget.open_stream(
         "flu",
         cost=Cost.pure("1/10"),
@@ -154,6 +258,7 @@ def _opened(budget: Budget, *, at_most: int) -> Lease:
         at_most=at_most,
         binding=_BINDING,
         secret=b"threshold 0",
+        retry=retry,
     )
 
 

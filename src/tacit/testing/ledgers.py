@@ -33,6 +33,7 @@ from tacit.budget.chain import digest
 from tacit.budget.ledger import (
     Contents,
     HistoryEnd,
+    KeptAnswer,
     Ledger,
     LedgerReader,
     LedgerWriter,
@@ -51,6 +52,7 @@ from tacit.errors import (
 from tacit.testing.watched_ledger import POINTS, WatchedLedger, failing_at
 
 _STATE = StreamState(1, "flu", "visits", None, 3, {"recipe": "book"})
+_KEPT = KeptAnswer(2, "f" * 64, '{"told":"⊤ \\u0000"}  ', 3)
 
 
 def amount(epsilon: int | str) -> Amount:
@@ -118,6 +120,8 @@ class LedgerContract(OnALedger):
             assert not reader.covers("visits")
             assert reader.ties() == {}
             assert reader.tie("visits") is None
+            assert reader.answers() == []
+            assert reader.answer_under("f" * 64) is None
 
     def test_a_new_ledger_begins_with_what_it_is_filled_with(self, address: str) -> None:
         def fill(writer: LedgerWriter) -> None:
@@ -136,6 +140,7 @@ class LedgerContract(OnALedger):
             writer.put_share(Share(None, amount(1), amount("1/3")))
             writer.put_stream(_STATE)
             writer.put_secret(1, b"\0secret\xff")
+            writer.put_answer(_KEPT)
             written = writer.append("created", {"a": "⊤"})
         ledger.close()
         again = self.again(address)
@@ -145,6 +150,8 @@ class LedgerContract(OnALedger):
             assert reader.shares() == [Share(None, amount(1), amount("1/3"))]
             assert reader.streams() == [_STATE]
             assert reader.secret(1) == b"\0secret\xff"
+            assert reader.answers() == [_KEPT]
+            assert reader.answer_under("f" * 64) == _KEPT
         again.close()
 
     def test_creating_never_overwrites(self, ledger: Ledger, address: str) -> None:
@@ -247,6 +254,31 @@ class LedgerContract(OnALedger):
         with ledger.reading() as reader:
             check(reader)
 
+    def test_answers_are_kept_to_the_byte_and_found_by_number_and_key(self, ledger: Ledger) -> None:
+        owed, told = KeptAnswer(12, "a" * 64), KeptAnswer(9, None, " {} ", 11)
+
+        def check(reader: LedgerReader) -> None:
+            assert reader.answers() == [_KEPT, told, owed]
+            assert reader.answers(after=2) == [told, owed]
+            assert reader.answers(after=2, most=1) == [told]
+            assert reader.answers(after=12) == reader.answers(after=12, most=3) == []
+            assert reader.answer_under("a" * 64) == owed
+            assert reader.answer_under("f" * 64) == _KEPT
+            assert reader.answer_under("b" * 64) is None
+
+        with ledger.writing("fill") as writer:
+            writer.put_answer(owed)
+            writer.put_answer(replace(_KEPT, response=None, recorded=None))
+            assert writer.answer_under("f" * 64) == KeptAnswer(2, "f" * 64)
+            writer.put_answer(told)
+            writer.put_answer(_KEPT)
+            check(writer)
+        with ledger.reading() as reader:
+            check(reader)
+        with ledger.writing("later") as writer:
+            writer.put_answer(replace(owed, response="{}", recorded=13))
+            assert writer.answer_under("a" * 64) == KeptAnswer(12, "a" * 64, "{}", 13)
+
     def test_entries_are_chained(self, ledger: Ledger) -> None:
         for number in range(3):
             with ledger.writing("append") as writer:
@@ -277,6 +309,7 @@ class LedgerContract(OnALedger):
                 writer.put_stream(_STATE)
                 writer.put_tie("visits", TableIdentity("pid"))
                 writer.put_secret(1, b"secret")
+                writer.put_answer(_KEPT)
                 writer.append("charge", {})
                 raise Stop
 
@@ -287,6 +320,7 @@ class LedgerContract(OnALedger):
             assert reader.shares() == [Share(None, amount(1), amount(0))]
             assert (reader.tables(), reader.streams(), reader.secrets()) == ([], [], [])
             assert (reader.ties(), reader.stream("flu")) == ({}, None)
+            assert (reader.answers(), reader.answer_under("f" * 64)) == ([], None)
         with ledger.writing("third") as writer:  # and it is not stuck
             assert writer.append("charge", {}).number == 2
 
@@ -313,6 +347,7 @@ class LedgerContract(OnALedger):
             [Share(None, amount(1), amount(0)), Share("ana", amount("1/3"), amount("1/7"))],
             [_STATE, replace(_STATE, id=2, name="gout")],
             [1, 2],
+            [_KEPT.sealed, (5, "a" * 64, None, None), (7, None, 9, digest("{}"))],
         )
         with ledger.writing("fill") as writer:
             for table in due.tables:
@@ -324,6 +359,8 @@ class LedgerContract(OnALedger):
             for state in due.streams:
                 writer.put_stream(state)
                 writer.put_secret(state.id, b"secret")
+            for kept in (_KEPT, KeptAnswer(5, "a" * 64), KeptAnswer(7, None, "{}", 9)):
+                writer.put_answer(kept)
 
         def unlike(expected: Contents) -> list[str]:
             with ledger.reading() as reader:
@@ -337,6 +374,13 @@ class LedgerContract(OnALedger):
         changed = [_STATE, replace(_STATE, id=2, name="gout", binding={"recipe": "book "})]
         assert unlike(due._replace(streams=changed)) == ["its streams"]
         assert unlike(due._replace(with_secret=[1])) == ["which streams have a secret"]
+        for other in (
+            replace(_KEPT, response=f"{_KEPT.response} "),
+            *(replace(_KEPT, key="e" * 64), replace(_KEPT, recorded=4)),
+        ):
+            changed_answers = [other.sealed, *due.answers[1:]]
+            assert unlike(due._replace(answers=changed_answers)) == ["the answers that were kept"]
+        assert unlike(due._replace(answers=due.answers[:2])) == ["the answers that were kept"]
 
     def test_check_passes_on_a_sound_ledger(self, ledger: Ledger) -> None:
         ledger.check()
