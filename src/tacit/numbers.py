@@ -141,6 +141,13 @@ def chance_or_zero(value: object, name: str) -> Fraction:
 # Printing, for people --------------------------------------------------------------------------
 
 
+def plain(value: Fraction | None) -> int | float | None:
+    """A number for readers that do not need its last digit."""
+    if value is None:
+        return None
+    return value.numerator if value.denominator == 1 else float(value)
+
+
 def show(number: Number, digits: int = 4) -> str:
     """A number in a few digits; a tiny number is never shown as zero.
 

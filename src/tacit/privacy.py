@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,6 +27,15 @@ class Privacy:
     def __init__(self, epsilon: Number, delta: Number = 0) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "delta", small_probability(delta, "delta"))
+
+    def as_json(self) -> dict[str, str]:
+        """Both numbers as text, exactly."""
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, str]) -> Privacy:
+        """The inverse of `as_json`."""
+        return cls(fields["epsilon"], fields["delta"])
 
     def __repr__(self) -> str:
         return f"Privacy(epsilon='{self.epsilon}', delta='{self.delta}')"

@@ -48,7 +48,8 @@ def test_it_costs_its_epsilon_once_and_first(visits):
     budget = Budget.in_memory(epsilon=1, covers=["visits"])
     visits.histogram("town", "age", epsilon="3/4", budget=budget)
     assert budget.spent.epsilon == Fraction(3, 4)
-    assert budget.history[-1].body["what"] == "histogram of town, age"
+    (charge,) = [entry.body for entry in budget.history if entry.kind == "charge"]
+    assert charge["what"] == "histogram of town, age"
     with pytest.raises(BudgetExhausted, match="histogram of town on visits"):
         visits.histogram("town", epsilon="1/2", budget=budget)
 

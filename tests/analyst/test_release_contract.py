@@ -337,7 +337,8 @@ def test_everything_that_is_paid_for_goes_through_one_place(visits, budget, monk
     def stopped(*given, **options):
         raise WentThroughTheOnePlace
 
-    monkeypatch.setattr("tacit.analyst.table.pay_then_look", stopped)
+    for module in ("paying", "table"):
+        monkeypatch.setattr(f"tacit.analyst.{module}.pay_then_look", stopped)
     with pytest.raises(WentThroughTheOnePlace):
         ask(visits, epsilon=1, budget=budget)
     assert budget.spent.epsilon == 0

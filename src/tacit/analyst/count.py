@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tacit.analyst.paying import refuse_other_schema
+from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.numbers import Number
 from tacit.privacy import Cost
+from tacit.tables.question_key import question_key
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -45,6 +47,20 @@ class NoisyCount:
     def what(self) -> str:
         """The question, on one line."""
         return f"count: {self.read.text}"
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that is asked."""
+        question = question_key(self.read.question, None, None)
+        return {"count": question, "epsilon": str(self.noise.privacy.epsilon)}
+
+    def write_release(self, released: Estimate) -> dict[str, Any]:
+        """An estimate as it is kept."""
+        return tagged("estimate", released.as_json())
+
+    def read_release(self, fields: Mapping[str, Any]) -> Estimate:
+        """The inverse of `write_release`."""
+        return Estimate.from_json(fields)
 
     def check(self, schema: Schema) -> None:
         """Refuse another table than the one that the question was read for."""

@@ -6,7 +6,7 @@ Cells do not overlap, so all of them together cost no more than one: a person ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.paying import refuse_other_schema
+from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.analyst.question_class import (
     MOST_ELEMENTS,
     declared_column,
@@ -32,7 +32,7 @@ from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.tables.codes import Code, Unfit
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, count_elements, holds
 
 if TYPE_CHECKING:
@@ -52,6 +52,22 @@ class CellSum(Estimate):
     def error(self, beta: Number = "1/20") -> Fraction:
         """How far the sum may be off, except with probability β."""
         return Fraction(sum_error(self.noise_scale, self.cells, beta))
+
+    def as_json(self) -> dict[str, Any]:
+        """As an estimate, and of how many cells."""
+        return {**Estimate.as_json(self), "cells": self.cells}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> CellSum:
+        """The inverse of `as_json`."""
+        one = Estimate.from_json(fields)
+        return cls(
+            value=one.value,
+            noise_scale=one.noise_scale,
+            privacy=one.privacy,
+            grid=one.grid,
+            cells=fields["cells"],
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,6 +143,20 @@ class Histogram(Tabular):
 
     # Other forms --------------------------------------------------------------------------
 
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in plain JSON; `histogram_from_json` is the inverse."""
+        schema = self.schema
+        return {
+            "table": schema.name,
+            "person": schema.person if isinstance(schema.person, str) else None,
+            "schema": write_schema(schema),
+            "columns": [column.name for column in self.columns],
+            "cells": [list(cell) for cell in self.cells],
+            "counts": self.counts.tolist(),
+            "privacy": self.privacy.as_json(),
+            "max_rows": self.max_rows,
+        }
+
     def to_dict(self) -> dict[str, list[Any]]:
         """The cells, column by column, and their noisy counts."""
         shown = self._first(len(self))
@@ -175,6 +205,33 @@ class Histogram(Tabular):
         rows += [html_row(*(html_cell(text, align="left") for text in line)) for line in body]
         under = escape(" ".join(filter(None, [self._more(), self._summary()])))
         return f"<table>{''.join(rows)}</table><p>{under}</p>"
+
+
+def histogram_from_json(fields: Any) -> Histogram:
+    """What `Histogram.as_json` wrote; anything else raises one of many errors."""
+    table, person, text = fields["table"], fields["person"], fields["schema"]
+    if not all(isinstance(each, str) for each in (table, text, "" if person is None else person)):
+        raise TypeError
+    schema = read_schema(text, name=table, person=EACH_ROW if person is None else person)
+    columns = tuple(schema.column(name) for name in fields["columns"])
+    if not all(type(number) is int for number in (fields["max_rows"], *fields["counts"])):
+        raise TypeError
+    counts = np.array(fields["counts"], np.int64)
+    counts.flags.writeable = False
+    cells = tuple(_cell(cell, columns) for cell in fields["cells"])
+    if len(set(cells)) != len(counts):
+        raise ValueError
+    privacy, max_rows = Privacy.from_json(fields["privacy"]), whole(fields["max_rows"], "max_rows")
+    return Histogram(schema, columns, cells, counts, privacy, max_rows)
+
+
+def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[Code, ...]:
+    """One code for each column, each of which the column can hold."""
+    for code, column in zip(codes, columns, strict=True):
+        low, high = column.range
+        if code not in (column.keys or ()) if column.type == "text" else not low <= code <= high:
+            raise ValueError
+    return tuple(codes)
 
 
 def sum_error(noise_scale: Fraction, noises: int | Fraction, beta: Number) -> int:
@@ -243,6 +300,21 @@ class NoisyHistogram:
     def what(self) -> str:
         """Which columns are counted."""
         return f"histogram of {', '.join(column.name for column in self.columns)}"
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that is asked."""
+        names = [column.name for column in self.columns]
+        epsilon = str(self.cost.privacy.epsilon)
+        return {"histogram": names, "epsilon": epsilon, "max_rows": self.max_rows}
+
+    def write_release(self, released: Histogram) -> dict[str, Any]:
+        """A histogram as it is kept."""
+        return tagged("histogram", released.as_json())
+
+    def read_release(self, fields: Mapping[str, Any]) -> Histogram:
+        """The inverse of `write_release`."""
+        return histogram_from_json(fields)
 
     def check(self, schema: Schema) -> None:
         """Refuse another table than the one that the columns were declared for."""

@@ -20,6 +20,7 @@ from tacit.privacy import Cost, Privacy
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.book.sparse_vector import SparseVector
+    from tacit.budget import RetryKey
     from tacit.tables.schema import Schema
 
 
@@ -79,6 +80,18 @@ class StreamOpening:
     def binding(self) -> dict[str, str]:
         """What the stream is stored with, and what it must match to be resumed."""
         return binding_of(self.schema, self.mechanism, self.kind, self.expected)
+
+    def retry_key(
+        self, name: str | None, analyst: str | None, given: str | RetryKey | None
+    ) -> RetryKey | None:
+        """The key under which it is opened, if there is one; columns may be added in between."""
+        from tacit.budget import RetryKey
+
+        if given is None or isinstance(given, RetryKey):
+            return given
+        binding = self.binding.items()
+        asked = {part: text for part, text in binding if not part.startswith("column.")}
+        return RetryKey(given, analyst, f"open {self.schema.name}", {**asked, "name": name})
 
     def start(self, coins: Coins) -> bytes:
         """The state that it begins with.  It is secret, and depends on no data."""

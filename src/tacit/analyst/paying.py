@@ -7,23 +7,26 @@ data.  Counts, histograms, small databases and the opening of a stream all go th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from tacit.arguments import instance, kind_of
-from tacit.errors import BadParameter, EngineFailed
+from tacit.errors import BadParameter, BudgetError, EngineFailed, KeyReused, TacitError
+from tacit.numbers import as_given
 from tacit.privacy import Cost
 from tacit.tables.engine import refuse_unable, withheld
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.book.coins import Coins
-    from tacit.budget import Budget
+    from tacit.budget import Budget, Receipt, RetryKey
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Schema
 
 Released_co = TypeVar("Released_co", covariant=True)
+Drawn = TypeVar("Drawn")
 Paid = TypeVar("Paid")
 Looked = TypeVar("Looked")
 
@@ -67,6 +70,32 @@ class ReleaseMechanism(Payable, Protocol[Released_co]):
         ...
 
 
+@runtime_checkable
+class Keepable(Protocol):
+    """A mechanism whose releases are kept in the budget, so that they can be told again.
+
+    Those of Tacit are.  A mechanism that lacks these three is released all the same, and not kept.
+    """
+
+    @property
+    def request(self) -> Any:
+        """All that is asked, as JSON: a retry key stands for one request."""
+        ...
+
+    def write_release(self, released: Any) -> Mapping[str, Any]:
+        """What was drawn, as an object of JSON."""
+        ...
+
+    def read_release(self, fields: Mapping[str, Any]) -> Any:
+        """The inverse of `write_release`."""
+        ...
+
+
+def tagged(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an object of JSON, with the tag by which ``tacit.wire`` knows it."""
+    return {f"tacit {name}": 1, **fields}
+
+
 @dataclass(frozen=True, slots=True)
 class Owed:
     """What is to be paid, and for what: all that a payment needs to know."""
@@ -92,6 +121,108 @@ def pay_then_look(
     """
     paid = pay(_accepted(table, mechanism, analyst))
     return withheld("drawing the release")(look)(paid)
+
+
+def pay_draw_and_keep(
+    table: Table,
+    mechanism: ReleaseMechanism[Drawn],
+    budget: Budget,
+    analyst: str | None,
+    retry_key: str | RetryKey | None,
+) -> Drawn:
+    """Pay, draw, and keep what was drawn before it is told; once for each retry key.
+
+    Privacy: of all that is drawn under one charge only one release is ever told, the first that
+    is on the disk.  So if a process dies between the charge and its answer, it is drawn again
+    under the same key, and that costs nothing.  A failure is kept like an answer: nothing is
+    drawn after it.
+    """
+    check_mechanism(mechanism, "draw")
+    retry = _retry(table, mechanism, analyst, retry_key)
+
+    def pay(owed: Owed) -> Receipt:
+        return checked_budget(budget).charge(
+            owed.cost, what=owed.what, as_of=table.as_of, retry=retry, **owed.about
+        )
+
+    def look(receipt: Receipt) -> Drawn:
+        kept = None if receipt.before is None else _told_before(table, budget, receipt)
+        if kept is not None:
+            return _as_told(mechanism, kept)
+        released, response = _drawn(table, mechanism)
+        if response is not None:
+            if retry is not None:
+                return _as_told(mechanism, budget.keep(receipt.number, response))
+            with suppress(BudgetError):  # it is paid for, and cannot be asked for again
+                budget.keep(receipt.number, response)
+        if isinstance(released, TacitError):
+            raise released
+        return released
+
+    return pay_then_look(table, mechanism, analyst, pay=pay, look=look)
+
+
+def _retry(
+    table: Table, mechanism: object, analyst: str | None, retry_key: str | RetryKey | None
+) -> RetryKey | None:
+    """The key under which a release is asked for, if it was given one."""
+    from tacit.budget import RetryKey
+
+    if retry_key is None:
+        return None
+    if not isinstance(mechanism, Keepable):
+        raise BadParameter(
+            "retry_key",
+            as_given(retry_key),
+            f"releases of {kind_of(mechanism)} are not kept: it has no request, write_release and "
+            "read_release",
+        )
+    if isinstance(retry_key, RetryKey):
+        return retry_key
+    return RetryKey(retry_key, analyst, f"release {table.name}", mechanism.request)
+
+
+def _told_before(table: Table, budget: Budget, receipt: Receipt) -> Mapping[str, Any] | None:
+    """What is kept for an earlier charge; None if it may be drawn, from the same data."""
+    before = receipt.before
+    assert before is not None
+    if before.response is not None:
+        return before.response
+    if (drawn := budget.drawn(receipt.number)) is not None:
+        return budget.keep(receipt.number, drawn)
+    if before.as_of != table.as_of:
+        raise KeyReused(
+            f"under this retry key {before.what} was paid for as of {before.as_of}, and nothing "
+            f"was told; this table is as of {table.as_of}",
+            advice="open the table with the label that was paid for, or take a new key",
+        )
+    return None
+
+
+def _drawn(
+    table: Table, mechanism: ReleaseMechanism[Drawn]
+) -> tuple[Drawn | TacitError, Mapping[str, Any] | None]:
+    """What is drawn, and how it is kept, if it is; or a failure, and how that is kept."""
+
+    def draw() -> tuple[Drawn, Mapping[str, Any] | None]:
+        drawn = mechanism.draw(table.engine, table.coins)
+        return drawn, mechanism.write_release(drawn) if isinstance(mechanism, Keepable) else None
+
+    try:
+        return withheld("drawing the release")(draw)()
+    except TacitError as failure:
+        said = {"error": EngineFailed.__name__, "message": failure.fact, "advice": ""}
+        response = tagged("error", {**said, "exit_code": EngineFailed.exit_code})
+        return failure, response if isinstance(mechanism, Keepable) else None
+
+
+def _as_told(mechanism: ReleaseMechanism[Drawn], response: Mapping[str, Any]) -> Drawn:
+    """A release that is kept; or the failure that is."""
+    if "tacit error" in response:
+        raise EngineFailed(response["message"])
+    assert isinstance(mechanism, Keepable)
+    drawn: Drawn = mechanism.read_release(response)
+    return drawn
 
 
 def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:

@@ -7,7 +7,7 @@ age is the median; ``table.running("day", ...)`` is the same tree read as a runn
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -120,6 +120,23 @@ class RangeCount(Estimate):
     def error(self, beta: Number = "1/20") -> Fraction:
         """How far the count may be off, except with probability β."""
         return Fraction(sum_error(self.noise_scale, self.noises, beta))
+
+    def as_json(self) -> dict[str, Any]:
+        """As an estimate, and of how many noises."""
+        fields = Estimate.as_json(self)
+        return {**fields, "exact": {**fields["exact"], "noises": str(self.noises)}}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> RangeCount:
+        """The inverse of `as_json`."""
+        one = Estimate.from_json(fields)
+        return cls(
+            value=one.value,
+            noise_scale=one.noise_scale,
+            privacy=one.privacy,
+            grid=one.grid,
+            noises=Fraction(fields["exact"]["noises"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -120,17 +120,12 @@ class Release(Tabular):
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in plain JSON; `release_from_json` is the inverse."""
-        asked = (
-            {"column": self.asked.column, "kind": self.asked.kind}
-            if isinstance(self.asked, Ordered)
-            else list(self.asked)
-        )
         fields = {
             "tacit release": _VERSION,
             "table": self.schema.name,
             "person": self.schema.person if isinstance(self.schema.person, str) else None,
             "schema": write_schema(self.schema),
-            "questions": asked,
+            "questions": _asked_as_json(self.asked),
             "epsilon": str(self.privacy.epsilon),
             "people": self.plan.people,
             "max_rows": self.plan.max_rows,
@@ -151,6 +146,12 @@ class Release(Tabular):
         promised = self.guarantee()
         bound = "" if promised is None else f", every answer within {show(promised)} (95 %)"
         return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}"
+
+
+def _asked_as_json(asked: Questions) -> Any:
+    if isinstance(asked, Ordered):
+        return {"column": asked.column, "kind": asked.kind}
+    return list(asked)
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,25 @@ class SmallDb:
     def what(self) -> str:
         """Which class of questions."""
         return f"release of {self.plan.questions}"
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that is asked."""
+        plan = self.plan
+        return {
+            "small_db": _asked_as_json(self.asked),
+            "epsilon": str(plan.privacy.epsilon),
+            "rows": plan.rows,
+            "max_rows": plan.max_rows,
+        }
+
+    def write_release(self, released: Release) -> dict[str, Any]:
+        """A release as it is kept."""
+        return released.as_json()
+
+    def read_release(self, fields: Mapping[str, Any]) -> Release:
+        """The inverse of `write_release`."""
+        return release_from_json(fields)
 
     def check(self, schema: Schema) -> None:
         """Refuse another table than the one whose domain the questions are about."""

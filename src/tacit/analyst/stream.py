@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 from weakref import finalize
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.history import History
+from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned, planned_for
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import clamped
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
 
     from tacit.analyst.table import Table
     from tacit.book.recipes import Recipe
-    from tacit.budget import Lease
+    from tacit.budget import Lease, PaidAnswer, RetryKey
+    from tacit.budget.answers import Telling
     from tacit.tables.prepared import Askable, AskableWithValues, Read, Reader
     from tacit.tables.question import Promise, Question
 
@@ -71,6 +74,13 @@ def _check_recorded(records: Iterable[Mapping[str, str]]) -> None:
         raise LedgerDamaged(
             "an answer on record cannot be read: the budget file is damaged"
         ) from None
+
+
+def _as_told(paid: PaidAnswer) -> Answer:
+    """An answer that was told under a key."""
+    if paid.response is None or "tacit answer" not in paid.response:
+        raise BadParameter("retry_key", "this key", "it was not used to ask a question")
+    return Answer.from_told(paid.response)
 
 
 def _suspend_quietly(lease: Lease) -> None:
@@ -111,6 +121,7 @@ class Stream(Uncopyable):
         self._forms = forms_of(self._earlier)
         self._covered: tuple[Promise | None, int] = None, 0
         self._history = History()
+        self._asked_once = Lock()  # one question under a key at a time
         # A stream that is dropped without a word is suspended, so that its reserved ⊤ is not lost.
         finalize(self, _suspend_quietly, lease)
         self._batch: Sequence[Read] = ()
@@ -119,17 +130,26 @@ class Stream(Uncopyable):
     # Asking -------------------------------------------------------------------------------
 
     def ask(
-        self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
+        self,
+        question: Askable,
+        /,
+        *,
+        threshold: Number | None = None,
+        retry_key: str | RetryKey | None = None,
+        **parameters: object,
     ) -> Answer:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
         ``threshold`` replaces the stream's threshold for this question.  If the same question was
         ⊤ before, for the same label of the table, the recorded answer is returned again, free of
-        charge and marked as recorded.
+        charge and marked as recorded.  With a ``retry_key`` the answer, ⊥ or ⊤, is on the disk
+        before it is returned, and asking again under the same key returns that answer.
         """
         before = self._state
         limit = None if threshold is None else self._limit(threshold)
         read = self._reader.read(question, parameters)
+        if retry_key is not None:
+            return self._ask_once(read, limit, retry_key)
         if (self._tops or self._earlier) and (known := self._recorded(read, limit)) is not None:
             return self._tell(read, known, limit)
         self._refuse_if_over()
@@ -176,6 +196,41 @@ class Stream(Uncopyable):
             )
         self._batch, self._batch_answered = reads, 0
         return self._answer_all(reads, steps, limit)
+
+    def _ask_once(self, read: Read, limit: Fraction | None, retry_key: str | RetryKey) -> Answer:
+        """Ask under a key: what was told under it is told again, and nothing is drawn."""
+        retry = self._retry(read, limit, retry_key)
+        self._lease.asked(retry)  # a forked copy is refused here, and does not wait for ever
+        with self._asked_once:
+            if (told := self._lease.asked(retry)) is not None:
+                return self._tell(read, _as_told(told), limit)
+            answer = self._recorded(read, limit)
+            if answer is not None:
+                if self._lease.alive:  # if it has ended, what is on record stays the answer
+                    with self._lease.turn():
+                        self._keep_told(read, answer, limit, retry)
+                return self._tell(read, answer, limit)
+            self._refuse_if_over()
+            steps_each = self._steps_each(read)
+            with self._lease.turn(evaluating=True) as turn:
+                (value,) = self._values([read.question])
+                turn.evaluated()
+                answer, state = self._mechanism.step_of(
+                    self._state, value * steps_each, self._coins, threshold=limit
+                )
+                if answer.above:
+                    self._keep(read, answer, state, limit, retry)
+                else:
+                    self._keep_told(read, answer, limit, retry)
+            return self._tell(read, answer, limit)
+
+    def _retry(self, read: Read, limit: Fraction | None, retry_key: str | RetryKey) -> RetryKey:
+        from tacit.budget import RetryKey
+
+        if isinstance(retry_key, RetryKey):
+            return retry_key
+        request = {"ask": question_key(read.question, limit, None)}
+        return RetryKey(retry_key, self._lease.analyst, f"ask {self.name}", request)
 
     def check(
         self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
@@ -318,7 +373,14 @@ class Stream(Uncopyable):
 
     # After the coin -----------------------------------------------------------------------
 
-    def _keep(self, read: Read, top: Answer, state: State, limit: Fraction | None) -> None:
+    def _keep(
+        self,
+        read: Read,
+        top: Answer,
+        state: State,
+        limit: Fraction | None,
+        retry: RetryKey | None = None,
+    ) -> None:
         """Inside a turn: put a ⊤ on the disk before anybody sees it."""
         as_of = self._table.as_of
         key = question_key(read.question, limit, as_of)
@@ -327,9 +389,35 @@ class Stream(Uncopyable):
             question_key=key,
             secret=as_secret(state),
             as_of=as_of,
+            telling=None if retry is None else self._telling(read, top, retry),
         )
         self._state = state
         self._tops[read.question, limit] = self._on_record(key)
+
+    def _keep_told(
+        self, read: Read, answer: Answer, limit: Fraction | None, retry: RetryKey
+    ) -> None:
+        """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
+        as_of = self._table.as_of
+        self._lease.record_told(
+            {**answer.as_json(), "text": read.text},
+            question_key=question_key(read.question, limit, as_of),
+            as_of=as_of,
+            telling=self._telling(read, answer, retry),
+        )
+
+    def _telling(self, read: Read, answer: Answer, retry: RetryKey) -> Telling:
+        """What is told under a key, and room for the longest that could have been told.
+
+        A value or a gap has at most 2^63 steps and a noise that is drawn up to 2^210, so fewer
+        than 70 digits besides those of the grid.  Both occur twice, and an error bar once.
+        """
+        from tacit.budget.answers import Telling
+
+        recipe, grid = self.recipe, len(str(self._mechanism.grid))
+        public = (read.text, self.name, self._table.as_of, str(recipe.value_scale))
+        room = 1024 + 12 * grid + 2 * sum(len(json.dumps(text)) for text in public)
+        return Telling(retry, tagged("answer", answer.as_told()), room)
 
     def _tell(
         self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None

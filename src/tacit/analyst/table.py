@@ -13,8 +13,8 @@ from tacit.analyst.opening import StreamOpening
 from tacit.analyst.paying import (
     Owed,
     ReleaseMechanism,
-    check_mechanism,
     checked_budget,
+    pay_draw_and_keep,
     pay_then_look,
     table_closed,
 )
@@ -50,7 +50,7 @@ from tacit.tables.schema import Schema
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tacit.budget import Budget, Lease, Receipt, TableIdentity
+    from tacit.budget import Budget, Lease, RetryKey, TableIdentity
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
     from tacit.tables.show import Statement
@@ -192,24 +192,19 @@ class Table(Closing):
         *,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
     ) -> Released:
         """Pay for a mechanism, then draw from it.  This is how everything is released.
 
         `count`, `sum`, `histogram` and `small_db` build a mechanism and call this.  A mechanism of
         your own is a value with a ``cost``, a text for the history (``what``), what it ``needs`` of
-        the engine, a ``check(schema)`` and a ``draw(engine, coins)``.
+        the engine, a ``check(schema)`` and a ``draw(engine, coins)``.  What is released is kept:
+        ``budget.answers`` lists it.  Asked again under the same ``retry_key``, by the same
+        analyst, it brings the same release and costs nothing.
 
         Privacy: the mechanism's own promise, charged in full before it sees the data.
         """
-
-        def pay(owed: Owed) -> Receipt:
-            return checked_budget(budget).charge(owed.cost, what=owed.what, **owed.about)
-
-        def look(_: Receipt) -> Released:
-            return mechanism.draw(self._engine, self._coins)
-
-        check_mechanism(mechanism, "draw")
-        return pay_then_look(self, mechanism, analyst, pay=pay, look=look)
+        return pay_draw_and_keep(self, mechanism, budget, analyst, retry_key)
 
     def count(
         self,
@@ -218,14 +213,17 @@ class Table(Closing):
         epsilon: Number,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         **parameters: object,
     ) -> Estimate:
         """A noisy answer to one question: the Laplace mechanism.
 
+        With a ``retry_key``, asking again brings the same answer and costs nothing.
+
         Privacy: (ε, 0), charged to the budget before the question is answered.
         """
         counted = NoisyCount(self._reader.read(question, parameters), epsilon=epsilon)
-        return self.release(counted, budget=budget, analyst=analyst)
+        return self.release(counted, budget=budget, analyst=analyst, retry_key=retry_key)
 
     def sum(
         self,
@@ -235,6 +233,7 @@ class Table(Closing):
         epsilon: Number,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         **parameters: object,
     ) -> Estimate:
         """A noisy sum of a column with declared bounds, over the rows that satisfy ``where``.
@@ -242,7 +241,14 @@ class Table(Closing):
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
         asked = self._reader.sum(declared_column(self.schema, column).name, where)
-        return self.count(asked, epsilon=epsilon, budget=budget, analyst=analyst, **parameters)
+        return self.count(
+            asked,
+            epsilon=epsilon,
+            budget=budget,
+            analyst=analyst,
+            retry_key=retry_key,
+            **parameters,
+        )
 
     def histogram(
         self,
@@ -251,6 +257,7 @@ class Table(Closing):
         max_rows: int = 1,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
     ) -> Histogram:
         """A noisy count for every cell, empty or not, of columns with declared keys or bounds.
 
@@ -261,7 +268,7 @@ class Table(Closing):
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
         counted = NoisyHistogram(self.schema, columns, epsilon=epsilon, max_rows=max_rows)
-        return self.release(counted, budget=budget, analyst=analyst)
+        return self.release(counted, budget=budget, analyst=analyst, retry_key=retry_key)
 
     def plan_ranges(
         self, column: str, *, epsilon: Number, max_rows: int | None = None
@@ -366,6 +373,7 @@ class Table(Closing):
         budget: Budget,
         name: str | None = None,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         kind: Kind = "counts",
         sensitivity: Number = 1,
         grid: Number = 1,
@@ -384,6 +392,7 @@ class Table(Closing):
             budget=budget,
             name=name,
             analyst=analyst,
+            retry_key=retry_key,
             kind=kind,
             sensitivity=sensitivity,
             grid=grid,
@@ -404,6 +413,7 @@ class Table(Closing):
         budget: Budget,
         name: str | None = None,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         kind: Kind = "counts",
         sensitivity: Number = 1,
         grid: Number = 1,
@@ -426,6 +436,7 @@ class Table(Closing):
             budget=budget,
             name=name,
             analyst=analyst,
+            retry_key=retry_key,
             kind=kind,
             sensitivity=sensitivity,
             grid=grid,
@@ -446,6 +457,7 @@ class Table(Closing):
         budget: Budget,
         name: str | None = None,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         kind: Kind = "counts",
         sensitivity: Number = 1,
         grid: Number = 1,
@@ -462,6 +474,8 @@ class Table(Closing):
         ``sensitivity``.  ``questions`` and ``beta`` help to plan the noise and limit nothing;
         ``recipe="book"`` forces the printed algorithm.  With ``numeric``, ⊤ bring values: see
         `numeric_sparse`.
+
+        Opened again under the same ``retry_key``, it is resumed and not paid for again.
 
         Privacy: (ε, δ) for all answers together, charged now and in full.
         """
@@ -483,6 +497,22 @@ class Table(Closing):
             grid=grid,
         )
 
+        return self._opened(opening, name, budget, analyst, retry_key)
+
+    def _opened(
+        self,
+        opening: StreamOpening,
+        name: str | None,
+        budget: Budget,
+        analyst: str | None,
+        retry_key: str | RetryKey | None,
+    ) -> Stream:
+        """Pay for a stream and begin it; one that was opened under the same key is resumed."""
+        retry = opening.retry_key(name, analyst, retry_key)
+        before = None if retry is None else checked_budget(budget).answers.under(retry)
+        if before is not None and before.stream is not None:
+            return self.resume(before.stream, budget=budget)
+
         def pay(owed: Owed) -> Lease:
             return checked_budget(budget).open_stream(
                 name,
@@ -490,6 +520,7 @@ class Table(Closing):
                 at_most=opening.recipe.at_most,
                 binding=opening.binding,
                 secret=opening.start(self._coins),
+                retry=retry,
                 **owed.about,
             )
 
@@ -556,6 +587,7 @@ class Table(Closing):
         max_rows: int = 1,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Release:
         """Release a small database that answers a whole class of questions.
@@ -573,7 +605,7 @@ class Table(Closing):
             questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows
         )
         drawn = SmallDb(planned, self.schema, questions, progress)
-        return self.release(drawn, budget=budget, analyst=analyst)
+        return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
 
     # Leaving ------------------------------------------------------------------------------
 

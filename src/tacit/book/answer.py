@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from tacit.book.laplace import error_steps, one_sided_error_steps
-from tacit.numbers import Number, positive, probability, spaced, whole
+from tacit.numbers import Number, plain, positive, probability, spaced, whole
 
 __all__ = ["BELOW", "Answer", "Recorded"]
+
+_GAP_NOISE = ("question_scale", "threshold_scale", "value_shift", "groups")
+_EXACT = ("grid", "value", "gap", "noise_scale", *_GAP_NOISE)  # the numbers of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,29 @@ class Answer:
             gap_noise=GapNoise.from_json(fields) if "value_shift" in fields else None,
             grid=Fraction(fields["grid"]),
         )
+
+    def as_told(self) -> dict[str, Any]:
+        """As it leaves a process: numbers for people, and beside them what is exact."""
+        since, numbers, interval = self.recorded, self.as_json(), self.interval()
+        return {
+            "above": self.above,
+            "value": plain(self.value),
+            "error": plain(self.error()),
+            "gap": plain(self.gap),
+            "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
+            "value_from": self.value_from,
+            "interval": None if interval is None else [plain(end) for end in interval],
+            "unbiased": plain(self.unbiased),
+            "exact": {name: numbers[name] for name in _EXACT if name in numbers},
+        }
+
+    @classmethod
+    def from_told(cls, fields: Mapping[str, Any]) -> Answer:
+        """The inverse of `as_told`."""
+        numbers = {name: fields["exact"][name] for name in _EXACT if name in fields["exact"]}
+        answer = cls.from_json({"above": "⊤" if fields["above"] is True else "⊥", **numbers})
+        since = fields["recorded"]
+        return answer if since is None else answer.on_record(since["at"], since["as_of"])
 
     def __str__(self) -> str:
         if not self.above:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 from math import ceil
+from typing import Any
 
 from tacit.book.coins import WIDEST_NOISE, Coins, given_coins
 from tacit.errors import BadParameter
-from tacit.numbers import Number, as_given, positive, probability, spaced
+from tacit.numbers import Number, as_given, plain, positive, probability, spaced
 from tacit.numerics import certified
 from tacit.privacy import Privacy
 
@@ -69,6 +71,26 @@ class Estimate:
 
     def __float__(self) -> float:
         return float(self.value)
+
+    def as_json(self) -> dict[str, Any]:
+        """As it leaves a process: numbers for people, and beside them what is exact."""
+        return {
+            "value": plain(self.value),
+            "error": plain(self.error()),
+            "privacy": self.privacy.as_json(),
+            "exact": {
+                "value": str(self.value),
+                "noise_scale": str(self.noise_scale),
+                "grid": str(self.grid),
+            },
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Estimate:
+        """The inverse of `as_json`."""
+        names = ("value", "noise_scale", "grid")
+        numbers = {name: Fraction(fields["exact"][name]) for name in names}
+        return cls(**numbers, privacy=Privacy.from_json(fields["privacy"]))
 
     def __str__(self) -> str:
         return f"{spaced(self.value)} ± {spaced(self.error())} (95 %)"

@@ -205,6 +205,8 @@ class Budget(Closing):
                 entry, share = before.entry, self._terms.share_of(writer, before.analyst)
                 if before.charged is None or share is None:
                     raise damaged("what was paid for under a key has no share")
+                if before.response is None:  # and so may be drawn now
+                    keep_tied(writer, table, identity)
                 charged, left = before.charged, share.left
         return Receipt(
             number=entry.number,

@@ -74,6 +74,11 @@ class Lease(Uncopyable):
         return self._state.name
 
     @property
+    def analyst(self) -> str | None:
+        """Whose share paid for it."""
+        return self._state.analyst
+
+    @property
     def tops_left(self) -> int:
         """Answers above the threshold that may still come."""
         return self._state.tops_left

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along
 _ENTRIES = {"question", "parameters", "threshold"}
-_TAKEN = {"threshold"}  # what ask(...) itself takes by name
+_TAKEN = {"threshold", "retry_key"}  # what ask(...) itself takes by name
 _UNITS = {"ms": 0.001, "s": 1.0}
 _LONGEST_PERIOD = 3600.0
 _SHOWN = 500  # characters of a line that cannot be read
@@ -238,7 +238,9 @@ def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[R
         for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
             yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
     else:
-        answer = stream.ask(prepared, threshold=asking.threshold, **asking.parameters)
+        answer = stream.ask(
+            prepared, threshold=asking.threshold, retry_key=None, **asking.parameters
+        )
         yield _reply(stream, number, stream.history[-1].question, answer)
 
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tacit import errors
 from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, positive
-from tacit.wire.forms import (
-    Form,
-    Json,
-    fraction,
-    integer,
-    plain,
-    read_privacy,
-    string,
-    text,
-    write_privacy,
-)
+from tacit.wire.forms import Form, Json, fraction, integer, string, text
 
 if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.histogram import Histogram
@@ -33,11 +22,8 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.tuning import Baseline
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
-    from tacit.tables.schema import Column
     from tacit.tables.show import Statement
 
-_GAP_NOISE = ("question_scale", "threshold_scale", "value_shift", "groups")
-_EXACT = ("grid", "value", "gap", "noise_scale", *_GAP_NOISE)  # the numbers of an answer
 _MOST_NOISES = 2**40  # in one estimate
 _WIDEST_SCALE = 2**200  # the largest that coins draw; a wider error bar would take long to find
 
@@ -68,40 +54,21 @@ def _scale(written: object) -> Fraction:
 
 
 def _write_answer(answer: Answer) -> Json:
-    since, numbers = answer.recorded, answer.as_json()
-    return {
-        "above": answer.above,
-        "value": plain(answer.value),
-        "error": plain(answer.error()),
-        "gap": plain(answer.gap),
-        "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
-        **_value_facts(answer),
-        "exact": {name: numbers[name] for name in _EXACT if name in numbers},
-    }
-
-
-def _value_facts(answer: Answer) -> Json:
-    """Where the value comes from, and where the true one lies (95 %)."""
-    interval = answer.interval()
-    return {
-        "value_from": answer.value_from,
-        "interval": None if interval is None else [plain(end) for end in interval],
-        "unbiased": plain(answer.unbiased),
-    }
+    return answer.as_told()
 
 
 def _read_answer(fields: Json) -> Answer:
     from tacit.book.answer import Answer
 
-    numbers = {name: text for name, text in fields["exact"].items() if name in _EXACT}
-    for name, number in numbers.items():
+    for name, number in fields["exact"].items():
         exact(number, name)  # refuses one with too many digits
     for name in ("noise_scale", "question_scale", "threshold_scale"):
-        if name in numbers:
-            _scale(numbers[name])
-    answer = Answer.from_json({"above": "⊤" if fields["above"] is True else "⊥", **numbers})
+        if name in fields["exact"]:
+            _scale(fields["exact"][name])
     since = fields["recorded"]
-    return answer if since is None else answer.on_record(string(since["at"]), since["as_of"])
+    if since is not None:
+        string(since["at"])
+    return Answer.from_told(fields)
 
 
 def _write_reply(reply: Reply) -> Json:
@@ -146,40 +113,27 @@ def _read_history(fields: Json) -> History:
 
 
 def _write_estimate(estimate: Estimate) -> Json:
-    cells = getattr(estimate, "cells", None)  # only a sum of noisy counts has them
-    noises = getattr(estimate, "noises", None)  # only a count of a range has them
-    return {
-        "value": plain(estimate.value),
-        "error": plain(estimate.error()),
-        "privacy": write_privacy(estimate.privacy),
-        **({} if cells is None else {"cells": cells}),
-        "exact": {
-            "value": str(estimate.value),
-            "noise_scale": str(estimate.noise_scale),
-            "grid": str(estimate.grid),
-            **({} if noises is None else {"noises": str(noises)}),
-        },
-    }
+    return estimate.as_json()
 
 
 def _read_estimate(fields: Json) -> Estimate:
     from tacit.book.laplace import Estimate
 
-    numbers = {name: exact(given, name) for name, given in fields["exact"].items()}
-    read: Json = {name: numbers[name] for name in ("value", "grid")}
-    read["noise_scale"] = _scale(fields["exact"]["noise_scale"])
-    read["privacy"] = read_privacy(fields["privacy"])
-    if "noises" in numbers:
+    for name, number in fields["exact"].items():
+        exact(number, name)  # refuses one with too many digits
+    _scale(fields["exact"]["noise_scale"])
+    if "noises" in fields["exact"]:
         from tacit.analyst.ranges import RangeCount
 
-        if not 0 <= numbers["noises"] <= _MOST_NOISES:
+        if not 0 <= exact(fields["exact"]["noises"], "noises") <= _MOST_NOISES:
             raise ValueError
-        return RangeCount(**read, noises=numbers["noises"])
+        return RangeCount.from_json(fields)
     if "cells" not in fields:
-        return Estimate(**read)
+        return Estimate.from_json(fields)
     from tacit.analyst.histogram import CellSum
 
-    return CellSum(**read, cells=integer(fields["cells"]))
+    integer(fields["cells"])
+    return CellSum.from_json(fields)
 
 
 def _write_statement(statement: Statement) -> Json:
@@ -347,47 +301,13 @@ def _read_top(fields: Json) -> Top:
 
 
 def _write_histogram(histogram: Histogram) -> Json:
-    from tacit.tables.schema import write_schema
-
-    schema = histogram.schema
-    return {
-        "table": schema.name,
-        "person": schema.person if isinstance(schema.person, str) else None,
-        "schema": write_schema(schema),
-        "columns": [column.name for column in histogram.columns],
-        "cells": [list(cell) for cell in histogram.cells],
-        "counts": histogram.counts.tolist(),
-        "privacy": write_privacy(histogram.privacy),
-        "max_rows": histogram.max_rows,
-    }
+    return histogram.as_json()
 
 
 def _read_histogram(fields: Json) -> Histogram:
-    import numpy as np
+    from tacit.analyst.histogram import histogram_from_json
 
-    from tacit.analyst.histogram import Histogram
-    from tacit.numbers import whole
-    from tacit.tables.schema import EACH_ROW, read_schema
-
-    person = EACH_ROW if fields["person"] is None else string(fields["person"])
-    schema = read_schema(string(fields["schema"]), name=string(fields["table"]), person=person)
-    columns = tuple(schema.column(name) for name in fields["columns"])
-    counts = np.array([integer(count) for count in fields["counts"]], np.int64)
-    counts.flags.writeable = False
-    cells = tuple(_cell(cell, columns) for cell in fields["cells"])
-    if len(set(cells)) != len(counts):
-        raise ValueError
-    privacy, max_rows = read_privacy(fields["privacy"]), integer(fields["max_rows"])
-    return Histogram(schema, columns, cells, counts, privacy, whole(max_rows, "max_rows"))
-
-
-def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[int | str, ...]:
-    """One code for each column, each of which the column can hold."""
-    for code, column in zip(codes, columns, strict=True):
-        low, high = column.range
-        if code not in (column.keys or ()) if column.type == "text" else not low <= code <= high:
-            raise ValueError
-    return tuple(codes)
+    return histogram_from_json(fields)
 
 
 # Errors -----------------------------------------------------------------------------------------

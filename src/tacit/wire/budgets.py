@@ -12,10 +12,8 @@ from tacit.wire.forms import (
     Json,
     fraction,
     integer,
-    read_privacy,
     string,
     text,
-    write_privacy,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ def _read_stream(fields: Json) -> StreamSummary:
 def _write_budget(budget: Budget | BudgetSummary) -> Json:
     shown = budget if isinstance(budget, BudgetSummary) else summary(budget)
     return {
-        "promise": write_privacy(shown.promise),
+        "promise": shown.promise.as_json(),
         "accountant": shown.accountant,
         "covers": list(shown.covers),
         "whole": _write_share(shown.whole),
@@ -117,7 +115,7 @@ def _read_budget(fields: Json) -> BudgetSummary:
     from tacit.budget.accountants import accountant_named
 
     return BudgetSummary(
-        read_privacy(fields["promise"]),
+        Privacy.from_json(fields["promise"]),
         accountant_named(fields["accountant"]).name,
         tuple(string(each) for each in fields["covers"]),
         tuple(_read_share(each) for each in fields["pots"]),

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.numbers import exact
-from tacit.privacy import Privacy
 
 Json = dict[str, Any]
 
@@ -40,13 +39,6 @@ def _written_as(kind: type) -> str:
     return f"{within.partition('.')[0]}.{kind.__name__}" if ours == "tacit" else ""
 
 
-def plain(value: Fraction | None) -> int | float | None:
-    """A number for readers that do not need its last digit."""
-    if value is None:
-        return None
-    return value.numerator if value.denominator == 1 else float(value)
-
-
 def text(value: Fraction | None) -> str | None:
     """An exact number."""
     return None if value is None else str(value)
@@ -69,13 +61,3 @@ def string(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
-
-
-def write_privacy(privacy: Privacy) -> Json:
-    """(ε, δ) inside another object."""
-    return {"epsilon": str(privacy.epsilon), "delta": str(privacy.delta)}
-
-
-def read_privacy(fields: Json) -> Privacy:
-    """The inverse of `write_privacy`."""
-    return Privacy(fields["epsilon"], fields["delta"])
