@@ -331,7 +331,7 @@ def test_two_processes_that_draw_at_once_tell_the_same(visits, tmp_path):
     quick, slow = Budget.create(path, epsilon=1, covers=["visits"]), Budget.open(path)
     options: dict[str, Any] = {"epsilon": "1/100", "retry_key": "monday"}
     told = []
-    engine = Overtaken(
+    engine: Any = Overtaken(
         visits.engine, lambda: told.append(visits.count("age >= 60", budget=quick, **options))
     )
     told.append(Table(engine).count("age >= 60", budget=slow, **options))
