@@ -20,6 +20,7 @@ from tacit.analyst.table import Table
 from tacit.budget import Budget, RetryKey
 from tacit.budget.answers import as_kept
 from tacit.errors import BadParameter, EngineFailed, KeyReused, LedgerUnwritable, TableMismatch
+from tacit.numbers import plain
 from tacit.testing.watched_ledger import failing_at
 
 RELEASES: dict[str, Any] = {
@@ -348,6 +349,13 @@ def test_two_processes_that_draw_at_once_tell_the_same(visits, tmp_path):
 def test_the_length_does_not_depend_on_the_counts(counts):
     empty = as_kept({"tacit histogram": 1, "counts": [0] * 5})
     assert len(as_kept({"tacit histogram": 1, "counts": counts})) == len(empty)
+
+
+@given(st.lists(st.fractions(-(10**9), 10**9, max_denominator=1000), min_size=40, max_size=40))
+def test_nor_on_the_values_on_a_finer_grid(values):
+    written = {"exact": list(map(str, values)), "plain": [plain(value) for value in values]}
+    empty = {"exact": ["0"] * 40, "plain": [0] * 40}
+    assert len(as_kept(written)) == len(as_kept(empty))
 
 
 def test_a_histogram_is_kept_at_a_length_that_is_public(table, budget):

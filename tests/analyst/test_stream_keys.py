@@ -68,6 +68,7 @@ def test_the_same_key_brings_the_same_answer(engine, opened, budget, question, n
         stream.ask(question, retry_key="one", threshold=101)
     assert stream.ask(question, retry_key="one") == first  # and the stream goes on
     (told, *_) = budget.answers
+    assert str(first) in told.entry.describe()
     assert wire.from_json(told.response) == first
     assert (told.stream, told.charged) == ("flu", None)
     budget.verify()

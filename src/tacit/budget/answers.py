@@ -27,8 +27,8 @@ from tacit.budget.ledger import (
 from tacit.errors import BadParameter, KeyReused
 
 _AT_ONCE = 20  # answers can be large, and whoever must write should not wait for long
-_NUMBER = re.compile(r"-?\d+")
-_WIDTH, _BLOCK = 20, 1024  # digits of a number, with its sign; characters of a response
+_NUMBER = re.compile(r"-?\d+([./]\d+)?(e[+-]?\d+)?")
+_WIDTH, _BLOCK = 24, 1024  # characters of the longest float, and of what a response is made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ def as_kept(response: Mapping[str, Any]) -> str:
     """A response as it is stored: canonical JSON, and spaces up to a length that is public.
 
     Whether a write fails may depend on its length, as on a disk that is nearly full.  So every
-    whole number counts as the widest one that a table can give, and all of it is rounded up.
+    number counts as one of 24 characters, unless it is longer, and all of it is rounded up.
     """
     text = _as_text(response)
-    spared = sum(max(0, _WIDTH - len(number)) for number in _NUMBER.findall(text))
+    spared = sum(max(0, _WIDTH - len(number[0])) for number in _NUMBER.finditer(text))
     room = -(-(len(text) + spared) // _BLOCK) * _BLOCK
     return text.ljust(room)
 
