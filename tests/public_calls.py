@@ -108,7 +108,9 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
         for name in ("check", "draw", "candidates", "enumerated", "multisets", "part")
     ),
     *("tacit.book.small_db.SampledClass", "tacit.book.small_db.LinearQueries"),
-    *(f"tacit.book.answer.Answer.{name}" for name in ("from_json", "on_record")),
+    *(f"tacit.book.answer.Answer.{name}" for name in ("from_json", "from_told", "on_record")),
+    *("Answer.from_told", "tacit.book.laplace.Estimate.from_json", "Estimate.from_json"),
+    *("CellSum.from_json", "tacit.Privacy.from_json"),
     *(
         f"tacit.book.shattering.{kind}.describe"
         for kind in ("VcDimension", "FatShatteringDimension")
@@ -353,6 +355,11 @@ def budget_calls(folder: Path) -> dict[str, Call]:
         budget.open_stream(**stream, **paid).suspend()
         budget.resume_stream(**given)
 
+    def keep(**given: Any) -> object:
+        budget = tacit.Budget.in_memory(**promised)
+        budget.charge(**paid, what="a count")
+        return budget.keep(**given)
+
     def of_stream(name: Any) -> object:
         budget = tacit.Budget.in_memory(**promised)
         budget.open_stream(**stream, **paid).suspend()
@@ -365,10 +372,12 @@ def budget_calls(folder: Path) -> dict[str, Call]:
             lambda **given: tacit.Budget.open(**given).close(),
             {"path": folder / "clinic.budget", "wait": 10.0, "head": head},
         ),
-        "charge": on_new("charge", **paid, what="a count"),
+        "charge": on_new("charge", **paid, what="a count", as_of=None, retry=None),
+        "keep": Call(keep, {"number": 3, "response": {"told": 1}}),
+        "drawn": on_new("drawn", number=1),
         "cover": on_new("cover", table="labs"),
         "export": Call(export, {"file": NEW}),
-        "open_stream": on_new("open_stream", **stream, **paid),
+        "open_stream": on_new("open_stream", **stream, **paid, retry=None),
         "resume_stream": Call(
             resume,
             {"name": "s", "binding": stream["binding"], "after_loss": bytes, "identity": identity},
@@ -385,7 +394,7 @@ def calls(folder: Path) -> dict[str, Call]:
     """Every public callable with right arguments; files go to the folder."""
     table = opened()
     budget = tacit.Budget.in_memory(epsilon=10**12, covers=["visits"])
-    pays = {"epsilon": 1, "budget": budget, "analyst": None}
+    pays = {"epsilon": 1, "budget": budget, "analyst": None, "retry_key": None}
     stream = table.sparse(threshold=10**6, at_most=10**6, epsilon=10**9, budget=budget, name="s")
     stream.suspend()
     asked = table.sparse(threshold=10**6, at_most=9, epsilon=1, budget=budget)
@@ -415,6 +424,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "budget": budget,
         "name": None,
         "analyst": None,
+        "retry_key": None,
         "kind": "counts",
         "sensitivity": 1,
         "grid": 1,
@@ -568,7 +578,9 @@ def calls(folder: Path) -> dict[str, Call]:
             **{"questions": ["age < 3"], "alpha": None, "rows": 5, "max_rows": 1, **pays},
             progress=None,
         ),
-        "Stream.ask": Call(asked.ask, {"question": "age > 3", "threshold": None}),
+        "Stream.ask": Call(
+            asked.ask, {"question": "age > 3", "threshold": None, "retry_key": None}
+        ),
         "Stream.check": Call(asked.check, {"question": "age > 3", "threshold": None}),
         "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
         "Stream.ask_all": Call(asked.ask_all, {"questions": ["age > 3"], "threshold": None}),

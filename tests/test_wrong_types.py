@@ -49,7 +49,7 @@ WRONG = {
 SIZES = ("a huge number", "thousands of digits", "a tiny number")
 """Numbers, and so of the right kind: another parameter may be named that no longer fits."""
 
-TEXTS = {"question", "questions", "text", "where", "analyst", "name", "path", "source"}
+TEXTS = {"question", "questions", "text", "where", "analyst", "name", "path", "source", "retry_key"}
 """Parameters for which a text, or a set of them, is of the right kind."""
 
 RIGHT_KINDS = {
