@@ -110,7 +110,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *("tacit.book.small_db.SampledClass", "tacit.book.small_db.LinearQueries"),
     *(f"tacit.book.answer.Answer.{name}" for name in ("from_json", "from_told", "on_record")),
     *("Answer.from_told", "tacit.book.laplace.Estimate.from_json", "Estimate.from_json"),
-    *("CellSum.from_json", "tacit.Privacy.from_json"),
+    *("CellSum.from_json", "RangeCount.from_json", "tacit.Privacy.from_json"),
     *(
         f"tacit.book.shattering.{kind}.describe"
         for kind in ("VcDimension", "FatShatteringDimension")
