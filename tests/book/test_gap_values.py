@@ -129,7 +129,7 @@ def missing(recipe, distance, down, up):
 @pytest.mark.parametrize("recipe", [one_sided(1), one_sided(10), one_sided(4, monotone=False)])
 def test_the_interval_misses_a_question_with_at_most_beta(recipe, beta):
     mechanism = prepare(recipe.telling_gaps(), threshold=0)
-    noise = mechanism._gap_noise
+    noise = mechanism.gap_noise
     assert noise is not None
     low, high = noise.steps_around(Fraction(beta), 1)
     down, up = -(low + noise.value_shift), high + noise.value_shift

@@ -410,13 +410,15 @@ class Stream(Uncopyable):
         """What is told under a key, and room for the longest that could have been told.
 
         A value or a gap has at most 2^63 steps and a noise that is drawn up to 2^210, so fewer
-        than 70 digits besides those of the grid.  Both occur twice, and an error bar once.
+        than 70 digits besides those of the grid.  Both occur twice, an error bar once; a value
+        from the gap also brings an interval, itself without its bias, and the scales of its noises.
         """
         from tacit.budget.answers import Telling
 
-        recipe, grid = self.recipe, len(str(self._mechanism.grid))
-        public = (read.text, self.name, self._table.as_of, str(recipe.value_scale))
-        room = 1024 + 12 * grid + 2 * sum(len(json.dumps(text)) for text in public)
+        mechanism, grid = self._mechanism, len(str(self._mechanism.grid))
+        noise = None if mechanism.gap_noise is None else mechanism.gap_noise.as_json()
+        public = (read.text, self.name, self._table.as_of, str(self.recipe.value_scale), noise)
+        room = 2048 + 24 * grid + 2 * sum(len(json.dumps(text)) for text in public)
         return Telling(retry, tagged("answer", answer.as_told()), room)
 
     def _tell(

@@ -183,7 +183,7 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
                 np.maximum(values - noisy, 0)
                 + coins.geometrics(mechanism._question_noise.scale, size)
             )
-        if (noise := mechanism._gap_noise) is not None:
+        if (noise := mechanism.gap_noise) is not None:
             threshold = mechanism.threshold_in_steps(None)
             released.append(threshold + released[0] + noise.value_shift)
         if mechanism._value_noise is not None:

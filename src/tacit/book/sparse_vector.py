@@ -328,7 +328,7 @@ class SparseVector:
     ) -> tuple[Answer, State]:
         """Release a ⊤: with the gap where it is free, and with a value, from it or fresh."""
         gap = self._question_noise.excess(noisy_threshold - steps, coins)
-        scale, from_gap = self._value_noise, self._gap_noise
+        scale, from_gap = self._value_noise, self.gap_noise
         value: int | None = None
         if scale is not None:
             value = steps + coins.laplace(scale)
@@ -376,7 +376,7 @@ class SparseVector:
         return None if scale is None else self._steps(scale)
 
     @cached_property
-    def _gap_noise(self) -> GapNoise | None:
+    def gap_noise(self) -> GapNoise | None:
         """How values err that are told from the gap; None if there are none."""
         shift = self.recipe.value_shift
         if shift is None:
