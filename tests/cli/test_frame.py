@@ -257,6 +257,7 @@ KNOWN = {
     "BudgetError": 3,
     "BudgetExhausted": 3,
     "NotCovered": 3,
+    "KeyReused": 3,
     "LedgerExists": 2,
     "LedgerMissing": 2,
     "LedgerBusy": 4,
