@@ -91,7 +91,7 @@ UNREADABLE = pytest.mark.parametrize(
         ('{"question": "age > :a"}', ":a has no value"),
         ('{"question": "age > 3", "threshold": "many"}', "finite number"),
         ('{"question": "age > 3", "threshold": [1]}', "finite number"),
-        ('{"question": "age > 3", "threshold": 1e999}', "not a JSON object"),
+        ('{"question": "age > 3", "threshold": 1e999}', "finite number"),
         ("age > " + "1" * LONGEST, "at most"),
         ("town = '\udcff'", "UTF-8"),
         ("(" * 5000 + "age > 3" + ")" * 5000, ""),

@@ -26,7 +26,7 @@ from tacit.arguments import LONGEST_QUESTION
 from tacit.cli.exits import Misuse, printable
 from tacit.errors import BadParameter, InternalError, QuestionRefused, TacitError
 from tacit.numbers import exact
-from tacit.wire import NameTwice, Reply, parsed, to_line
+from tacit.wire import NameTwice, Reply, TooLarge, parsed, to_line
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
@@ -140,6 +140,8 @@ def _read_json(line: str) -> Asking:
         entries = parsed(line)
     except NameTwice as twice:
         raise QuestionRefused(f"{twice.name!r} stands twice in this line: give it once") from None
+    except TooLarge:
+        raise QuestionRefused("a number in this line is too large: give a finite number") from None
     except (ValueError, RecursionError):
         raise QuestionRefused(
             "this line begins with { and is not a JSON object such as "

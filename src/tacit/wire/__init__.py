@@ -37,6 +37,7 @@ __all__ = [
     "NameTwice",
     "Reply",
     "StreamSummary",
+    "TooLarge",
     "from_json",
     "from_line",
     "parsed",
@@ -128,6 +129,13 @@ class NameTwice(ValueError):
         super().__init__("the same name is in an object twice")
 
 
+class TooLarge(ValueError):
+    """A number is JSON and yet too large to be held."""
+
+    def __init__(self) -> None:
+        super().__init__("a number is not finite")
+
+
 def parsed(text: str) -> Any:
     """Read strict JSON, without NaN, infinities and repeated names; ValueError if it is not."""
     return json.loads(
@@ -142,7 +150,9 @@ def _no_number(name: str) -> NoReturn:
 def _finite(digits: str) -> float:
     """Python's reader would quietly take 1e999 for infinity."""
     number = float(digits)
-    return number if isfinite(number) else _no_number(digits)
+    if not isfinite(number):
+        raise TooLarge
+    return number
 
 
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
