@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from math import exp, log
 
@@ -168,6 +169,7 @@ def test_currencies_never_mix():
 def test_amounts_survive_their_text():
     amount = Amount.of(epsilon=Fraction(1, 3), delta=Fraction(1, 10**9))
     assert Amount.from_text(amount.as_text()) == amount
+    assert amount.as_text() == json.dumps(amount.as_json())
     for damaged in ('{"epsilon":"1"}', "{}", '{"euro":"1"}'):
         with pytest.raises(ValueError, match="not an amount"):
             Amount.from_text(damaged)

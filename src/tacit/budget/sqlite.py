@@ -117,7 +117,7 @@ class SqliteLedger(Uncopyable):
                 os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
                 with closing(connect(draft, WAIT_SECONDS)) as connection:
                     connection.executescript(f"BEGIN;{SCHEMA}")
-                    fill(SqliteWriter(connection))
+                    fill(SqliteWriter(connection).upgrade())
                     connection.execute("COMMIT")
                     connection.execute("PRAGMA journal_mode = WAL")
                 _make_room(path)

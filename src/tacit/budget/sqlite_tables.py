@@ -116,14 +116,6 @@ STEPS: tuple[Callable[[SqliteWriter], None], ...] = (_checksums_and_ties, _kept_
 VERSION = 1 + len(STEPS)
 
 
-def upgrade(writer: SqliteWriter, to: int) -> None:
-    """Take the steps that a file lacks, inside the transaction of the first write to it."""
-    for version in range(writer.version, to):
-        STEPS[version - 1](writer)
-        writer.version = version + 1
-        writer.execute(f"PRAGMA user_version = {writer.version}")
-
-
 # Reading and writing ------------------------------------------------------------------------------
 
 
@@ -274,29 +266,41 @@ class SqliteReader(Uncopyable):
 
 
 class SqliteWriter(SqliteReader):
-    """The same, inside a write transaction; an older file is brought up to date in it first.
+    """The same, inside a write transaction: nobody else can write meanwhile.
 
-    ``seen`` is the end of the history seen before.
+    ``seen`` is the end of the history seen before.  ``upgrade`` comes before the first write.
     """
 
-    def __init__(
-        self, connection: sqlite3.Connection, seen: HistoryEnd | None = None, version: int = VERSION
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, seen: HistoryEnd | None = None) -> None:
         super().__init__(connection)
         self.seen = seen or HistoryEnd()
-        upgrade(self, version)
+        self._end: HistoryEnd | None = None
+
+    def tail(self) -> HistoryEnd:
+        """Read once, since only this writer can move it."""
+        if self._end is None:
+            self._end = super().tail()
+        return self._end
+
+    def upgrade(self, to: int = VERSION) -> SqliteWriter:
+        """Bring an older file up to date, inside the transaction of the first write to it."""
+        for version in range(self.version, to):
+            STEPS[version - 1](self)
+            self.version = version + 1
+            self.execute(f"PRAGMA user_version = {self.version}")
+        return self
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
         """Linked to the last entry, which must continue what was seen before."""
-        tail = self.tail()
-        if tail != self.seen:
+        end = self.tail()
+        if end != self.seen:
             self._check_goes_on()
-        entry = link(*tail, kind, fields, stream)
+        entry = link(*end, kind, fields, stream)
         self.execute(
             "INSERT INTO entries (number, text, hash, stream) VALUES (?, ?, ?, ?)",
             (entry.number, entry.text, entry.hash, entry.stream),
         )
-        self.seen = HistoryEnd(entry.number, entry.hash)
+        self._end = self.seen = HistoryEnd(entry.number, entry.hash)
         return entry
 
     def _check_goes_on(self) -> None:
@@ -321,6 +325,9 @@ class SqliteWriter(SqliteReader):
     def put_share(self, share: Share) -> None:
         """Totals are kept, not summed up again."""
         row = _row_of_share(share)
+        if len(_WRITTEN) >= _MOST_WRITTEN:
+            _WRITTEN.clear()
+        _WRITTEN[row] = share
         self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
 
     def next_stream(self) -> int:
@@ -387,6 +394,8 @@ def _tie(row: tuple[Any, ...]) -> tuple[str, TableIdentity]:
 
 
 def _share(row: tuple[Any, ...]) -> Share:
+    if (written := _WRITTEN.get(row)) is not None:
+        return written
     with readable("a row of the table 'pots' cannot be read"):
         analyst, limit, spent = map(_str, row)
         return Share(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
@@ -407,6 +416,9 @@ def _answer(row: tuple[Any, ...]) -> KeptAnswer:
 
 
 # To rows: one spelling for one value, which ``verify`` relies on ------------------------------
+
+_WRITTEN: dict[tuple[Any, ...], Share] = {}  # the last rows written: the next charge reads them
+_MOST_WRITTEN = 256
 
 
 def _row_of_tie(table: str, identity: TableIdentity) -> tuple[Any, ...]:
@@ -440,5 +452,5 @@ def _columns_of(version: int) -> list[Any]:
     """Every column of a new file of this version."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(SCHEMA)
-        SqliteWriter(connection, version=version)
+        SqliteWriter(connection).upgrade(version)
         return _columns(connection.execute)

@@ -113,12 +113,12 @@ class Writing(Use[SqliteWriter]):
             raise busy(ledger.place, ledger.wait)
         opened.connection.execute("BEGIN IMMEDIATE")
         opened.check_same_files()
-        self.noted = self._noted(opened)
         self.writer = SqliteWriter(opened.connection, ledger.seen)
-        return self.writer
+        self.noted = self._noted(opened, self.writer.tail())
+        return self.writer.upgrade()
 
-    def _noted(self, opened: Opened) -> HistoryEnd:
-        """The head that is noted, which the history must contain."""
+    def _noted(self, opened: Opened, end: HistoryEnd) -> HistoryEnd:
+        """The head that is noted, which the history must contain; mostly it is its end."""
         connection, path = opened.connection, self.ledger.path
         opened.kept = opened.kept or is_kept(connection)
         try:
@@ -128,11 +128,12 @@ class Writing(Use[SqliteWriter]):
             if opened.kept:
                 raise missing(path, torn=True) from None
         if noted is not None:
-            check_contains(connection, noted, path)
+            if noted != end:
+                check_contains(connection, noted, path)
         elif opened.kept:
             raise missing(path, torn=False)
         if not opened.kept:
-            noted = SqliteReader(connection).tail()
+            noted = end
             opened.head.begin(noted)  # before the commit: it must not be missed if we are killed
             keep_from_now_on(connection)
         assert noted is not None

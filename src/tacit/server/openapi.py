@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -33,10 +34,15 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         },
         "paths": {one.path: {one.method.lower(): _operation(one)} for one in listed},
         "components": {
-            "schemas": dict(sorted(schemas.items())),
+            "schemas": {name: _described(schemas[name]) for name in sorted(schemas)},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    # Python 3.13 takes the indentation out of docstrings by itself, and older ones do not.
+    return {**schema, "description": cleandoc(schema["description"])}
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
