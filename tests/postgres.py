@@ -160,6 +160,19 @@ def postgres_database(postgres_server: Server) -> Iterator[str]:
         yield postgres_server.url(name)
 
 
+@pytest.fixture(scope="session")
+def postgres_budgets(postgres_server: Server) -> Iterator[str]:
+    """The URL of a database for many budgets."""
+    with postgres_server.database() as name:
+        yield postgres_server.url(name)
+
+
+@pytest.fixture
+def postgres_budget(postgres_budgets: str) -> str:
+    """A URL where there is no budget yet."""
+    return f"{postgres_budgets}#b_{uuid4().hex[:12]}"
+
+
 def wheel_binaries() -> Path | None:
     """The folder of the wheel's newest PostgreSQL; the wheel itself is not imported."""
     found = importlib.util.find_spec(WHEEL)
