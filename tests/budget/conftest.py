@@ -20,9 +20,9 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
         options = {"epsilon": 1, "covers": ["visits", "labs"], **options}
         if request.param == "memory":
             return Budget.in_memory(**options)
-        where = tmp_path / "clinic.budget"
+        where = str(tmp_path / "clinic.budget")
         if request.param == "postgres":
-            where = request.getfixturevalue("postgres_budget")
+            where = f"{request.getfixturevalue('postgres_budget')}_{len(made)}"
         made.append(Budget.create(where, **options))
         return made[-1]
 
