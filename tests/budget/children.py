@@ -18,7 +18,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from tests.budget.common import ask, open_stream, resume, sqlite_of
+from tests.budget.common import ask, open_stream, resume, resume_when_free, sqlite_of
 from tests.budget.interrupts import Interrupter, steps_of
 from tests.budget.watched import nothing_happens, watch, watched
 
@@ -75,11 +75,11 @@ def ask_and_tell(lease: Lease, key: str, log: Log) -> None:
 # Races
 
 
-def race_to_charge(path: Path, barrier: Barrier, rounds: int, results: Any) -> None:
+def race_to_charge(path: str, barrier: Barrier, rounds: int, results: Any) -> None:
     """In each round, try to take one grain."""
     for number in range(rounds):
         barrier.wait(JOIN_SECONDS)
-        budget = Budget.open(path.with_name(f"{path.name}{number}"), wait=60)
+        budget = Budget.open(f"{path}{number}", wait=60)
         try:
             budget.charge(Cost.pure("1/11"), table="visits", what="a grain")
             results.put((number, "charged"))
@@ -230,10 +230,10 @@ def charge_keyed(budget: Budget) -> Receipt:
 
 def die_at(path: Path, act: str, point: str, log_path: Path) -> None:
     """Do one thing and be killed at a named point of its write."""
-    budget, log = watched(Budget.open(path)), Log(log_path)
+    budget, log = watched(Budget.open(path, wait=JOIN_SECONDS)), Log(log_path)
     lease = None
     if act in ("record top", "record told", "suspend", "close"):
-        lease = resume(budget)
+        lease = resume_when_free(budget)
     watch(budget, lambda reached: _die(reached) if reached == point else None)
     if lease is None:
         {
@@ -371,7 +371,8 @@ def look_as_nobody(path: Path, results: Any) -> None:
 
 def work_until_killed(path: Path, log_path: Path, seed: int) -> None:
     """All kinds of work, as quick as possible, until somebody kills us."""
-    budget, log, dice = Budget.open(path), Log(log_path), random.Random(seed)
+    budget = Budget.open(path, wait=JOIN_SECONDS)
+    log, dice = Log(log_path), random.Random(seed)
     log.say("ready")
     while True:
         unfinished = [state.name for state in budget.streams() if not state.ended]
@@ -382,7 +383,7 @@ def work_until_killed(path: Path, log_path: Path, seed: int) -> None:
             else:
                 lease = resume(budget, dice.choice(unfinished))
                 log.say("resumed", lease.name)
-        except StreamEnded:
+        except (StreamEnded, StreamHeld):  # held, until a server has noticed a death
             continue
         for number in range(dice.randrange(4)):
             if lease.halted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tacit.budget import Budget, Lease
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import HistoryEnd
 from tacit.budget.sqlite import SqliteLedger
+from tacit.errors import StreamHeld
 from tacit.privacy import Cost
 
 BINDING = {"table": "visits", "recipe": "book"}
@@ -40,9 +42,20 @@ def resume(budget: Budget, name: str = "flu", after_loss: Any = next_secret) -> 
     return budget.resume_stream(name, binding=BINDING, after_loss=after_loss)
 
 
+def resume_when_free(budget: Budget, name: str = "flu") -> Lease:
+    """Resume a stream whose holder was killed: a server may need a moment to notice."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return resume(budget, name)
+        except StreamHeld:
+            if time.monotonic() > deadline:
+                raise
+
+
 def lost_by_resuming(budget: Budget, name: str = "flu") -> int:
     """Resume a stream, and say how many of its answers are lost by then."""
-    lease = resume(budget, name)
+    lease = resume_when_free(budget, name)
     state = budget.stream(name)
     assert lease.tops_left == state.tops_left == state.at_most - state.tops - state.lost
     return state.lost

@@ -15,7 +15,7 @@ from collections import Counter
 import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, run, start
-from tests.budget.common import open_stream, resume
+from tests.budget.common import open_stream, resume_when_free
 
 from tacit.budget import Budget
 from tacit.errors import StreamEnded
@@ -36,10 +36,10 @@ def recorded(budget: Budget) -> set[tuple[str, str]]:
 
 
 @pytest.fixture
-def prepared(path):
-    with Budget.open(path) as budget:
+def prepared(place):
+    with Budget.open(place) as budget:
         open_stream(budget, at_most=3).suspend()
-    return path
+    return place
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -49,7 +49,7 @@ def test_killed_at_a_named_point_it_happened_or_it_did_not(prepared, tmp_path, p
         before = len(budget.history)
     assert run(children.die_at, prepared, act, point, tmp_path / "log") == -signal.SIGKILL
 
-    budget = Budget.open(prepared)
+    budget = Budget.open(prepared, wait=JOIN_SECONDS)
     budget.verify()
     happened = [entry.kind for entry in budget.history[before:]]
     first = ["resume"] if act in ON_A_LEASE else ["charge"] if act == "answer" else []
@@ -64,7 +64,7 @@ def test_killed_at_a_named_point_it_happened_or_it_did_not(prepared, tmp_path, p
     if point == "close: committed":
         assert state.status == "closed"
         return
-    lease = resume(budget)
+    lease = resume_when_free(budget)
     clean = act in ("charge", "answer", "share", "cover", "open") or point in (
         *("resume: begun", "resume: written", "suspend: committed"),
     )
@@ -127,28 +127,28 @@ def _kill_at_random(path, tmp_path, rounds: int) -> Counter[str]:
     return seen
 
 
-def test_killed_at_random(path, tmp_path):
-    assert _kill_at_random(path, tmp_path, rounds=6)["drawn"] > 0
+def test_killed_at_random(place, tmp_path):
+    assert _kill_at_random(place, tmp_path, rounds=6)["drawn"] > 0
 
 
 @pytest.mark.long
-def test_killed_at_random_two_hundred_times(path, tmp_path):
-    seen = _kill_at_random(path, tmp_path, rounds=250)
+def test_killed_at_random_two_hundred_times(place, tmp_path):
+    seen = _kill_at_random(place, tmp_path, rounds=250)
     print(dict(seen))
     assert seen["drawn"] > 100
 
 
-def test_a_stream_killed_again_and_again_never_grants_more_than_was_paid_for(path, tmp_path):
-    with Budget.open(path) as budget:
+def test_a_stream_killed_again_and_again_never_grants_more_than_was_paid_for(place, tmp_path):
+    with Budget.open(place) as budget:
         open_stream(budget, at_most=5, cost=Cost.pure("1/10")).suspend()
     for number in range(20):
         point = ("record top: begun", "record top: written", "record top: committed")[number % 3]
-        run(children.die_at, path, "record top", point, tmp_path / "log")
+        run(children.die_at, place, "record top", point, tmp_path / "log")
     log = read_log(tmp_path / "log")
     assert len(log) <= 5
-    budget = Budget.open(path)
+    budget = Budget.open(place)
     with pytest.raises(StreamEnded):
-        resume(budget)
+        resume_when_free(budget)
     state = budget.stream("flu")
     assert (state.status, state.tops_used) == ("halted", 5)
     budget.verify()

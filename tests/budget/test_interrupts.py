@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, PROCESSES, start
-from tests.budget.common import ask, open_stream, resume
+from tests.budget.common import ask, open_stream, resume, resume_when_free
 from tests.budget.interrupts import Interrupter, in_a_thread_of_its_own, spread, steps_of
 
 from tacit.budget import Budget
 from tacit.budget.memory import MemoryLedger
+from tacit.budget.postgres import PostgresLedger
 from tacit.budget.sqlite import SqliteLedger
 from tacit.budget.turns import Line
 from tacit.errors import BudgetError, StreamEnded
@@ -38,8 +39,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # closed by 
 class Two:
     """A budget that is open twice: in memory, once and looked at from another thread."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
-        self._path = None if kind == "memory" else folder / "clinic.budget"
+    def __init__(self, path: str | None) -> None:
+        self._path = path
         if self._path is None:
             self.mine = self.other = Budget.in_memory(epsilon=1, covers=["visits"])
         else:
@@ -85,9 +86,16 @@ def quick(tmp_path):
         yield Path(folder)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def two(request, quick):
-    return Two(request.param, quick)
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def where(request, quick):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_budget")
+    return None if request.param == "memory" else str(quick / "clinic.budget")
+
+
+@pytest.fixture
+def two(where):
+    return Two(where)
 
 
 def charge(budget: Budget) -> None:
@@ -133,7 +141,7 @@ def _no_line_is_left(two: Two) -> bool:
 
 def _line_of(budget: Budget) -> Line:
     ledger = budget._ledger
-    assert isinstance(ledger, MemoryLedger | SqliteLedger)
+    assert isinstance(ledger, MemoryLedger | SqliteLedger | PostgresLedger)
     return ledger.line
 
 
@@ -150,6 +158,8 @@ def test_a_charge_that_is_interrupted_anywhere_happened_or_did_not(two):
 def _strike_tops(two: Two, most: int) -> int:
     """Whoever saw a question drawn has used up one of the answers above."""
     tiny = Cost.pure(GRAIN)
+    for number in range(6):  # a driver prepares what is asked often, and then takes fewer steps
+        ask(open_stream(two.mine, f"warm {number}", cost=tiny), "q")
     steps = steps_of(lambda: ask(open_stream(two.mine, "to count", cost=tiny), "q"))
     steps -= steps_of(lambda: open_stream(two.mine, "to count as well", cost=tiny))
     struck = 0
@@ -205,10 +215,10 @@ def test_an_answer_above_that_is_interrupted_anywhere_is_counted_or_lost(two):
 
 
 @in_a_thread_of_its_own
-def _strike_closing(folder: Path, kind: str, most: int) -> int:
+def _strike_closing(where: str | None, most: int) -> int:
     """Whatever was interrupted: closing again returns, and the stream is free."""
     tiny, struck, steps = Cost.pure(GRAIN), 0, None
-    two = Two(kind, folder)
+    two = Two(where)
     at = 0
     while steps is None or at <= steps:
         two.open_again()
@@ -222,14 +232,14 @@ def _strike_closing(folder: Path, kind: str, most: int) -> int:
             struck += kept is not None
             if at % 2:
                 kept = None
-                if kind != "memory":
+                if where is not None:
                     two.elsewhere(charge)
             two.mine.close()
             del kept
             assert not lease.alive
         del lease
-        if kind == "memory":
-            two = Two(kind, folder)
+        if where is None:
+            two = Two(where)
         else:
             assert resume(two.other, name).tops_left >= 2
             two.elsewhere(charge)
@@ -239,32 +249,30 @@ def _strike_closing(folder: Path, kind: str, most: int) -> int:
     return struck
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_closing_that_is_interrupted_can_be_done_again(quick, kind):
-    assert _strike_closing(quick, kind, FEW) > FEW // 2
+def test_closing_that_is_interrupted_can_be_done_again(where):
+    assert _strike_closing(where, FEW) > FEW // 2
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_closing_that_is_interrupted_anywhere_can_be_done_again(quick, kind):
-    assert _strike_closing(quick, kind, ALL) > 100
+def test_closing_that_is_interrupted_anywhere_can_be_done_again(where):
+    assert _strike_closing(where, ALL) > 100
 
 
 @in_a_thread_of_its_own
-def _strike_opening(folder: Path, most: int) -> int:
+def _strike_opening(where: str, most: int) -> int:
     """Opening, and opening a stream: another one can be opened, and holds nothing back."""
 
     def begin() -> None:
         with Budget.open(path, wait=WAIT) as budget:
             open_stream(budget, None, cost=Cost.pure(GRAIN)).suspend()
 
-    path = folder / "to count.budget"
+    path = f"{where}-to-count"
     Budget.create(path, epsilon=1, covers=["visits"]).close()
     begin()
     struck = 0
     for number, at in enumerate(spread(steps_of(begin), most)):
         if number % 50 == 0:  # listing the streams takes longer with each of them
-            path = folder / f"{number}.budget"
+            path = f"{where}-{number}"
             Budget.create(path, epsilon=1, covers=["visits"]).close()
         interrupter = Interrupter(at)
         struck += interrupter.run(begin) is not None
@@ -272,23 +280,25 @@ def _strike_opening(folder: Path, most: int) -> int:
             charge(budget)
             for state in budget.streams()[-1:]:
                 if not state.ended:
-                    resume(budget, state.name).close()
+                    resume_when_free(budget, state.name).close()
             budget.verify()
     return struck
 
 
-def test_opening_that_is_interrupted_leaves_nothing_locked(quick):
-    assert _strike_opening(quick, FEW) > FEW // 2
+@pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
+def test_opening_that_is_interrupted_leaves_nothing_locked(where):
+    assert _strike_opening(where, FEW) > FEW // 2
 
 
 @pytest.mark.long
-def test_opening_that_is_interrupted_anywhere_leaves_nothing_locked(quick):
-    assert _strike_opening(quick, ALL) > 500
+@pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
+def test_opening_that_is_interrupted_anywhere_leaves_nothing_locked(where):
+    assert _strike_opening(where, ALL) > 500
 
 
-def test_signals_at_any_time_lose_nothing_that_was_told(path):
-    results, other = PROCESSES.Queue(), Budget.open(path, wait=60)
-    child = start(children.charge_under_a_clock, path, 150, results)
+def test_signals_at_any_time_lose_nothing_that_was_told(place):
+    results, other = PROCESSES.Queue(), Budget.open(place, wait=60)
+    child = start(children.charge_under_a_clock, place, 150, results)
     told, entries, verified, _ = results.get(timeout=JOIN_SECONDS)
     child.join(JOIN_SECONDS)
     assert child.exitcode == 0

@@ -8,6 +8,7 @@ import pytest
 from tests.toys.json_ledger import JsonLedger
 
 from tacit.budget.memory import MemoryLedger
+from tacit.budget.postgres import PostgresLedger
 from tacit.budget.sqlite import SqliteLedger
 from tacit.testing.budgets import BudgetContract
 from tacit.testing.ledgers import LedgerContract
@@ -28,6 +29,14 @@ class TestSqlite(LedgerContract, BudgetContract):
     @pytest.fixture
     def address(self, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'contract.budget'}"
+
+
+class TestPostgres(LedgerContract, BudgetContract):
+    ledger_class = PostgresLedger
+
+    @pytest.fixture
+    def address(self, postgres_budget: str) -> str:
+        return postgres_budget
 
 
 class TestJson(LedgerContract, BudgetContract):

@@ -1,8 +1,9 @@
 """Where a budget is kept: from a path or a URL to the ledger that keeps it.
 
-A path names a SQLite file.  A URL names its ledger by its scheme: ours are ``sqlite`` and
-``memory``; a package adds one by an entry point of the group ``tacit.ledgers``, whose name is the
-scheme and whose value is a class that follows ``tacit.budget.ledger.Ledger``.
+A path names a SQLite file.  A URL names its ledger by its scheme: ours are ``sqlite``,
+``postgresql`` (which needs the extra ``postgres``) and ``memory``; a package adds one by an entry
+point of the group ``tacit.ledgers``, whose name is the scheme and whose value is a class that
+follows ``tacit.budget.ledger.Ledger``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ MEMORY = "memory://"
 
 _OURS = {
     "memory": "tacit.budget.memory:MemoryLedger",
+    "postgres": "tacit.budget.postgres:PostgresLedger",
+    "postgresql": "tacit.budget.postgres:PostgresLedger",
     "sqlite": "tacit.budget.sqlite:SqliteLedger",
 }
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # C:// is a drive, and 12:30 a time
@@ -42,7 +45,11 @@ def ledger_at(address: str | os.PathLike[str]) -> tuple[type[Ledger], str]:
 def _of_scheme(scheme: str) -> type[Ledger]:
     if scheme in _OURS:  # which no package can replace
         module, _, name = _OURS[scheme].partition(":")
-        ours: type[Ledger] = getattr(import_module(module), name)
+        try:
+            ours: type[Ledger] = getattr(import_module(module), name)
+        except ModuleNotFoundError:
+            pip = "pip install 'tacit[postgres]'"
+            raise _refused(scheme, "PostgreSQL needs more packages", pip) from None
         return ours
     installed = _installed()
     offered = [point for point in installed if point.name == scheme]

@@ -11,7 +11,6 @@ import ctypes
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from weakref import WeakSet, finalize
@@ -43,7 +42,7 @@ from tacit.budget.sqlite_files import (
 )
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
 from tacit.budget.sqlite_uses import Checking, ClosingFile, Quiet, Reading, Writing
-from tacit.budget.turns import LetGoIfDropped, Line, busy
+from tacit.budget.turns import LetGoIfDropped, Line, busy, tell_of_forks
 from tacit.errors import (
     BadParameter,
     BudgetError,
@@ -320,19 +319,7 @@ class SqliteLedger(Uncopyable):
 _OPEN: WeakSet[SqliteLedger] = WeakSet()
 
 
-def _each_open(act: Callable[[SqliteLedger], None]) -> Callable[[], None]:
-    def act_on_all() -> None:
-        for ledger in list(_OPEN):
-            act(ledger)
-
-    return act_on_all
-
-
-os.register_at_fork(
-    before=_each_open(SqliteLedger.before_fork),
-    after_in_parent=_each_open(SqliteLedger.after_fork_in_parent),
-    after_in_child=_each_open(SqliteLedger.after_fork_in_child),
-)
+tell_of_forks(_OPEN)
 
 
 def _close_here(opened: Opened | Snapshot, process: int) -> None:

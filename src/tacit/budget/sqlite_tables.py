@@ -1,23 +1,15 @@
-"""The tables of a budget file: how values become rows, and rows become values again.
-
-Everything that is read is checked, since a file can be damaged: a row that Tacit cannot have
-written is ``LedgerDamaged``, whatever Python would have made of it.
-"""
+"""The tables of a budget file: its versions, and views and writes of what is in it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import lru_cache
 from typing import Any
 
-from tacit.budget.accountants import Amount
-from tacit.budget.chain import Entry, damaged, digest, insist, link, readable
+from tacit.budget.chain import Entry, damaged, digest, link, readable
 from tacit.budget.ledger import (
-    LARGEST,
     WHAT_IS_STORED,
     Contents,
     HistoryEnd,
@@ -25,6 +17,19 @@ from tacit.budget.ledger import (
     Share,
     StreamState,
     TableIdentity,
+)
+from tacit.budget.rows import (
+    answer_of,
+    checksum,
+    entry_of,
+    row_of_share,
+    row_of_stream,
+    row_of_tie,
+    share_of,
+    stream_of,
+    text_of,
+    tie_of,
+    whole_of,
 )
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
@@ -99,11 +104,6 @@ def _checksums_and_ties(writer: SqliteWriter) -> None:
             writer.append("tie", {**said, "because": "its first stream"})
 
 
-def checksum(stream: int, secret: bytes) -> bytes:
-    """Of a secret and whose it is.  As secret as the secret: few guesses would find that."""
-    return hashlib.sha256(b"secret of stream %d: %b" % (stream, secret)).digest()
-
-
 def _kept_answers(writer: SqliteWriter) -> None:
     """Version 3: what was told, and under which key it was asked."""
     writer.execute(
@@ -148,7 +148,7 @@ class SqliteReader(Uncopyable):
         if row is None:
             return HistoryEnd()
         with readable("the last entry of the history cannot be read"):
-            return HistoryEnd(_whole(row[0]), _str(row[1]))
+            return HistoryEnd(whole_of(row[0]), text_of(row[1]))
 
     def entries(
         self, *, after: int = 0, most: int | None = None, stream: int | None = None
@@ -161,12 +161,14 @@ class SqliteReader(Uncopyable):
         )
         limits = {"after": after, "stream": stream, "most": -1 if most is None else most}
         with readable("a row of the table 'entries' cannot be read"):
-            return [_entry(*row) for row in self._rows(query, limits)]
+            return [entry_of(*row) for row in self._rows(query, limits)]
 
     def tables(self) -> list[str]:
         """In the order they were named."""
         with readable("a row of the table 'tables' cannot be read"):
-            return [_str(name) for (name,) in self._rows("SELECT name FROM tables ORDER BY number")]
+            return [
+                text_of(name) for (name,) in self._rows("SELECT name FROM tables ORDER BY number")
+            ]
 
     def covers(self, table: str) -> bool:
         """Found by the unique index."""
@@ -178,30 +180,30 @@ class SqliteReader(Uncopyable):
         if self.version < 2:
             return None
         row = self.execute(f"{_TIES} WHERE name = ?", (table,)).fetchone()
-        return _tie(row)[1] if row else None
+        return tie_of(row)[1] if row else None
 
     def ties(self) -> dict[str, TableIdentity]:
         """Sorted by name."""
         rows = self._rows(f"{_TIES} ORDER BY name") if self.version >= 2 else ()
-        return dict(map(_tie, rows))
+        return dict(map(tie_of, rows))
 
     def share(self, analyst: str | None) -> Share | None:
         """One row; the unshared share has an empty name, which no analyst can have."""
         row = self.execute(f"{_SHARES} WHERE analyst = ?", (analyst or "",)).fetchone()
-        return _share(row) if row else None
+        return share_of(row) if row else None
 
     def shares(self) -> list[Share]:
         """The empty name sorts first."""
-        return [_share(row) for row in self._rows(f"{_SHARES} ORDER BY analyst")]
+        return [share_of(row) for row in self._rows(f"{_SHARES} ORDER BY analyst")]
 
     def stream(self, name: str) -> StreamState | None:
         """Found by the unique index."""
         row = self.execute(f"{_STREAMS} WHERE name = ?", (name,)).fetchone()
-        return _stream(row) if row else None
+        return stream_of(row) if row else None
 
     def streams(self) -> list[StreamState]:
         """In the order they were opened."""
-        return [_stream(row) for row in self._rows(f"{_STREAMS} ORDER BY id")]
+        return [stream_of(row) for row in self._rows(f"{_STREAMS} ORDER BY id")]
 
     def secret(self, stream: int) -> bytes | None:
         """The only place that reads a secret, and checks that it is the one that was stored."""
@@ -227,23 +229,23 @@ class SqliteReader(Uncopyable):
             return []
         limits = {"after": after, "most": -1 if most is None else most}
         rows = self._rows(f"{_ANSWERS} WHERE number > :after ORDER BY number LIMIT :most", limits)
-        return [_answer(row) for row in rows]
+        return [answer_of(row) for row in rows]
 
     def answer_under(self, key: str) -> KeptAnswer | None:
         """Found by the unique index."""
         if self.version < 3:
             return None
         row = self.execute(f"{_ANSWERS} WHERE key = ?", (key,)).fetchone()
-        return _answer(row) if row else None
+        return answer_of(row) if row else None
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
         """Rows as they are, beside those that would be written now."""
         ties = f"{_TIES} ORDER BY name" if self.version >= 2 else "SELECT 1 WHERE false"
         stored_and_due = (
             ("SELECT number, name FROM tables ORDER BY number", enumerate(due.tables, 1)),
-            (ties, (_row_of_tie(*tie) for tie in sorted(due.ties.items()))),
-            (f"{_SHARES} ORDER BY analyst", map(_row_of_share, due.shares)),
-            (f"{_STREAMS} ORDER BY id", map(_row_of_stream, due.streams)),
+            (ties, (row_of_tie(*tie) for tie in sorted(due.ties.items()))),
+            (f"{_SHARES} ORDER BY analyst", map(row_of_share, due.shares)),
+            (f"{_STREAMS} ORDER BY id", map(row_of_stream, due.streams)),
             ("SELECT stream FROM secrets ORDER BY stream", ((one,) for one in due.with_secret)),
         )
         for what, (query, rows) in zip(WHAT_IS_STORED[:-1], stored_and_due, strict=True):
@@ -319,26 +321,23 @@ class SqliteWriter(SqliteReader):
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         """Written as a whole row."""
-        row = _row_of_tie(table, identity)
+        row = row_of_tie(table, identity)
         self.execute("INSERT OR REPLACE INTO ties VALUES (?, ?, ?, ?)", row)
 
     def put_share(self, share: Share) -> None:
         """Totals are kept, not summed up again."""
-        row = _row_of_share(share)
-        if len(_WRITTEN) >= _MOST_WRITTEN:
-            _WRITTEN.clear()
-        _WRITTEN[row] = share
+        row = row_of_share(share)
         self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
 
     def next_stream(self) -> int:
         """Streams are never removed, so this number was never used."""
         ((last,),) = self.execute("SELECT max(id) FROM streams").fetchall()
         with readable("a row of the table 'streams' cannot be read"):
-            return 1 if last is None else _whole(last) + 1
+            return 1 if last is None else whole_of(last) + 1
 
     def put_stream(self, state: StreamState) -> None:
         """Written as a whole row; the caller has compared it first."""
-        row = _row_of_stream(state)
+        row = row_of_stream(state)
         self.execute(f"INSERT OR REPLACE INTO streams VALUES ({', '.join('?' * len(row))})", row)
 
     def put_secret(self, stream: int, secret: bytes | None) -> None:
@@ -360,7 +359,7 @@ class SqliteWriter(SqliteReader):
         )
 
 
-# From rows: what Tacit did not write is refused ------------------------------------------------
+# What SQLite itself says --------------------------------------------------------------------------
 
 
 def _text(raw: bytes) -> str:
@@ -370,71 +369,6 @@ def _text(raw: bytes) -> str:
     except UnicodeDecodeError:
         pass
     raise damaged("a text in the budget file is not Unicode")
-
-
-def _str(value: Any) -> str:
-    insist(isinstance(value, str))
-    return str(value)
-
-
-def _whole(value: Any) -> int:
-    insist(isinstance(value, int) and 1 <= value < LARGEST)
-    return int(value)
-
-
-def _entry(number: Any, text: Any, digest: Any, stream: Any) -> Entry:
-    filed = None if stream is None else _whole(stream)
-    return Entry(_whole(number), _str(text), _str(digest), filed)
-
-
-def _tie(row: tuple[Any, ...]) -> tuple[str, TableIdentity]:
-    with readable("a row of the table 'ties' cannot be read"):
-        name, *identity = row
-        return _str(name), TableIdentity(*identity)
-
-
-def _share(row: tuple[Any, ...]) -> Share:
-    if (written := _WRITTEN.get(row)) is not None:
-        return written
-    with readable("a row of the table 'pots' cannot be read"):
-        analyst, limit, spent = map(_str, row)
-        return Share(analyst or None, Amount.from_text(limit), Amount.from_text(spent))
-
-
-def _stream(row: tuple[Any, ...]) -> StreamState:
-    with readable("a row of the table 'streams' cannot be read"):
-        number, name, table, analyst, at_most, binding, tops, lost, reserved, *rest = row
-        bound = json.loads(_str(binding))
-        insist(isinstance(bound, dict) and reserved in (0, 1))
-        facts = (number, name, table, analyst, at_most, bound)
-        return StreamState(*facts, tops, lost, bool(reserved), *rest)
-
-
-def _answer(row: tuple[Any, ...]) -> KeptAnswer:
-    with readable("a row of the table 'answers' cannot be read"):
-        return KeptAnswer(*row)
-
-
-# To rows: one spelling for one value, which ``verify`` relies on ------------------------------
-
-_WRITTEN: dict[tuple[Any, ...], Share] = {}  # the last rows written: the next charge reads them
-_MOST_WRITTEN = 256
-
-
-def _row_of_tie(table: str, identity: TableIdentity) -> tuple[Any, ...]:
-    return (table, identity.person, identity.type, identity.schema)
-
-
-def _row_of_share(share: Share) -> tuple[Any, ...]:
-    return (share.analyst or "", share.limit.as_text(), share.spent.as_text())
-
-
-def _row_of_stream(state: StreamState) -> tuple[Any, ...]:
-    return (
-        *(state.id, state.name, state.table, state.analyst, state.at_most),
-        json.dumps(dict(state.binding), sort_keys=True),
-        *(state.tops, state.lost, int(state.reserved), state.status, state.generation),
-    )
 
 
 def _columns(execute: Callable[[str], sqlite3.Cursor], tables: set[str] | None = None) -> list[Any]:

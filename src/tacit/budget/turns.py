@@ -20,17 +20,21 @@ called as soon as the exception that carries the block is dropped (``LetGoIfDrop
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from threading import get_ident
 from time import monotonic, sleep
 from types import FrameType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakSet
 
 from tacit.errors import BudgetError, LedgerBusy
 from tacit.support import Uncopyable
 
 Given = TypeVar("Given")
+Forked = TypeVar("Forked", bound="AcrossForks")
 
 _SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _POLL_SECONDS = 0.0005
@@ -233,3 +237,39 @@ def _has_ended(place: object) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+# Forks: what is open is told before and after --------------------------------------------------
+
+
+class AcrossForks(Protocol):
+    """Something that a fork must not copy as it is."""
+
+    def before_fork(self) -> None:
+        """In the parent, which is about to fork."""
+        ...
+
+    def after_fork_in_parent(self) -> None:
+        """In the parent again."""
+        ...
+
+    def after_fork_in_child(self) -> None:
+        """In the child, before anything else happens there."""
+        ...
+
+
+def tell_of_forks(open_ones: WeakSet[Forked]) -> None:
+    """Tell each of these of every fork, for as long as it lives."""
+
+    def each(act: Callable[[Forked], None]) -> Callable[[], None]:
+        def act_on_all() -> None:
+            for one in list(open_ones):
+                act(one)
+
+        return act_on_all
+
+    os.register_at_fork(
+        before=each(lambda one: one.before_fork()),
+        after_in_parent=each(lambda one: one.after_fork_in_parent()),
+        after_in_child=each(lambda one: one.after_fork_in_child()),
+    )
