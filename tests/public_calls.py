@@ -182,6 +182,11 @@ class Call:
         return list(found) if inspect.isgenerator(found) else found
 
 
+def _refresh(as_of: Any, source: Any, whole: Any) -> None:
+    with tacit.open(pyarrow.table({"pid": [1]}), person="pid", as_of="a") as table:
+        table.refresh(as_of=as_of, source=source, whole=whole)
+
+
 def _a_server() -> str:
     """Something that speaks the first version of the protocol, until this process ends."""
 
@@ -472,6 +477,7 @@ def calls(folder: Path) -> dict[str, Call]:
                 "memory_limit": None,
                 "spill_folder": None,
                 "shards": None,
+                "grows_by": None,
             },
         ),
         "tacit.prefixes": Call(tacit.prefixes, {"column": "age"}),
@@ -565,6 +571,7 @@ def calls(folder: Path) -> dict[str, Call]:
             lambda name, budget: table.resume(name, budget=budget).suspend(),
             {"name": "s", "budget": budget},
         ),
+        "Table.refresh": Call(_refresh, {"as_of": "b", "source": None, "whole": False}),
         "Table.questions": on_table("questions", questions=["age < 3"]),
         "Table.plan_small_db": on_table(
             "plan_small_db",
@@ -640,7 +647,7 @@ def calls(folder: Path) -> dict[str, Call]:
             tacit.tables.load,
             {"source": pyarrow.table({"pid": [1]}), "person": "pid", "name": "visits"}
             | {"schema": None, "table": None, "memory_limit": None, "spill_folder": None}
-            | {"shards": None, "as_of": None},
+            | {"shards": None, "as_of": None, "grows_by": None},
         ),
         "tacit.tables.propose_schema": Call(
             tacit.tables.propose_schema, {"source": pyarrow.table({"pid": [1]}), "table": None}

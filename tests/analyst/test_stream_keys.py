@@ -13,6 +13,7 @@ from tests.budget.common import abandon
 from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit import wire
+from tacit.analyst.stream import UnderWay
 from tacit.analyst.table import Table
 from tacit.book.answer import Answer
 from tacit.budget import Budget, RetryKey
@@ -155,7 +156,7 @@ def test_there_is_room_for_whatever_could_be_told(table, budget, calm, grid):
     longest = Answer(above=True, value=far, gap=far, noise_scale=scale, grid=step)
     lengths = set()
     for answer, kind in ((longest, "top"), (Answer(above=False, grid=step), "told")):
-        telling = stream._telling(read, answer, retry)
+        telling = stream._telling(UnderWay(read, None, None), answer, retry)
         said = {
             "answer": {**answer.as_json(), "text": read.text},
             "top": 10**12,

@@ -20,6 +20,7 @@ from tacit.tables.engine import refuse_unable, withheld
 
 if TYPE_CHECKING:
     from tacit.analyst.table import Table
+    from tacit.analyst.versions import Version
     from tacit.book.coins import Coins
     from tacit.budget import Budget, Receipt, RetryKey
     from tacit.tables.engine import Engine
@@ -125,6 +126,7 @@ def pay_then_look(
 
 def pay_draw_and_keep(
     table: Table,
+    version: Version,
     mechanism: ReleaseMechanism[Drawn],
     budget: Budget,
     analyst: str | None,
@@ -142,14 +144,14 @@ def pay_draw_and_keep(
 
     def pay(owed: Owed) -> Receipt:
         return checked_budget(budget).charge(
-            owed.cost, what=owed.what, as_of=table.as_of, retry=retry, **owed.about
+            owed.cost, what=owed.what, as_of=version.as_of, retry=retry, **owed.about
         )
 
     def look(receipt: Receipt) -> Drawn:
-        kept = None if receipt.before is None else _told_before(table, budget, receipt)
+        kept = None if receipt.before is None else _told_before(version, budget, receipt)
         if kept is not None:
             return _as_told(mechanism, kept)
-        released, response = _drawn(table, mechanism)
+        released, response = _drawn(version.engine, table.coins, mechanism)
         if response is not None:
             if retry is not None:
                 return _as_told(mechanism, budget.keep(receipt.number, response))
@@ -182,7 +184,7 @@ def _retry(
     return RetryKey(retry_key, analyst, f"release {table.name}", mechanism.request)
 
 
-def _told_before(table: Table, budget: Budget, receipt: Receipt) -> Mapping[str, Any] | None:
+def _told_before(version: Version, budget: Budget, receipt: Receipt) -> Mapping[str, Any] | None:
     """What is kept for an earlier charge; None if it may be drawn, from the same data."""
     before = receipt.before
     assert before is not None
@@ -190,22 +192,22 @@ def _told_before(table: Table, budget: Budget, receipt: Receipt) -> Mapping[str,
         return before.response
     if (drawn := budget.drawn(receipt.number)) is not None:
         return budget.keep(receipt.number, drawn)
-    if before.as_of != table.as_of:
+    if before.as_of != version.as_of:
         raise KeyReused(
             f"under this retry key {before.what} was paid for as of {before.as_of}, and nothing "
-            f"was told; this table is as of {table.as_of}",
+            f"was told; this table is as of {version.as_of}",
             advice="open the table with the label that was paid for, or take a new key",
         )
     return None
 
 
 def _drawn(
-    table: Table, mechanism: ReleaseMechanism[Drawn]
+    engine: Engine, coins: Coins, mechanism: ReleaseMechanism[Drawn]
 ) -> tuple[Drawn | TacitError, Mapping[str, Any] | None]:
     """What is drawn, and how it is kept, if it is; or a failure, and how that is kept."""
 
     def draw() -> tuple[Drawn, Mapping[str, Any] | None]:
-        drawn = mechanism.draw(table.engine, table.coins)
+        drawn = mechanism.draw(engine, coins)
         return drawn, mechanism.write_release(drawn) if isinstance(mechanism, Keepable) else None
 
     try:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import finalize
 
 import numpy as np
@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from tacit.analyst.table import Table
+    from tacit.analyst.versions import TableVersions
     from tacit.book.recipes import Recipe
     from tacit.budget import Lease, PaidAnswer, RetryKey
     from tacit.budget.answers import Telling
-    from tacit.tables.prepared import Askable, AskableWithValues, Read, Reader
+    from tacit.tables.engine import Engine
+    from tacit.tables.prepared import Askable, AskableWithValues, Read
     from tacit.tables.question import Promise, Question
 
 
@@ -89,6 +91,14 @@ def _suspend_quietly(lease: Lease) -> None:
         lease.suspend()
 
 
+class UnderWay(NamedTuple):
+    """A question as it is asked: read, at a threshold, about the version with this label."""
+
+    read: Read
+    limit: Fraction | None
+    as_of: str | None
+
+
 class Stream(Uncopyable):
     """An open stream over a table, from ``table.sparse(...)`` or ``table.resume(...)``.
 
@@ -99,7 +109,7 @@ class Stream(Uncopyable):
     def __init__(
         self,
         table: Table,
-        reader: Reader,
+        versions: TableVersions,
         mechanism: SparseVector,
         lease: Lease,
         *,
@@ -107,8 +117,7 @@ class Stream(Uncopyable):
         planned: Planned | None = None,
     ) -> None:
         self._table = table
-        self._engine = table.engine
-        self._reader = reader
+        self._versions = versions
         self._mechanism = mechanism
         self._lease = lease
         self._coins = table.coins
@@ -116,7 +125,7 @@ class Stream(Uncopyable):
         self._planned = planned
         self._state = from_secret(lease.secret)
         _check_recorded(lease.answers.values())
-        self._tops: dict[tuple[Question, Fraction | None], Answer] = {}
+        self._tops: dict[tuple[Question, Fraction | None, str | None], Answer] = {}
         self._earlier = frozenset(lease.answers)  # keys recorded before this object was made
         self._forms = forms_of(self._earlier)
         self._covered: tuple[Promise | None, int] = None, 0
@@ -145,26 +154,28 @@ class Stream(Uncopyable):
         charge and marked as recorded.  With a ``retry_key`` the answer, ⊥ or ⊤, is on the disk
         before it is returned, and asking again under the same key returns that answer.
         """
-        before = self._state
         limit = None if threshold is None else self._limit(threshold)
-        read = self._reader.read(question, parameters)
-        if retry_key is not None:
-            return self._ask_once(read, limit, retry_key)
-        if (self._tops or self._earlier) and (known := self._recorded(read, limit)) is not None:
-            return self._tell(read, known, limit)
-        self._refuse_if_over()
-        steps_each = self._steps_each(read)
-        with self._lease.turn(evaluating=True) as turn:
-            # Another thread may have got a ⊤ for the same question while this one was read.
-            if self._state is not before and (known := self._recorded(read, limit)) is not None:
-                return self._tell(read, known, limit)
-            (value,) = self._values([read.question])
-            turn.evaluated()
-            answer, state = self._mechanism.step_of(
-                self._state, value * steps_each, self._coins, threshold=limit
-            )
-            if answer.above:
-                self._keep(read, answer, state, limit)
+        with self._versions.used() as version:
+            before = self._state
+            read = version.reader.read(question, parameters)
+            asked = UnderWay(read, limit, version.as_of)
+            if retry_key is not None:
+                return self._ask_once(asked, version.engine, retry_key)
+            if (self._tops or self._earlier) and (known := self._recorded(asked)) is not None:
+                return self._tell(asked, known)
+            self._refuse_if_over()
+            steps_each = self._steps_each(read)
+            with self._lease.turn(evaluating=True) as turn:
+                # Another thread may have got a ⊤ for the same question while this one was read.
+                if self._state is not before and (known := self._recorded(asked)) is not None:
+                    return self._tell(asked, known)
+                (value,) = self._values(version.engine, [read.question])
+                turn.evaluated()
+                answer, state = self._mechanism.step_of(
+                    self._state, value * steps_each, self._coins, threshold=limit
+                )
+                if answer.above:
+                    self._keep(asked, answer, state)
         self._history.add(read, answer, limit)
         return answer
 
@@ -186,50 +197,52 @@ class Stream(Uncopyable):
         """
         limit = None if threshold is None else self._limit(threshold)
         self._refuse_if_over()
-        reads = self._reader.read_all(questions, parameters)
-        steps_each = [self._steps_each(read) for read in reads]
-        with self._lease.turn(evaluating=True):
-            values = self._values([read.question for read in reads])
-            steps = np.array(
-                [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
-                np.int64,
-            )
+        with self._versions.used() as version:
+            reads = version.reader.read_all(questions, parameters)
+            steps_each = [self._steps_each(read) for read in reads]
+            with self._lease.turn(evaluating=True):
+                values = self._values(version.engine, [read.question for read in reads])
+                steps = np.array(
+                    [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
+                    np.int64,
+                )
         self._batch, self._batch_answered = reads, 0
-        return self._answer_all(reads, steps, limit)
+        return self._answer_all([UnderWay(read, limit, version.as_of) for read in reads], steps)
 
-    def _ask_once(self, read: Read, limit: Fraction | None, retry_key: str | RetryKey) -> Answer:
+    def _ask_once(self, asked: UnderWay, engine: Engine, retry_key: str | RetryKey) -> Answer:
         """Ask under a key: what was told under it is told again, and nothing is drawn."""
-        retry = self._retry(read, limit, retry_key)
+        read = asked.read
+        retry = self._retry(asked, retry_key)
         self._lease.asked(retry)  # a forked copy is refused here, and does not wait for ever
         with self._asked_once:
             if (told := self._lease.asked(retry)) is not None:
-                return self._tell(read, _as_told(told), limit)
-            answer = self._recorded(read, limit)
+                return self._tell(asked, _as_told(told))
+            answer = self._recorded(asked)
             if answer is not None:
                 if self._lease.alive:  # if it has ended, what is on record stays the answer
                     with self._lease.turn():
-                        self._keep_told(read, answer, limit, retry)
-                return self._tell(read, answer, limit)
+                        self._keep_told(asked, answer, retry)
+                return self._tell(asked, answer)
             self._refuse_if_over()
             steps_each = self._steps_each(read)
             with self._lease.turn(evaluating=True) as turn:
-                (value,) = self._values([read.question])
+                (value,) = self._values(engine, [read.question])
                 turn.evaluated()
                 answer, state = self._mechanism.step_of(
-                    self._state, value * steps_each, self._coins, threshold=limit
+                    self._state, value * steps_each, self._coins, threshold=asked.limit
                 )
                 if answer.above:
-                    self._keep(read, answer, state, limit, retry)
+                    self._keep(asked, answer, state, retry)
                 else:
-                    self._keep_told(read, answer, limit, retry)
-            return self._tell(read, answer, limit)
+                    self._keep_told(asked, answer, retry)
+            return self._tell(asked, answer)
 
-    def _retry(self, read: Read, limit: Fraction | None, retry_key: str | RetryKey) -> RetryKey:
+    def _retry(self, asked: UnderWay, retry_key: str | RetryKey) -> RetryKey:
         from tacit.budget import RetryKey
 
         if isinstance(retry_key, RetryKey):
             return retry_key
-        request = {"ask": question_key(read.question, limit, None)}
+        request = {"ask": question_key(asked.read.question, asked.limit, None)}
         return RetryKey(retry_key, self._lease.analyst, f"ask {self.name}", request)
 
     def check(
@@ -237,10 +250,11 @@ class Stream(Uncopyable):
     ) -> Statement:
         """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
         try:
-            prepared = self._reader.prepare(question)
+            reader = self._versions.now.reader
+            prepared = reader.prepare(question)
             if threshold is not None:
                 self._limit(threshold)
-            reads = self._reader.read_all(prepared, parameters)
+            reads = reader.read_all(prepared, parameters)
             for read in reads:
                 self._steps_each(read)
         except (QuestionRefused, BadParameter) as why:
@@ -249,22 +263,20 @@ class Stream(Uncopyable):
         text = " ".join(prepared.text.split()) if prepared.keys else None
         return statement(reads[0].question, self._table.schema, cells, text)
 
-    def _answer_all(
-        self, reads: Sequence[Read], steps: NDArray[np.int64], limit: Fraction | None
-    ) -> Iterator[Answer]:
+    def _answer_all(self, batch: Sequence[UnderWay], steps: NDArray[np.int64]) -> Iterator[Answer]:
         at = 0
-        while at < len(reads) and not self.halted:
-            known_at, known = self._next_recorded(reads, at, limit)
+        while at < len(batch) and not self.halted:
+            known_at, known = self._next_recorded(batch, at)
             # Answers are decided ahead of the caller in memory only.  They count, and are recorded,
             # when the caller reaches them; if the stream has moved on by then, they are dropped.
             with self._lease.turn():
                 start = self._state
                 answered, top, after = self._mechanism.scan(
-                    start, steps[at:known_at], self._coins, threshold=limit
+                    start, steps[at:known_at], self._coins, threshold=batch[at].limit
                 )
-            for read in reads[at : at + answered - bool(top)]:
+            for asked in batch[at : at + answered - bool(top)]:
                 at += 1
-                yield self._tell(read, BELOW, limit, batch_at=at)
+                yield self._tell(asked, BELOW, batch_at=at)
                 if self._state is not start or not self._lease.alive:
                     break
             if self._state is not start or not self._lease.alive:
@@ -273,22 +285,20 @@ class Stream(Uncopyable):
                 with self._lease.turn():
                     if self._state is not start:  # another thread was faster
                         continue
-                    self._keep(reads[at], top, after, limit)
+                    self._keep(batch[at], top, after)
                 at += 1
-                yield self._tell(reads[at - 1], top, limit, batch_at=at)
+                yield self._tell(batch[at - 1], top, batch_at=at)
             elif known is not None:
                 at += 1
-                yield self._tell(reads[at - 1], known, limit, batch_at=at)
+                yield self._tell(batch[at - 1], known, batch_at=at)
 
-    def _next_recorded(
-        self, reads: Sequence[Read], at: int, limit: Fraction | None
-    ) -> tuple[int, Answer | None]:
+    def _next_recorded(self, batch: Sequence[UnderWay], at: int) -> tuple[int, Answer | None]:
         """The first question from `at` on whose ⊤ is on record, and that answer."""
         if self._lease.answers:
-            for index in range(at, len(reads)):
-                if (known := self._recorded(reads[index], limit)) is not None:
+            for index in range(at, len(batch)):
+                if (known := self._recorded(batch[index])) is not None:
                     return index, known
-        return len(reads), None
+        return len(batch), None
 
     # Before the coin ----------------------------------------------------------------------
 
@@ -325,10 +335,10 @@ class Stream(Uncopyable):
                 f"grid='{question.grid}'"
             )
 
-    def _values(self, questions: Sequence[Question]) -> list[int]:
+    def _values(self, engine: Engine, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true values of questions that were accepted.  They are secret."""
         try:
-            return self._engine.values(questions)
+            return engine.values(questions)
         except TacitError as failure:
             said = failure.fact
         except Exception:
@@ -346,12 +356,13 @@ class Stream(Uncopyable):
         self._mechanism.threshold_in_steps(threshold)
         return exact(threshold, "threshold")
 
-    def _recorded(self, read: Read, limit: Fraction | None) -> Answer | None:
-        """The recorded ⊤ of the same question at the same threshold, if there is one."""
-        if self._tops and (known := self._tops.get((read.question, limit))) is not None:
+    def _recorded(self, asked: UnderWay) -> Answer | None:
+        """The recorded ⊤ of the same question, threshold and label, if there is one."""
+        question, limit, as_of = asked.read.question, asked.limit, asked.as_of
+        if self._tops and (known := self._tops.get((question, limit, as_of))) is not None:
             return known
         for form in self._forms:
-            key = form(read.question, limit, self._table.as_of)
+            key = form(question, limit, as_of)
             if key in self._earlier:
                 return self._on_record(key)
         return None
@@ -374,39 +385,32 @@ class Stream(Uncopyable):
     # After the coin -----------------------------------------------------------------------
 
     def _keep(
-        self,
-        read: Read,
-        top: Answer,
-        state: State,
-        limit: Fraction | None,
-        retry: RetryKey | None = None,
+        self, asked: UnderWay, top: Answer, state: State, retry: RetryKey | None = None
     ) -> None:
         """Inside a turn: put a ⊤ on the disk before anybody sees it."""
-        as_of = self._table.as_of
+        read, limit, as_of = asked
         key = question_key(read.question, limit, as_of)
         self._lease.record_top(
             {**top.as_json(), "text": read.text},
             question_key=key,
             secret=as_secret(state),
             as_of=as_of,
-            telling=None if retry is None else self._telling(read, top, retry),
+            telling=None if retry is None else self._telling(asked, top, retry),
         )
         self._state = state
-        self._tops[read.question, limit] = self._on_record(key)
+        self._tops[read.question, limit, as_of] = self._on_record(key)
 
-    def _keep_told(
-        self, read: Read, answer: Answer, limit: Fraction | None, retry: RetryKey
-    ) -> None:
+    def _keep_told(self, asked: UnderWay, answer: Answer, retry: RetryKey) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
-        as_of = self._table.as_of
+        read, limit, as_of = asked
         self._lease.record_told(
             {**answer.as_json(), "text": read.text},
             question_key=question_key(read.question, limit, as_of),
             as_of=as_of,
-            telling=self._telling(read, answer, retry),
+            telling=self._telling(asked, answer, retry),
         )
 
-    def _telling(self, read: Read, answer: Answer, retry: RetryKey) -> Telling:
+    def _telling(self, asked: UnderWay, answer: Answer, retry: RetryKey) -> Telling:
         """What is told under a key, and room for the longest that could have been told.
 
         A value or a gap has at most 2^63 steps and a noise that is drawn up to 2^210, so fewer
@@ -417,14 +421,12 @@ class Stream(Uncopyable):
 
         mechanism, grid = self._mechanism, len(str(self._mechanism.grid))
         noise = None if mechanism.gap_noise is None else mechanism.gap_noise.as_json()
-        public = (read.text, self.name, self._table.as_of, str(self.recipe.value_scale), noise)
+        public = (asked.read.text, self.name, asked.as_of, str(self.recipe.value_scale), noise)
         room = 2048 + 24 * grid + 2 * sum(len(json.dumps(text)) for text in public)
         return Telling(retry, tagged("answer", answer.as_told()), room)
 
-    def _tell(
-        self, read: Read, answer: Answer, limit: Fraction | None, *, batch_at: int | None = None
-    ) -> Answer:
-        self._history.add(read, answer, limit)
+    def _tell(self, asked: UnderWay, answer: Answer, *, batch_at: int | None = None) -> Answer:
+        self._history.add(asked.read, answer, asked.limit)
         if batch_at is not None:
             self._batch_answered = batch_at
         return answer

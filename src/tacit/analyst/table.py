@@ -36,6 +36,7 @@ from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
 from tacit.analyst.task import Kind, Task
 from tacit.analyst.top import Contest, NoisyTop, Top, TopPlan, plan_top
+from tacit.analyst.versions import ONLY_ONCE, Rereading, TableVersions, Version
 from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
@@ -43,6 +44,7 @@ from tacit.book.recipes import Recipe, Values
 from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
 from tacit.support import Closing
+from tacit.tables.engine import Guarded
 from tacit.tables.loading import load
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Reader, checked_label
 from tacit.tables.schema import Schema
@@ -71,6 +73,7 @@ def open_table(
     as_of: str | None = None,
     spill_folder: str | Path | None = None,
     shards: str | Path | None = None,
+    grows_by: str | None = None,
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
@@ -87,7 +90,8 @@ def open_table(
     not fit into ``memory_limit`` are kept in a folder of their own under ``spill_folder`` while the
     table is open.  ``shards`` is a folder in which the table's codes are kept, in the clear: a
     table that does not fit is then answered from there instead of being scanned for each question,
-    and a file that has not changed is not read again.
+    and a file that has not changed is not read again.  ``grows_by`` is a column of dates, times or
+    numbers: only rows up to ``as_of`` in it are read, and `Table.refresh` adds those after it.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)
@@ -101,8 +105,17 @@ def open_table(
         spill_folder=spill_folder,
         shards=shards,
         as_of=label,
+        grows_by=grows_by,
     )
-    return Table(engine, people=public_people, as_of=label)
+    again = Rereading(
+        source=None if engine is source or isinstance(engine, Guarded) else source,
+        table=table,
+        memory_limit=memory_limit,
+        spill_folder=spill_folder,
+        shards=shards,
+        grows_by=grows_by,
+    )
+    return Table(engine, people=public_people, as_of=label, again=again)
 
 
 open_table.__qualname__ = "tacit.open"  # what Python calls it when an argument is wrong
@@ -121,14 +134,12 @@ class Table(Closing):
         people: int | None = None,
         as_of: str | None = None,
         coins: Coins | None = None,
+        again: Rereading = ONLY_ONCE,
     ) -> None:
-        self._engine = engine
         self._people = people
-        self._as_of = checked_label(as_of)
         self._coins = Coins() if coins is None else coins
         refuse_insecure(self._coins)
-        self._reader = Reader(engine.schema, self._as_of, engine.cannot)
-        self._open = True
+        self._versions = TableVersions(Version(engine, checked_label(as_of)), again)
 
     @property
     def name(self) -> str:
@@ -138,12 +149,12 @@ class Table(Closing):
     @property
     def schema(self) -> Schema:
         """What is public about the columns."""
-        return self._engine.schema
+        return self.engine.schema
 
     @property
     def engine(self) -> Engine:
         """Where true values come from.  Whoever holds it can see the data."""
-        return self._engine
+        return self._versions.now.engine
 
     @property
     def coins(self) -> Coins:
@@ -167,12 +178,16 @@ class Table(Closing):
     @property
     def as_of(self) -> str | None:
         """The public label that the steward gave: which state of the data this is."""
-        return self._as_of
+        return self._versions.now.as_of
 
     @property
     def closed(self) -> bool:
         """Whether it has been closed."""
-        return not self._open
+        return not self._versions.open
+
+    @property
+    def _reader(self) -> Reader:
+        return self._versions.now.reader
 
     # Reading questions --------------------------------------------------------------------
 
@@ -204,7 +219,8 @@ class Table(Closing):
 
         Privacy: the mechanism's own promise, charged in full before it sees the data.
         """
-        return pay_draw_and_keep(self, mechanism, budget, analyst, retry_key)
+        with self._versions.used() as version:
+            return pay_draw_and_keep(self, version, mechanism, budget, analyst, retry_key)
 
     def count(
         self,
@@ -528,7 +544,7 @@ class Table(Closing):
 
     def _begin(self, opening: StreamOpening, lease: Lease) -> Stream:
         kind, planned = opening.kind, opening.expected
-        return Stream(self, self._reader, opening.mechanism, lease, kind=kind, planned=planned)
+        return Stream(self, self._versions, opening.mechanism, lease, kind=kind, planned=planned)
 
     def resume(self, name: str, *, budget: Budget) -> Stream:
         """Go on with a stream, after a crash or another day.  It is not paid for again.
@@ -550,7 +566,7 @@ class Table(Closing):
         lease = budget.resume_stream(
             name, binding=stored, after_loss=after_loss, identity=self.identity
         )
-        return Stream(self, self._reader, mechanism, lease, kind=stored["kind"], planned=expected)
+        return Stream(self, self._versions, mechanism, lease, kind=stored["kind"], planned=expected)
 
     # Small databases ----------------------------------------------------------------------
 
@@ -607,12 +623,28 @@ class Table(Closing):
         drawn = SmallDb(planned, self.schema, questions, progress)
         return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
 
+    # Growing ------------------------------------------------------------------------------
+
+    def refresh(self, *, as_of: str, source: object = None, whole: bool = False) -> None:
+        """Read the table's next version, under a new label that the steward or a clock chooses.
+
+        All rows are read; but if the table was opened with ``grows_by``, only those after the old
+        label and up to the new one in that column, which join the rows that are held.  Rows that
+        came late, were changed or were deleted are then missed until ``whole=True`` reads all rows
+        up to the label.  ``source`` is where to read from now; by default where the table was
+        opened, unless that can be read only once.  Streams go on, and each answer belongs to the
+        version it is about.  If reading fails, the table stays as it is.
+
+        Privacy: streams keep their promise at the same price, as long as neither the label nor the
+        moment depends on the data (see ``docs/explanation/data-that-change.md``).
+        """
+        self._versions.refresh(as_of, source, whole)
+
     # Leaving ------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the table.  Its open streams can no longer be asked."""
-        self._open = False
-        self._engine.close()
+        self._versions.close()
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)

@@ -143,6 +143,10 @@ class BitmapEngine(Answering):
                 self._columns = {}
                 self._release()
 
+    def held(self) -> tuple[Layout, Mapping[str, Held]]:
+        """The columns by slot, as they were given.  They are the data."""
+        return self._layout, self._columns
+
     @withheld("answering")
     def totals(self, terms: Sequence[Term]) -> list[int]:
         """For each term, the sum of what each person contributes."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import duckdb
@@ -20,6 +21,14 @@ from tacit.tables.declared import quoted
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.frames import is_frame
+from tacit.tables.growing import (
+    GROWS_BY_HELP,
+    growing_column,
+    joined,
+    label_place,
+    window_of,
+    written,
+)
 from tacit.tables.normal import check_columns, normal_form, raw_columns
 from tacit.tables.prepared import checked_label
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
@@ -61,6 +70,7 @@ def load(
     spill_folder: str | Path | None = None,
     shards: str | Path | None = None,
     as_of: str | None = None,
+    grows_by: str | None = None,
 ) -> Engine:
     """Open a table, or check an engine from another package.
 
@@ -75,26 +85,19 @@ def load(
     do not fit; by default it is the folder that TACIT_SPILL_FOLDER names, or the system's folder
     for temporary files.  ``shards`` is a folder for the codes of the table, in the clear: then a
     table that does not fit is answered from there instead of being scanned, and a file that is
-    opened again with the same schema and the same label ``as_of`` is not read again.
+    opened again with the same schema and the same label ``as_of`` is not read again.  ``grows_by``
+    is a column of dates, times or numbers: then only the rows up to ``as_of`` in it are read.
 
     An engine brings its own schema, and with it ``person`` and ``name``: give nothing else.
 
     Privacy: names and types are checked, values never are.
     """
     if not is_frame(source) and is_engine(source):
-        given = person, name, schema, table, memory_limit, spill_folder, shards
+        given = person, name, schema, table, memory_limit, spill_folder, shards, grows_by
         return _own_engine(source, given)
-    for parameter, value, kinds, allowed in (
-        ("person", person, str | EachRow, PERSON_HELP),
-        ("schema", schema, Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
-        ("name", name, str | None, "give the table's name as text"),
-        ("table", table, str | None, "name a table of a DuckDB file"),
-        ("memory_limit", memory_limit, int | float | str | None, LIMIT_HELP),
-        ("spill_folder", spill_folder, str | Path | None, FOLDER_HELP),
-        ("shards", shards, str | Path | None, SHARDS_HELP),
-    ):
-        if not isinstance(value, kinds):
-            raise BadParameter(parameter, kind_of(value), allowed)
+    _check_kinds({"person": person, "schema": schema, "name": name, "table": table})
+    _check_kinds({"memory_limit": memory_limit, "spill_folder": spill_folder, "shards": shards})
+    _check_kinds({"grows_by": grows_by})
     assert person is not None
     limit = byte_limit(memory_limit)
     label = checked_label(as_of)
@@ -102,13 +105,94 @@ def load(
     opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
     try:
         declared = _schema(schema, opened, name or opened.name, person)
-        if folder is None:
+        if grows_by is not None:
+            _limit_rows(opened, declared, grows_by, None, label)
+        elif folder is None:
             return _engine(opened, declared, partial(_read, opened, declared, limit))
         kept = partial(_sharded, opened, declared, limit, folder, label)
         return _engine(opened, declared, kept)
     except BaseException:
         opened.close()
         raise
+
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    "person": (str | EachRow, PERSON_HELP),
+    "schema": (Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
+    "name": (str | None, "give the table's name as text"),
+    "table": (str | None, "name a table of a DuckDB file"),
+    "memory_limit": (int | float | str | None, LIMIT_HELP),
+    "spill_folder": (str | Path | None, FOLDER_HELP),
+    "shards": (str | Path | None, SHARDS_HELP),
+    "grows_by": (str | None, GROWS_BY_HELP),
+}
+
+
+def _check_kinds(given: Mapping[str, object]) -> None:
+    """Refuse a parameter of another kind."""
+    for parameter, value in given.items():
+        kinds, allowed = _KINDS[parameter]
+        if not isinstance(value, kinds):
+            raise BadParameter(parameter, kind_of(value), allowed)
+
+
+def _limit_rows(
+    source: Source, schema: Schema, grows_by: str, after: str | None, until: str | None
+) -> None:
+    """Let only the rows after one label and up to another count."""
+    column = growing_column(schema, grows_by)
+    label_place(column, until)
+    assert until is not None
+    source.window = window_of(schema, column, after, until)
+
+
+def load_more(
+    engine: Engine,
+    source: object,
+    *,
+    grows_by: str,
+    after: str,
+    until: str,
+    table: str | None = None,
+    memory_limit: int | str | None = None,
+    spill_folder: str | Path | None = None,
+    shards: str | Path | None = None,
+) -> Engine:
+    """An engine for the rows of another, which stays as it is, and the rows between two labels.
+
+    Privacy: which rows are in it follows from public labels and from each row alone.
+    """
+    limit, schema = byte_limit(memory_limit), engine.schema
+    folder = None if shards is None else shards_folder(shards)
+    opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
+    try:
+        _limit_rows(opened, schema, grows_by, after, until)
+        return _engine(opened, schema, partial(_more, engine, opened, limit, folder))
+    finally:
+        opened.close()
+
+
+def _more(engine: Engine, source: Source, limit: int, folder: Path | None) -> Engine:
+    """Join the rows of a source to those of an engine, in memory or on the disk."""
+    schema, rows = engine.schema, count_rows(source, engine.schema)
+    if isinstance(engine, BitmapEngine):
+        held = [Shard(*engine.held())]
+    else:
+        assert isinstance(engine, ShardedEngine)
+        held = engine.held()
+    there = sum(int(np.bitwise_count(shard.layout.filled).sum()) for shard in held)
+    stamp = source.stamp()
+    if isinstance(engine, BitmapEngine) and _fits(rows + there, schema, limit):
+        new = joined(schema, held[0].rows, read_all(source, schema, rows).rows)
+        unchanged(source, stamp)
+        shard = Shard.of(schema, new)
+        return shard.engine(schema, max(limit - shard.nbytes, 0))
+    most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
+    scratch = Path(mkdtemp(dir=source.spill.path)) / "parts"
+    for piece in cut_up(source, schema, rows, _parts(rows, schema, limit), scratch):
+        held = written(schema, held, piece, most, folder or source.spill.path)
+    unchanged(source, stamp)
+    return ShardedEngine(schema, held, limit=limit)
 
 
 def _own_engine(engine: object, given: Sequence[object]) -> Engine:
@@ -118,7 +202,7 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
             "source",
             kind_of(engine),
             "an engine has its own schema: give nothing else with it, neither "
-            "person, name, schema, table, memory_limit, spill_folder nor shards",
+            "person, name, schema, table, memory_limit, spill_folder, shards nor grows_by",
         )
     if isinstance(engine, BitmapEngine | DuckDBEngine | ShardedEngine):
         return engine
@@ -127,7 +211,8 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
 
 def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
     if isinstance(given, Schema):
-        return Schema(name, person, given.columns, given.max_rows)
+        declared = Schema(name, person, given.columns, given.max_rows)
+        return given if declared == given else declared
     if given is None and source.sidecar is not None and source.sidecar.is_file():
         given = source.sidecar
     if given is None:
@@ -186,11 +271,18 @@ def _fits(rows: int, schema: Schema, limit: int) -> bool:
 # Shards
 
 
-def _sharded(source: Source, schema: Schema, limit: int, folder: Path, as_of: str | None) -> Engine:
-    """The shards of this very source that lie in the folder, or new ones."""
+def _sharded(
+    source: Source, schema: Schema, limit: int, folder: Path | None, as_of: str | None
+) -> Engine:
+    """The shards of this very source that lie in the folder, or new ones.
+
+    Without a folder, what does not fit into memory is among the source's temporary files.
+    """
     stamp, identity = source.stamp(), source.identity()
-    bound = None if identity is None else binding(schema, identity, as_of)
-    shards = None if bound is None else find(folder, bound)
+    bound = None
+    if folder is not None and identity is not None:
+        bound = binding(schema, identity, as_of, source.window)
+    shards = None if bound is None or folder is None else find(folder, bound)
     if shards is None:
         rows = count_rows(source, schema)
         if bound is None and _fits(rows, schema, limit):
@@ -202,17 +294,22 @@ def _sharded(source: Source, schema: Schema, limit: int, folder: Path, as_of: st
             if source.identity() != identity:
                 raise EngineFailed(CHANGED)
 
-        with new_set(folder) as path:
+        with new_set(folder or source.spill.path) as path:
             shards = write(path, made(path / "parts"), bound)
     source.close()
     return ShardedEngine(schema, shards, limit=limit)
+
+
+def _while_made(rows: int, schema: Schema) -> int:
+    """The memory that a shard of so many rows takes while it is made, several times over."""
+    return rows * (8 * len(schema.columns) + BYTES_OF_ROW) * SHARDS_IN_MEMORY
 
 
 def _parts(rows: int, schema: Schema, limit: int) -> int:
     """Into how many shards to cut a table, so that memory holds several while they are made."""
     if _fits(rows, schema, limit):
         return 1
-    needed = rows * (8 * len(schema.columns) + BYTES_OF_ROW) * SHARDS_IN_MEMORY
+    needed = _while_made(rows, schema)
     return min(max(-(-needed // max(limit, LEAST_MEMORY)), 2), MOST_SHARDS)
 
 

@@ -1,7 +1,8 @@
 """The normal form of a table: every declared column as codes, computed by SQL that cannot fail.
 
 A value that is not of its column's type becomes NULL; a number out of bounds becomes the nearest
-bound; rows without a person are left out.  Whatever reads a table with DuckDB reads this form.
+bound; rows without a person are left out, and so are those outside of the source's window, if the
+table grows.  Whatever reads a table with DuckDB reads this form.
 """
 
 from __future__ import annotations
@@ -61,19 +62,24 @@ def normal_form(
     """
     present = _present(source)
     person = schema.person if isinstance(schema.person, str) else None
-    read, coded = [], []
+    window = source.window
+    read, coded, shown = [], [], []
     for column in schema.columns:
-        if column.name in names or column.name == person:
+        wanted = column.name in names or column.name == person
+        if wanted or (window is not None and column.name == window.column):
             raw = present[folded(column.name)]
             read.append(f"{_read(column, source, raw)} AS {quoted(column.name)}")
             narrow = source.is_typed(raw) and source.columns[raw] in _NARROW
             coded.append(f"{_code(column, schema, narrow)} AS {quoted(column.name)}")
+            shown += [quoted(column.name)] if wanted else []
     if not read:
         return f"SELECT true AS there FROM {rows}"
-    everyone = "" if person is None else f" WHERE {quoted(person)} IS NOT NULL"
+    kept = [] if person is None else [f"{quoted(person)} IS NOT NULL"]
+    kept += [] if window is None else [window.condition]
     return (
-        f"SELECT * FROM (SELECT {', '.join(coded)} FROM (SELECT {', '.join(read)} FROM {rows}))"
-        f"{everyone}"
+        f"SELECT {', '.join(shown) or 'true AS there'} "
+        f"FROM (SELECT {', '.join(coded)} FROM (SELECT {', '.join(read)} FROM {rows}))"
+        f"{' WHERE ' if kept else ''}{' AND '.join(kept)}"
     )
 
 

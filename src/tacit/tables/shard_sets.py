@@ -27,7 +27,7 @@ from tacit.errors import BadParameter, NotWritten
 from tacit.tables.declared import quoted
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import NotAShard, Shard, map_shard
-from tacit.tables.sources import text
+from tacit.tables.sources import RowWindow, text
 from tacit.tables.spill import new_folder, remove, sweep
 
 SHARDS_HELP = "name an existing folder that you may write to; the data will lie there in the clear"
@@ -51,9 +51,12 @@ def shards_folder(named: str | Path, parameter: str = "shards", allowed: str = S
     raise BadParameter(parameter, str(named), allowed)
 
 
-def binding(schema: Schema, identity: object, as_of: str | None) -> Binding:
+def binding(
+    schema: Schema, identity: object, as_of: str | None, window: RowWindow | None = None
+) -> Binding:
     """What a set of this table is bound to.  Shards are only as good as what read them."""
-    return {
+    grows = {} if window is None else {"grows_by": window.column}
+    return grows | {
         "tacit shards": VERSION,
         "made by": {name: version(name) for name in ("tacit", "duckdb")},
         "table": schema.name,

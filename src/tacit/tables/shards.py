@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import Held, Layout, by_person, every_row, numbered, placed
+from tacit.tables.columns import Held, Layout, by_person, every_row, numbered, placed, unpack
 from tacit.tables.engine import Answering, in_order, withheld
 from tacit.tables.question import Term
 from tacit.tables.schema import Schema
@@ -65,6 +65,12 @@ class Shard:
             layout,
             {name: placed(held, layout.slots, slot_of_row) for name, held in columns.items()},
         )
+
+    @property
+    def rows(self) -> dict[str, Held]:
+        """Its columns by row, in some order that is the same for all of them."""
+        there = unpack(self.layout.filled)
+        return {name: replace(held, codes=held.codes[there]) for name, held in self.columns.items()}
 
     @property
     def nbytes(self) -> int:
@@ -168,6 +174,10 @@ class ShardedEngine(Answering):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.schema.name}>"
+
+    def held(self) -> list[Shard]:
+        """The shards, as they were given.  They are the data."""
+        return [Shard(*shard.held()) for shard in self._shards]
 
     def totals(self, terms: Sequence[Term]) -> list[int]:
         """For each term, the sum of what each person contributes."""

@@ -36,6 +36,14 @@ _KEPT = "kept"
 CHANGED = "the file has changed since it was opened; open it again"
 
 
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """Which rows of a source count: those whose code in one column lies between public ends."""
+
+    column: str
+    condition: str  # as SQL, on the normal form
+
+
 @dataclass(slots=True)
 class Source:
     """A connection on which the view ``source`` shows the raw rows."""
@@ -54,6 +62,7 @@ class Source:
     mending: Callable[[Source], None] | None = None
     lost: int = 0  # how many lines of a mended file could not be read
     kept: bool = False  # whether the rows of a stream are in a table here
+    window: RowWindow | None = None  # if the table grows, up to where it is read
 
     def is_typed(self, column: str) -> bool:
         """Whether the source itself says what type a column has."""

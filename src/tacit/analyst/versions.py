@@ -1,0 +1,179 @@
+"""The versions of a table: what it holds now, and how it is read anew.
+
+A question is about one version, from the moment it is read until its answer is on record.  So an
+answer that is being given stands in the way of nobody: a table that is refreshed meanwhile keeps
+the old version until the last question about it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from tacit.analyst.paying import table_closed
+from tacit.arguments import kind_of
+from tacit.errors import BadParameter, SchemaMismatch
+from tacit.tables.engine import is_engine
+from tacit.tables.frames import is_frame, is_stream
+from tacit.tables.growing import growing_column, window_of
+from tacit.tables.loading import load, load_more
+from tacit.tables.prepared import Reader, checked_label
+
+if TYPE_CHECKING:
+    from tacit.tables.engine import Engine
+
+
+class Version:
+    """One version of a table: its data, its label, and how questions are read under that."""
+
+    __slots__ = ("_over", "_users", "as_of", "engine", "reader")
+
+    def __init__(self, engine: Engine, as_of: str | None) -> None:
+        self.engine = engine
+        self.as_of = as_of
+        self.reader = Reader(engine.schema, as_of, engine.cannot)
+        # There is no lock, which a forked copy could inherit closed.  A user comes before it looks
+        # whether the version is over; whoever ends it does so before looking for users.  So one of
+        # the two sees the other.
+        self._users: list[None] = []
+        self._over = False
+
+    def enter(self) -> bool:
+        """Begin to use it; False if it is over."""
+        self._users.append(None)
+        if self._over:
+            self.leave()
+        return not self._over
+
+    def leave(self) -> None:
+        """Use it no longer.  The last user of a version that is over releases its data."""
+        self._users.pop()
+        if self._over and not self._users:
+            self.engine.close()
+
+    def end(self) -> None:
+        """Let nobody else use it."""
+        self._over = True
+        if not self._users:
+            self.engine.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rereading:
+    """How a table was opened, and so how it is read anew."""
+
+    source: object = None
+    table: str | None = None
+    memory_limit: int | str | None = None
+    spill_folder: str | Path | None = None
+    shards: str | Path | None = None
+    grows_by: str | None = None
+
+    def read(self, before: Version, as_of: str, source: object, whole: bool) -> Engine:
+        """The rows after the last label and up to this one with those before; or all rows."""
+        schema = before.engine.schema
+        given = self._again() if source is None else source
+        if not is_frame(given) and is_engine(given):
+            return _same_table(load(given, grows_by=self.grows_by), before.engine)
+        if self.grows_by is not None:
+            assert before.as_of is not None
+            column = growing_column(schema, self.grows_by)
+            window_of(schema, column, before.as_of, as_of)  # the new label must be a later one
+            if not whole:
+                return load_more(
+                    before.engine,
+                    given,
+                    grows_by=self.grows_by,
+                    after=before.as_of,
+                    until=as_of,
+                    table=self.table,
+                    memory_limit=self.memory_limit,
+                    spill_folder=self.spill_folder,
+                    shards=self.shards,
+                )
+        return load(
+            given,
+            person=schema.person,
+            name=schema.name,
+            schema=schema,
+            table=self.table,
+            memory_limit=self.memory_limit,
+            spill_folder=self.spill_folder,
+            shards=self.shards,
+            as_of=as_of,
+            grows_by=self.grows_by,
+        )
+
+    def _again(self) -> object:
+        """What it was opened with, if that can be read a second time."""
+        if self.source is not None and (is_frame(self.source) or not is_stream(self.source)):
+            return self.source
+        raise BadParameter(
+            "source",
+            None,
+            "what the table was opened with can be read only once: give what to read now",
+        )
+
+
+ONLY_ONCE = Rereading()
+"""How a table is read anew that was made from an engine: only from what is then given."""
+
+
+def _same_table(engine: Engine, before: Engine) -> Engine:
+    if engine.schema == before.schema:
+        return engine
+    raise SchemaMismatch(
+        f"an engine of {engine.schema.name!r} with another schema cannot be the next version of "
+        f"{before.schema.name!r}: give one with the same schema"
+    )
+
+
+class TableVersions:
+    """The version that a table has now, and the labels of those before."""
+
+    def __init__(self, first: Version, rereading: Rereading) -> None:
+        self.now = first
+        self.open = True
+        self._rereading = rereading
+        self._labels = {first.as_of}
+        self._refreshing = Lock()
+
+    @contextmanager
+    def used(self) -> Iterator[Version]:
+        """The version of this moment, which stays until the block ends."""
+        while not (version := self.now).enter():
+            pass  # it was replaced just now
+        try:
+            yield version
+        finally:
+            version.leave()
+
+    def refresh(self, as_of: object, source: object, whole: bool) -> None:
+        """Read the next version; if that fails, the table stays as it is."""
+        label = checked_label(as_of)
+        with self._refreshing:
+            if not self.open:
+                raise table_closed()
+            if label is None or label in self._labels:
+                again = "a version has a label of its own, and this one was used before: give a new"
+                raise BadParameter("as_of", label, again)
+            if not isinstance(whole, bool):
+                raise BadParameter("whole", kind_of(whole), "give True or False")
+            before = self.now
+            self.now = Version(self._rereading.read(before, label, source, whole), label)
+            self._labels.add(label)
+            before.end()
+        self._release_if_closed()  # meanwhile
+
+    def close(self) -> None:
+        """Release the data."""
+        self.open = False
+        self._release_if_closed()
+
+    def _release_if_closed(self) -> None:
+        if not self.open:
+            self.now.engine.close()
