@@ -299,7 +299,7 @@ class NoisyTop:
         """
         from tacit.budget.answers import room_of
 
-        def taken(part: str | tuple[Code, ...]) -> int:
+        def taken(part: object) -> int:
             return room_of(json.dumps(part))
 
         asked = self.plan.contest
