@@ -8,25 +8,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tacit import wire
-from tacit.arguments import kind_of, text
+from tacit.arguments import text
 from tacit.errors import BadParameter, NotCovered, ServerUnavailable
 from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
+from tacit.remote.table import RemoteTable
 from tacit.remote.transport import Transport
 from tacit.support import Closing
-from tacit.tables.schema import EACH_ROW, Schema, read_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Algorithm, Plan
     from tacit.analyst.task import Kind
     from tacit.budget import Amount, Share
-    from tacit.tables.show import Statement
     from tacit.wire import StreamSummary
 
 SPOKEN = (1,)
 """The versions of the protocol that this client speaks."""
-
-_SCALARS = (str, int, float, bool, type(None))
 
 
 def connect(
@@ -112,64 +109,6 @@ class RemoteServer(Closing):
 
     def __repr__(self) -> str:
         return f"<connection to {self._transport.place}>"
-
-
-class RemoteTable:
-    """A table on a server: what is public about it, and what can be asked."""
-
-    def __init__(self, transport: Transport, fields: Mapping[str, Any]) -> None:
-        self._transport = transport
-        person = EACH_ROW if fields["person"] is None else fields["person"]
-        self._schema = read_schema(fields["schema"], name=fields["name"], person=person)
-        self._people: int | None = fields["people"]
-        self._as_of: str | None = fields["as_of"]
-
-    @property
-    def name(self) -> str:
-        """The table's name."""
-        return self._schema.name
-
-    @property
-    def schema(self) -> Schema:
-        """What is public about the columns."""
-        return self._schema
-
-    @property
-    def people(self) -> int | None:
-        """The public number of people that the steward typed."""
-        return self._people
-
-    @property
-    def as_of(self) -> str | None:
-        """The public label that the steward typed: which state of the data this is."""
-        return self._as_of
-
-    def check(self, question: str, **parameters: object) -> Statement:
-        """What would be promised about a question, or why it is refused; costs nothing."""
-        from tacit.tables.show import Statement
-
-        text(question, "question", "give a question as text")
-        asked = {"question": question, "parameters": _values(parameters)}
-        told = self._transport.post("/v1/check", {"table": self.name, "questions": [asked]})
-        (fields,) = told["statements"]
-        return wire.from_json(fields, Statement)
-
-    def __repr__(self) -> str:
-        return f"<table {self.name} at {self._transport.place}>"
-
-
-def _values(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Parameters as JSON can carry them without changing what they mean."""
-    for name, value in parameters.items():
-        parts = value if isinstance(value, list | tuple) else [value]
-        if not all(isinstance(part, _SCALARS) and part == part for part in parts):
-            raise BadParameter(name, kind_of(value), "give text, a number, True, False or None")
-        if any(isinstance(part, float) and abs(part) == float("inf") for part in parts):
-            raise BadParameter(name, "infinity", "give a finite number")
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in parameters.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,9 +26,9 @@ from tacit.errors import NotAuthorised, ServerUnavailable
 from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
 from tacit.server.endpoints import ENDPOINTS, Endpoint
-from tacit.server.limits import InFlight, Rate, too_deep
+from tacit.server.limits import InFlight, Lines, Rate, too_deep
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
-from tacit.server.messages import Check
+from tacit.server.messages import questions_in
 from tacit.server.problems import Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
@@ -83,6 +83,7 @@ class Application:
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
         self._in_flight = InFlight(service.limits)
         self._rate = Rate(service.limits)
+        self._lines = Lines()
         self._threads = ThreadPoolExecutor(service.limits.threads, "tacit")
         self._working = 0
         self._routes = self._starlette()
@@ -179,10 +180,14 @@ class Application:
             if endpoint.takes is not None:
                 sent = await self._body(request, notes)
                 notes.arrival = self._clock.now()
-                asked = await self._in_thread(self._read, sent, endpoint.takes)
-                notes.questions = len(asked.questions) if isinstance(asked, Check) else 0
+                async with self._lines.turn(
+                    ("reading", notes.who and notes.who.sha256)
+                ):  # in order of arrival
+                    asked = await self._in_thread(self._read, sent, endpoint.takes)
+                notes.questions = questions_in(asked)
                 arguments.append(asked)
-            body = await self._in_thread(_written, endpoint.answer, *arguments)
+            async with self._lines.turn(_line(endpoint, arguments)):
+                body = await self._in_thread(_written, endpoint.answer, *arguments)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
         plain = endpoint.gives is str
@@ -285,6 +290,14 @@ async def _piece(notes: Notes, receive: Receive) -> bytes:
         raise refused(400, "the body did not arrive whole")
     body: bytes = message.get("body", b"")
     return body
+
+
+def _line(endpoint: Endpoint, arguments: list[Any]) -> Hashable | None:
+    """In which queue a request waits, if in one."""
+    if endpoint.line is None:
+        return None
+    _, who, asked = arguments
+    return endpoint.line(who, asked)
 
 
 def _written(function: Callable[..., Any], *arguments: Any) -> bytes:

@@ -1,11 +1,13 @@
-"""How many requests at once, and how many a second: counted by token and in all."""
+"""How many requests at once, how many a second, and which wait for others."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
 
 from tacit.server.config import Limits
 from tacit.server.problems import refused
@@ -67,6 +69,23 @@ class Rate:
         if len(self._until) > 1000:
             self._until = {name: end for name, end in self._until.items() if end > now}
         self._until[token] = due
+
+
+class Lines:
+    """Queues: of the requests in one line, each waits for those that came before it."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, line: Hashable | None) -> AsyncIterator[None]:
+        """Wait for one's turn; None waits for nobody."""
+        if line is None:
+            yield
+            return
+        lock = self._locks.setdefault(line, asyncio.Lock())
+        async with lock:
+            yield
 
 
 def too_deep(body: bytes, most: int) -> bool:

@@ -7,6 +7,7 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,11 @@ from tacit.analyst.table import Table, open_table
 from tacit.budget import Budget
 from tacit.budget.accountants import bounded
 from tacit.errors import BadParameter, ConditionNotMet, NotCovered
+from tacit.numbers import exact
 from tacit.privacy import Cost
 from tacit.server import messages
 from tacit.server.config import Limits, ServedTable, ServerConfig
+from tacit.server.held import LiveStreams
 from tacit.server.problems import refused
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
 from tacit.support import Closing
@@ -41,6 +44,7 @@ class Service(Closing):
         self.budget = budget
         self.tokens = tokens
         self.limits = limits
+        self.streams = LiveStreams()
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
@@ -70,11 +74,15 @@ class Service(Closing):
             table.close()
         self.budget.close()
 
-    def table(self, name: str, who: TokenRecord) -> Table:
-        """A table that the token may ask; whether there are others is nobody's business."""
+    def check_name(self, name: str, what: str) -> None:
+        """Refuse a name that is too long."""
         if len(name) > self.limits.name:
             given = f"a text of {len(name)} characters"
-            raise BadParameter("table", given, f"a name has at most {self.limits.name}")
+            raise BadParameter(what, given, f"a name has at most {self.limits.name}")
+
+    def table(self, name: str, who: TokenRecord) -> Table:
+        """A table that the token may ask; whether there are others is nobody's business."""
+        self.check_name(name, "table")
         if name not in self.tables or not who.may_ask(name):
             raise NotCovered(
                 f"there is no table {name!r} that this token may ask",
@@ -115,6 +123,7 @@ def _facts(table: Table) -> messages.TableFacts:
         schema=write_schema(table.schema),
         people=table.people,
         as_of=table.as_of,
+        cannot=sorted(table.engine.cannot),
     )
 
 
@@ -127,10 +136,24 @@ def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages
 
 
 def _checked(table: Table, asked: messages.QuestionSent) -> Statement:
-    for name in _TAKEN:
-        if name in asked.parameters:
+    return table.check(asked.question, **given(asked.parameters, _TAKEN))
+
+
+def given(sent: Mapping[str, messages.Value], taken: tuple[str, ...]) -> dict[str, object]:
+    """Parameters as a method of the local table takes them; some names are its own."""
+    for name in taken:
+        if name in sent:
             raise BadParameter("parameters", repr(name), "call your own parameter otherwise")
-    return table.check(asked.question, **asked.parameters)
+    return {
+        name: [_value(name, part) for part in value]
+        if isinstance(value, list)
+        else _value(name, value)
+        for name, value in sent.items()
+    }
+
+
+def _value(name: str, sent: messages.Scalar) -> object:
+    return exact(sent.exact, name) if isinstance(sent, messages.Exact) else sent
 
 
 def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> messages.PlanFound:

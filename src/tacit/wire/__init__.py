@@ -27,7 +27,7 @@ from typing import Any, NoReturn, TypeVar, overload
 from tacit.errors import BadParameter, InternalError, TacitError
 from tacit.wire import asking, budgets
 from tacit.wire.asking import Reply
-from tacit.wire.budgets import ENTRY, BudgetSummary, StreamSummary, summary
+from tacit.wire.budgets import ENTRY, BudgetSummary, StreamSummary, stream_summary, summary
 from tacit.wire.forms import Form, Json
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "from_json",
     "from_line",
     "parsed",
+    "stream_summary",
     "summary",
     "to_json",
     "to_line",

@@ -61,12 +61,13 @@ def summary(budget: Budget) -> BudgetSummary:
         budget.accountant.name,
         budget.covers,
         budget.shares,
-        tuple(_stream_summary(state) for state in budget.streams()),
+        tuple(stream_summary(state) for state in budget.streams()),
         budget.head,
     )
 
 
-def _stream_summary(state: StreamState) -> StreamSummary:
+def stream_summary(state: StreamState) -> StreamSummary:
+    """How a stream stands, without its binding."""
     threshold = state.binding.get("threshold")
     same = {name: getattr(state, name) for name in StreamSummary.__slots__ if name != "threshold"}
     return StreamSummary(**same, threshold=fraction(threshold, "threshold"))
