@@ -220,8 +220,9 @@ def test_a_wrong_plan_is_refused_with_the_words_of_the_local_error(server):
         with pytest.raises(tacit.errors.BadParameter) as caught:
             getattr(tacit.plan, name)(**numbers)
         assert str(is_problem(got, 422, "BadParameter")) == str(caught.value)
-    got = server.ask("POST", "/v1/plan", {**PLAN, "at_most": 3})
-    is_problem(got, 422, "BadParameter")
+    for more in ({"at_most": 3}, {"values": "fresh"}):
+        got = server.ask("POST", "/v1/plan", {**PLAN, **more})
+        is_problem(got, 422, "BadParameter")
 
 
 def test_the_budget_shows_totals_and_the_own_share(server):

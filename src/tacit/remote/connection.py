@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 from tacit import wire
 from tacit.arguments import text
@@ -19,12 +20,14 @@ from tacit.support import Closing
 if TYPE_CHECKING:
     from tacit.analyst.plan import Algorithm, Plan
     from tacit.analyst.task import Kind
+    from tacit.book.recipes import Values
     from tacit.budget import Amount, Share
     from tacit.wire import StreamSummary
 
 SPOKEN = (1,)
 """The versions of the protocol that this client speaks."""
 
+_WORDS = {"kind": ("counts", "any"), "values": ("gap", "fresh")}
 
 def connect(
     url: str | None = None, *, token: str | None = None, timeout: Number = 60
@@ -186,62 +189,61 @@ def _share(fields: object) -> Share:
     return wire.from_json(fields, Share)
 
 
+class PlanNumbers(TypedDict, total=False):
+    """What ``tacit.plan.above_threshold`` takes."""
+
+    questions: Required[int]
+    epsilon: Number | None
+    alpha: Number | None
+    beta: Number
+    kind: Kind
+
+
+class SparsePlanNumbers(PlanNumbers, total=False):
+    """What ``tacit.plan.sparse`` takes."""
+
+    at_most: Required[int]
+    delta: Number
+
+
+class NumericSparsePlanNumbers(SparsePlanNumbers, total=False):
+    """What ``tacit.plan.numeric_sparse`` takes."""
+
+    values: Values
+
+
 class RemotePlans:
     """Plans by a server: the same as ``tacit.plan``, which needs none."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def above_threshold(
-        self,
-        *,
-        questions: int,
-        epsilon: Number | None = None,
-        alpha: Number | None = None,
-        beta: Number = "1/20",
-        kind: Kind = "counts",
-    ) -> Plan:
+    def above_threshold(self, **numbers: Unpack[PlanNumbers]) -> Plan:
         """A plan for AboveThreshold."""
-        told = {"questions": questions, "epsilon": epsilon, "alpha": alpha, "beta": beta}
-        return self._plan("above_threshold", told, kind)
+        return self._plan("above_threshold", dict(numbers))
 
-    def sparse(
-        self,
-        *,
-        questions: int,
-        at_most: int,
-        epsilon: Number | None = None,
-        alpha: Number | None = None,
-        delta: Number = 0,
-        beta: Number = "1/20",
-        kind: Kind = "counts",
-    ) -> Plan:
+    def sparse(self, **numbers: Unpack[SparsePlanNumbers]) -> Plan:
         """A plan for Sparse."""
-        told = {"questions": questions, "epsilon": epsilon, "alpha": alpha, "beta": beta}
-        return self._plan("sparse", {**told, "at_most": at_most, "delta": delta}, kind)
+        return self._plan("sparse", dict(numbers))
 
-    def numeric_sparse(
-        self,
-        *,
-        questions: int,
-        at_most: int,
-        epsilon: Number | None = None,
-        alpha: Number | None = None,
-        delta: Number = 0,
-        beta: Number = "1/20",
-        kind: Kind = "counts",
-    ) -> Plan:
+    def numeric_sparse(self, **numbers: Unpack[NumericSparsePlanNumbers]) -> Plan:
         """A plan for NumericSparse."""
-        told = {"questions": questions, "epsilon": epsilon, "alpha": alpha, "beta": beta}
-        return self._plan("numeric_sparse", {**told, "at_most": at_most, "delta": delta}, kind)
+        return self._plan("numeric_sparse", dict(numbers))
 
-    def _plan(self, algorithm: Algorithm, numbers: Mapping[str, Number | None], kind: str) -> Plan:
-        from tacit.analyst.plan import Plan
+    def _plan(self, algorithm: Algorithm, numbers: Mapping[str, Any]) -> Plan:
+        from tacit.analyst import plan
         from tacit.arguments import one_of
 
-        told: dict[str, Any] = {
-            name: None if number is None else str(exact(number, name))
-            for name, number in numbers.items()
+        given = signature(getattr(plan, algorithm)).bind(**numbers)
+        given.apply_defaults()
+        words = {
+            name: one_of(given.arguments.pop(name), name, allowed)
+            for name, allowed in _WORDS.items()
+            if name in given.arguments
         }
-        fields = {"algorithm": algorithm, "kind": one_of(kind, "kind", ("counts", "any")), **told}
-        return wire.from_json(self._transport.post("/v1/plan", fields)["plan"], Plan)
+        told = {
+            name: None if number is None else str(exact(number, name))
+            for name, number in given.arguments.items()
+        }
+        fields = {"algorithm": algorithm, **words, **told}
+        return wire.from_json(self._transport.post("/v1/plan", fields)["plan"], plan.Plan)

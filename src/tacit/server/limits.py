@@ -21,7 +21,6 @@ class InFlight:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._by_token: Counter[str] = Counter()
         self.total = 0
 
     @contextmanager
@@ -34,12 +33,21 @@ class InFlight:
         finally:
             self.total -= fits
 
+
+class InFlightByToken:
+    """Those of each token, of one sort: all of them, or plans."""
+
+    def __init__(self, most: int, sort: str) -> None:
+        self._most = most
+        self._sort = sort  # as in "8 requests of this token"
+        self._by_token: Counter[str] = Counter()
+
     def enter(self, token: str) -> None:
         """Count a request of a token; refuse it if there are too many."""
-        if self._by_token[token] >= self._limits.in_flight_a_token:
+        if self._by_token[token] >= self._most:
             raise refused(
                 429,
-                f"{self._limits.in_flight_a_token} requests of this token are being answered",
+                f"{self._most} {self._sort} of this token are being answered",
                 "wait for their answers",
             )
         self._by_token[token] += 1

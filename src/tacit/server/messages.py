@@ -63,6 +63,7 @@ class PlanOf(Struct, forbid_unknown_fields=True):
     delta: Number = 0
     beta: Number = "1/20"
     kind: Literal["counts", "any"] = "counts"
+    values: Literal["gap", "fresh"] = "gap"  # of numeric_sparse
 
 
 class PriceOf(Struct, forbid_unknown_fields=True):

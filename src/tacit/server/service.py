@@ -102,6 +102,7 @@ def _opened(served: ServedTable) -> Table:
         memory_limit=served.memory,
         as_of=served.as_of,
         spill_folder=served.spill_folder,
+        shards=served.shards,
     )
 
 
@@ -165,6 +166,10 @@ def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> mes
         told |= {"at_most": asked.at_most, "delta": asked.delta}
     elif (asked.at_most, asked.delta) != (1, 0):
         raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor delta")
+    if asked.algorithm == "numeric_sparse":
+        told["values"] = asked.values
+    elif asked.values != "gap":
+        raise BadParameter("algorithm", asked.algorithm, "it tells no values")
     found: plan.Plan = getattr(plan, asked.algorithm)(**told)
     prices = {}
     for option in found.options:
