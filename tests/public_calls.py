@@ -384,6 +384,7 @@ def budget_calls(folder: Path) -> dict[str, Call]:
         ),
         "share": on_new("share", analyst="ana", epsilon=1, delta=None, rho=None),
         "stream": Call(of_stream, {"name": "s"}),
+        "streams": on_new("streams", up_to=0),
         "tie": on_new("tie", table="visits", identity=identity),
         "verify": on_new("verify", head=None),
     }

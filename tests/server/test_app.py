@@ -53,7 +53,13 @@ def body_of(path: str) -> dict[str, Any] | None:
         asked = {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
         table = {"table": "visits"} if path.endswith("resume") else {}
         return {"stream": "watch", **asked, **table}
-    return {"/v1/check": CHECK, "/v1/plan": PLAN, "/v1/price": {"epsilon": 1}}.get(path)
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/check": CHECK,
+        "/v1/plan": PLAN,
+        "/v1/price": {"epsilon": 1},
+        "/v1/answers": {},
+    }
+    return bodies.get(path)
 
 
 @pytest.fixture(scope="module")

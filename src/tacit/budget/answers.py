@@ -215,6 +215,12 @@ class PaidAnswer:
         return self.entry.body.get("stream")
 
     @property
+    def question(self) -> str | None:
+        """The question to the stream, if it was one."""
+        told = self.entry.body.get("answer")
+        return told.get("text") if isinstance(told, dict) else None
+
+    @property
     def as_of(self) -> str | None:
         """The label that the table had, if it had one."""
         return self.entry.body.get("as_of")

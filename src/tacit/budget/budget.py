@@ -51,6 +51,7 @@ from tacit.budget.spending import (
     keep_tied,
     recorded_tops,
     refuse_ended,
+    streams_before,
     taken_over,
     tie,
     together,
@@ -459,13 +460,17 @@ class Budget(Closing):
         """The largest single cost that still fits into the whole; None if nothing does."""
         return self._terms.accountant.largest_cost(self.left)
 
-    def streams(self) -> list[StreamState]:
+    def streams(self, *, up_to: int | None = None) -> list[StreamState]:
         """Every stream that was opened, in order.
 
-        One that is "live" is being asked, or its holder ended without suspending it.
+        One that is "live" is being asked, or its holder ended without suspending it.  With
+        ``up_to`` they are shown as they stood after so many entries of the history.
         """
+        after = None if up_to is None else whole(up_to, "up_to", at_least=0)
         with self._ledger.reading() as reader:
-            return reader.streams()
+            if after is None:
+                return reader.streams()
+            return streams_before(reader.streams(), reader.entries(after=after))
 
     def stream(self, name: str) -> StreamState:
         """One stream by its name."""

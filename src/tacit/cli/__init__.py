@@ -37,6 +37,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "cover": "Let a budget cover one more table of the same people.",
         "tie": "Say that another column identifies a table's people from now on.",
         "history": "Print every entry of a budget, oldest first.",
+        "answers": "Print the answers that were paid for, as they were told.",
         "verify": "Read the whole history again and find whatever was changed.",
         "export": "Write the history as JSON lines; no secrets are in it.",
     },

@@ -13,6 +13,7 @@ from tacit.arguments import text
 from tacit.errors import BadParameter, NotCovered, ServerUnavailable
 from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
+from tacit.remote.answers import RemoteAnswers
 from tacit.remote.table import RemoteTable
 from tacit.remote.transport import Transport
 from tacit.support import Closing
@@ -104,6 +105,11 @@ class RemoteServer(Closing):
     def budget(self) -> RemoteBudget:
         """What was promised to people, and what is left of it."""
         return RemoteBudget(self._transport)
+
+    @property
+    def answers(self) -> RemoteAnswers:
+        """Answers that were paid for, as they were told."""
+        return RemoteAnswers(self._transport)
 
     @property
     def plan(self) -> RemotePlans:

@@ -32,6 +32,7 @@ from tacit.server.messages import questions_in
 from tacit.server.problems import Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
+from tacit.server.underway import FREE
 from tacit.wire import parsed
 
 _HEADERS = {
@@ -190,12 +191,21 @@ class Application:
                 arguments.append(asked)
             pool = self._planners if endpoint.kind == "plan" else self._threads
             async with self._lines.turn(_line(endpoint, arguments)):
-                body = await self._in_thread(pool, _written, endpoint.answer, *arguments)
+                body = await self._in_thread(pool, self._work, endpoint, notes, arguments)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
         plain = endpoint.gives is str
         kind = "text/plain; version=0.0.4" if plain else "application/json"
         return Response(body, 200, self._headers, kind)
+
+    def _work(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> bytes:
+        """The answer as it leaves, in ASCII, since a question may hold half a character."""
+        if endpoint.kind not in FREE:
+            notes.until_departure.callback(self.service.underway.begin())
+        answer = endpoint.answer(*arguments)
+        if isinstance(answer, str):
+            return answer.encode()
+        return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
 
     async def _in_thread(
         self, pool: ThreadPoolExecutor, function: Callable[..., Any], *arguments: Any
@@ -306,14 +316,6 @@ def _line(endpoint: Endpoint, arguments: list[Any]) -> Hashable | None:
         return None
     _, who, asked = arguments
     return endpoint.line(who, asked)
-
-
-def _written(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """An answer as it leaves; in ASCII, since a question may hold half a character."""
-    answer = function(*arguments)
-    if isinstance(answer, str):
-        return answer.encode()
-    return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
 
 
 def _collect(notes: Notes) -> Send:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from tacit.server import messages, releases, service, streams
+from tacit.server import messages, paid, releases, service, streams
 from tacit.server.clock import RequestKind
 from tacit.server.tokens import Role, TokenRecord
 
@@ -177,6 +177,14 @@ ENDPOINTS = (
         roles=ASKS,
         gives=messages.StreamList,
         answer=service.list_streams,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/answers",
+        summary="Answers that were paid for: an analyst's own, what was told for a viewer, or all.",
+        takes=messages.AnswersAfter,
+        gives=messages.AnswerList,
+        answer=paid.list_answers,
     ),
     Endpoint(
         method="GET",

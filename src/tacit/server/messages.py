@@ -198,6 +198,13 @@ def questions_in(asked: object) -> int:
     return 0
 
 
+class AnswersAfter(Struct, forbid_unknown_fields=True):
+    """Answers that were paid for by entries of the history after this one, oldest first."""
+
+    after: Annotated[int, Meta(ge=0)] = 0
+    most: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
 # Responses
 
 
@@ -315,6 +322,13 @@ class RecordedTops(Struct):
     """Every answer above the threshold that is on record, as a history."""
 
     recorded: Wire
+
+
+class AnswerList(Struct):
+    """Answers that were paid for: an analyst's own, what was told for a viewer, or all."""
+
+    answers: list[Wire]
+    more: bool  # whether there are more after the last of these
 
 
 class TokenFacts(Struct):

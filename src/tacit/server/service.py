@@ -21,11 +21,13 @@ from tacit.privacy import Cost
 from tacit.server import messages
 from tacit.server.config import Limits, ServedTable, ServerConfig
 from tacit.server.held import LiveStreams
+from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
+from tacit.server.underway import Underway
 from tacit.support import Closing
 from tacit.tables.schema import write_schema
-from tacit.wire import summary, to_json
+from tacit.wire import stream_summary, summary, to_json
 
 if TYPE_CHECKING:
     from tacit.budget import Share
@@ -45,6 +47,8 @@ class Service(Closing):
         self.tokens = tokens
         self.limits = limits
         self.streams = LiveStreams()
+        self.underway = Underway(budget)
+        self.paid = PaidIndex(budget)
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
@@ -213,8 +217,8 @@ def list_streams(service: Service, who: TokenRecord) -> messages.StreamList:
     """An analyst's own streams; all of the tables that a steward may see."""
     return messages.StreamList(
         [
-            to_json(stream)
-            for stream in summary(service.budget).streams
+            to_json(stream_summary(stream))
+            for stream in service.budget.streams(up_to=service.underway.shown())
             if who.may_ask(stream.table)
             and (who.role == "steward" or (who.share is not None and stream.analyst == who.share))
         ]
@@ -245,7 +249,8 @@ def show_metrics(service: Service, who: TokenRecord) -> str:
 
     There are no durations, and neither memory nor processor time: they tell how much data there is.
     """
-    now, states = utc_now(), Counter(state.status for state in service.budget.streams())
+    shown = service.budget.streams(up_to=service.underway.shown())
+    now, states = utc_now(), Counter(state.status for state in shown)
     lines = ["# TYPE tacit_requests_total counter"]
     for (what, status), count in sorted(service.answered.items()):
         lines.append(f'tacit_requests_total{{what="{what}",status="{status}"}} {count}')
