@@ -66,6 +66,7 @@ def values(tmp_path_factory):
         ranges = visits.ranges("age", epsilon=7, max_rows=1, **pays)
         stream.ask("age = 4", retry_key="first")
         paid, *_, told = budget.answers
+        declined = budget.requests.ask("ana", epsilon=2, reason="more")
         found = {
             "⊤": top,
             "⊤ on record": again,
@@ -122,6 +123,8 @@ def values(tmp_path_factory):
             "paid answer": wire.paid_summary(paid),
             "paid and asked in a stream": wire.paid_summary(told),
             "paid and not told": replace(wire.paid_summary(paid), response=None, analyst=None),
+            "budget request": budget.requests.ask("ana", epsilon="1/3", reason="flu"),
+            "declined": budget.requests.decline(declined.number, reason="why?"),
             "verified": budget.verify(),
             "entry": budget.history[-1],
             "error": errors.BudgetExhausted("asks for ε = 2; ε = 1 is left", advice="ask less"),
@@ -164,6 +167,8 @@ NAMES = [
     "paid answer",
     "paid and asked in a stream",
     "paid and not told",
+    "budget request",
+    "declined",
     "verified",
     "entry",
     "error",

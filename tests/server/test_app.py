@@ -58,6 +58,7 @@ def body_of(path: str) -> dict[str, Any] | None:
         "/v1/plan": PLAN,
         "/v1/price": {"epsilon": 1},
         "/v1/answers": {},
+        "/v1/request": {"epsilon": 1, "reason": "why not"},
     }
     return bodies.get(path)
 
@@ -113,8 +114,12 @@ def keeps_quiet(got: Got) -> None:
 def test_every_role_gets_what_it_may_and_nobody_else(watching, endpoint):
     server = watching
     roles = {"ana": "analyst", "vera": "viewer", "boss": "steward"}
+    body = body_of(endpoint.path)
+    if endpoint.path == "/v1/decide":
+        asked = server.ask("POST", "/v1/request", body_of("/v1/request")).json["request"]
+        body = {"number": asked["number"], "approve": False}
     for name, role in roles.items():
-        got = server.ask(endpoint.method, endpoint.path, body_of(endpoint.path), token=name)
+        got = server.ask(endpoint.method, endpoint.path, body, token=name)
         if endpoint.line is not None and role == "steward":
             assert "no share" in is_problem(got, 403, "NotAuthorised").fact
         elif endpoint.roles is None or role in endpoint.roles:
@@ -125,7 +130,7 @@ def test_every_role_gets_what_it_may_and_nobody_else(watching, endpoint):
         else:
             is_problem(got, 403, "NotAuthorised")
     for wrong in (None, "tct_" + "A" * 43, "x"):
-        got = server.ask(endpoint.method, endpoint.path, body_of(endpoint.path), token=wrong)
+        got = server.ask(endpoint.method, endpoint.path, body, token=wrong)
         if endpoint.roles is None:
             assert got.status == 200
         else:

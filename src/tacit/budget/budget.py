@@ -40,6 +40,7 @@ from tacit.budget.ledger import (
     checked_wait,
     recorded_text,
 )
+from tacit.budget.requests import Requests
 from tacit.budget.spending import (
     Charge,
     Terms,
@@ -106,6 +107,7 @@ class Budget(Closing):
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
         self._terms = Terms.of(ledger)
+        self._requests = Requests(ledger, self._terms)
         self._unkept: dict[int, str] = {}  # drawn, paid for, and not yet on the disk
 
     # Where a budget comes from
@@ -249,6 +251,11 @@ class Budget(Closing):
     def answers(self) -> Answers:
         """Every answer that was paid for in one go, or asked under a key, as it was told."""
         return Answers(self._ledger)
+
+    @property
+    def requests(self) -> Requests:
+        """What analysts asked for beyond their shares: asked, approved and declined here."""
+        return self._requests
 
     def open_stream(
         self,

@@ -207,8 +207,13 @@ class Terms:
             insist(together(shares).limit.fits_in(self.limit))
         return shares
 
-    def set_share(self, writer: LedgerWriter, analyst: str, wanted: Amount) -> Share:
-        """Make an analyst's share larger or smaller, at the expense of what is not shared."""
+    def set_share(
+        self, writer: LedgerWriter, analyst: str, wanted: Amount, *, of: int | None = None
+    ) -> Share:
+        """Make an analyst's share larger or smaller, at the expense of what is not shared.
+
+        ``of`` is the request that it grants, if it does.
+        """
         rest = self.share_of(writer, None)
         assert rest is not None
         mine = self.share_of(writer, analyst) or Share(analyst, wanted.zero(), wanted.zero())
@@ -228,7 +233,8 @@ class Terms:
         writer.put_share(replace(rest, limit=rest.limit - change))
         mine = replace(mine, limit=wanted)
         writer.put_share(mine)
-        writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
+        because = {} if of is None else {"of": of}
+        writer.append("share", {"analyst": analyst, "limit": wanted.as_json(), **because})
         return mine
 
 

@@ -14,6 +14,7 @@ from tacit.errors import BadParameter, NotCovered, ServerUnavailable
 from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
 from tacit.remote.answers import RemoteAnswers
+from tacit.remote.requests import RemoteRequests
 from tacit.remote.table import RemoteTable
 from tacit.remote.transport import Transport
 from tacit.support import Closing
@@ -177,6 +178,11 @@ class RemoteBudget:
         told = self._transport.post("/v1/price", {"epsilon": str(exact(epsilon, "epsilon"))})
         left = None if told["left"] is None else Amount.from_json(told["left"])
         return RemotePrice(Amount.from_json(told["price"]), left, told["fits"])
+
+    @property
+    def requests(self) -> RemoteRequests:
+        """Requests for more: the token's own, or everybody's for a steward, who decides."""
+        return RemoteRequests(self._transport)
 
     def streams(self) -> list[StreamSummary]:
         """The token's own streams; all of them for a steward."""

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from tacit.server import messages, paid, releases, service, streams
+from tacit.server import messages, paid, releases, requests, service, streams
 from tacit.server.clock import RequestKind
 from tacit.server.tokens import Role, TokenRecord
 
 ANYBODY: frozenset[Role] = frozenset({"analyst", "steward", "viewer"})
 STEWARD: frozenset[Role] = frozenset({"steward"})
 ASKS: frozenset[Role] = frozenset({"analyst", "steward"})
+ANALYST: frozenset[Role] = frozenset({"analyst"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +186,32 @@ ENDPOINTS = (
         takes=messages.AnswersAfter,
         gives=messages.AnswerList,
         answer=paid.list_answers,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/request",
+        summary="Ask that the token's own share grow; nothing changes until a steward approves.",
+        roles=ANALYST,
+        takes=messages.MoreBudget,
+        gives=messages.RequestTold,
+        answer=requests.ask_for_more,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/requests",
+        summary="Requests for more: the analyst's own, all of them for a steward.",
+        roles=ASKS,
+        gives=messages.RequestList,
+        answer=requests.list_requests,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/decide",
+        summary="Approve a request for more, from what is not shared, or decline it.",
+        roles=STEWARD,
+        takes=messages.Decision,
+        gives=messages.RequestTold,
+        answer=requests.decide,
     ),
     Endpoint(
         method="GET",

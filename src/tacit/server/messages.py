@@ -205,6 +205,23 @@ class AnswersAfter(Struct, forbid_unknown_fields=True):
     most: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
+class MoreBudget(Struct, forbid_unknown_fields=True):
+    """By how much the token's own share should grow, and why."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=1000)]
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+
+
+class Decision(Struct, forbid_unknown_fields=True):
+    """What a steward says to a request for more."""
+
+    number: Annotated[int, Meta(ge=1)]
+    approve: bool
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
 # Responses
 
 
@@ -329,6 +346,18 @@ class AnswerList(Struct):
 
     answers: list[Wire]
     more: bool  # whether there are more after the last of these
+
+
+class RequestTold(Struct):
+    """A request for more budget, as it stands."""
+
+    request: Wire
+
+
+class RequestList(Struct):
+    """Requests for more budget: an analyst's own, or all for a steward."""
+
+    requests: list[Wire]
 
 
 class TokenFacts(Struct):

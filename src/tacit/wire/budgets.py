@@ -17,7 +17,16 @@ from tacit.wire.forms import (
 )
 
 if TYPE_CHECKING:
-    from tacit.budget import Amount, Budget, Entry, PaidAnswer, Share, StreamState, Verified
+    from tacit.budget import (
+        Amount,
+        Budget,
+        BudgetRequest,
+        Entry,
+        PaidAnswer,
+        Share,
+        StreamState,
+        Verified,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +190,24 @@ def _read_paid(fields: Json) -> PaidSummary:
     return PaidSummary(**read | {"charged": None if charged is None else Amount.from_json(charged)})
 
 
+def _write_request(request: BudgetRequest) -> Json:
+    fields: Json = {name: getattr(request, name) for name in request.__slots__}
+    return fields | {"more": request.more.as_json()}
+
+
+def _read_request(fields: Json) -> BudgetRequest:
+    from tacit.budget import Amount, BudgetRequest
+
+    for name in ("at", "analyst", "reason", "said"):
+        string(fields[name])
+    if fields["status"] not in ("open", "approved", "declined"):
+        raise ValueError
+    read = {name: fields[name] for name in BudgetRequest.__slots__}
+    integer(read["number"])
+    string(read["decided"] or "")
+    return BudgetRequest(**read | {"more": Amount.from_json(read["more"])})
+
+
 def _write_verified(verified: Verified) -> Json:
     return {"entries": verified.entries, "head": verified.head}
 
@@ -209,6 +236,7 @@ FORMS = (
     Form("share", ("budget.Share",), _write_share, _read_share),
     Form("stream", ("wire.StreamSummary",), _stream, _read_stream),
     Form("paid answer", ("wire.PaidSummary", "budget.PaidAnswer"), _write_paid, _read_paid),
+    Form("budget request", ("budget.BudgetRequest",), _write_request, _read_request),
     Form("verified", ("budget.Verified",), _write_verified, _read_verified),
     ENTRY,
 )
