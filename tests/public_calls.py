@@ -389,6 +389,7 @@ def budget_calls(folder: Path) -> dict[str, Call]:
         ),
         "share": on_new("share", analyst="ana", epsilon=1, delta=None, rho=None),
         "stream": Call(of_stream, {"name": "s"}),
+        "streams": on_new("streams", up_to=0),
         "tie": on_new("tie", table="visits", identity=identity),
         "verify": on_new("verify", head=None),
     }
@@ -509,12 +510,12 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.sum": on_table("sum", column="age", where=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
         "Table.plan_ranges": on_table("plan_ranges", column="age", epsilon=1, max_rows=2),
-        "Table.ranges": on_table("ranges", column="age", max_rows=2, **charged),
-        "Table.running": on_table("running", column="age", max_rows=2, **charged),
+        "Table.ranges": on_table("ranges", column="age", max_rows=2, **pays),
+        "Table.running": on_table("running", column="age", max_rows=2, **pays),
         "Table.plan_top": on_table(
             "plan_top", n=1, questions=cells, epsilon=1, delta=0, counts_epsilon=1
         ),
-        "Table.top": on_table("top", n=1, questions=cells, delta=0, counts_epsilon=1, **charged),
+        "Table.top": on_table("top", n=1, questions=cells, delta=0, counts_epsilon=1, **pays),
         "TopPlan.alpha": Call(planned_top.alpha, {"beta": 0.1}),
         "TopPlan.error": Call(planned_top.error, {"beta": 0.1}),
         "Top.save": Call(top.save, {"path": folder / "p.json"}),

@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -63,6 +64,9 @@ def values(tmp_path_factory):
         histogram = visits.histogram("town", "age", epsilon=7, **pays)
         cells = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
         ranges = visits.ranges("age", epsilon=7, max_rows=1, **pays)
+        stream.ask("age = 4", retry_key="first")
+        paid, *_, told = budget.answers
+        declined = budget.requests.ask("ana", epsilon=2, reason="more")
         found = {
             "⊤": top,
             "⊤ on record": again,
@@ -116,6 +120,11 @@ def values(tmp_path_factory):
             "budget": wire.summary(budget),
             "share": budget.shares[1],
             "stream": wire.summary(budget).streams[0],
+            "paid answer": wire.paid_summary(paid),
+            "paid and asked in a stream": wire.paid_summary(told),
+            "paid and not told": replace(wire.paid_summary(paid), response=None, analyst=None),
+            "budget request": budget.requests.ask("ana", epsilon="1/3", reason="flu"),
+            "declined": budget.requests.decline(declined.number, reason="why?"),
             "verified": budget.verify(),
             "entry": budget.history[-1],
             "error": errors.BudgetExhausted("asks for ε = 2; ε = 1 is left", advice="ask less"),
@@ -155,6 +164,11 @@ NAMES = [
     "budget",
     "share",
     "stream",
+    "paid answer",
+    "paid and asked in a stream",
+    "paid and not told",
+    "budget request",
+    "declined",
     "verified",
     "entry",
     "error",
@@ -374,6 +388,29 @@ def test_a_type_that_is_not_expected_is_refused(values):
 def test_a_budget_itself_is_written_as_its_summary(values, tmp_path):
     with tacit.Budget.create(tmp_path / "a.budget", epsilon=1, covers=["a"]) as budget:
         assert to_json(budget) == to_json(wire.summary(budget))
+
+
+def test_a_paid_answer_is_written_as_its_summary_and_has_its_value(values, tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("pid,town,age,cost\n1,Ghent,3,2\n")
+    path.with_suffix(".toml").write_text(SCHEMA)
+    with (
+        tacit.Budget.in_memory(epsilon=1, covers=["visits"]) as budget,
+        tacit.open(path, person="pid", as_of="2026-11-01") as visits,
+    ):
+        told = visits.count("age = 3", epsilon="1/2", budget=budget)
+        (paid,) = budget.answers
+        fields = to_json(paid)
+        assert fields == to_json(wire.paid_summary(paid))
+        again = from_json(fields, wire.PaidSummary)
+    assert again.value == told
+    assert (again.what, again.table, again.as_of) == ("count: age = 3", "visits", "2026-11-01")
+    assert again.charged == paid.charged
+    assert "count: age = 3" in str(again)
+    asked = values["paid and asked in a stream"]
+    assert (asked.stream, asked.question, asked.charged) == ("watch", "age = 4", None)
+    assert asked.value.above is False
+    assert values["paid and not told"].value is None
 
 
 def test_an_entry_is_the_text_that_was_hashed(values):

@@ -111,7 +111,7 @@ def test_what_is_paid_is_the_order_and_the_counts(visits):
     visits.top(2, CELLS, epsilon=1, delta="1e-6", counts_epsilon="1/2", budget=budget)
     assert budget.spent.epsilon == Fraction(3, 2)
     assert budget.spent.delta == Fraction(1, 10**6)
-    assert budget.history[-1].body["what"] == "top 2 of 3 cells of town"
+    assert budget.history[-2].body["what"] == "top 2 of 3 cells of town"
 
 
 def test_the_plan_says_how_far_off_it_may_be(visits):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from tacit.budget import Budget, Lease
+from tacit.budget.chain import canonical, digest
 from tacit.budget.head_file import HeadFile
 from tacit.budget.ledger import HistoryEnd
 from tacit.budget.sqlite import SqliteLedger
@@ -83,6 +86,26 @@ def mend_head(path: Path) -> None:
     file = HeadFile(path.with_name(f"{path.name}-head"))
     file.begin(tail)
     file.close()
+
+
+def rewritten(path: Path, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Edit an entry and mend every hash after it, as somebody who knows the format would."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TRIGGER entries_stay")
+        rows = connection.execute("SELECT number, text FROM entries ORDER BY number").fetchall()
+        previous = "0" * 64
+        for position, text in rows:
+            body = json.loads(text)
+            if position == number:
+                change(body)
+            body["previous"] = previous
+            text = canonical(body)
+            previous = digest(text)
+            connection.execute(
+                "UPDATE entries SET text = ?, hash = ? WHERE number = ?", (text, previous, position)
+            )
+    connection.close()
+    mend_head(path)
 
 
 def abandon(lease: Lease) -> None:

@@ -10,10 +10,9 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.budget.common import abandon, ask, mend_head, open_stream, resume, sqlite_of
+from tests.budget.common import abandon, ask, mend_head, open_stream, resume, rewritten, sqlite_of
 
 from tacit.budget import Budget
-from tacit.budget.chain import canonical, digest
 from tacit.errors import LedgerDamaged, LedgerExists, NotWritten
 from tacit.privacy import Cost
 
@@ -184,26 +183,6 @@ def test_verify_finds_entries_in_another_order(filled):
         Budget.open(filled).verify()
 
 
-def _rewritten(path, number: int, change) -> None:
-    """Edit an entry and mend every hash after it, as somebody who knows the format would."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TRIGGER entries_stay")
-        rows = connection.execute("SELECT number, text FROM entries ORDER BY number").fetchall()
-        previous = "0" * 64
-        for position, text in rows:
-            body = json.loads(text)
-            if position == number:
-                change(body)
-            body["previous"] = previous
-            text = canonical(body)
-            previous = digest(text)
-            connection.execute(
-                "UPDATE entries SET text = ?, hash = ? WHERE number = ?", (text, previous, position)
-            )
-    connection.close()
-    mend_head(path)
-
-
 @pytest.mark.parametrize(
     ("number", "change"),
     [
@@ -220,14 +199,14 @@ def _rewritten(path, number: int, change) -> None:
     ],
 )
 def test_a_mended_chain_still_has_to_make_sense(filled, number, change):
-    _rewritten(filled, number, change)
+    rewritten(filled, number, change)
     with pytest.raises(LedgerDamaged, match=r"makes no sense|does not follow"):
         Budget.open(filled).verify()
 
 
 def test_only_a_noted_head_finds_a_mended_rewriting(filled):
     head = Budget.open(filled).head
-    _rewritten(filled, 4, lambda body: body.update(what="nothing at all"))
+    rewritten(filled, 4, lambda body: body.update(what="nothing at all"))
     budget = Budget.open(filled)
     budget.verify()
     with pytest.raises(LedgerDamaged, match="noted is not in this history"):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.budget.common import BINDING, abandon, ask, lost_by_resuming, open_stream, resume
 
+from tacit.budget import Budget, Lease, RetryKey
+from tacit.budget.answers import Telling
 from tacit.errors import (
     BadParameter,
     BudgetError,
@@ -394,3 +399,59 @@ def test_a_lease_shows_no_secret(budget):
     lease = open_stream(budget, secret=b"very secret 7")
     assert "very secret" not in repr(lease) + str(lease) + repr(budget.stream("flu"))
     assert "very secret" not in "".join(entry.text for entry in budget.history)
+
+
+# As they stood earlier ----------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from(["top", "told", "leave", "vanish", "close", "charge"]), max_size=12)
+)
+@settings(max_examples=60, deadline=None)
+def test_streams_can_be_shown_as_they_stood_after_any_entry(steps):
+    """Against what was seen after each entry, of two streams that take turns."""
+    with Budget.in_memory(epsilon=9, covers=["visits"]) as budget:
+        seen = {len(budget.history): budget.streams()}
+        leases: dict[str, Lease] = {}
+        for number, step in enumerate(steps):
+            name = "odd" if number % 2 else "even"
+            known = {state.name: state for state in budget.streams()}
+            if step == "charge":
+                budget.charge(Cost.pure("1/100"), table="visits", what="count")
+            elif name not in known:
+                leases[name] = open_stream(budget, name, at_most=2)
+            elif name not in leases:
+                if not known[name].ended:
+                    with suppress(StreamEnded):
+                        leases[name] = resume(budget, name)
+            else:
+                move(leases, name, step, str(number))
+            seen[len(budget.history)] = budget.streams()
+        for after, states in seen.items():
+            assert budget.streams(up_to=after) == states
+
+
+def move(leases: dict[str, Lease], name: str, step: str, key: str) -> None:
+    lease = leases[name]
+    match step:
+        case "top":
+            ask(lease, key)
+        case "told":
+            retry = RetryKey(key, None, "ask", key)
+            with lease.turn():
+                telling = Telling(retry, {"above": False}, room=600)
+                lease.record_told({"above": False}, question_key=key, telling=telling)
+        case "leave":
+            lease.suspend()
+        case "vanish":
+            abandon(lease)
+        case "close":
+            lease.close()
+    if step in ("leave", "vanish", "close") or lease.halted:
+        del leases[name]
+
+
+def test_up_to_must_be_a_number_of_entries(budget):
+    with pytest.raises(BadParameter, match="up_to"):
+        budget.streams(up_to=-1)
+    assert budget.streams(up_to=0) == []

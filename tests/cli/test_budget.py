@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.budget import Budget
+from tacit import wire
+from tacit.budget import Budget, RetryKey
 from tacit.privacy import Cost
 
 
@@ -186,6 +187,40 @@ def test_history_tells_every_entry(ask, tacit, clinic):
     assert [json.loads(line)["kind"] for line in as_json] == kinds
     assert tacit("budget", "history", clinic, "--stream", "nosuch").code == 2
     assert tacit("budget", "history", clinic, "--last", "0").code == 2
+
+
+def test_answers_are_printed_as_they_were_told(tacit, clinic, folder):
+    import tacit as library
+
+    tacit("budget", "share", clinic, "ana", "--epsilon", "5")
+    with (
+        Budget.open(clinic) as budget,
+        library.open(folder / "visits.csv", person="pid") as visits,
+    ):
+        count = visits.count("age > 30", epsilon=1, budget=budget, analyst="ana")
+        cells = visits.histogram("town", epsilon=1, budget=budget)
+        first, second = budget.answers
+    told = tacit("budget", "answers", clinic).out
+    assert f"count: age > 30  ana\n        {count}\n" in told
+    assert all(line in told for line in str(cells).splitlines())
+    mine = tacit("budget", "answers", clinic, "--analyst", "ana", "--json").out.splitlines()
+    assert [wire.from_line(line).value for line in mine] == [count]
+    one = tacit("budget", "answers", clinic, "--number", str(second.number), "--json").out
+    assert wire.from_line(one).number == second.number != first.number
+    assert tacit("budget", "answers", clinic, "--number", "1").code == 2
+    assert tacit("budget", "answers", clinic, "--number", "5", "--analyst", "ana").code == 2
+    assert tacit("budget", "answers", clinic, "--analyst", "ben").out == ""
+
+
+def test_a_charge_that_was_never_answered_says_so(tacit, clinic):
+    with Budget.open(clinic) as budget:
+        key = RetryKey("first", None, "count", "a count")
+        budget.charge(Cost.pure(1), table="visits", what="count", retry=key)
+        other = budget.charge(Cost.pure(1), table="visits", what="of my own")
+        budget.keep(other.number, {"mine": 3})
+    told = tacit("budget", "answers", clinic).out
+    assert "count  (nothing was told)" in told
+    assert "of my own\n        {'mine': 3}" in told
 
 
 def test_names_in_a_history_do_not_move_a_terminal(tacit, clinic):

@@ -18,6 +18,11 @@ keys = ["Bruges", "Ghent"]
 [columns.age]
 type = "integer"
 bounds = [0, 120]
+[columns.cost]
+type = "real"
+grid = "0.5"
+bounds = [0, 100]
+total = [0, 200]
 """
 
 CONFIG = """\
@@ -47,15 +52,21 @@ each_row = true
 
 
 def write_clinic(
-    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = "", zcdp: bool = False
+    folder: Path,
+    *,
+    milliseconds: int = 1,
+    limits: str = "",
+    listen: str = "",
+    zcdp: bool = False,
+    epsilon: int = 10,
 ) -> Path:
     """Two tables, their schemas, a budget and the server's file; the path of the latter."""
-    rows = [f"{pid},{'Bruges' if pid < 200 else 'Ghent'},{pid % 100}" for pid in range(300)]
+    rows = [f"{pid},{'Bruges' if pid < 200 else 'Ghent'},{pid % 100},1.5" for pid in range(300)]
     for name in ("visits", "labs"):
-        text = "\n".join(["pid,town,age", *rows, f"300,{POISON},50", ""])
+        text = "\n".join(["pid,town,age,cost", *rows, f"300,{POISON},50,2", ""])
         (folder / f"{name}.csv").write_text(text)
         (folder / f"{name}.toml").write_text(SCHEMA)
-    promised: dict[str, Any] = {"epsilon": 10, "covers": ["visits", "labs"]}
+    promised: dict[str, Any] = {"epsilon": epsilon, "covers": ["visits", "labs"]}
     if zcdp:
         promised |= {"delta": "1e-9", "accountant": "zcdp"}
     Budget.create(folder / "clinic.budget", **promised).close()

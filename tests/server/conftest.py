@@ -88,14 +88,21 @@ class Running:
 
 @contextmanager
 def served(
-    folder: Path, *, milliseconds: int = 1, limits: str = "", listen: str = "", zcdp: bool = False
+    folder: Path,
+    *,
+    milliseconds: int = 1,
+    limits: str = "",
+    listen: str = "",
+    zcdp: bool = False,
+    epsilon: int = 10,
+    share: int = 2,
 ) -> Iterator[Running]:
     """Serve a clinic from a folder, on a port that is free."""
-    given: dict[str, Any] = {"limits": limits, "listen": listen, "zcdp": zcdp}
+    given: dict[str, Any] = {"limits": limits, "listen": listen, "zcdp": zcdp, "epsilon": epsilon}
     config = write_clinic(folder, milliseconds=milliseconds, **given)
     file = TokenFile(folder / "clinic.budget-tokens")
     with Budget.open(folder / "clinic.budget") as budget:
-        budget.share("ana", epsilon=2)
+        budget.share("ana", epsilon=share)
     tokens = {
         "ana": file.add("ana", share="ana"),
         "ben": file.add("ben", tables=["labs"], share="ben"),

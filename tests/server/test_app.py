@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -33,8 +34,43 @@ SECURITY = {
 }
 
 
+PAID: dict[str, dict[str, Any]] = {
+    "/v1/count": {"question": "age > 3"},
+    "/v1/sum": {"column": "cost"},
+    "/v1/histogram": {"columns": ["town"]},
+    "/v1/ranges": {"column": "age", "max_rows": 1},
+    "/v1/running": {"column": "age", "max_rows": 1},
+    "/v1/top": {"n": 1, "questions": [{"question": "age > 3"}, {"question": "age > 50"}]},
+    "/v1/small_db": {"questions": {"kind": "prefixes", "column": "age"}, "rows": 2},
+    "/v1/streams/open": {"algorithm": "above_threshold", "threshold": 5, "questions": 10},
+}
+
+
 def body_of(path: str) -> dict[str, Any] | None:
-    return {"/v1/check": CHECK, "/v1/plan": PLAN, "/v1/price": {"epsilon": 1}}.get(path)
+    if path in PAID:
+        return {"key": "k", "table": "visits", "epsilon": "1/100", **PAID[path]}
+    if path.startswith("/v1/streams/"):
+        asked = {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
+        table = {"table": "visits"} if path.endswith("resume") else {}
+        return {"stream": "watch", **asked, **table}
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/check": CHECK,
+        "/v1/plan": PLAN,
+        "/v1/price": {"epsilon": 1},
+        "/v1/answers": {},
+        "/v1/request": {"epsilon": 1, "reason": "why not"},
+    }
+    return bodies.get(path)
+
+
+@pytest.fixture(scope="module")
+def watching(tmp_path_factory) -> Iterator[Running]:
+    """A server with a stream that ana opened."""
+    with served(tmp_path_factory.mktemp("watching")) as running:
+        opening = {**PAID["/v1/streams/open"], "algorithm": "sparse", "at_most": 9}
+        body = {"key": "w", "table": "visits", "epsilon": "1/10", "name": "watch", **opening}
+        assert running.ask("POST", "/v1/streams/open", body).status == 200
+        yield running
 
 
 def is_problem(got: Got, status: int, kind: str) -> TacitError:
@@ -75,11 +111,18 @@ def keeps_quiet(got: Got) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
-def test_every_role_gets_what_it_may_and_nobody_else(server, endpoint):
+def test_every_role_gets_what_it_may_and_nobody_else(watching, endpoint):
+    server = watching
     roles = {"ana": "analyst", "vera": "viewer", "boss": "steward"}
+    body = body_of(endpoint.path)
+    if endpoint.path == "/v1/decide":
+        asked = server.ask("POST", "/v1/request", body_of("/v1/request")).json["request"]
+        body = {"number": asked["number"], "approve": False}
     for name, role in roles.items():
-        got = server.ask(endpoint.method, endpoint.path, body_of(endpoint.path), token=name)
-        if endpoint.roles is None or role in endpoint.roles:
+        got = server.ask(endpoint.method, endpoint.path, body, token=name)
+        if endpoint.line is not None and role == "steward":
+            assert "no share" in is_problem(got, 403, "NotAuthorised").fact
+        elif endpoint.roles is None or role in endpoint.roles:
             assert got.status == 200, got.body
             for header, value in SECURITY.items():
                 assert got.headers[header] == value
@@ -87,7 +130,7 @@ def test_every_role_gets_what_it_may_and_nobody_else(server, endpoint):
         else:
             is_problem(got, 403, "NotAuthorised")
     for wrong in (None, "tct_" + "A" * 43, "x"):
-        got = server.ask(endpoint.method, endpoint.path, body_of(endpoint.path), token=wrong)
+        got = server.ask(endpoint.method, endpoint.path, body, token=wrong)
         if endpoint.roles is None:
             assert got.status == 200
         else:
@@ -188,8 +231,9 @@ def test_a_wrong_plan_is_refused_with_the_words_of_the_local_error(server):
         with pytest.raises(tacit.errors.BadParameter) as caught:
             getattr(tacit.plan, name)(**numbers)
         assert str(is_problem(got, 422, "BadParameter")) == str(caught.value)
-    got = server.ask("POST", "/v1/plan", {**PLAN, "at_most": 3})
-    is_problem(got, 422, "BadParameter")
+    for more in ({"at_most": 3}, {"values": "fresh"}):
+        got = server.ask("POST", "/v1/plan", {**PLAN, **more})
+        is_problem(got, 422, "BadParameter")
 
 
 def test_the_budget_shows_totals_and_the_own_share(server):

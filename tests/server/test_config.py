@@ -49,6 +49,7 @@ WRONG = {
     ("people = 300", "people = 3.0"): r"tables\.visits\.people: give a whole number",
     ("people = 300", 'memory = "lots"'): r"tables\.visits\.memory: give a number of bytes",
     ("people = 300", 'spill_folder = "no"'): r"tables\.visits\.spill_folder: there is no folder",
+    ("people = 300", 'shards = "no"'): r"tables\.visits\.shards: there is no folder",
     ("people = 300", 'schema = "no.toml"'): r"tables\.visits\.schema: there is no file",
     ("people = 300", 'schema = "visits.csv"'): r"the schema visits\.csv is wrong",
     ("people = 300", "each_row = true"): r"the promise is about people",
@@ -171,8 +172,18 @@ def test_the_example_names_every_entry_and_needs_only_its_files(tmp_path, capsys
     known = {*Limits.__dataclass_fields__, *Timing.__dataclass_fields__, "certificate", "key"}
     known |= {"address", "port", "source", "person", "each_row", "schema", "table", "people"}
     assert {
-        name for name in known | {"as_of", "memory", "spill_folder"} if name not in text
+        name for name in known | {"as_of", "memory", "spill_folder", "shards"} if name not in text
     } == set()
+
+
+def test_shards_are_kept_in_the_folder_that_is_named(tmp_path):
+    from tacit.server.service import Service
+
+    path = write_clinic(tmp_path)
+    (tmp_path / "codes").mkdir()
+    path.write_text(path.read_text().replace("people = 300", 'people = 300\nshards = "codes"'))
+    with Service.open(read_config(path)):
+        assert len(list((tmp_path / "codes").glob("tacit-shards-*"))) == 1
 
 
 def test_the_example_never_overwrites(tmp_path, capsys):

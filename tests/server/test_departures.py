@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Budget
+from tacit.errors import BadParameter
 from tacit.server.app import Application
 from tacit.server.clock import PERIODS, Departures
 from tacit.server.config import Limits, Timing
@@ -287,6 +288,35 @@ def test_requests_in_flight_count_until_they_leave(play):
         assert again == [200, 200, 200]
 
     play(scene, in_flight_a_token=2, in_flight=4)
+
+
+def test_plans_wait_for_one_another_and_nobody_else_does(play, monkeypatch):
+    going_on, begun = threading.Event(), threading.Semaphore(0)
+
+    def slow(**numbers: object) -> object:
+        begun.release()
+        assert going_on.wait(120)
+        raise BadParameter("epsilon", 1, "no")
+
+    monkeypatch.setattr("tacit.analyst.plan.sparse", slow)
+    plan = {"algorithm": "sparse", "questions": 10, "at_most": 2, "epsilon": 1}
+
+    async def scene(world: World) -> None:
+        asked = [
+            asyncio.ensure_future(world.ask("POST", "/v1/plan", plan, token=name))
+            for name in ("ana", "ana", "ana", "ben")
+        ]
+        await asyncio.get_running_loop().run_in_executor(None, begun.acquire)
+        for _ in range(5):  # one plan is being found, others wait, and the only thread is free
+            assert (await world.ask("GET", "/v1/budget"))[0] == 200
+        assert not begun.acquire(blocking=False)
+        going_on.set()
+        told = await asyncio.gather(*asked)
+        assert [status for status, *_ in told] == [422, 422, 429, 422]
+        assert "2 plans of this token" in told[2][2]["detail"]
+        assert (await world.ask("POST", "/v1/plan", plan))[0] == 422
+
+    play(scene, threads=1, plans=1, plans_a_token=2)
 
 
 def test_so_many_requests_a_second_by_token(play):

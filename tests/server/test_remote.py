@@ -73,7 +73,17 @@ def test_plans_are_the_local_ones(clinic):
     several: dict[str, Any] = {**numbers, "at_most": 2, "kind": "any", "delta": "1e-9"}
     assert clinic.plan.above_threshold(**numbers) == tacit.plan.above_threshold(**numbers)
     assert clinic.plan.sparse(**several) == tacit.plan.sparse(**several)
+    for values in ("gap", "fresh"):
+        told = clinic.plan.numeric_sparse(**several, values=values)
+        assert told == tacit.plan.numeric_sparse(**several, values=values)
     assert clinic.plan.numeric_sparse(**several) == tacit.plan.numeric_sparse(**several)
+    for name, value in (("values", "odd"), ("kind", "odd"), ("questions", 2.5)):
+        with pytest.raises(BadParameter, match=name):
+            clinic.plan.numeric_sparse(**{**several, name: value})
+    with pytest.raises(TypeError, match="questions"):
+        clinic.plan.sparse(at_most=2, epsilon=1)
+    with pytest.raises(TypeError, match="at_most"):
+        clinic.plan.above_threshold(**numbers, at_most=2)
     for wrong in ({"epsilon": -1}, {"epsilon": None}, {"questions": 0}, {"beta": 2}):
         with pytest.raises(BadParameter) as here:
             tacit.plan.sparse(**{**several, **wrong})

@@ -51,7 +51,7 @@ class StreamOpening:
         grid: Number,
     ) -> StreamOpening:
         """An opening with the recipe that was asked for, or with the best one for the task."""
-        chosen = _chosen(recipe, task, promise)
+        chosen = chosen_recipe(recipe, task, promise)
         _check_recipe(chosen, task, promise)
         mechanism = prepare(chosen, threshold=threshold, sensitivity=sensitivity, grid=grid)
         expected = planned_for(mechanism, task.questions, task.beta)
@@ -98,7 +98,7 @@ class StreamOpening:
         return as_secret(self.mechanism.start(coins))
 
 
-def _chosen(recipe: Literal["best", "book"] | Recipe, task: Task, promise: Privacy) -> Recipe:
+def chosen_recipe(recipe: str | Recipe, task: Task, promise: Privacy) -> Recipe:
     """The recipe that was given, or the one with that name in a plan for this task."""
     if isinstance(recipe, Recipe):
         return recipe

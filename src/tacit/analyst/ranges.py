@@ -466,6 +466,20 @@ class NoisyRanges:
         """Which column."""
         return f"{self.title} of {self.plan.ordered.name}"
 
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that is asked."""
+        asked = {"epsilon": str(self.plan.privacy.epsilon), "max_rows": self.plan.max_rows}
+        return {self.title: self.plan.ordered.name, **asked}
+
+    def write_release(self, released: Ranges) -> dict[str, Any]:
+        """Ranges as they are kept."""
+        return released.as_json()
+
+    def read_release(self, fields: Mapping[str, Any]) -> Ranges:
+        """The inverse of `write_release`."""
+        return ranges_from_json(fields)
+
     def check(self, schema: Schema) -> None:
         """The column and its values are those of this very table."""
         refuse_other_schema(self, self.plan.ordered.schema, schema)

@@ -20,9 +20,10 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.covering import Covering
 from tacit.analyst.history import History
 from tacit.analyst.paying import tagged
-from tacit.analyst.task import Planned, planned_for
+from tacit.analyst.task import Planned, accuracy_of
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import clamped
 from tacit.book.sparse_vector import SparseVector, State
@@ -31,13 +32,11 @@ from tacit.errors import (
     EngineFailed,
     Halted,
     LedgerDamaged,
-    QuestionRefused,
     TacitError,
 )
-from tacit.numbers import Number, exact, show
+from tacit.numbers import Number, show
 from tacit.support import Uncopyable
 from tacit.tables.question_key import forms_of, question_key
-from tacit.tables.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from tacit.tables.engine import Engine
     from tacit.tables.prepared import Askable, AskableWithValues, Read
     from tacit.tables.question import Promise, Question
+    from tacit.tables.show import Statement
 
 
 def as_secret(state: State) -> bytes:
@@ -121,7 +121,7 @@ class Stream(Uncopyable):
         self._mechanism = mechanism
         self._lease = lease
         self._coins = table.coins
-        self._kind = kind
+        self._covering = Covering(mechanism, kind)
         self._planned = planned
         self._state = from_secret(lease.secret)
         _check_recorded(lease.answers.values())
@@ -154,7 +154,7 @@ class Stream(Uncopyable):
         charge and marked as recorded.  With a ``retry_key`` the answer, ⊥ or ⊤, is on the disk
         before it is returned, and asking again under the same key returns that answer.
         """
-        limit = None if threshold is None else self._limit(threshold)
+        limit = None if threshold is None else self._covering.limit(threshold)
         with self._versions.used() as version:
             before = self._state
             read = version.reader.read(question, parameters)
@@ -195,7 +195,7 @@ class Stream(Uncopyable):
         stop when the stream halts.  Leaving early spends nothing more, and ``unanswered`` lists
         the questions that were left.
         """
-        limit = None if threshold is None else self._limit(threshold)
+        limit = None if threshold is None else self._covering.limit(threshold)
         self._refuse_if_over()
         with self._versions.used() as version:
             reads = version.reader.read_all(questions, parameters)
@@ -249,19 +249,8 @@ class Stream(Uncopyable):
         self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
     ) -> Statement:
         """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
-        try:
-            reader = self._versions.now.reader
-            prepared = reader.prepare(question)
-            if threshold is not None:
-                self._limit(threshold)
-            reads = reader.read_all(prepared, parameters)
-            for read in reads:
-                self._steps_each(read)
-        except (QuestionRefused, BadParameter) as why:
-            return refusal(question, why)
-        cells = len(reads) if prepared.keys else None
-        text = " ".join(prepared.text.split()) if prepared.keys else None
-        return statement(reads[0].question, self._table.schema, cells, text)
+        schema, reader = self._table.schema, self._versions.now.reader
+        return self._covering.check(reader, schema, question, threshold, parameters)
 
     def _answer_all(self, batch: Sequence[UnderWay], steps: NDArray[np.int64]) -> Iterator[Answer]:
         at = 0
@@ -309,31 +298,9 @@ class Stream(Uncopyable):
         """
         promise, steps_each = self._covered
         if read.question.promise is not promise:
-            self._refuse_uncovered(read)
-            steps_each = (read.question.grid / self._mechanism.grid).numerator
+            steps_each = self._covering.steps_each(read)
             self._covered = read.question.promise, steps_each
         return steps_each
-
-    def _refuse_uncovered(self, read: Read) -> None:
-        """Refuse what the stream's noise does not cover."""
-        question, mechanism = read.question, self._mechanism
-        if question.sensitivity > mechanism.sensitivity:
-            raise QuestionRefused(
-                f"{read.text}\none person can change this answer by {show(question.sensitivity)}, "
-                f"and this stream's noise covers {show(mechanism.sensitivity)}: "
-                f"open a stream with sensitivity={show(question.sensitivity)}"
-            )
-        if self._kind == "counts" and question.direction != 1:
-            raise QuestionRefused(
-                f"{read.text}\nadding a person can lower this answer, which a stream of "
-                "kind 'counts' does not cover: open a stream with kind='any'"
-            )
-        if (question.grid / mechanism.grid).denominator != 1:
-            raise QuestionRefused(
-                f"{read.text}\nits answers are multiples of {show(question.grid)}, which are not "
-                f"on this stream's grid of {show(mechanism.grid)}: open a stream with "
-                f"grid='{question.grid}'"
-            )
 
     def _values(self, engine: Engine, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true values of questions that were accepted.  They are secret."""
@@ -350,11 +317,6 @@ class Stream(Uncopyable):
             "the ⊤ that was reserved is lost",
             advice="table.resume(...) goes on with what is left",
         )
-
-    def _limit(self, threshold: Number) -> Fraction:
-        """A question's own threshold, checked before any coin is drawn."""
-        self._mechanism.threshold_in_steps(threshold)
-        return exact(threshold, "threshold")
 
     def _recorded(self, asked: UnderWay) -> Answer | None:
         """The recorded ⊤ of the same question, threshold and label, if there is one."""
@@ -459,16 +421,7 @@ class Stream(Uncopyable):
         By default both are what the stream was planned for.  A stream that 0.1 opened has no plan:
         give ``questions``; β is then 1/20 by default.
         """
-        planned = self._planned
-        if questions is None:
-            if planned is None:
-                raise BadParameter(
-                    "questions", None, "it is not known how many this stream was planned for"
-                )
-            questions = planned.questions
-        if beta is None:
-            beta = "1/20" if planned is None else planned.beta
-        return planned_for(self._mechanism, questions, beta)
+        return accuracy_of(self._mechanism, self._planned, questions, beta)
 
     @property
     def history(self) -> History:
@@ -487,6 +440,11 @@ class Stream(Uncopyable):
     def halted(self) -> bool:
         """Whether the last ⊤ that was paid for has been given."""
         return self._lease.halted
+
+    @property
+    def live(self) -> bool:
+        """Whether it can be asked: it has neither halted nor ended, nor was it left."""
+        return self._lease.alive
 
     @property
     def tops_left(self) -> int:

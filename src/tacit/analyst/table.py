@@ -302,6 +302,7 @@ class Table(Closing):
         max_rows: int | None = None,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
     ) -> Ranges:
         """Every prefix, interval and quantile of one column with declared bounds or keys.
 
@@ -313,7 +314,8 @@ class Table(Closing):
         Accuracy: `plan_ranges` says it before.
         """
         planned = self.plan_ranges(column, epsilon=epsilon, max_rows=max_rows)
-        return self.release(NoisyRanges(planned), budget=budget, analyst=analyst)
+        counted = NoisyRanges(planned)
+        return self.release(counted, budget=budget, analyst=analyst, retry_key=retry_key)
 
     def running(
         self,
@@ -323,6 +325,7 @@ class Table(Closing):
         max_rows: int | None = None,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
     ) -> Ranges:
         """How many rows there were up to each day of a date column, or step of an integer one.
 
@@ -332,7 +335,7 @@ class Table(Closing):
         refuse_without_steps(declared_column(self.schema, column))
         planned = self.plan_ranges(column, epsilon=epsilon, max_rows=max_rows)
         counted = NoisyRanges(planned, "running count")
-        return self.release(counted, budget=budget, analyst=analyst)
+        return self.release(counted, budget=budget, analyst=analyst, retry_key=retry_key)
 
     def plan_top(
         self,
@@ -358,6 +361,7 @@ class Table(Closing):
         counts_epsilon: Number | None = None,
         budget: Budget,
         analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
         **parameters: object,
     ) -> Top:
         """The n largest cells of a GROUP BY, or of a list of questions, in the order of draw.
@@ -376,7 +380,8 @@ class Table(Closing):
             counts_epsilon=counts_epsilon,
             **parameters,
         )
-        return self.release(NoisyTop(planned), budget=budget, analyst=analyst)
+        drawn = NoisyTop(planned)
+        return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
 
     # Streams ------------------------------------------------------------------------------
 

@@ -131,3 +131,21 @@ def _questions(number: int) -> int:
 
 def _enough(questions: int, at_most: int) -> int:
     return max(questions, at_most + 1)
+
+
+def accuracy_of(
+    mechanism: SparseVector,
+    planned: Planned | None,
+    questions: int | None,
+    beta: Number | None,
+) -> Planned:
+    """How far answers can be trusted; by default with what the stream was planned for."""
+    if questions is None:
+        if planned is None:
+            raise BadParameter(
+                "questions", None, "it is not known how many this stream was planned for"
+            )
+        questions = planned.questions
+    if beta is None:
+        beta = "1/20" if planned is None else planned.beta
+    return planned_for(mechanism, questions, beta)

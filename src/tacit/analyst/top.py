@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ from tacit.numerics import certified
 from tacit.privacy import Cost, Privacy
 from tacit.tables.codes import Code
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
+from tacit.tables.question_key import question_key
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
@@ -276,6 +278,40 @@ class NoisyTop:
     def what(self) -> str:
         """How many of which."""
         return f"top {self.plan.mechanism.places} of {self.plan.contest.described}"
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that is asked."""
+        asked, drawn, extra = self.plan.contest, self.plan.mechanism, self.plan.counts_epsilon
+        return {
+            "top": drawn.places,
+            "questions": [question_key(read.question, None, None) for read in asked.reads],
+            "columns": [column.name for column in asked.columns],
+            "epsilon": str(drawn.privacy.epsilon),
+            "delta": str(drawn.privacy.delta),
+            "counts_epsilon": None if extra is None else str(extra),
+        }
+
+    def write_release(self, released: Top) -> dict[str, Any]:
+        """As it is kept, with room for the longest that could have been drawn.
+
+        Which were drawn would show in its length, and it may be drawn again under the same charge.
+        """
+        from tacit.budget.answers import room_of
+
+        def taken(part: object) -> int:
+            return room_of(json.dumps(part))
+
+        asked = self.plan.contest
+        texts = max(taken(read.text) for read in asked.reads)
+        cells = max(map(taken, asked.cells), default=0)
+        used = sum(taken(part) for part in (*released.questions, *released.cells))
+        room = " " * (len(released) * (texts + cells) - used)
+        return {**released.as_json(), "room": room}
+
+    def read_release(self, fields: Mapping[str, Any]) -> Top:
+        """The inverse of `write_release`."""
+        return top_from_json(fields)
 
     def check(self, schema: Schema) -> None:
         """The questions belong to this very table."""

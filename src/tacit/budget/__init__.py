@@ -15,6 +15,7 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
 )
+from tacit.budget.requests import BudgetRequest, Requests
 
 Pot = Share  # as 0.1 called it
 History = LedgerHistory  # likewise
@@ -24,6 +25,7 @@ __all__ = [
     "Amount",
     "Answers",
     "Budget",
+    "BudgetRequest",
     "Entry",
     "History",
     "Hypothetical",
@@ -36,6 +38,7 @@ __all__ = [
     "PaidAnswer",
     "Pot",
     "Receipt",
+    "Requests",
     "RetryKey",
     "Share",
     "StreamState",

@@ -150,9 +150,16 @@ def as_kept(response: Mapping[str, Any]) -> str:
     number counts as one of 24 characters, unless it is longer, and all of it is rounded up.
     """
     text = _as_text(response)
-    spared = sum(max(0, _WIDTH - len(number[0])) for number in _NUMBER.finditer(text))
-    room = -(-(len(text) + spared) // _BLOCK) * _BLOCK
-    return text.ljust(room)
+    return text.ljust(-(-room_of(text) // _BLOCK) * _BLOCK)
+
+
+def room_of(text: str) -> int:
+    """What a piece of a response adds to the length at which it is kept.
+
+    >>> room_of("5") == room_of("-12345") == 24
+    True
+    """
+    return len(text) + sum(max(0, _WIDTH - len(number[0])) for number in _NUMBER.finditer(text))
 
 
 def _as_text(response: Mapping[str, Any]) -> str:
@@ -206,6 +213,12 @@ class PaidAnswer:
     def stream(self) -> str | None:
         """In which stream, if in one."""
         return self.entry.body.get("stream")
+
+    @property
+    def question(self) -> str | None:
+        """The question to the stream, if it was one."""
+        told = self.entry.body.get("answer")
+        return told.get("text") if isinstance(told, dict) else None
 
     @property
     def as_of(self) -> str | None:

@@ -40,6 +40,7 @@ from tacit.budget.ledger import (
     checked_wait,
     recorded_text,
 )
+from tacit.budget.requests import Requests
 from tacit.budget.spending import (
     Charge,
     Terms,
@@ -51,6 +52,7 @@ from tacit.budget.spending import (
     keep_tied,
     recorded_tops,
     refuse_ended,
+    streams_before,
     taken_over,
     tie,
     together,
@@ -105,6 +107,7 @@ class Budget(Closing):
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
         self._terms = Terms.of(ledger)
+        self._requests = Requests(ledger, self._terms)
         self._unkept: dict[int, str] = {}  # drawn, paid for, and not yet on the disk
 
     # Where a budget comes from
@@ -248,6 +251,11 @@ class Budget(Closing):
     def answers(self) -> Answers:
         """Every answer that was paid for in one go, or asked under a key, as it was told."""
         return Answers(self._ledger)
+
+    @property
+    def requests(self) -> Requests:
+        """What analysts asked for beyond their shares: asked, approved and declined here."""
+        return self._requests
 
     def open_stream(
         self,
@@ -459,13 +467,17 @@ class Budget(Closing):
         """The largest single cost that still fits into the whole; None if nothing does."""
         return self._terms.accountant.largest_cost(self.left)
 
-    def streams(self) -> list[StreamState]:
+    def streams(self, *, up_to: int | None = None) -> list[StreamState]:
         """Every stream that was opened, in order.
 
-        One that is "live" is being asked, or its holder ended without suspending it.
+        One that is "live" is being asked, or its holder ended without suspending it.  With
+        ``up_to`` they are shown as they stood after so many entries of the history.
         """
+        after = None if up_to is None else whole(up_to, "up_to", at_least=0)
         with self._ledger.reading() as reader:
-            return reader.streams()
+            if after is None:
+                return reader.streams()
+            return streams_before(reader.streams(), reader.entries(after=after))
 
     def stream(self, name: str) -> StreamState:
         """One stream by its name."""

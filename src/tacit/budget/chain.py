@@ -90,7 +90,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """created, share, cover, tie, charge, answer, open, top, told, resume, suspend, close."""
+        """What happened: created, share, cover, tie, request, decline, charge, answer, open, ..."""
         return str(self.body["kind"])
 
     def describe(self) -> str:
@@ -105,6 +105,12 @@ class Entry:
                     more.append(f"covers {', '.join(body['covers'])}")
                 case "open":
                     more.append(f"at most {body['at_most']} ⊤")
+                case "request":
+                    more += [str(Amount.from_json(body["more"])), body["reason"]]
+                case "decline":
+                    more += [f"entry {body['of']}", body["reason"]]
+                case "share" if "of" in body:
+                    more.append(f"as entry {body['of']} asks")
                 case "answer":
                     more.append(f"to entry {body['of']}")
                 case "top" | "told":

@@ -37,7 +37,7 @@ from tacit.numbers import show
 
 _AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
 _KINDS = {
-    *("created", "share", "cover", "tie", "charge", "answer"),
+    *("created", "share", "cover", "tie", "charge", "answer", "request", "decline"),
     *("open", "top", "told", "resume", "suspend", "close"),
 }
 _MOST_PARTS = 10**12  # composition is not computed beyond this
@@ -179,6 +179,7 @@ class _Replay:
         self._charges: set[int] = set()
         self._keys: set[str] = set()
         self._answers: dict[int, Sealed] = {}
+        self._requests: dict[int, tuple[str, Amount]] = {}  # that are not decided
 
     def apply(self, entry: Entry, body: dict[str, Any]) -> None:
         """One entry, by the same rules that were in force when it was written."""
@@ -227,9 +228,22 @@ class _Replay:
         limit, rest = Amount.from_json(body["limit"]), self._shares[None]
         mine = self._shares.get(body["analyst"], Share(body["analyst"], limit.zero(), limit.zero()))
         change = limit - mine.limit
+        if "of" in body:
+            analyst, more = self._requests.pop(body["of"])
+            insist(analyst == mine.analyst and more.fits_in(change))
         insist(change.fits_in(rest.left) and mine.spent.fits_in(limit))
         self._shares[None] = replace(rest, limit=rest.limit - change)
         self._shares[mine.analyst] = replace(mine, limit=limit)
+
+    def _request(self, body: dict[str, Any]) -> None:
+        insist(isinstance(body["analyst"], str) and isinstance(body["reason"], str))
+        more = Amount.from_json(body["more"])
+        insist(not more.negative and more.zero() == self._shares[None].limit.zero())
+        self._requests[body["number"]] = (body["analyst"], more)
+
+    def _decline(self, body: dict[str, Any]) -> None:
+        insist(isinstance(body["reason"], str))
+        del self._requests[body["of"]]
 
     def _charge(self, body: dict[str, Any]) -> None:
         share = self._shares[body["analyst"]]

@@ -8,8 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
-from tacit.budget.chain import damaged, digest, insist, readable
+from tacit.budget.chain import Entry, damaged, digest, insist, readable
 from tacit.budget.ledger import (
+    LIVE,
+    SUSPENDED,
     Fill,
     Ledger,
     LedgerReader,
@@ -205,8 +207,13 @@ class Terms:
             insist(together(shares).limit.fits_in(self.limit))
         return shares
 
-    def set_share(self, writer: LedgerWriter, analyst: str, wanted: Amount) -> Share:
-        """Make an analyst's share larger or smaller, at the expense of what is not shared."""
+    def set_share(
+        self, writer: LedgerWriter, analyst: str, wanted: Amount, *, of: int | None = None
+    ) -> Share:
+        """Make an analyst's share larger or smaller, at the expense of what is not shared.
+
+        ``of`` is the request that it grants, if it does.
+        """
         rest = self.share_of(writer, None)
         assert rest is not None
         mine = self.share_of(writer, analyst) or Share(analyst, wanted.zero(), wanted.zero())
@@ -226,7 +233,8 @@ class Terms:
         writer.put_share(replace(rest, limit=rest.limit - change))
         mine = replace(mine, limit=wanted)
         writer.put_share(mine)
-        writer.append("share", {"analyst": analyst, "limit": wanted.as_json()})
+        because = {} if of is None else {"of": of}
+        writer.append("share", {"analyst": analyst, "limit": wanted.as_json(), **because})
         return mine
 
 
@@ -346,6 +354,35 @@ def taken_over(
     writer.put_stream(state)
     writer.append("resume", {"stream": name, "lost": int(before.reserved)}, state.id)
     return state, secret
+
+
+def streams_before(states: Iterable[StreamState], later: Iterable[Entry]) -> list[StreamState]:
+    """Streams as they stood before the later entries of the history."""
+    by_stream: dict[int, list[Entry]] = {}
+    for entry in later:
+        if entry.stream is not None:
+            by_stream.setdefault(entry.stream, []).append(entry)
+    earlier = (_before(state, by_stream.get(state.id, [])) for state in states)
+    return [state for state in earlier if state is not None]
+
+
+def _before(state: StreamState, later: Sequence[Entry]) -> StreamState | None:
+    """A stream before its later entries; None if it was opened by one of them."""
+    if not later:
+        return state
+    first = later[0].body
+    if first["kind"] == "open":
+        return None
+    resumed = [entry.body["lost"] for entry in later if entry.kind == "resume"]
+    live = first["kind"] != "resume" or first["lost"] == 1
+    return replace(
+        state,
+        tops=state.tops - sum(entry.kind == "top" for entry in later),
+        lost=state.lost - sum(resumed),
+        reserved=live,
+        status=LIVE if live else SUSPENDED,
+        generation=state.generation - len(resumed),
+    )
 
 
 def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "shards": "The codes of tables that lie in a folder.",
     "serve": "Serve tables to analysts over HTTP, who never touch the data.",
     "token": "Who may ask a server for what.",
+    "request": "Ask for more of a budget, and let its steward decide.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
     "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
 }
@@ -37,6 +38,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "cover": "Let a budget cover one more table of the same people.",
         "tie": "Say that another column identifies a table's people from now on.",
         "history": "Print every entry of a budget, oldest first.",
+        "answers": "Print the answers that were paid for, as they were told.",
         "verify": "Read the whole history again and find whatever was changed.",
         "export": "Write the history as JSON lines; no secrets are in it.",
     },
@@ -52,6 +54,12 @@ GROUPS: dict[str, dict[str, str]] = {
         "add": "Make a token, and show it once.",
         "list": "List the tokens: names, roles, tables and expiries.",
         "revoke": "Refuse a token from now on; a server that runs need not be restarted.",
+    },
+    "request": {
+        "ask": "Ask that an analyst's share of a budget grow.",
+        "list": "List the requests for more, and how they were decided.",
+        "approve": "Let a share grow by what was asked, from what is neither spent nor shared.",
+        "decline": "Leave a share as it is, and say why.",
     },
 }
 _WHAT = "Ask as many questions as you like; only the surprising answers cost privacy."
@@ -86,6 +94,11 @@ For example:
     tacit token add ana --share 1/2 --config clinic/tacit.toml
     tacit token list --config clinic/tacit.toml
     tacit token revoke ana --config clinic/tacit.toml""",
+    "request": """\
+For example:
+    tacit request ask --epsilon 1/4 --reason "more towns" --url https://clinic.example:8443
+    tacit request list --budget clinic.budget
+    tacit request approve 17 --budget clinic.budget""",
 }
 
 

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tacit.cli.exits import printable, say
+from tacit.cli.exits import Misuse, printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
 from tacit.numbers import in_full
-from tacit.wire import StreamSummary, summary, to_line
+from tacit.wire import PaidSummary, StreamSummary, paid_summary, summary, to_line
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Share
@@ -248,6 +248,58 @@ def history(
         entries = (entry for entry in budget.history if only in (None, entry.stream))
         for entry in entries if most is None else deque(entries, most):
             print(to_line(entry) if json else printable(entry.describe()))
+
+
+def answers(
+    file: File,
+    /,
+    *,
+    analyst: Name | None = None,
+    number: Whole | None = None,
+    json: bool = False,
+) -> None:
+    """Print the answers that were paid for, as they were told.
+
+    They are kept for good: whoever lost a notebook has not lost what was paid for.
+
+    For example:
+
+        tacit budget answers clinic.budget
+        tacit budget answers clinic.budget --analyst ana
+        tacit budget answers clinic.budget --number 17 --json
+
+    Parameters
+    ----------
+    file
+        The budget file.
+    analyst
+        Only those that this analyst paid for.
+    number
+        Only the one that this entry of the history paid for.
+    json
+        One JSON object a line.
+
+    """
+    from tacit.budget import Budget
+    from tacit.numbers import whole
+
+    if number is not None and analyst is not None:
+        raise Misuse("--number names one answer, and --analyst those of somebody: give one")
+    with Budget.open(file) as budget:
+        found = budget.answers if analyst is None else budget.answers.of(analyst)
+        for answer in found if number is None else [budget.answers[whole(number, "number")]]:
+            print(to_line(answer) if json else printable(paid_text(paid_summary(answer))))
+
+
+def paid_text(answer: PaidSummary) -> str:
+    """What was asked and what was told, as it would be printed where it was asked."""
+    from tacit.errors import BadParameter
+
+    try:
+        told = "" if answer.response is None else str(answer.value)
+    except BadParameter:  # a release of somebody's own, of a form that is not ours
+        told = f"{answer.response}"
+    return f"{answer}" + "".join(f"\n        {line}" for line in told.splitlines())
 
 
 def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> None:

@@ -27,6 +27,8 @@ person = "patient_id"           # whose row it is; each_row = true if nobody has
 # as_of = "2026-11-01"          # which state of the data this is: a public label
 # memory = "2GB"                # by default half of the machine's
 # spill_folder = "/var/tmp"     # where rows go that do not fit
+# shards = "/secure/shards"     # where the table's codes are kept, in the clear: larger tables are
+#                               # quicker, and a file that has not changed is not read again
 
 [listen]
 address = "127.0.0.1"           # others need a certificate, or --behind-proxy
@@ -52,6 +54,8 @@ connections = 1000
 header_seconds = 10
 idle_seconds = 60
 threads = 16
+plans = 2                       # found at once
+plans_a_token = 2               # in flight
 """
 
 

@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 from tacit import wire
-from tacit.arguments import kind_of, text
+from tacit.arguments import text
 from tacit.errors import BadParameter, NotCovered, ServerUnavailable
 from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
+from tacit.remote.answers import RemoteAnswers
+from tacit.remote.requests import RemoteRequests
+from tacit.remote.table import RemoteTable
 from tacit.remote.transport import Transport
 from tacit.support import Closing
-from tacit.tables.schema import EACH_ROW, Schema, read_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.plan import Algorithm, Plan
     from tacit.analyst.task import Kind
+    from tacit.book.recipes import Values
     from tacit.budget import Amount, Share
-    from tacit.tables.show import Statement
     from tacit.wire import StreamSummary
 
 SPOKEN = (1,)
 """The versions of the protocol that this client speaks."""
 
-_SCALARS = (str, int, float, bool, type(None))
+_WORDS = {"kind": ("counts", "any"), "values": ("gap", "fresh")}
 
 
 def connect(
@@ -106,70 +109,17 @@ class RemoteServer(Closing):
         return RemoteBudget(self._transport)
 
     @property
+    def answers(self) -> RemoteAnswers:
+        """Answers that were paid for, as they were told."""
+        return RemoteAnswers(self._transport)
+
+    @property
     def plan(self) -> RemotePlans:
         """Plans, as ``tacit.plan`` makes them, found by the server."""
         return RemotePlans(self._transport)
 
     def __repr__(self) -> str:
         return f"<connection to {self._transport.place}>"
-
-
-class RemoteTable:
-    """A table on a server: what is public about it, and what can be asked."""
-
-    def __init__(self, transport: Transport, fields: Mapping[str, Any]) -> None:
-        self._transport = transport
-        person = EACH_ROW if fields["person"] is None else fields["person"]
-        self._schema = read_schema(fields["schema"], name=fields["name"], person=person)
-        self._people: int | None = fields["people"]
-        self._as_of: str | None = fields["as_of"]
-
-    @property
-    def name(self) -> str:
-        """The table's name."""
-        return self._schema.name
-
-    @property
-    def schema(self) -> Schema:
-        """What is public about the columns."""
-        return self._schema
-
-    @property
-    def people(self) -> int | None:
-        """The public number of people that the steward typed."""
-        return self._people
-
-    @property
-    def as_of(self) -> str | None:
-        """The public label that the steward typed: which state of the data this is."""
-        return self._as_of
-
-    def check(self, question: str, **parameters: object) -> Statement:
-        """What would be promised about a question, or why it is refused; costs nothing."""
-        from tacit.tables.show import Statement
-
-        text(question, "question", "give a question as text")
-        asked = {"question": question, "parameters": _values(parameters)}
-        told = self._transport.post("/v1/check", {"table": self.name, "questions": [asked]})
-        (fields,) = told["statements"]
-        return wire.from_json(fields, Statement)
-
-    def __repr__(self) -> str:
-        return f"<table {self.name} at {self._transport.place}>"
-
-
-def _values(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Parameters as JSON can carry them without changing what they mean."""
-    for name, value in parameters.items():
-        parts = value if isinstance(value, list | tuple) else [value]
-        if not all(isinstance(part, _SCALARS) and part == part for part in parts):
-            raise BadParameter(name, kind_of(value), "give text, a number, True, False or None")
-        if any(isinstance(part, float) and abs(part) == float("inf") for part in parts):
-            raise BadParameter(name, "infinity", "give a finite number")
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in parameters.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +180,11 @@ class RemoteBudget:
         left = None if told["left"] is None else Amount.from_json(told["left"])
         return RemotePrice(Amount.from_json(told["price"]), left, told["fits"])
 
+    @property
+    def requests(self) -> RemoteRequests:
+        """Requests for more: the token's own, or everybody's for a steward, who decides."""
+        return RemoteRequests(self._transport)
+
     def streams(self) -> list[StreamSummary]:
         """The token's own streams; all of them for a steward."""
         from tacit.wire import StreamSummary
@@ -247,62 +202,61 @@ def _share(fields: object) -> Share:
     return wire.from_json(fields, Share)
 
 
+class PlanNumbers(TypedDict, total=False):
+    """What ``tacit.plan.above_threshold`` takes."""
+
+    questions: Required[int]
+    epsilon: Number | None
+    alpha: Number | None
+    beta: Number
+    kind: Kind
+
+
+class SparsePlanNumbers(PlanNumbers, total=False):
+    """What ``tacit.plan.sparse`` takes."""
+
+    at_most: Required[int]
+    delta: Number
+
+
+class NumericSparsePlanNumbers(SparsePlanNumbers, total=False):
+    """What ``tacit.plan.numeric_sparse`` takes."""
+
+    values: Values
+
+
 class RemotePlans:
     """Plans by a server: the same as ``tacit.plan``, which needs none."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def above_threshold(
-        self,
-        *,
-        questions: int,
-        epsilon: Number | None = None,
-        alpha: Number | None = None,
-        beta: Number = "1/20",
-        kind: Kind = "counts",
-    ) -> Plan:
+    def above_threshold(self, **numbers: Unpack[PlanNumbers]) -> Plan:
         """A plan for AboveThreshold."""
-        told = {"questions": questions, "epsilon": epsilon, "alpha": alpha, "beta": beta}
-        return self._plan("above_threshold", told, kind)
+        return self._plan("above_threshold", dict(numbers))
 
-    def sparse(
-        self,
-        *,
-        questions: int,
-        at_most: int,
-        epsilon: Number | None = None,
-        alpha: Number | None = None,
-        delta: Number = 0,
-        beta: Number = "1/20",
-        kind: Kind = "counts",
-    ) -> Plan:
+    def sparse(self, **numbers: Unpack[SparsePlanNumbers]) -> Plan:
         """A plan for Sparse."""
-        told = {"questions": questions, "epsilon": epsilon, "alpha": alpha, "beta": beta}
-        return self._plan("sparse", {**told, "at_most": at_most, "delta": delta}, kind)
+        return self._plan("sparse", dict(numbers))
 
-    def numeric_sparse(
-        self,
-        *,
-        questions: int,
-        at_most: int,
-        epsilon: Number | None = None,
-        alpha: Number | None = None,
-        delta: Number = 0,
-        beta: Number = "1/20",
-        kind: Kind = "counts",
-    ) -> Plan:
+    def numeric_sparse(self, **numbers: Unpack[NumericSparsePlanNumbers]) -> Plan:
         """A plan for NumericSparse."""
-        told = {"questions": questions, "epsilon": epsilon, "alpha": alpha, "beta": beta}
-        return self._plan("numeric_sparse", {**told, "at_most": at_most, "delta": delta}, kind)
+        return self._plan("numeric_sparse", dict(numbers))
 
-    def _plan(self, algorithm: Algorithm, numbers: Mapping[str, Number | None], kind: str) -> Plan:
-        from tacit.analyst.plan import Plan
+    def _plan(self, algorithm: Algorithm, numbers: Mapping[str, Any]) -> Plan:
+        from tacit.analyst import plan
         from tacit.arguments import one_of
 
-        told: dict[str, Any] = {
-            name: None if number is None else str(exact(number, name))
-            for name, number in numbers.items()
+        given = signature(getattr(plan, algorithm)).bind(**numbers)
+        given.apply_defaults()
+        words = {
+            name: one_of(given.arguments.pop(name), name, allowed)
+            for name, allowed in _WORDS.items()
+            if name in given.arguments
         }
-        fields = {"algorithm": algorithm, "kind": one_of(kind, "kind", ("counts", "any")), **told}
-        return wire.from_json(self._transport.post("/v1/plan", fields)["plan"], Plan)
+        told = {
+            name: None if number is None else str(exact(number, name))
+            for name, number in given.arguments.items()
+        }
+        fields = {"algorithm": algorithm, **words, **told}
+        return wire.from_json(self._transport.post("/v1/plan", fields)["plan"], plan.Plan)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import secrets
 import ssl
+import time
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Lock
@@ -17,6 +19,7 @@ from tacit.errors import BadParameter, ServerUnavailable, TacitError
 from tacit.support import Closing
 
 MOST_BYTES = 100_000_000  # of a response
+_PAUSES = (0.1, 0.3, 1.0, 3.0)  # seconds before a request is sent again: a server may be restarting
 _TAKES = "give an address such as 'https://clinic.example:8443'"
 
 
@@ -48,6 +51,37 @@ class Transport(Closing):
     def post(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
         """Ask something; it costs nothing, so it may be sent twice."""
         return self._ask("POST", path, json.dumps(fields, allow_nan=False).encode())
+
+    def pay(self, path: str, key: str | None, fields: dict[str, Any]) -> dict[str, Any]:
+        """Ask what may spend, under a key: if the connection breaks, it is asked again.
+
+        The same key brings the same response, so nothing is paid for twice, however often it is
+        sent.  Without a key one is made.
+        """
+        from tacit.budget.ledger import checked_text
+
+        made = secrets.token_hex(16) if key is None else checked_text(key, "retry_key")
+        body = json.dumps({"key": made, **fields}, allow_nan=False).encode()
+        for pause in (*_PAUSES, None):
+            with self._lock:
+                try:
+                    status, told = self._once("POST", path, body)
+                    break
+                except TimeoutError:
+                    self.close()
+                    raise self._unanswered(made) from None
+                except (OSError, HTTPException):
+                    self.close()
+            if pause is None:
+                raise self._unanswered(made) from None
+            time.sleep(pause)
+        return self._understood(status, told)
+
+    def _unanswered(self, key: str) -> ServerUnavailable:
+        return ServerUnavailable(
+            f"{self.place} did not answer, and what was asked may have been paid for",
+            advice=f"ask the same again with retry_key={key!r}: it is not paid for twice",
+        )
 
     def _ask(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
         with self._lock:

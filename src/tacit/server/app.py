@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +26,13 @@ from tacit.errors import NotAuthorised, ServerUnavailable
 from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
 from tacit.server.endpoints import ENDPOINTS, Endpoint
-from tacit.server.limits import InFlight, Rate, too_deep
+from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, too_deep
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
-from tacit.server.messages import Check
+from tacit.server.messages import questions_in
 from tacit.server.problems import Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
+from tacit.server.underway import FREE
 from tacit.wire import parsed
 
 _HEADERS = {
@@ -62,6 +63,7 @@ class Notes:
     unread: bool = True  # whether more of the request may come
     waited: bool = False  # for it, long enough
     messages: list[Message] = field(default_factory=list)
+    until_departure: ExitStack = field(default_factory=ExitStack)  # what it counts against
 
 
 class Application:
@@ -81,15 +83,21 @@ class Application:
         self._departures = Departures(timing)
         self._log = log
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
-        self._in_flight = InFlight(service.limits)
-        self._rate = Rate(service.limits)
-        self._threads = ThreadPoolExecutor(service.limits.threads, "tacit")
+        limits = service.limits
+        self._in_flight = InFlight(limits)
+        self._of_a_token = InFlightByToken(limits.in_flight_a_token, "requests")
+        self._plans_of_a_token = InFlightByToken(limits.plans_a_token, "plans")
+        self._rate = Rate(limits)
+        self._lines = Lines()
+        self._threads = ThreadPoolExecutor(limits.threads, "tacit")
+        self._planners = ThreadPoolExecutor(limits.plans, "tacit-plans")
         self._working = 0
         self._routes = self._starlette()
 
     def close(self) -> bool:
         """Close the tables and the budget; whether no thread is still at work."""
-        self._threads.shutdown(wait=not self._working, cancel_futures=True)
+        for pool in (self._threads, self._planners):
+            pool.shutdown(wait=not self._working, cancel_futures=True)
         self.service.close()
         return not self._working
 
@@ -115,17 +123,13 @@ class Application:
             return
         notes = Notes(self._clock.now())
         scope[_NOTED] = notes
-        with self._in_flight.one_more() as fits:
-            try:
-                if fits:
-                    await self._routes(scope, receive, _collect(notes))
-                else:
-                    busy = ServerUnavailable("the server is busy", advice="try again in a moment")
-                    await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
-                late = await self._depart(notes)
-            finally:
-                if notes.who is not None:
-                    self._in_flight.leave(notes.who.sha256)
+        with self._in_flight.one_more() as fits, notes.until_departure:
+            if fits:
+                await self._routes(scope, receive, _collect(notes))
+            else:
+                busy = ServerUnavailable("the server is busy", advice="try again in a moment")
+                await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
+            late = await self._depart(notes)
         await self._drain(notes, receive)
         for message in notes.messages:
             await send(message)
@@ -179,21 +183,37 @@ class Application:
             if endpoint.takes is not None:
                 sent = await self._body(request, notes)
                 notes.arrival = self._clock.now()
-                asked = await self._in_thread(self._read, sent, endpoint.takes)
-                notes.questions = len(asked.questions) if isinstance(asked, Check) else 0
+                async with self._lines.turn(
+                    ("reading", notes.who and notes.who.sha256)
+                ):  # in order of arrival
+                    asked = await self._in_thread(self._threads, self._read, sent, endpoint.takes)
+                notes.questions = questions_in(asked)
                 arguments.append(asked)
-            body = await self._in_thread(_written, endpoint.answer, *arguments)
+            pool = self._planners if endpoint.kind == "plan" else self._threads
+            async with self._lines.turn(_line(endpoint, arguments)):
+                body = await self._in_thread(pool, self._work, endpoint, notes, arguments)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
         plain = endpoint.gives is str
         kind = "text/plain; version=0.0.4" if plain else "application/json"
         return Response(body, 200, self._headers, kind)
 
-    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _work(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> bytes:
+        """The answer as it leaves, in ASCII, since a question may hold half a character."""
+        if endpoint.kind not in FREE:
+            notes.until_departure.callback(self.service.underway.begin())
+        answer = endpoint.answer(*arguments)
+        if isinstance(answer, str):
+            return answer.encode()
+        return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
+
+    async def _in_thread(
+        self, pool: ThreadPoolExecutor, function: Callable[..., Any], *arguments: Any
+    ) -> Any:
         """Where the event loop is not held up; once begun it cannot be cancelled."""
         loop = asyncio.get_running_loop()
         self._working += 1
-        working = loop.run_in_executor(self._threads, function, *arguments)
+        working = loop.run_in_executor(pool, function, *arguments)
         working.add_done_callback(self._worked)
         return await asyncio.shield(working)
 
@@ -208,7 +228,10 @@ class Application:
             who = self.service.tokens.bearer(_presented(request), utc_now())
         except NotAuthorised as error:
             raise Refusal(401, error) from None
-        self._in_flight.enter(who.sha256)
+        plans = (self._plans_of_a_token,) if endpoint.kind == "plan" else ()
+        for counted in (self._of_a_token, *plans):
+            counted.enter(who.sha256)
+            notes.until_departure.callback(counted.leave, who.sha256)
         notes.who = who
         self._rate.count(who.sha256, notes.arrival)
         if endpoint.roles is not None and who.role not in endpoint.roles:
@@ -287,12 +310,12 @@ async def _piece(notes: Notes, receive: Receive) -> bytes:
     return body
 
 
-def _written(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """An answer as it leaves; in ASCII, since a question may hold half a character."""
-    answer = function(*arguments)
-    if isinstance(answer, str):
-        return answer.encode()
-    return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
+def _line(endpoint: Endpoint, arguments: list[Any]) -> Hashable | None:
+    """In which queue a request waits, if in one."""
+    if endpoint.line is None:
+        return None
+    _, who, asked = arguments
+    return endpoint.line(who, asked)
 
 
 def _collect(notes: Notes) -> Send:

@@ -20,10 +20,23 @@ from typing import Literal, Protocol
 
 from tacit.server.config import Timing
 
-RequestKind = Literal["look", "check", "plan"]
-"""What a request asks for: public facts, what is promised about questions, a plan."""
+RequestKind = Literal[
+    "look", "check", "plan", "ask", "stream", "open", "count", "release", "small_db"
+]
+"""What a request asks for: public facts, what is promised about questions, a plan; a question of a
+stream, what else is done with one, its opening; one number, a larger release, a small database."""
 
-PERIODS: dict[RequestKind, int] = {"look": 1, "check": 1, "plan": 10}
+PERIODS: dict[RequestKind, int] = {
+    "look": 1,
+    "check": 1,
+    "plan": 10,
+    "ask": 1,
+    "stream": 2,
+    "open": 10,
+    "count": 1,
+    "release": 10,
+    "small_db": 100,
+}
 """How many periods a request takes whatever it brings."""
 
 _NANOSECONDS = 1_000_000

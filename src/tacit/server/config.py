@@ -47,6 +47,8 @@ class Limits:
     header_seconds: int = 10  # for a request to arrive
     idle_seconds: int = 60  # for a connection that says nothing, or does not read
     threads: int = 16  # that read questions and answer them: more than one token can occupy
+    plans: int = 2  # found at once, in threads of their own: each takes a second of a processor
+    plans_a_token: int = 2  # in flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ class ServedTable:
     as_of: str | None = None
     memory: str | None = None
     spill_folder: Path | None = None
+    shards: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,8 @@ _ALLOWED = {
     "header_seconds": Allowed(1, 3600),
     "idle_seconds": Allowed(1, 3600),
     "threads": Allowed(1, 256),
+    "plans": Allowed(1, 256),
+    "plans_a_token": Allowed(1, 10_000),
     "milliseconds": Allowed(1, 3_600_000),
     "port": Allowed(0, 65535),  # 0: any that is free
 }
@@ -124,7 +129,7 @@ _ALLOWED = {
 _TOP = ("budget", "tokens", "listen", "limits", "clock", "tables")
 _OF_A_TABLE = (
     *("source", "person", "each_row", "schema", "table", "people", "as_of", "memory"),
-    "spill_folder",
+    *("spill_folder", "shards"),
 )
 
 
@@ -278,6 +283,7 @@ class _Reading:
             as_of=section.read("as_of", checked_label),
             memory=section.read("memory", _memory),
             spill_folder=section.read("spill_folder", self._folder_there),
+            shards=section.read("shards", self._folder_there),
         )
         if source is None or person is None or ("schema" in section.entries and schema is None):
             return None

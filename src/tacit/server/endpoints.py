@@ -6,18 +6,19 @@ the log of a proxy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from tacit.server import messages, service
+from tacit.server import messages, paid, releases, requests, service, streams
 from tacit.server.clock import RequestKind
-from tacit.server.tokens import Role
+from tacit.server.tokens import Role, TokenRecord
 
 ANYBODY: frozenset[Role] = frozenset({"analyst", "steward", "viewer"})
 STEWARD: frozenset[Role] = frozenset({"steward"})
 ASKS: frozenset[Role] = frozenset({"analyst", "steward"})
+ANALYST: frozenset[Role] = frozenset({"analyst"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,51 @@ class Endpoint:
     kind: RequestKind = "look"
     roles: frozenset[Role] | None = ANYBODY  # None: without a token
     takes: type[Any] | None = None
+    line: Line | None = None  # requests with the same line are answered one after another
+
+
+Line = Callable[[TokenRecord, Any], Hashable]
+
+
+def _by_stream(who: TokenRecord, asked: Any) -> Hashable:
+    return "stream", asked.stream
+
+
+def _by_key(who: TokenRecord, asked: Any) -> Hashable:
+    return "key", who.sha256, asked.key
+
+
+def _release(path: str, summary: str, takes: type[Any], answer: Callable[..., Any]) -> Endpoint:
+    """What is paid for and drawn in one go."""
+    kinds: dict[str, RequestKind] = {"/v1/count": "count", "/v1/sum": "count"}
+    return Endpoint(
+        method="POST",
+        path=path,
+        summary=summary,
+        kind="small_db" if path == "/v1/small_db" else kinds.get(path, "release"),
+        roles=ASKS,
+        takes=takes,
+        gives=messages.Released,
+        answer=answer,
+        line=_by_key,
+    )
+
+
+def _on_stream(
+    path: str, summary: str, answer: Callable[..., Any], gives: type[Any] = messages.StreamFacts
+) -> Endpoint:
+    """What is done with a stream of one's own."""
+    return Endpoint(
+        method="POST",
+        path=f"/v1/streams/{path}",
+        summary=summary,
+        kind="stream",
+        roles=ASKS,
+        takes=messages.ResumeOf if path == "resume" else messages.StreamNamed,
+        gives=gives,
+        answer=answer,
+        line=_by_stream,
+    )
 
 
 def _healthy() -> messages.Healthy:
@@ -134,6 +180,40 @@ ENDPOINTS = (
         answer=service.list_streams,
     ),
     Endpoint(
+        method="POST",
+        path="/v1/answers",
+        summary="Answers that were paid for: an analyst's own, what was told for a viewer, or all.",
+        takes=messages.AnswersAfter,
+        gives=messages.AnswerList,
+        answer=paid.list_answers,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/request",
+        summary="Ask that the token's own share grow; nothing changes until a steward approves.",
+        roles=ANALYST,
+        takes=messages.MoreBudget,
+        gives=messages.RequestTold,
+        answer=requests.ask_for_more,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/requests",
+        summary="Requests for more: the analyst's own, all of them for a steward.",
+        roles=ASKS,
+        gives=messages.RequestList,
+        answer=requests.list_requests,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/decide",
+        summary="Approve a request for more, from what is not shared, or decline it.",
+        roles=STEWARD,
+        takes=messages.Decision,
+        gives=messages.RequestTold,
+        answer=requests.decide,
+    ),
+    Endpoint(
         method="GET",
         path="/v1/tokens",
         summary="The tokens, by name.",
@@ -141,4 +221,53 @@ ENDPOINTS = (
         gives=messages.TokenList,
         answer=service.list_tokens,
     ),
+    _release("/v1/count", "A noisy answer to one question.", messages.CountOf, releases.count),
+    _release("/v1/sum", "A noisy sum of a column.", messages.SumOf, releases.add_up),
+    _release(
+        "/v1/histogram",
+        "A noisy count for every declared cell.",
+        messages.HistogramOf,
+        releases.histogram,
+    ),
+    _release(
+        "/v1/ranges",
+        "Every prefix, interval and quantile of a column.",
+        messages.RangesOf,
+        releases.ranges,
+    ),
+    _release("/v1/running", "The running count of a column.", messages.RangesOf, releases.running),
+    _release("/v1/top", "The n largest of some counts.", messages.TopOf, releases.top),
+    _release(
+        "/v1/small_db",
+        "A small database that answers a class of questions.",
+        messages.SmallDbOf,
+        releases.small_db,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/streams/open",
+        summary="Pay for a stream, in full.",
+        kind="open",
+        roles=ASKS,
+        takes=messages.OpenOf,
+        gives=messages.StreamOpened,
+        answer=streams.open_stream,
+        line=_by_key,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/streams/ask",
+        summary="Ask one question: ⊥, or ⊤.",
+        kind="ask",
+        roles=ASKS,
+        takes=messages.AskOf,
+        gives=messages.Told,
+        answer=streams.ask,
+        line=_by_stream,
+    ),
+    _on_stream("resume", "Go on with a stream.", streams.resume_stream, messages.StreamOpened),
+    _on_stream("suspend", "Leave a stream for later.", streams.suspend_stream),
+    _on_stream("show", "How a stream stands.", streams.show_stream),
+    _on_stream("recorded", "Every ⊤ on record.", streams.recorded, messages.RecordedTops),
+    _on_stream("close", "End a stream for ever; nothing is refunded.", streams.close_stream),
 )

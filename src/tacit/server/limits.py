@@ -1,11 +1,13 @@
-"""How many requests at once, and how many a second: counted by token and in all."""
+"""How many requests at once, how many a second, and which wait for others."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
 
 from tacit.server.config import Limits
 from tacit.server.problems import refused
@@ -19,7 +21,6 @@ class InFlight:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._by_token: Counter[str] = Counter()
         self.total = 0
 
     @contextmanager
@@ -32,12 +33,21 @@ class InFlight:
         finally:
             self.total -= fits
 
+
+class InFlightByToken:
+    """Those of each token, of one sort: all of them, or plans."""
+
+    def __init__(self, most: int, sort: str) -> None:
+        self._most = most
+        self._sort = sort  # as in "8 requests of this token"
+        self._by_token: Counter[str] = Counter()
+
     def enter(self, token: str) -> None:
         """Count a request of a token; refuse it if there are too many."""
-        if self._by_token[token] >= self._limits.in_flight_a_token:
+        if self._by_token[token] >= self._most:
             raise refused(
                 429,
-                f"{self._limits.in_flight_a_token} requests of this token are being answered",
+                f"{self._most} {self._sort} of this token are being answered",
                 "wait for their answers",
             )
         self._by_token[token] += 1
@@ -67,6 +77,23 @@ class Rate:
         if len(self._until) > 1000:
             self._until = {name: end for name, end in self._until.items() if end > now}
         self._until[token] = due
+
+
+class Lines:
+    """Queues: of the requests in one line, each waits for those that came before it."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, line: Hashable | None) -> AsyncIterator[None]:
+        """Wait for one's turn; None waits for nobody."""
+        if line is None:
+            yield
+            return
+        lock = self._locks.setdefault(line, asyncio.Lock())
+        async with lock:
+            yield
 
 
 def too_deep(body: bytes, most: int) -> bool:

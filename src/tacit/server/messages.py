@@ -20,11 +20,22 @@ Number = Annotated[
     str | int | float,
     Meta(description="Read exactly: 1, 0.1, '1/2' or '1e-9'.", extra_json_schema={"example": 1}),
 ]
-Scalar = str | int | float | bool | None
-Value = Scalar | list[Scalar]
+Key = Annotated[
+    str, Meta(description="The same key, with the same body, brings the same response again.")
+]
 
 
 # Requests: an unknown field is refused, since it would be meant
+
+
+class Exact(Struct, forbid_unknown_fields=True):
+    """A number that is no decimal fraction, such as 1/3."""
+
+    exact: str
+
+
+Scalar = str | int | float | bool | Exact | None
+Value = Scalar | list[Scalar]
 
 
 class QuestionSent(Struct, forbid_unknown_fields=True):
@@ -52,12 +63,163 @@ class PlanOf(Struct, forbid_unknown_fields=True):
     delta: Number = 0
     beta: Number = "1/20"
     kind: Literal["counts", "any"] = "counts"
+    values: Literal["gap", "fresh"] = "gap"  # of numeric_sparse
 
 
 class PriceOf(Struct, forbid_unknown_fields=True):
     """A count, a sum, a histogram or a small database with this ε."""
 
     epsilon: Number
+
+
+class CountOf(Struct, forbid_unknown_fields=True):
+    """A noisy answer to one question."""
+
+    key: Key
+    table: str
+    question: str
+    epsilon: Number
+    parameters: dict[str, Value] = field(default_factory=dict)
+
+
+class SumOf(Struct, forbid_unknown_fields=True):
+    """A noisy sum of a column with declared bounds, over the rows that satisfy a predicate."""
+
+    key: Key
+    table: str
+    column: str
+    epsilon: Number
+    where: str | None = None
+    parameters: dict[str, Value] = field(default_factory=dict)
+
+
+class HistogramOf(Struct, forbid_unknown_fields=True):
+    """A noisy count for every declared cell of some columns."""
+
+    key: Key
+    table: str
+    columns: Annotated[list[str], Meta(min_length=1)]
+    epsilon: Number
+    max_rows: Number = 1
+
+
+class RangesOf(Struct, forbid_unknown_fields=True):
+    """Every prefix, interval and quantile of a column, or its running count."""
+
+    key: Key
+    table: str
+    column: str
+    epsilon: Number
+    max_rows: Number | None = None
+
+
+class TopOf(Struct, forbid_unknown_fields=True):
+    """The n largest cells of a GROUP BY, or of a list of questions."""
+
+    key: Key
+    table: str
+    n: Number
+    questions: QuestionSent | list[QuestionSent]
+    epsilon: Number
+    delta: Number = 0
+    counts_epsilon: Number | None = None
+
+
+class OrderedOf(Struct, forbid_unknown_fields=True):
+    """All prefixes, or all intervals, of one column."""
+
+    kind: Literal["prefixes", "intervals"]
+    column: str
+
+
+class SmallDbOf(Struct, forbid_unknown_fields=True):
+    """A small database that answers a class of questions."""
+
+    key: Key
+    table: str
+    questions: OrderedOf | list[str]
+    epsilon: Number
+    alpha: Number | None = None
+    rows: Number | None = None
+    max_rows: Number = 1
+
+
+class OpenOf(Struct, forbid_unknown_fields=True):
+    """A stream to open; without a name it gets one."""
+
+    key: Key
+    table: str
+    algorithm: Literal["above_threshold", "sparse", "numeric_sparse"]
+    threshold: Number
+    epsilon: Number
+    at_most: Number = 1
+    delta: Number = 0
+    name: str | None = None
+    kind: Literal["counts", "any"] = "counts"
+    sensitivity: Number = 1
+    grid: Number = 1
+    questions: Number = 10_000
+    beta: Number = "1/20"
+    recipe: str = "best"
+    numeric: bool = False
+    values: Literal["gap", "fresh"] = "gap"
+
+
+class ResumeOf(Struct, forbid_unknown_fields=True):
+    """A stream to go on with, of this table."""
+
+    table: str
+    stream: str
+
+
+class StreamNamed(Struct, forbid_unknown_fields=True):
+    """A stream of one's own."""
+
+    stream: str
+
+
+class AskOf(Struct, forbid_unknown_fields=True):
+    """A question to a stream; a threshold of its own replaces the stream's."""
+
+    key: Key
+    stream: str
+    question: str
+    parameters: dict[str, Value] = field(default_factory=dict)
+    threshold: Number | None = None
+
+
+def questions_in(asked: object) -> int:
+    """How many questions a request brings, for the clock and the log."""
+    match asked:
+        case Check(questions=list() as several) | TopOf(questions=list() as several):
+            return len(several)
+        case CountOf() | SumOf() | TopOf() | AskOf():
+            return 1
+    return 0
+
+
+class AnswersAfter(Struct, forbid_unknown_fields=True):
+    """Answers that were paid for by entries of the history after this one, oldest first."""
+
+    after: Annotated[int, Meta(ge=0)] = 0
+    most: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class MoreBudget(Struct, forbid_unknown_fields=True):
+    """By how much the token's own share should grow, and why."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=1000)]
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+
+
+class Decision(Struct, forbid_unknown_fields=True):
+    """What a steward says to a request for more."""
+
+    number: Annotated[int, Meta(ge=1)]
+    approve: bool
+    reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
 # Responses
@@ -83,6 +245,7 @@ class TableFacts(Struct):
     schema: str  # as TOML
     people: int | None
     as_of: str | None
+    cannot: list[str]  # what the table's engine cannot answer
 
 
 class TableList(Struct):
@@ -142,6 +305,59 @@ class StreamList(Struct):
     """Streams: an analyst's own, or all for a steward."""
 
     streams: list[Wire]
+
+
+class Released(Struct):
+    """What was paid for: an estimate, a histogram, ranges, a top or a release."""
+
+    released: Wire
+
+
+class Told(Struct):
+    """The answer to a question of a stream."""
+
+    answer: Wire
+
+
+class StreamOpened(Struct):
+    """A stream that can be asked: what was fixed when it was opened."""
+
+    name: str
+    table: str
+    binding: Annotated[
+        dict[str, str], Meta(description="What the promise depends on, as it is stored.")
+    ]
+
+
+class StreamFacts(Struct):
+    """How a stream stands now."""
+
+    stream: Wire
+
+
+class RecordedTops(Struct):
+    """Every answer above the threshold that is on record, as a history."""
+
+    recorded: Wire
+
+
+class AnswerList(Struct):
+    """Answers that were paid for: an analyst's own, what was told for a viewer, or all."""
+
+    answers: list[Wire]
+    more: bool  # whether there are more after the last of these
+
+
+class RequestTold(Struct):
+    """A request for more budget, as it stands."""
+
+    request: Wire
+
+
+class RequestList(Struct):
+    """Requests for more budget: an analyst's own, or all for a steward."""
+
+    requests: list[Wire]
 
 
 class TokenFacts(Struct):

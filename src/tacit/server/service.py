@@ -7,6 +7,7 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,18 @@ from tacit.analyst.table import Table, open_table
 from tacit.budget import Budget
 from tacit.budget.accountants import bounded
 from tacit.errors import BadParameter, ConditionNotMet, NotCovered
+from tacit.numbers import exact
 from tacit.privacy import Cost
 from tacit.server import messages
 from tacit.server.config import Limits, ServedTable, ServerConfig
+from tacit.server.held import LiveStreams
+from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
+from tacit.server.underway import Underway
 from tacit.support import Closing
 from tacit.tables.schema import write_schema
-from tacit.wire import summary, to_json
+from tacit.wire import stream_summary, summary, to_json
 
 if TYPE_CHECKING:
     from tacit.budget import Share
@@ -41,6 +46,9 @@ class Service(Closing):
         self.budget = budget
         self.tokens = tokens
         self.limits = limits
+        self.streams = LiveStreams()
+        self.underway = Underway(budget)
+        self.paid = PaidIndex(budget)
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
@@ -70,11 +78,15 @@ class Service(Closing):
             table.close()
         self.budget.close()
 
-    def table(self, name: str, who: TokenRecord) -> Table:
-        """A table that the token may ask; whether there are others is nobody's business."""
+    def check_name(self, name: str, what: str) -> None:
+        """Refuse a name that is too long."""
         if len(name) > self.limits.name:
             given = f"a text of {len(name)} characters"
-            raise BadParameter("table", given, f"a name has at most {self.limits.name}")
+            raise BadParameter(what, given, f"a name has at most {self.limits.name}")
+
+    def table(self, name: str, who: TokenRecord) -> Table:
+        """A table that the token may ask; whether there are others is nobody's business."""
+        self.check_name(name, "table")
         if name not in self.tables or not who.may_ask(name):
             raise NotCovered(
                 f"there is no table {name!r} that this token may ask",
@@ -94,6 +106,7 @@ def _opened(served: ServedTable) -> Table:
         memory_limit=served.memory,
         as_of=served.as_of,
         spill_folder=served.spill_folder,
+        shards=served.shards,
     )
 
 
@@ -115,6 +128,7 @@ def _facts(table: Table) -> messages.TableFacts:
         schema=write_schema(table.schema),
         people=table.people,
         as_of=table.as_of,
+        cannot=sorted(table.engine.cannot),
     )
 
 
@@ -127,10 +141,24 @@ def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages
 
 
 def _checked(table: Table, asked: messages.QuestionSent) -> Statement:
-    for name in _TAKEN:
-        if name in asked.parameters:
+    return table.check(asked.question, **given(asked.parameters, _TAKEN))
+
+
+def given(sent: Mapping[str, messages.Value], taken: tuple[str, ...]) -> dict[str, object]:
+    """Parameters as a method of the local table takes them; some names are its own."""
+    for name in taken:
+        if name in sent:
             raise BadParameter("parameters", repr(name), "call your own parameter otherwise")
-    return table.check(asked.question, **asked.parameters)
+    return {
+        name: [_value(name, part) for part in value]
+        if isinstance(value, list)
+        else _value(name, value)
+        for name, value in sent.items()
+    }
+
+
+def _value(name: str, sent: messages.Scalar) -> object:
+    return exact(sent.exact, name) if isinstance(sent, messages.Exact) else sent
 
 
 def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> messages.PlanFound:
@@ -142,6 +170,10 @@ def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> mes
         told |= {"at_most": asked.at_most, "delta": asked.delta}
     elif (asked.at_most, asked.delta) != (1, 0):
         raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor delta")
+    if asked.algorithm == "numeric_sparse":
+        told["values"] = asked.values
+    elif asked.values != "gap":
+        raise BadParameter("algorithm", asked.algorithm, "it tells no values")
     found: plan.Plan = getattr(plan, asked.algorithm)(**told)
     prices = {}
     for option in found.options:
@@ -185,8 +217,8 @@ def list_streams(service: Service, who: TokenRecord) -> messages.StreamList:
     """An analyst's own streams; all of the tables that a steward may see."""
     return messages.StreamList(
         [
-            to_json(stream)
-            for stream in summary(service.budget).streams
+            to_json(stream_summary(stream))
+            for stream in service.budget.streams(up_to=service.underway.shown())
             if who.may_ask(stream.table)
             and (who.role == "steward" or (who.share is not None and stream.analyst == who.share))
         ]
@@ -217,7 +249,8 @@ def show_metrics(service: Service, who: TokenRecord) -> str:
 
     There are no durations, and neither memory nor processor time: they tell how much data there is.
     """
-    now, states = utc_now(), Counter(state.status for state in service.budget.streams())
+    shown = service.budget.streams(up_to=service.underway.shown())
+    now, states = utc_now(), Counter(state.status for state in shown)
     lines = ["# TYPE tacit_requests_total counter"]
     for (what, status), count in sorted(service.answered.items()):
         lines.append(f'tacit_requests_total{{what="{what}",status="{status}"}} {count}')

@@ -327,7 +327,7 @@ class Reader:
             several = list(iterated(questions, "questions", "give a list of questions, or one"))
         reads: list[Read] = []
         for item in several:
-            question, own = _parts(item)
+            question, own = parts_of(item)
             prepared = self.prepare(question)
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
@@ -378,7 +378,7 @@ def _called_as_of(names: Iterable[object]) -> list[str]:
     return [name for name in names if isinstance(name, str) and name.casefold() == AS_OF]
 
 
-def _parts(item: Any) -> tuple[Any, Mapping[str, object]]:
+def parts_of(item: Any) -> tuple[Any, Mapping[str, object]]:
     """A question and its own parameters; other things are refused later."""
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Mapping):
         return item

@@ -12,12 +12,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
-from tacit.budget import Budget, Lease, Receipt, RetryKey
+from tacit.budget import Budget, BudgetRequest, Lease, Receipt, RetryKey
 from tacit.budget.accountants import SumAccountant
 from tacit.budget.answers import Telling
 from tacit.budget.ledger import TableIdentity
@@ -212,6 +212,29 @@ class BudgetContract(OnALedger):
         assert (state.tops, state.lost) == ((1 + recorded) * above, 1)
         with pytest.raises(KeyReused):
             lease.asked(_key("first", request="another"))
+        budget.verify()
+
+    @pytest.mark.parametrize("fails_at", POINTS)
+    def test_wherever_its_write_fails_a_request_for_more_is_granted_once(
+        self, budget: Budget, watched: WatchedLedger, fails_at: str
+    ) -> None:
+        def at_last(act: str, *given: object, **more: object) -> BudgetRequest:
+            """Do it while its write fails, and then until it is done, and once more."""
+            point = {"ask": "request", "approve": "share"}.get(act, act)
+            do: Callable[..., BudgetRequest] = getattr(budget.requests, act)
+            watched.reached = failing_at(f"{point}: {fails_at}")
+            with pytest.raises(LedgerUnwritable):
+                do(*given, **more)
+            watched.reached = lambda point: None
+            done = do(*given, **more)
+            assert do(*given, **more) == done
+            return done
+
+        for reason, act in (("first", "approve"), ("second", "decline"), ("third", "approve")):
+            asked = at_last("ask", "ana", epsilon="1/10", reason=reason)
+            assert at_last(act, asked.number).status.startswith(act)
+        assert [one.limit for one in budget.shares if one.analyst == "ana"] == [amount("1/5")]
+        assert [one.reason for one in budget.requests] == ["first", "second", "third"]
         budget.verify()
 
     def test_a_key_opens_one_stream(self, budget: Budget) -> None:

@@ -27,7 +27,15 @@ from typing import Any, NoReturn, TypeVar, overload
 from tacit.errors import BadParameter, InternalError, TacitError
 from tacit.wire import asking, budgets
 from tacit.wire.asking import Reply
-from tacit.wire.budgets import ENTRY, BudgetSummary, StreamSummary, summary
+from tacit.wire.budgets import (
+    ENTRY,
+    BudgetSummary,
+    PaidSummary,
+    StreamSummary,
+    paid_summary,
+    stream_summary,
+    summary,
+)
 from tacit.wire.forms import Form, Json
 
 __all__ = [
@@ -35,12 +43,15 @@ __all__ = [
     "BudgetSummary",
     "Json",
     "NameTwice",
+    "PaidSummary",
     "Reply",
     "StreamSummary",
     "TooLarge",
     "from_json",
     "from_line",
+    "paid_summary",
     "parsed",
+    "stream_summary",
     "summary",
     "to_json",
     "to_line",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacit.privacy import Privacy
 from tacit.wire.forms import (
@@ -17,7 +17,16 @@ from tacit.wire.forms import (
 )
 
 if TYPE_CHECKING:
-    from tacit.budget import Budget, Entry, Share, StreamState, Verified
+    from tacit.budget import (
+        Amount,
+        Budget,
+        BudgetRequest,
+        Entry,
+        PaidAnswer,
+        Share,
+        StreamState,
+        Verified,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +70,48 @@ def summary(budget: Budget) -> BudgetSummary:
         budget.accountant.name,
         budget.covers,
         budget.shares,
-        tuple(_stream_summary(state) for state in budget.streams()),
+        tuple(stream_summary(state) for state in budget.streams()),
         budget.head,
     )
 
 
-def _stream_summary(state: StreamState) -> StreamSummary:
+@dataclass(frozen=True, slots=True)
+class PaidSummary:
+    """An answer that was paid for: what was asked, by whom, what it cost, and what was told."""
+
+    number: int
+    kind: str
+    at: str
+    what: str
+    table: str | None
+    stream: str | None
+    question: str | None
+    analyst: str | None
+    as_of: str | None
+    charged: Amount | None
+    response: Json | None
+
+    @property
+    def value(self) -> Any:
+        """What was told, as a value; None if nothing was."""
+        from tacit.wire import from_json
+
+        return None if self.response is None else from_json(self.response)
+
+    def __str__(self) -> str:
+        asked = self.what if self.question is None else f"{self.what}: {self.question}"
+        told = "" if self.response is not None else "  (nothing was told)"
+        whose = "" if self.analyst is None else f"  {self.analyst}"
+        return f"{self.number:>6}  {self.at}  {asked}{whose}{told}"
+
+
+def paid_summary(paid: PaidAnswer) -> PaidSummary:
+    """An answer as its budget keeps it."""
+    return PaidSummary(**{name: getattr(paid, name) for name in PaidSummary.__slots__})
+
+
+def stream_summary(state: StreamState) -> StreamSummary:
+    """A stream as its budget keeps it."""
     threshold = state.binding.get("threshold")
     same = {name: getattr(state, name) for name in StreamSummary.__slots__ if name != "threshold"}
     return StreamSummary(**same, threshold=fraction(threshold, "threshold"))
@@ -124,6 +169,45 @@ def _read_budget(fields: Json) -> BudgetSummary:
     )
 
 
+def _write_paid(paid: PaidAnswer | PaidSummary) -> Json:
+    shown = paid if isinstance(paid, PaidSummary) else paid_summary(paid)
+    fields: Json = {name: getattr(shown, name) for name in PaidSummary.__slots__}
+    return fields | {"charged": None if shown.charged is None else shown.charged.as_json()}
+
+
+def _read_paid(fields: Json) -> PaidSummary:
+    from tacit.budget import Amount
+
+    read = {name: fields[name] for name in PaidSummary.__slots__}
+    integer(read["number"])
+    for name in ("kind", "at", "what"):
+        string(read[name])
+    for name in ("table", "stream", "question", "analyst", "as_of"):
+        string(read[name] or "")
+    if not isinstance(read["response"], dict | None):
+        raise TypeError
+    charged = read["charged"]
+    return PaidSummary(**read | {"charged": None if charged is None else Amount.from_json(charged)})
+
+
+def _write_request(request: BudgetRequest) -> Json:
+    fields: Json = {name: getattr(request, name) for name in request.__slots__}
+    return fields | {"more": request.more.as_json()}
+
+
+def _read_request(fields: Json) -> BudgetRequest:
+    from tacit.budget import Amount, BudgetRequest
+
+    for name in ("at", "analyst", "reason", "said"):
+        string(fields[name])
+    if fields["status"] not in ("open", "approved", "declined"):
+        raise ValueError
+    read = {name: fields[name] for name in BudgetRequest.__slots__}
+    integer(read["number"])
+    string(read["decided"] or "")
+    return BudgetRequest(**read | {"more": Amount.from_json(read["more"])})
+
+
 def _write_verified(verified: Verified) -> Json:
     return {"entries": verified.entries, "head": verified.head}
 
@@ -151,6 +235,8 @@ FORMS = (
     Form("budget", ("wire.BudgetSummary", "budget.Budget"), _write_budget, _read_budget),
     Form("share", ("budget.Share",), _write_share, _read_share),
     Form("stream", ("wire.StreamSummary",), _stream, _read_stream),
+    Form("paid answer", ("wire.PaidSummary", "budget.PaidAnswer"), _write_paid, _read_paid),
+    Form("budget request", ("budget.BudgetRequest",), _write_request, _read_request),
     Form("verified", ("budget.Verified",), _write_verified, _read_verified),
     ENTRY,
 )

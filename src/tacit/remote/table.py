@@ -1,0 +1,487 @@
+"""A table on a server: the face of the local one, paid for from the token's share.
+
+Whatever follows from the public schema (reading a question, planning a release) is done here; what
+needs the data is asked of the server.  Each request that may spend has a key, so it can be sent
+again if its answer is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from tacit import wire
+from tacit.arguments import text
+from tacit.errors import BadParameter
+from tacit.numbers import Number, whole
+from tacit.remote.sending import number, number_or_none, questions_sent, text_of
+from tacit.remote.sending import values as values_sent
+from tacit.tables.schema import EACH_ROW, Schema, read_schema
+
+if TYPE_CHECKING:
+    from tacit.analyst.histogram import Histogram
+    from tacit.analyst.question_class import QuestionClass, Questions
+    from tacit.analyst.ranges import RangePlan, Ranges
+    from tacit.analyst.release import Release
+    from tacit.analyst.release_plan import ReleasePlan
+    from tacit.analyst.task import Kind, Task
+    from tacit.analyst.top import Top, TopPlan
+    from tacit.book.laplace import Estimate
+    from tacit.book.recipes import Recipe, Values
+    from tacit.privacy import Privacy
+    from tacit.remote.stream import RemoteStream
+    from tacit.remote.transport import Transport
+    from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Reader
+    from tacit.tables.show import Statement
+
+
+T = TypeVar("T")
+
+
+class RemoteTable:
+    """A table on a server: what is public about it, and what can be asked."""
+
+    def __init__(self, transport: Transport, fields: Mapping[str, Any]) -> None:
+        self._transport = transport
+        person = EACH_ROW if fields["person"] is None else fields["person"]
+        self._schema = read_schema(fields["schema"], name=fields["name"], person=person)
+        self._people: int | None = fields["people"]
+        self._as_of: str | None = fields["as_of"]
+        self._cannot: list[str] = fields["cannot"]
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._schema.name
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the columns."""
+        return self._schema
+
+    @property
+    def people(self) -> int | None:
+        """The public number of people that the steward typed."""
+        return self._people
+
+    @property
+    def as_of(self) -> str | None:
+        """The public label that the steward typed: which state of the data this is."""
+        return self._as_of
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Reads questions by the public schema, as the server does."""
+        from tacit.tables.prepared import Reader
+
+        return Reader(self.schema, self.as_of, self._cannot)
+
+    def __repr__(self) -> str:
+        return f"<table {self.name} at {self._transport.place}>"
+
+    # Reading questions --------------------------------------------------------------------
+
+    def check(self, question: str, **parameters: object) -> Statement:
+        """What would be promised about a question, or why it is refused; costs nothing."""
+        from tacit.tables.show import Statement
+
+        text(question, "question", "give a question as text")
+        asked = {"question": question, "parameters": values_sent(parameters)}
+        here = self.reader.check(question, parameters)
+        if here.refusal is not None:
+            return here
+        told = self._transport.post("/v1/check", {"table": self.name, "questions": [asked]})
+        (fields,) = told["statements"]
+        return wire.from_json(fields, Statement)
+
+    def prepare(self, question: str) -> Prepared:
+        """Read a question once, to ask it often with different parameters."""
+        return self.reader.prepare(question)
+
+    def questions(self, questions: Questions) -> QuestionClass:
+        """A class of questions over the declared domain; ``.vc_dimension()`` measures it."""
+        from tacit.analyst.question_class import question_class
+
+        return question_class(questions, self.schema)
+
+    # Releases -----------------------------------------------------------------------------
+
+    def _pay(
+        self, path: str, retry_key: str | None, fields: dict[str, Any], expected: type[T]
+    ) -> T:
+        told = self._transport.pay(path, retry_key, {"table": self.name, **fields})
+        return wire.from_json(told["released"], expected)
+
+    def count(
+        self,
+        question: Askable,
+        *,
+        epsilon: Number,
+        retry_key: str | None = None,
+        **parameters: object,
+    ) -> Estimate:
+        """A noisy answer to one question: the Laplace mechanism.
+
+        Privacy: (ε, 0), charged to the token's share before the question is answered.
+        """
+        from tacit.analyst.count import NoisyCount
+        from tacit.book.laplace import Estimate
+
+        NoisyCount(self.reader.read(question, parameters), epsilon=epsilon)  # or it is refused
+        asked = {"question": text_of(question), "parameters": values_sent(parameters)}
+        fields = {**asked, "epsilon": number(epsilon, "epsilon")}
+        return self._pay("/v1/count", retry_key, fields, Estimate)
+
+    def sum(
+        self,
+        column: str,
+        *,
+        where: str | None = None,
+        epsilon: Number,
+        retry_key: str | None = None,
+        **parameters: object,
+    ) -> Estimate:
+        """A noisy sum of a column with declared bounds, over the rows that satisfy ``where``.
+
+        Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
+        """
+        from tacit.analyst.count import NoisyCount
+        from tacit.analyst.question_class import declared_column
+        from tacit.book.laplace import Estimate
+
+        summed = self.reader.sum(declared_column(self.schema, column).name, where)
+        NoisyCount(self.reader.read(summed, parameters), epsilon=epsilon)
+        asked = {"column": column, "where": where, "parameters": values_sent(parameters)}
+        fields = {**asked, "epsilon": number(epsilon, "epsilon")}
+        return self._pay("/v1/sum", retry_key, fields, Estimate)
+
+    def histogram(
+        self,
+        *columns: str,
+        epsilon: Number,
+        max_rows: int = 1,
+        retry_key: str | None = None,
+    ) -> Histogram:
+        """A noisy count for every cell, empty or not, of columns with declared keys or bounds.
+
+        Privacy: (ε, 0) for all cells together, charged before anything is counted.
+        """
+        from tacit.analyst.histogram import Histogram, NoisyHistogram
+
+        asked = NoisyHistogram(self.schema, columns, epsilon=epsilon, max_rows=max_rows)
+        names = [column.name for column in asked.columns]
+        numbers = {"epsilon": number(epsilon, "epsilon"), "max_rows": asked.max_rows}
+        fields = {"columns": names, **numbers}
+        return self._pay("/v1/histogram", retry_key, fields, Histogram)
+
+    def plan_ranges(
+        self, column: str, *, epsilon: Number, max_rows: int | None = None
+    ) -> RangePlan:
+        """What `ranges` would do, and how far its answers would be off; costs nothing."""
+        from tacit.analyst.ranges import plan_ranges
+
+        return plan_ranges(
+            self.schema, column, epsilon=epsilon, max_rows=max_rows, people=self.people
+        )
+
+    def ranges(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        max_rows: int | None = None,
+        retry_key: str | None = None,
+    ) -> Ranges:
+        """Every prefix, interval and quantile of one column with declared bounds or keys.
+
+        Privacy: (ε, 0) for all answers together, charged before anything is counted.
+        """
+        return self._ranges("/v1/ranges", column, epsilon, max_rows, retry_key)
+
+    def running(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        max_rows: int | None = None,
+        retry_key: str | None = None,
+    ) -> Ranges:
+        """How many rows there were up to each day of a date column, or step of an integer one."""
+        from tacit.analyst.question_class import declared_column
+        from tacit.analyst.ranges import refuse_without_steps
+
+        refuse_without_steps(declared_column(self.schema, column))
+        return self._ranges("/v1/running", column, epsilon, max_rows, retry_key)
+
+    def _ranges(
+        self,
+        path: str,
+        column: str,
+        epsilon: Number,
+        max_rows: int | None,
+        retry_key: str | None,
+    ) -> Ranges:
+        from tacit.analyst.ranges import Ranges
+
+        planned = self.plan_ranges(column, epsilon=epsilon, max_rows=max_rows)
+        fields = {"column": planned.ordered.name, "epsilon": number(epsilon, "epsilon")}
+        rows = {"max_rows": None if max_rows is None else whole(max_rows, "max_rows")}
+        return self._pay(path, retry_key, {**fields, **rows}, Ranges)
+
+    def plan_top(
+        self,
+        n: int,
+        questions: Askable | Iterable[AskableWithValues],
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        counts_epsilon: Number | None = None,
+        **parameters: object,
+    ) -> TopPlan:
+        """How far what `top` draws may be from the largest; costs nothing."""
+        from tacit.analyst.top import Contest, plan_top
+
+        contest = Contest.of(self.reader, self.schema, questions, parameters)
+        return plan_top(n, contest, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon)
+
+    def top(
+        self,
+        n: int,
+        questions: Askable | Iterable[AskableWithValues],
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        counts_epsilon: Number | None = None,
+        retry_key: str | None = None,
+        **parameters: object,
+    ) -> Top:
+        """The n largest cells of a GROUP BY, or of a list of questions, in the order of draw.
+
+        Privacy: (ε, δ) for the order and (counts_epsilon, 0) for the counts, charged together
+        before anything is counted.
+        """
+        from tacit.analyst.top import Top
+
+        asked, several = questions_sent(questions, parameters)
+        self.plan_top(
+            n, several, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon, **parameters
+        )
+        fields: dict[str, Any] = {
+            "n": whole(n, "n"),
+            "questions": asked,
+            "epsilon": number(epsilon, "epsilon"),
+            "delta": number(delta, "delta"),
+            "counts_epsilon": number_or_none(counts_epsilon, "counts_epsilon"),
+        }
+        return self._pay("/v1/top", retry_key, fields, Top)
+
+    # Streams ------------------------------------------------------------------------------
+
+    def above_threshold(
+        self,
+        *,
+        threshold: Number,
+        epsilon: Number,
+        delta: Number = 0,
+        name: str | None = None,
+        retry_key: str | None = None,
+        kind: Kind = "counts",
+        sensitivity: Number = 1,
+        grid: Number = 1,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        recipe: Literal["best", "book"] | Recipe = "best",
+        numeric: bool = False,
+        values: Values = "gap",
+    ) -> RemoteStream:
+        """A stream that halts at its first ⊤ (AboveThreshold); see `sparse`."""
+        return self.sparse(
+            threshold=threshold,
+            at_most=1,
+            epsilon=epsilon,
+            delta=delta,
+            name=name,
+            retry_key=retry_key,
+            kind=kind,
+            sensitivity=sensitivity,
+            grid=grid,
+            questions=questions,
+            beta=beta,
+            recipe=recipe,
+            numeric=numeric,
+            values=values,
+        )
+
+    def numeric_sparse(
+        self,
+        *,
+        threshold: Number,
+        at_most: int,
+        epsilon: Number,
+        delta: Number = 0,
+        name: str | None = None,
+        retry_key: str | None = None,
+        kind: Kind = "counts",
+        sensitivity: Number = 1,
+        grid: Number = 1,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        recipe: Literal["best", "book"] | Recipe = "best",
+        values: Values = "gap",
+    ) -> RemoteStream:
+        """A stream whose ⊤ bring a noisy value (NumericSparse); see `sparse`."""
+        return self.sparse(
+            threshold=threshold,
+            at_most=at_most,
+            epsilon=epsilon,
+            delta=delta,
+            name=name,
+            retry_key=retry_key,
+            kind=kind,
+            sensitivity=sensitivity,
+            grid=grid,
+            questions=questions,
+            beta=beta,
+            recipe=recipe,
+            numeric=True,
+            values=values,
+        )
+
+    def sparse(
+        self,
+        *,
+        threshold: Number,
+        at_most: int,
+        epsilon: Number,
+        delta: Number = 0,
+        name: str | None = None,
+        retry_key: str | None = None,
+        kind: Kind = "counts",
+        sensitivity: Number = 1,
+        grid: Number = 1,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        recipe: Literal["best", "book"] | Recipe = "best",
+        numeric: bool = False,
+        values: Values = "gap",
+    ) -> RemoteStream:
+        """Open a stream that answers ⊥ below the threshold, and ⊤ above it at most c times.
+
+        Everything is as for the local table.  A recipe is one of a plan for the same numbers.
+
+        Privacy: (ε, δ) for all answers together, charged to the token's share now and in full.
+        """
+        from tacit.analyst.task import Task
+        from tacit.budget.ledger import checked_text
+        from tacit.privacy import Privacy
+        from tacit.remote.stream import RemoteStream
+
+        task = Task.read(
+            questions=questions,
+            at_most=at_most,
+            beta=beta,
+            numeric=numeric,
+            kind=kind,
+            values=values,
+        )
+        promise = Privacy(epsilon, delta)
+        fields: dict[str, Any] = {
+            "table": self.name,
+            "algorithm": "sparse",
+            "threshold": number(threshold, "threshold"),
+            "epsilon": str(promise.epsilon),
+            "delta": str(promise.delta),
+            "at_most": task.at_most,
+            "name": None if name is None else checked_text(name, "name"),
+            "kind": task.kind,
+            "sensitivity": number(sensitivity, "sensitivity"),
+            "grid": number(grid, "grid"),
+            "questions": task.questions,
+            "beta": str(task.beta),
+            "recipe": _name_in_plan(recipe, task, promise),
+            "numeric": task.numeric,
+            "values": task.values,
+        }
+        told = self._transport.pay("/v1/streams/open", retry_key, fields)
+        return RemoteStream(self, self._transport, told)
+
+    def resume(self, name: str) -> RemoteStream:
+        """Go on with a stream, after a crash or another day.  It is not paid for again."""
+        from tacit.remote.stream import RemoteStream
+
+        called = text(name, "name", "give the name of a stream")
+        fields = {"table": self.name, "stream": called}
+        told = self._transport.post("/v1/streams/resume", fields)
+        return RemoteStream(self, self._transport, told)
+
+    # Small databases ----------------------------------------------------------------------
+
+    def plan_small_db(
+        self,
+        questions: Questions,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+    ) -> ReleasePlan:
+        """What `small_db` would do, and how well; costs nothing."""
+        from tacit.analyst.release import describe
+        from tacit.analyst.release_plan import ReleaseTask, plan_release
+        from tacit.privacy import Privacy
+
+        task = ReleaseTask(
+            self.questions(questions),
+            describe(questions),
+            Privacy(epsilon),
+            self.people,
+            whole(max_rows, "max_rows"),
+        )
+        return plan_release(task, alpha=alpha, rows=rows)
+
+    def small_db(
+        self,
+        questions: Questions,
+        *,
+        epsilon: Number,
+        alpha: Number | None = None,
+        rows: int | None = None,
+        max_rows: int = 1,
+        retry_key: str | None = None,
+    ) -> Release:
+        """Release a small database that answers a whole class of questions.
+
+        Privacy: (ε, 0), charged before anything is drawn.
+        """
+        from tacit.analyst.question_class import Ordered
+        from tacit.analyst.release import Release
+
+        self.plan_small_db(questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows)
+        fields: dict[str, Any] = {
+            "questions": {"kind": questions.kind, "column": questions.column}
+            if isinstance(questions, Ordered)
+            else list(questions),
+            "epsilon": number(epsilon, "epsilon"),
+            "alpha": number_or_none(alpha, "alpha"),
+            "rows": None if rows is None else whole(rows, "rows"),
+            "max_rows": whole(max_rows, "max_rows"),
+        }
+        return self._pay("/v1/small_db", retry_key, fields, Release)
+
+
+def _name_in_plan(recipe: str | Recipe, task: Task, promise: Privacy) -> str:
+    """A recipe by its name: the server makes its own plan and takes the one of that name."""
+    from tacit.analyst.opening import chosen_recipe
+    from tacit.book.recipes import Recipe
+
+    if not isinstance(recipe, Recipe):
+        return text(recipe, "recipe", "give 'best', 'book' or a recipe of a plan")
+    if chosen_recipe(recipe.name, task, promise) != recipe:
+        raise BadParameter(
+            "recipe",
+            recipe.name,
+            "a server takes the recipes of a plan: give one that tacit.plan finds for the same "
+            "numbers",
+        )
+    return recipe.name

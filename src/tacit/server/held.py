@@ -1,0 +1,63 @@
+"""The streams that a server holds: each is asked by one request at a time.
+
+A stream is resumed when it is first asked, and then held.  One that has ended in a failure stays
+ended until somebody resumes it, as it does for whoever holds a table themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tacit.analyst.stream import Stream
+
+
+@dataclass(slots=True, eq=False)
+class HeldStream:
+    """A stream, or the place of one, and the queue in front of it."""
+
+    stream: Stream | None = None
+    used: float = 0.0  # when it was last asked
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: int = 0
+
+
+class LiveStreams:
+    """Streams by name."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._held: dict[str, HeldStream] = {}
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[HeldStream]:
+        """The place of a stream, for one at a time."""
+        with self._lock:
+            held = self._held.setdefault(name, HeldStream())
+            held.waiting += 1
+        try:
+            with held.lock:
+                yield held
+                held.used = self._now()
+        finally:
+            with self._lock:
+                held.waiting -= 1
+                if not held.waiting and held.stream is None:
+                    del self._held[name]
+
+    @contextmanager
+    def using(self, name: str, resume: Callable[[], Stream]) -> Iterator[Stream]:
+        """A stream that is held, or else resumed."""
+        with self.alone(name) as held:
+            if held.stream is None:
+                held.stream = resume()
+            yield held.stream
+
+    def hold(self, stream: Stream) -> None:
+        """Hold a stream that was just opened."""
+        with self.alone(stream.name) as held:
+            held.stream = stream

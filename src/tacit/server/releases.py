@@ -1,0 +1,183 @@
+"""Releases over HTTP: paid for once under a key, and told again as they were told.
+
+A request that may spend carries a key.  What it stands for is looked up first: a response that was
+told is told again, whatever became of the table since.  A release whose process died before it was
+kept is drawn anew under its charge, since nobody has seen the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import msgspec
+
+from tacit.analyst.question_class import Ordered, Questions
+from tacit.analyst.table import Table
+from tacit.budget import Budget, PaidAnswer, RetryKey
+from tacit.errors import EngineFailed, NotAuthorised
+from tacit.server import messages
+from tacit.server.problems import refused
+from tacit.server.service import Service, given
+from tacit.server.tokens import TokenRecord
+from tacit.wire import from_json, to_json
+
+Asked = (
+    messages.CountOf
+    | messages.SumOf
+    | messages.HistogramOf
+    | messages.RangesOf
+    | messages.TopOf
+    | messages.SmallDbOf
+)
+
+_TAKEN = (
+    *("self", "question", "epsilon", "budget", "analyst", "retry_key"),
+    *("column", "where", "n", "questions", "delta", "counts_epsilon"),
+)  # what the methods of a table take by name
+
+
+class Paying(TypedDict):
+    """From what a release is paid, and under which key."""
+
+    budget: Budget
+    analyst: str
+    retry_key: RetryKey
+
+
+def spender(who: TokenRecord) -> str:
+    """The share that the token draws from."""
+    if who.share is None:
+        raise NotAuthorised(
+            "this token draws from no share of the budget",
+            advice="its steward can make one that does: tacit token add NAME --share 1/2",
+        )
+    return who.share
+
+
+def keyed(who: TokenRecord, asked: Any, call: str) -> RetryKey:
+    """The key of a request: it belongs to a token and a call, and stands for one body."""
+    request = msgspec.to_builtins(asked)
+    return RetryKey(request.pop("key"), who.sha256, call, request)
+
+
+def told_before(before: PaidAnswer | None) -> dict[str, Any] | None:
+    """What was told under a key, in the words of today; None if nothing was."""
+    if before is None or before.response is None:
+        return None
+    if "tacit error" in before.response:
+        raise EngineFailed(before.response["message"])
+    return to_json(from_json(before.response))
+
+
+def _released(
+    service: Service,
+    who: TokenRecord,
+    call: str,
+    asked: Asked,
+    draw: Callable[[Table, Paying], Any],
+) -> messages.Released:
+    paying = Paying(
+        budget=service.budget,
+        analyst=spender(who),
+        retry_key=keyed(who, asked, call),
+    )
+    before = told_before(service.budget.answers.under(paying["retry_key"]))
+    if before is not None:
+        return messages.Released(before)
+    return messages.Released(to_json(draw(service.table(asked.table, who), paying)))
+
+
+def count(service: Service, who: TokenRecord, asked: messages.CountOf) -> messages.Released:
+    """A noisy answer to one question."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        values = given(asked.parameters, _TAKEN)
+        return table.count(asked.question, epsilon=asked.epsilon, **paying, **values)
+
+    return _released(service, who, "count", asked, draw)
+
+
+def add_up(service: Service, who: TokenRecord, asked: messages.SumOf) -> messages.Released:
+    """A noisy sum of a column."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        values = given(asked.parameters, _TAKEN)
+        return table.sum(asked.column, where=asked.where, epsilon=asked.epsilon, **paying, **values)
+
+    return _released(service, who, "sum", asked, draw)
+
+
+def histogram(service: Service, who: TokenRecord, asked: messages.HistogramOf) -> messages.Released:
+    """A noisy count for every declared cell."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        rows: Any = asked.max_rows
+        return table.histogram(*asked.columns, epsilon=asked.epsilon, max_rows=rows, **paying)
+
+    return _released(service, who, "histogram", asked, draw)
+
+
+def ranges(service: Service, who: TokenRecord, asked: messages.RangesOf) -> messages.Released:
+    """Every prefix, interval and quantile of a column."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        rows: Any = asked.max_rows
+        return table.ranges(asked.column, epsilon=asked.epsilon, max_rows=rows, **paying)
+
+    return _released(service, who, "ranges", asked, draw)
+
+
+def running(service: Service, who: TokenRecord, asked: messages.RangesOf) -> messages.Released:
+    """The running count of a column."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        rows: Any = asked.max_rows
+        return table.running(asked.column, epsilon=asked.epsilon, max_rows=rows, **paying)
+
+    return _released(service, who, "running", asked, draw)
+
+
+def top(service: Service, who: TokenRecord, asked: messages.TopOf) -> messages.Released:
+    """The n largest cells."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        places: Any = asked.n
+        numbers: dict[str, Any] = {
+            "epsilon": asked.epsilon,
+            "delta": asked.delta,
+            "counts_epsilon": asked.counts_epsilon,
+        }
+        if isinstance(asked.questions, messages.QuestionSent):
+            values: dict[str, Any] = given(asked.questions.parameters, _TAKEN)
+            return table.top(places, asked.questions.question, **numbers, **paying, **values)
+        if len(asked.questions) > service.limits.questions:
+            raise refused(413, f"a request brings at most {service.limits.questions} questions")
+        listed = [(one.question, given(one.parameters, ())) for one in asked.questions]
+        return table.top(places, listed, **numbers, **paying)
+
+    return _released(service, who, "top", asked, draw)
+
+
+def small_db(service: Service, who: TokenRecord, asked: messages.SmallDbOf) -> messages.Released:
+    """A small database."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        rows: Any = asked.rows
+        most: Any = asked.max_rows
+        return table.small_db(
+            _class_of(asked),
+            epsilon=asked.epsilon,
+            alpha=asked.alpha,
+            rows=rows,
+            max_rows=most,
+            **paying,
+        )
+
+    return _released(service, who, "small_db", asked, draw)
+
+
+def _class_of(asked: messages.SmallDbOf) -> Questions:
+    if isinstance(asked.questions, messages.OrderedOf):
+        return Ordered(asked.questions.column, asked.questions.kind)
+    return asked.questions

@@ -1,0 +1,140 @@
+"""Streams over HTTP: opened, resumed, asked, suspended and closed by those whose share paid.
+
+Opening and asking carry a key.  Resuming, suspending and closing cost nothing and may be repeated
+as they are.  A question is read, answered, drawn and recorded by one function in one thread, which
+nothing can cancel half-way.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tacit.analyst.stream import Stream
+from tacit.budget.ledger import StreamState
+from tacit.errors import BadParameter
+from tacit.server import messages
+from tacit.server.releases import keyed, spender, told_before
+from tacit.server.service import Service, given
+from tacit.server.tokens import TokenRecord
+from tacit.wire import stream_summary, to_json
+
+_TAKEN = ("threshold", "retry_key")  # what Stream.ask takes by name
+
+
+def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
+    """A stream that the token's share paid for; whether there are others is not told."""
+    share = spender(who)
+    service.check_name(name, "stream")
+    state = service.budget.stream(name)
+    if state.analyst != share or not who.may_ask(state.table):
+        raise BadParameter(
+            "stream", repr(name), "no stream has this name", "budget.streams() lists them"
+        )
+    return state
+
+
+def open_stream(
+    service: Service, who: TokenRecord, asked: messages.OpenOf
+) -> messages.StreamOpened:
+    """Pay for a stream and hold it; one that was opened under the same key is named again."""
+    share, retry = spender(who), keyed(who, asked, "open")
+    before = service.budget.answers.under(retry)
+    if before is not None and before.stream is not None:
+        return _opened(service.budget.stream(before.stream))
+    table = service.table(asked.table, who)
+    if asked.name is not None:
+        service.check_name(asked.name, "name")
+    names = ("threshold", "epsilon", "delta", "name", "kind", "sensitivity", "grid")
+    options: dict[str, Any] = {name: getattr(asked, name) for name in names}
+    options |= {name: getattr(asked, name) for name in ("questions", "beta", "recipe", "values")}
+    if asked.algorithm != "above_threshold":
+        options["at_most"] = asked.at_most
+    elif asked.at_most != 1:
+        raise BadParameter("algorithm", asked.algorithm, "it has no at_most")
+    if asked.algorithm != "numeric_sparse":
+        options["numeric"] = asked.numeric
+    opens = getattr(table, asked.algorithm)
+    stream: Stream = opens(**options, budget=service.budget, analyst=share, retry_key=retry)
+    service.streams.hold(stream)
+    return _opened(service.budget.stream(stream.name))
+
+
+def _opened(state: StreamState) -> messages.StreamOpened:
+    return messages.StreamOpened(state.name, state.table, dict(state.binding))
+
+
+def resume_stream(
+    service: Service, who: TokenRecord, asked: messages.ResumeOf
+) -> messages.StreamOpened:
+    """Go on with a stream; if it is being asked here already, nothing changes."""
+    state, table = own_stream(service, who, asked.stream), service.table(asked.table, who)
+    with service.streams.alone(state.name) as held:
+        if held.stream is None or not held.stream.live or state.table != asked.table:
+            held.stream = table.resume(state.name, budget=service.budget)
+    return _opened(state)
+
+
+def suspend_stream(
+    service: Service, who: TokenRecord, asked: messages.StreamNamed
+) -> messages.StreamFacts:
+    """Leave a stream for later: whoever asks it next resumes it."""
+    state = own_stream(service, who, asked.stream)
+    with service.streams.alone(state.name) as held:
+        if held.stream is not None:
+            held.stream.suspend()
+            held.stream = None
+    return show_stream(service, who, asked)
+
+
+def close_stream(
+    service: Service, who: TokenRecord, asked: messages.StreamNamed
+) -> messages.StreamFacts:
+    """End a stream for ever; nothing is refunded."""
+    state = own_stream(service, who, asked.stream)
+    with service.streams.alone(state.name) as held:
+        if not service.budget.stream(state.name).ended:
+            table = service.table(state.table, who)
+            if held.stream is None:
+                held.stream = table.resume(state.name, budget=service.budget)
+            held.stream.close()
+        held.stream = None
+    return show_stream(service, who, asked)
+
+
+def show_stream(
+    service: Service, who: TokenRecord, asked: messages.StreamNamed
+) -> messages.StreamFacts:
+    """How a stream stands."""
+    return messages.StreamFacts(to_json(stream_summary(own_stream(service, who, asked.stream))))
+
+
+def recorded(
+    service: Service, who: TokenRecord, asked: messages.StreamNamed
+) -> messages.RecordedTops:
+    """Every answer above the threshold, also of earlier runs."""
+    with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
+        return messages.RecordedTops(to_json(stream.recorded))
+
+
+def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> messages.Told:
+    """Ask one question; what was told under its key is told again."""
+    retry = keyed(who, asked, "ask")
+    values = given(asked.parameters, _TAKEN)
+    told = told_before(service.budget.answers.under(retry))
+    if told is not None:
+        return messages.Told(told)
+    with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
+        answer = stream.ask(asked.question, threshold=asked.threshold, retry_key=retry, **values)
+    return messages.Told(to_json(answer))
+
+
+def _in_use(
+    service: Service, who: TokenRecord, state: StreamState
+) -> AbstractContextManager[Stream]:
+    """A stream for one request: as it is held, or else resumed."""
+
+    def resume() -> Stream:
+        return service.table(state.table, who).resume(state.name, budget=service.budget)
+
+    return service.streams.using(state.name, resume)

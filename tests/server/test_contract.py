@@ -1,0 +1,298 @@
+"""One contract for the local table and the one on a server: the same values, the same errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from tests.server.clinic import write_clinic
+from tests.server.conftest import Running, served
+from tests.server.faces import Face, local_face, refused, remote_face
+
+import tacit
+from tacit import wire
+from tacit.errors import (
+    BadParameter,
+    BudgetExhausted,
+    Halted,
+    KeyReused,
+    StreamEnded,
+    StreamMismatch,
+)
+
+MUCH = 10**12  # of ε in all: at ε = 1000 noise is 0 but with probability e^-1000
+CALM: dict[str, Any] = {"epsilon": 1000, "questions": 10}
+TOWNS = "select count(distinct pid) from visits group by town"
+
+
+@pytest.fixture(scope="module")
+def calm_server(tmp_path_factory) -> Iterator[Running]:
+    with served(tmp_path_factory.mktemp("calm"), epsilon=MUCH, share=MUCH // 2) as running:
+        yield running
+
+
+@pytest.fixture
+def remote(calm_server) -> Iterator[Face]:
+    with tacit.connect(calm_server.url, token=calm_server.tokens["ana"]) as connection:
+        yield remote_face(connection, "visits")
+
+
+@pytest.fixture
+def local(tmp_path) -> Iterator[Face]:
+    write_clinic(tmp_path, epsilon=MUCH)
+    with (
+        tacit.Budget.open(tmp_path / "clinic.budget") as budget,
+        tacit.open(tmp_path / "visits.csv", person="pid", people=300, as_of="2026-11-01") as visits,
+    ):
+        budget.share("ana", epsilon=MUCH // 2)
+        yield local_face(visits, budget, "ana")
+
+
+@pytest.fixture(params=["local", "remote"])
+def face(request) -> Face:
+    found: Face = request.getfixturevalue(request.param)
+    return found
+
+
+# Releases ---------------------------------------------------------------------------------------
+
+RELEASES: dict[str, Any] = {
+    "count": lambda face, **more: face.count("town = 'Ghent'", epsilon=1000, **more),
+    "parameters": lambda face, **more: face.count(
+        "town = :town and age < :age", town="Ghent", age=Fraction(101, 2), epsilon="1000", **more
+    ),
+    "a list": lambda face, **more: face.count(
+        "age in :ages", ages=[3, Decimal("4.0"), 5], epsilon=1000.0, **more
+    ),
+    "prepared": lambda face, **more: face.count(
+        face.prepare("age >= :age"), age=60, epsilon=1000, **more
+    ),
+    "label": lambda face, **more: face.count("age >= 60", epsilon=Fraction(3001, 3), **more),
+    "sum": lambda face, **more: face.sum(
+        "cost", where="town = :town", town="Ghent", epsilon=10**6, **more
+    ),
+    "histogram": lambda face, **more: face.histogram("town", "age", epsilon=1000, **more),
+    "ranges": lambda face, **more: face.ranges("age", epsilon=10**6, max_rows=1, **more),
+    "running": lambda face, **more: face.running("age", epsilon=10**6, max_rows=1, **more),
+    "top": lambda face, **more: face.top(2, TOWNS, epsilon=10**6, counts_epsilon=10**6, **more),
+    "top, listed": lambda face, **more: face.top(
+        1, ["age > 3", ("age > :a", {"a": 50})], epsilon=10**6, **more
+    ),
+    "small_db": lambda face, **more: face.small_db(
+        tacit.prefixes("age"), epsilon=10**9, rows=3, **more
+    ),
+    "predicates": lambda face, **more: face.small_db(
+        ["age <= 3", "age > 7"], epsilon=10**9, rows=3, **more
+    ),
+}
+DRAWN = {"small_db", "predicates"}  # several are as good as one another
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_release_is_the_same(local, remote, kind):
+    here, there = RELEASES[kind](local), RELEASES[kind](remote)
+    assert type(here) is type(there)
+    told, other = wire.to_json(here), wire.to_json(there)
+    if kind in DRAWN:
+        assert told.keys() == other.keys()
+        assert here.guarantee("1/20") == there.guarantee("1/20")
+    else:
+        assert told == other
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_key_brings_it_again_and_costs_nothing(face, kind):
+    key = f"{kind}, {face.table!r:.5}"
+    first = wire.to_json(RELEASES[kind](face, retry_key=key))
+    spent = face.budget.spent
+    assert wire.to_json(RELEASES[kind](face, retry_key=key)) == first
+    assert face.budget.spent == spent
+    other = "label" if kind == "count" else "count"
+    if kind in ("count", "parameters", "prepared", "label", "a list"):  # the same call
+        assert refused(RELEASES[other], face, retry_key=key)[0] is KeyReused
+        assert face.budget.spent == spent
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "named"),
+    [
+        ("count", ["age /"], {"epsilon": 1}),
+        ("count", ["age > :a"], {"epsilon": 1}),
+        ("count", ["age > 3"], {"epsilon": 0}),
+        ("count", ["age > 3"], {"epsilon": "x"}),
+        ("count", [TOWNS], {"epsilon": 1}),
+        ("count", ["age > 3"], {"epsilon": 1, "retry_key": ""}),
+        ("count", ["town = :d"], {"epsilon": 1, "d": date(2026, 1, 1)}),
+        ("count", [3], {"epsilon": 1}),
+        ("sum", ["town"], {"epsilon": 1}),
+        ("sum", ["nothing"], {"epsilon": 1}),
+        ("sum", ["cost"], {"epsilon": 1, "where": "(("}),
+        ("histogram", ["pid"], {"epsilon": 1}),
+        ("histogram", [], {"epsilon": 1}),
+        ("histogram", ["town"], {"epsilon": 1, "max_rows": 0}),
+        ("ranges", ["town"], {"epsilon": 1}),
+        ("ranges", ["age"], {"epsilon": 1}),
+        ("running", ["town"], {"epsilon": 1}),
+        ("top", [3, TOWNS], {"epsilon": 1}),
+        ("top", [1, ["age > 3"]], {"epsilon": 1}),
+        ("top", [1, 5], {"epsilon": 1}),
+        ("small_db", [tacit.prefixes("nothing")], {"epsilon": 1}),
+        ("small_db", ["age > 3"], {"epsilon": 1}),
+        ("small_db", [tacit.prefixes("age")], {"epsilon": 1, "rows": -1}),
+        ("sparse", [], {"threshold": 1, "at_most": 0, "epsilon": 1}),
+        ("sparse", [], {"threshold": "x", "at_most": 1, "epsilon": 1}),
+        ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "kind": "all"}),
+        ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "recipe": "mine"}),
+        ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "recipe": 3}),
+        ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "name": ""}),
+        ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "name": 3}),
+        ("above_threshold", [], {"threshold": 1, "epsilon": 1, "beta": 2}),
+        ("numeric_sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "values": "x"}),
+        ("resume", ["nothing"], {}),
+        ("resume", [3], {}),
+    ],
+)
+def test_an_error_is_the_same(local, remote, name, given, named):
+    assert local.refused(name, *given, **named) == remote.refused(name, *given, **named)
+
+
+def test_what_does_not_fit_is_refused_and_costs_nothing(face):
+    spent = face.budget.spent
+    kind, words = face.refused("count", "age > 3", epsilon=MUCH)
+    assert kind is BudgetExhausted
+    assert "left" in words
+    assert face.budget.spent == spent
+
+
+def test_what_is_planned_is_the_same(local, remote):
+    for plan in (
+        lambda face: str(face.plan_ranges("age", epsilon=1, max_rows=1)),
+        lambda face: str(face.plan_top(1, TOWNS, epsilon=1)),
+        lambda face: str(face.plan_small_db(tacit.intervals("age"), epsilon=1, rows=4)),
+        lambda face: face.questions(tacit.prefixes("age")).vc_dimension().dimension,
+        lambda face: face.prepare("age > :a").shape,
+    ):
+        assert plan(local) == plan(remote)
+
+
+# Streams ----------------------------------------------------------------------------------------
+
+
+def opened(face: Face, **more: Any) -> Any:
+    return face.sparse(**{"threshold": 100, "at_most": 3, **CALM, **more})
+
+
+def test_a_stream_answers_looks_and_halts_alike(face):
+    stream = opened(face, numeric=True)
+    assert (stream.threshold, stream.tops_left, stream.halted) == (100, 3, False)
+    assert stream.planned.questions == 10
+    assert stream.accuracy(questions=100).alpha >= stream.accuracy().alpha
+    answers = [stream.ask("town = :town and age < :age", town="Ghent", age=a) for a in (9, 99)]
+    assert [answer.above for answer in answers] == [False, False]
+    top = stream.ask("town = 'Bruges'")
+    assert top.above
+    assert abs(top.value - 200) <= top.error()
+    assert stream.tops_left == 2
+    again = stream.ask("town = 'Bruges'")
+    assert again == top
+    assert again.recorded.as_of == "2026-11-01"
+    assert stream.ask("town = 'Ghent'", threshold=50).above
+    assert [each.question for each in stream.recorded] == ["town = 'Bruges'", "town = 'Ghent'"]
+    assert [entry.answer.above for entry in stream.history] == [False, False, True, True, True]
+    assert stream.history[0].question == "count(town = 'Ghent' and age <= 8)"
+    assert stream.ask(face.prepare("age >= :age"), age=0).above
+    assert (stream.halted, stream.tops_left) == (True, 0)
+    assert refused(stream.ask, "age > 3")[0] is Halted
+    assert stream.ask("town = 'Bruges'") == top  # it is on record
+
+
+def test_what_a_stream_refuses_is_the_same(local, remote):
+    here, there = opened(local, name="refusing"), opened(remote, name="refusing")
+    assert here.recipe == there.recipe
+    assert here.planned == there.planned
+    for question, named in (
+        ("age >", {}),
+        ("age > :a", {}),
+        (3, {}),
+        (TOWNS, {}),
+        ("select sum(cost) from visits", {}),
+        ("select - count(distinct pid) from visits", {}),
+        ("age > 3", {"threshold": "1/3x"}),
+        ("age > 3", {"retry_key": ""}),
+    ):
+        assert refused(here.ask, question, **named) == refused(there.ask, question, **named)
+        named.pop("retry_key", None)
+        if isinstance(question, str):
+            assert here.check(question, **named) == there.check(question, **named)
+    assert here.tops_left == there.tops_left == 3
+    assert refused(opened, local, name="refusing") == refused(opened, remote, name="refusing")
+    for stream in (here, there):
+        stream.close()
+        stream.close()
+    assert refused(here.ask, "age > 3") == refused(there.ask, "age > 3")
+    assert local.refused("resume", "refusing") == remote.refused("resume", "refusing")
+
+
+def test_a_stream_is_suspended_and_resumed(face):
+    with opened(face, name="coming back") as stream:
+        top = stream.ask("town = 'Bruges'")
+    assert refused(stream.ask, "age > 3")[0] is StreamEnded
+    assert refused(stream.close)[0] is StreamEnded
+    again = face.resume("coming back")
+    assert again.tops_left == 2
+    assert again.ask("town = 'Bruges'") == top
+    assert not again.ask("town = 'Nowhere'")
+    again.close()
+    assert refused(face.resume, "coming back")[0] is StreamEnded
+
+
+def test_the_same_key_asks_once(face):
+    stream = opened(face)
+    first = [stream.ask("age > 3", retry_key="a"), stream.ask("age > 98", retry_key="b")]
+    for _ in range(3):
+        again = [stream.ask("age > 3", retry_key="a"), stream.ask("age > 98", retry_key="b")]
+        assert wire.to_json(again[0]) == wire.to_json(first[0])
+        assert again == first
+    assert stream.tops_left == 2
+    assert refused(stream.ask, "age > 4", retry_key="a")[0] is KeyReused
+    assert stream.tops_left == 2
+
+
+def test_the_same_key_opens_one_stream(face):
+    spent = face.budget.spent.epsilon
+    one = opened(face, name="once", retry_key="k")
+    one.suspend()
+    two = opened(face, name="once", retry_key="k")
+    assert two.name == one.name
+    assert face.budget.spent.epsilon == spent + 1000
+    assert refused(opened, face, name="twice", retry_key="k")[0] is KeyReused
+
+
+def test_recipes_of_a_plan(face):
+    plan = tacit.plan.sparse(questions=10, at_most=3, epsilon=1000)
+    for option in plan.options[:2]:
+        stream = opened(face, recipe=option.recipe)
+        assert stream.recipe == option.recipe
+    assert opened(face, recipe="book").recipe == plan.recipe("book")
+    other = tacit.plan.sparse(questions=10, at_most=2, epsilon=1000).best
+    assert refused(opened, face, recipe=other)[0] is BadParameter
+
+
+def test_a_stream_of_another_table_is_not_resumed_here(calm_server, remote, local):
+    opened(remote, name="of visits")
+    with tacit.connect(calm_server.url, token=calm_server.tokens["ana"]) as connection:
+        kind, words = refused(connection.table("labs").resume, "of visits")
+    assert kind is StreamMismatch
+    opened(local, name="of visits").suspend()
+    with tacit.open(local.table.engine and _labs(local), person=tacit.EACH_ROW) as labs:
+        assert (kind, words) == refused(labs.resume, "of visits", budget=local.budget)
+
+
+def _labs(local: Face) -> Any:
+    """The file of the other table, beside the local budget."""
+    place = local.budget._ledger.place
+    return place.removesuffix("clinic.budget") + "labs.csv"
