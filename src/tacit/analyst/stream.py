@@ -36,6 +36,7 @@ from tacit.errors import (
 )
 from tacit.numbers import Number, exact, show
 from tacit.support import Uncopyable
+from tacit.tables.prepared import given_by_name
 from tacit.tables.question_key import forms_of, question_key
 from tacit.tables.show import Statement, refusal, statement
 
@@ -136,10 +137,12 @@ class Stream(Uncopyable):
         *,
         threshold: Number | None = None,
         retry_key: str | RetryKey | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Answer:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
+        A parameter with the name of an option is given in ``params``, where any may be given.
         ``threshold`` replaces the stream's threshold for this question.  If the same question was
         ⊤ before, for the same label of the table, the recorded answer is returned again, free of
         charge and marked as recorded.  With a ``retry_key`` the answer, ⊥ or ⊤, is on the disk
@@ -147,7 +150,10 @@ class Stream(Uncopyable):
         """
         before = self._state
         limit = None if threshold is None else self._limit(threshold)
-        read = self._reader.read(question, parameters)
+        if parameters or params is not None:
+            read = self._reader.read(question, given_by_name(parameters, params))
+        else:
+            read = self._reader.read(question, parameters)
         if retry_key is not None:
             return self._ask_once(read, limit, retry_key)
         if (self._tops or self._earlier) and (known := self._recorded(read, limit)) is not None:
@@ -174,6 +180,7 @@ class Stream(Uncopyable):
         /,
         *,
         threshold: Number | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Iterator[Answer]:
         """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
@@ -186,7 +193,7 @@ class Stream(Uncopyable):
         """
         limit = None if threshold is None else self._limit(threshold)
         self._refuse_if_over()
-        reads = self._reader.read_all(questions, parameters)
+        reads = self._reader.read_all(questions, given_by_name(parameters, params))
         steps_each = [self._steps_each(read) for read in reads]
         with self._lease.turn(evaluating=True):
             values = self._values([read.question for read in reads])
@@ -233,14 +240,20 @@ class Stream(Uncopyable):
         return RetryKey(retry_key, self._lease.analyst, f"ask {self.name}", request)
 
     def check(
-        self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
+        self,
+        question: Askable,
+        /,
+        *,
+        threshold: Number | None = None,
+        params: Mapping[str, object] | None = None,
+        **parameters: object,
     ) -> Statement:
         """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
         try:
             prepared = self._reader.prepare(question)
             if threshold is not None:
                 self._limit(threshold)
-            reads = self._reader.read_all(prepared, parameters)
+            reads = self._reader.read_all(prepared, given_by_name(parameters, params))
             for read in reads:
                 self._steps_each(read)
         except (QuestionRefused, BadParameter) as why:

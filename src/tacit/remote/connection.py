@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit import wire
 from tacit.arguments import kind_of, text
-from tacit.errors import BadParameter, NotCovered, ServerUnavailable
+from tacit.errors import BadParameter, NotCovered, QuestionRefused, ServerUnavailable
 from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
 from tacit.remote.transport import Transport
@@ -144,12 +144,19 @@ class RemoteTable:
         """The public label that the steward typed: which state of the data this is."""
         return self._as_of
 
-    def check(self, question: str, **parameters: object) -> Statement:
+    def check(
+        self, question: str, *, params: Mapping[str, object] | None = None, **parameters: object
+    ) -> Statement:
         """What would be promised about a question, or why it is refused; costs nothing."""
-        from tacit.tables.show import Statement
+        from tacit.tables.prepared import given_by_name
+        from tacit.tables.show import Statement, refusal
 
         text(question, "question", "give a question as text")
-        asked = {"question": question, "parameters": _values(parameters)}
+        try:
+            values = _values(given_by_name(parameters, params))
+        except QuestionRefused as why:
+            return refusal(question, why)
+        asked = {"question": question, "parameters": values}
         told = self._transport.post("/v1/check", {"table": self.name, "questions": [asked]})
         (fields,) = told["statements"]
         return wire.from_json(fields, Statement)

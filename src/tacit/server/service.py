@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tacit.budget import Share
     from tacit.tables.show import Statement
 
-_TAKEN = ("self", "question")  # what Table.check itself takes by name
-
 
 class Service(Closing):
     """Tables, their budget and the tokens of those who may ask."""
@@ -127,10 +125,7 @@ def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages
 
 
 def _checked(table: Table, asked: messages.QuestionSent) -> Statement:
-    for name in _TAKEN:
-        if name in asked.parameters:
-            raise BadParameter("parameters", repr(name), "call your own parameter otherwise")
-    return table.check(asked.question, **asked.parameters)
+    return table.check(asked.question, params=asked.parameters)
 
 
 def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> messages.PlanFound:
