@@ -504,18 +504,20 @@ def calls(folder: Path) -> dict[str, Call]:
         **budget_calls(folder),
         "tacit.connect": Call(tacit.connect, {"url": _a_server(), "token": "tct_x", "timeout": 60}),
         # A table and what it gives
-        "Table.check": on_table("check", question="smoker"),
+        "Table.check": on_table("check", question="smoker", params=None),
         "Table.prepare": on_table("prepare", question=text),
-        "Table.count": on_table("count", question="age > 3", **pays),
-        "Table.sum": on_table("sum", column="age", where=None, **pays),
+        "Table.count": on_table("count", question="age > 3", params=None, **pays),
+        "Table.sum": on_table("sum", column="age", where=None, params=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
         "Table.plan_ranges": on_table("plan_ranges", column="age", epsilon=1, max_rows=2),
         "Table.ranges": on_table("ranges", column="age", max_rows=2, **pays),
         "Table.running": on_table("running", column="age", max_rows=2, **pays),
         "Table.plan_top": on_table(
-            "plan_top", n=1, questions=cells, epsilon=1, delta=0, counts_epsilon=1
+            "plan_top", n=1, questions=cells, epsilon=1, delta=0, counts_epsilon=1, params=None
         ),
-        "Table.top": on_table("top", n=1, questions=cells, delta=0, counts_epsilon=1, **pays),
+        "Table.top": on_table(
+            "top", n=1, questions=cells, delta=0, counts_epsilon=1, params=None, **pays
+        ),
         "TopPlan.alpha": Call(planned_top.alpha, {"beta": 0.1}),
         "TopPlan.error": Call(planned_top.error, {"beta": 0.1}),
         "Top.save": Call(top.save, {"path": folder / "p.json"}),
@@ -588,11 +590,16 @@ def calls(folder: Path) -> dict[str, Call]:
             progress=None,
         ),
         "Stream.ask": Call(
-            asked.ask, {"question": "age > 3", "threshold": None, "retry_key": None}
+            asked.ask,
+            {"question": "age > 3", "threshold": None, "retry_key": None, "params": None},
         ),
-        "Stream.check": Call(asked.check, {"question": "age > 3", "threshold": None}),
+        "Stream.check": Call(
+            asked.check, {"question": "age > 3", "threshold": None, "params": None}
+        ),
         "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
-        "Stream.ask_all": Call(asked.ask_all, {"questions": ["age > 3"], "threshold": None}),
+        "Stream.ask_all": Call(
+            asked.ask_all, {"questions": ["age > 3"], "threshold": None, "params": None}
+        ),
         "Answer.error": Call(
             Answer(above=True, value=Fraction(1), noise_scale=tacit.Privacy(1).epsilon).error,
             {"beta": 0.1},

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
-from tacit.errors import QuestionRefused
+from tacit.analyst.stream import Stream
+from tacit.analyst.table import Table
+from tacit.errors import BadParameter, QuestionRefused
+from tacit.remote.stream import RemoteStream
+from tacit.remote.table import RemoteTable
+from tacit.tables.prepared import RESERVED
 
 BY_TOWN = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
 
@@ -53,3 +60,53 @@ def test_it_says_what_a_stream_of_another_kind_would_take(visits, budget, calm):
         assert stream.check("count(age < 3) - count(age > 3)").direction == 0
         assert stream.check("sum(cost)").sensitivity == 200
         assert not stream.check("0.25 * count(age < 3)")
+
+
+def calls_with_parameters():
+    """Every method that takes the parameters of a question by name."""
+    for owner in (Table, Stream, RemoteTable, RemoteStream):
+        for name, call in inspect.getmembers(owner, inspect.isfunction):
+            taken = inspect.signature(call).parameters.values()
+            if not name.startswith("_") and any(each.kind is each.VAR_KEYWORD for each in taken):
+                yield name, [each for each in taken if each.kind is not each.VAR_KEYWORD]
+
+
+def test_every_option_beside_parameters_is_reserved():
+    calls = dict(calls_with_parameters())
+    assert {"ask", "ask_all", "check", "count", "sum", "top", "plan_top"} <= calls.keys()
+    for name, taken in calls.items():
+        by_name = {each.name for each in taken if each.kind is not each.POSITIONAL_ONLY}
+        assert by_name <= RESERVED, name
+        assert "params" in by_name, name
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED - {"where"}))  # :where is no SQL
+def test_a_parameter_called_as_an_option_is_refused_unless_it_stands_in_params(
+    stream, visits, budget, name
+):
+    question, values = f"age >= :{name}", {name: 60}
+    for refused in (visits.check(question), stream.check(question)):
+        assert not refused
+        assert f"params={{'{name}': ...}}" in refused.refusal
+    meant = "count(age >= 60)"
+    assert visits.check(question, params=values).text == meant
+    assert stream.check(question, params=values).text == meant
+    stream.ask(question, params=values)
+    list(stream.ask_all([question], params=values))
+    list(stream.ask_all([(question, values)]))
+    assert [asked.question for asked in stream.history] == [meant] * 3
+    assert visits.count(question, epsilon="1/100", budget=budget, params=values)
+    total = {"where": question, "epsilon": "1/100", "budget": budget}
+    assert visits.sum("cost", **total, params=values)
+    assert visits.plan_top(1, [question, f"age < :{name}"], epsilon=1, params={name: 60})
+    if name not in ("self", "question", "params"):
+        assert "option" in visits.check(question, **values).refusal
+
+
+def test_values_by_keyword_and_in_params_are_taken_together_and_once(stream, visits):
+    both = visits.check("age >= :scale and town = :town", town="a", params={"scale": 3})
+    assert both.text == "count(age >= 3 and town = 'a')"
+    told = stream.check("age >= :a", a=1, params={"a": 1})
+    assert "give it once" in told.refusal
+    with pytest.raises(BadParameter, match="params"):
+        visits.check("age >= :a", params=[3])

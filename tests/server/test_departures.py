@@ -54,7 +54,7 @@ class Slow:
         self.sign = threading.Event()
         self.sign.set()
 
-    def check(self, question: str) -> object:
+    def check(self, question: str, params: object) -> object:
         assert self.sign.wait(120)
         self._clock.time += self._took
         if self._error is not None:

@@ -381,14 +381,15 @@ def test_a_request_that_is_cancelled_is_answered_all_the_same(desk):
     assert desk.engine.calls == looks
 
 
-def test_parameters_that_are_taken_or_no_numbers(desk):
+def test_parameters_that_are_called_as_options_or_no_numbers(desk):
     desk.ask("/v1/streams/open", {"key": "o", **OPEN})
     for name in ("threshold", "retry_key"):
-        with pytest.raises(BadParameter, match="parameters"):
-            desk.put("age > 3", "k", parameters={name: 1})
+        told = desk.put(f"age > :{name}", name, parameters={name: 3})
+        assert told["answer"]["above"] is True
     for name in ("epsilon", "budget", "self"):
-        with pytest.raises(BadParameter, match="parameters"):
-            desk.ask("/v1/count", {"key": "k", **COUNT, "parameters": {name: 1}})
+        asked = {"question": f"age > :{name}", "parameters": {name: 3}}
+        told = desk.ask("/v1/count", {"key": name, **COUNT, **asked})
+        assert "value" in told["released"]
     with pytest.raises(TacitError):
         desk.put("age > :a", "k", parameters={"a": {"exact": "x"}})
     third = desk.put("age > :a", "k", parameters={"a": {"exact": "1/3"}})

@@ -80,27 +80,27 @@ def test_what_it_cannot_do_is_refused_before_it_is_paid(
     engine: Any, budget: tacit.Budget, ability: str
 ) -> None:
     text = REFUSED[ability]
-    given = {"pattern": "a%"} if "pattern" in text else {}
+    given: dict[str, object] = {"pattern": "a%"} if "pattern" in text else {}
     engine.cannot = ["points"]
     able = tacit.open(engine)
-    assert able.check(text, **given)
+    assert able.check(text, params=given)
     engine.cannot = [ability, "points"]
     table, before = tacit.open(engine), budget.spent
     asked = table.sparse(
         threshold=-(10**6), at_most=3, epsilon=1, budget=budget, kind="any", sensitivity=200
     )
     spent, left = budget.spent, asked.tops_left
-    stated = table.check(text, **given)
+    stated = table.check(text, params=given)
     assert not stated
     assert ABILITIES[ability] in str(stated)
     foreign = able.prepare(text)  # which was read where nothing is refused
     for question in (text, foreign):
         with pytest.raises(QuestionRefused, match="Nothing was spent"):
-            list(asked.ask_all(question, **given))
+            list(asked.ask_all(question, params=given))
         if "group by" not in text:
             for ask in (asked.ask, lambda q, **p: table.count(q, epsilon=1, budget=budget, **p)):
                 with pytest.raises(QuestionRefused, match="Nothing was spent"):
-                    ask(question, **given)
+                    ask(question, params=given)
     assert (budget.spent, asked.tops_left) == (spent, left)
     assert before != spent
     assert asked.ask("age >= 0")  # and the stream goes on

@@ -5,7 +5,7 @@ It is public, and costs nothing to find out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -63,10 +63,11 @@ class Covering:
         schema: Schema,
         question: Askable,
         threshold: Number | None,
-        parameters: Mapping[str, object],
+        given: Callable[[], Mapping[str, object]],
     ) -> Statement:
         """What is promised about a question, or why it would be refused."""
         try:
+            parameters = given()
             prepared = reader.prepare(question)
             if threshold is not None:
                 self.limit(threshold)

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import finalize
@@ -36,6 +37,7 @@ from tacit.errors import (
 )
 from tacit.numbers import Number, show
 from tacit.support import Uncopyable
+from tacit.tables.prepared import given_by_name
 from tacit.tables.question_key import forms_of, question_key
 
 if TYPE_CHECKING:
@@ -145,10 +147,12 @@ class Stream(Uncopyable):
         *,
         threshold: Number | None = None,
         retry_key: str | RetryKey | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Answer:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
+        A parameter with the name of an option is given in ``params``, where any may be given.
         ``threshold`` replaces the stream's threshold for this question.  If the same question was
         ⊤ before, for the same label of the table, the recorded answer is returned again, free of
         charge and marked as recorded.  With a ``retry_key`` the answer, ⊥ or ⊤, is on the disk
@@ -157,7 +161,10 @@ class Stream(Uncopyable):
         limit = None if threshold is None else self._covering.limit(threshold)
         with self._versions.used() as version:
             before = self._state
-            read = version.reader.read(question, parameters)
+            if parameters or params is not None:
+                read = version.reader.read(question, given_by_name(parameters, params))
+            else:
+                read = version.reader.read(question, parameters)
             asked = UnderWay(read, limit, version.as_of)
             if retry_key is not None:
                 return self._ask_once(asked, version.engine, retry_key)
@@ -185,6 +192,7 @@ class Stream(Uncopyable):
         /,
         *,
         threshold: Number | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Iterator[Answer]:
         """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
@@ -198,7 +206,7 @@ class Stream(Uncopyable):
         limit = None if threshold is None else self._covering.limit(threshold)
         self._refuse_if_over()
         with self._versions.used() as version:
-            reads = version.reader.read_all(questions, parameters)
+            reads = version.reader.read_all(questions, given_by_name(parameters, params))
             steps_each = [self._steps_each(read) for read in reads]
             with self._lease.turn(evaluating=True):
                 values = self._values(version.engine, [read.question for read in reads])
@@ -246,11 +254,18 @@ class Stream(Uncopyable):
         return RetryKey(retry_key, self._lease.analyst, f"ask {self.name}", request)
 
     def check(
-        self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
+        self,
+        question: Askable,
+        /,
+        *,
+        threshold: Number | None = None,
+        params: Mapping[str, object] | None = None,
+        **parameters: object,
     ) -> Statement:
         """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
         schema, reader = self._table.schema, self._versions.now.reader
-        return self._covering.check(reader, schema, question, threshold, parameters)
+        given = partial(given_by_name, parameters, params)
+        return self._covering.check(reader, schema, question, threshold, given)
 
     def _answer_all(self, batch: Sequence[UnderWay], steps: NDArray[np.int64]) -> Iterator[Answer]:
         at = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -41,13 +41,22 @@ from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
 from tacit.book.recipes import Recipe, Values
+from tacit.errors import QuestionRefused
 from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
 from tacit.support import Closing
 from tacit.tables.engine import Guarded
 from tacit.tables.loading import load
-from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Reader, checked_label
+from tacit.tables.prepared import (
+    Askable,
+    AskableWithValues,
+    Prepared,
+    Reader,
+    checked_label,
+    given_by_name,
+)
 from tacit.tables.schema import Schema
+from tacit.tables.show import refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,9 +200,19 @@ class Table(Closing):
 
     # Reading questions --------------------------------------------------------------------
 
-    def check(self, question: str, **parameters: object) -> Statement:
-        """What would be promised about a question, or why it is refused.  Costs nothing."""
-        return self._reader.check(question, parameters)
+    def check(
+        self, question: str, *, params: Mapping[str, object] | None = None, **parameters: object
+    ) -> Statement:
+        """What would be promised about a question, or why it is refused.  Costs nothing.
+
+        Here and wherever a question is asked, its parameters are given by name, or in ``params``:
+        only there if they are called as an option is.
+        """
+        try:
+            values = given_by_name(parameters, params)
+        except QuestionRefused as why:
+            return refusal(question, why)
+        return self._reader.check(question, values)
 
     def prepare(self, question: str) -> Prepared:
         """Read a question once, to ask it often with different parameters."""
@@ -230,6 +249,7 @@ class Table(Closing):
         budget: Budget,
         analyst: str | None = None,
         retry_key: str | RetryKey | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Estimate:
         """A noisy answer to one question: the Laplace mechanism.
@@ -238,7 +258,8 @@ class Table(Closing):
 
         Privacy: (ε, 0), charged to the budget before the question is answered.
         """
-        counted = NoisyCount(self._reader.read(question, parameters), epsilon=epsilon)
+        values = given_by_name(parameters, params)
+        counted = NoisyCount(self._reader.read(question, values), epsilon=epsilon)
         return self.release(counted, budget=budget, analyst=analyst, retry_key=retry_key)
 
     def sum(
@@ -250,6 +271,7 @@ class Table(Closing):
         budget: Budget,
         analyst: str | None = None,
         retry_key: str | RetryKey | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Estimate:
         """A noisy sum of a column with declared bounds, over the rows that satisfy ``where``.
@@ -263,6 +285,7 @@ class Table(Closing):
             budget=budget,
             analyst=analyst,
             retry_key=retry_key,
+            params=params,
             **parameters,
         )
 
@@ -341,20 +364,24 @@ class Table(Closing):
         self,
         n: int,
         questions: Askable | Iterable[AskableWithValues],
+        /,
         *,
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> TopPlan:
         """How far what `top` draws may be from the largest; costs nothing."""
-        contest = Contest.of(self._reader, self.schema, questions, parameters)
+        values = given_by_name(parameters, params)
+        contest = Contest.of(self._reader, self.schema, questions, values)
         return plan_top(n, contest, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon)
 
     def top(
         self,
         n: int,
         questions: Askable | Iterable[AskableWithValues],
+        /,
         *,
         epsilon: Number,
         delta: Number = 0,
@@ -362,6 +389,7 @@ class Table(Closing):
         budget: Budget,
         analyst: str | None = None,
         retry_key: str | RetryKey | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Top:
         """The n largest cells of a GROUP BY, or of a list of questions, in the order of draw.
@@ -378,6 +406,7 @@ class Table(Closing):
             epsilon=epsilon,
             delta=delta,
             counts_epsilon=counts_epsilon,
+            params=params,
             **parameters,
         )
         drawn = NoisyTop(planned)

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along
 _ENTRIES = {"question", "parameters", "threshold"}
-_TAKEN = {"threshold", "retry_key"}  # what ask(...) itself takes by name
 _UNITS = {"ms": 0.001, "s": 1.0}
 _LONGEST_PERIOD = 3600.0
 _SHOWN = 500  # characters of a line that cannot be read
@@ -156,8 +155,6 @@ def _read_json(line: str) -> Asking:
         raise QuestionRefused('the entry "question" must be text')
     if not isinstance(parameters, dict):
         raise QuestionRefused('the entry "parameters" must be an object: {"town": "Ghent"}')
-    if taken := parameters.keys() & _TAKEN:
-        raise QuestionRefused(f"a parameter cannot be called {min(taken)!r}: give it another name")
     return Asking(question, entries.get("threshold"), parameters)
 
 
@@ -235,14 +232,12 @@ def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[R
         return
     prepared = table.prepare(asking.question)
     if prepared.keys:
-        answers = stream.ask_all(prepared, threshold=asking.threshold, **asking.parameters)
+        answers = stream.ask_all(prepared, threshold=asking.threshold, params=asking.parameters)
         texts = stream.unanswered
         for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
             yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
     else:
-        answer = stream.ask(
-            prepared, threshold=asking.threshold, retry_key=None, **asking.parameters
-        )
+        answer = stream.ask(prepared, threshold=asking.threshold, params=asking.parameters)
         yield _reply(stream, number, stream.history[-1].question, answer)
 
 
@@ -278,7 +273,9 @@ def _checked(stream: Stream, line: str) -> tuple[str, Asking | None, str]:
     try:
         asking = read(line)
         words = " ".join(asking.question.split())
-        checked = stream.check(asking.question, threshold=asking.threshold, **asking.parameters)
+        checked = stream.check(
+            asking.question, threshold=asking.threshold, params=asking.parameters
+        )
     except (QuestionRefused, BadParameter) as refusal:
         return words, None, str(refusal)
     except TacitError:

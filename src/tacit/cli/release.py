@@ -134,11 +134,9 @@ class ReleaseOptions:
 
     @property
     def best(self) -> dict[str, Any]:
-        """What `Table.top` takes."""
+        """What `Table.top` takes by name."""
         delta = 0 if self.delta is None else self.delta
         return {
-            "n": self.places,
-            "questions": self.top,
             "epsilon": self.epsilon,
             "delta": delta,
             "counts_epsilon": self.counts_epsilon,
@@ -146,16 +144,16 @@ class ReleaseOptions:
 
     def plan(self, table: Table) -> ReleasePlan | RangePlan | TopPlan:
         """What it will be like."""
-        if self.top is not None:
-            return table.plan_top(**self.best)
+        if self.top is not None and self.places is not None:
+            return table.plan_top(self.places, self.top, **self.best)
         if self.counted is None:
             return table.plan_small_db(self.asked, **self.size)
         return table.plan_ranges(self.counted, epsilon=self.epsilon, max_rows=self.max_rows)
 
     def draw(self, table: Table, budget: Budget, analyst: str | None) -> Release | Ranges | Top:
         """Pay for it, and draw it."""
-        if self.top is not None:
-            return table.top(**self.best, budget=budget, analyst=analyst)
+        if self.top is not None and self.places is not None:
+            return table.top(self.places, self.top, budget=budget, analyst=analyst, **self.best)
         if self.counted is None:
             return table.small_db(self.asked, budget=budget, analyst=analyst, **self.size)
         count = table.running if self.ranges is None else table.ranges

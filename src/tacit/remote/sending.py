@@ -51,6 +51,15 @@ def _sent(question: Askable, parameters: Mapping[str, object]) -> dict[str, Any]
     return {"question": text_of(question), "parameters": values(parameters)}
 
 
+def given_by_name(
+    parameters: Mapping[str, object], params: Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """As the local table takes them; what reads questions is loaded when there is one."""
+    from tacit.tables.prepared import given_by_name
+
+    return given_by_name(parameters, params)
+
+
 def values(parameters: Mapping[str, object]) -> dict[str, Any]:
     """Parameters by name.
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tacit import wire
 from tacit.arguments import text
 from tacit.errors import StreamEnded
 from tacit.numbers import Number
-from tacit.remote.sending import text_of, values
+from tacit.remote.sending import given_by_name, text_of, values
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -56,22 +56,25 @@ class RemoteStream:
         *,
         threshold: Number | None = None,
         retry_key: str | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Answer:
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
+        A parameter with the name of an option is given in ``params``, where any may be given.
         The answer, ⊥ or ⊤, is on the server's disk before it is told.  Asking again under the same
         ``retry_key`` brings that answer; without one, a key is made for each question.
         """
         from tacit.book.answer import Answer
 
         limit = None if threshold is None else self._covering.limit(threshold)
-        read = self._table.reader.read(question, parameters)
+        given = given_by_name(parameters, params)
+        read = self._table.reader.read(question, given)
         self._refuse_if_left()
         fields = {
             "stream": self.name,
             "question": text_of(question),
-            "parameters": values(parameters),
+            "parameters": values(given),
             "threshold": None if limit is None else str(limit),
         }
         told = self._transport.pay("/v1/streams/ask", retry_key, fields)
@@ -80,11 +83,18 @@ class RemoteStream:
         return answer
 
     def check(
-        self, question: Askable, /, *, threshold: Number | None = None, **parameters: object
+        self,
+        question: Askable,
+        /,
+        *,
+        threshold: Number | None = None,
+        params: Mapping[str, object] | None = None,
+        **parameters: object,
     ) -> Statement:
         """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
         reader, schema = self._table.reader, self._table.schema
-        return self._covering.check(reader, schema, question, threshold, parameters)
+        given = partial(given_by_name, parameters, params)
+        return self._covering.check(reader, schema, question, threshold, given)
 
     # Looking ------------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tacit import wire
 from tacit.arguments import text
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, whole
-from tacit.remote.sending import number, number_or_none, questions_sent, text_of
+from tacit.remote.sending import given_by_name, number, number_or_none, questions_sent, text_of
 from tacit.remote.sending import values as values_sent
 from tacit.tables.schema import EACH_ROW, Schema, read_schema
 
@@ -82,13 +82,23 @@ class RemoteTable:
 
     # Reading questions --------------------------------------------------------------------
 
-    def check(self, question: str, **parameters: object) -> Statement:
-        """What would be promised about a question, or why it is refused; costs nothing."""
-        from tacit.tables.show import Statement
+    def check(
+        self, question: str, *, params: Mapping[str, object] | None = None, **parameters: object
+    ) -> Statement:
+        """What would be promised about a question, or why it is refused; costs nothing.
+
+        Here and wherever a question is asked, its parameters are given by name, or in ``params``:
+        only there if they are called as an option is.
+        """
+        from tacit.tables.show import Statement, refusal
 
         text(question, "question", "give a question as text")
-        asked = {"question": question, "parameters": values_sent(parameters)}
-        here = self.reader.check(question, parameters)
+        try:
+            given = given_by_name(parameters, params)
+        except QuestionRefused as why:
+            return refusal(question, why)
+        asked = {"question": question, "parameters": values_sent(given)}
+        here = self.reader.check(question, given)
         if here.refusal is not None:
             return here
         told = self._transport.post("/v1/check", {"table": self.name, "questions": [asked]})
@@ -119,6 +129,7 @@ class RemoteTable:
         *,
         epsilon: Number,
         retry_key: str | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Estimate:
         """A noisy answer to one question: the Laplace mechanism.
@@ -128,8 +139,9 @@ class RemoteTable:
         from tacit.analyst.count import NoisyCount
         from tacit.book.laplace import Estimate
 
-        NoisyCount(self.reader.read(question, parameters), epsilon=epsilon)  # or it is refused
-        asked = {"question": text_of(question), "parameters": values_sent(parameters)}
+        given = given_by_name(parameters, params)
+        NoisyCount(self.reader.read(question, given), epsilon=epsilon)  # or it is refused
+        asked = {"question": text_of(question), "parameters": values_sent(given)}
         fields = {**asked, "epsilon": number(epsilon, "epsilon")}
         return self._pay("/v1/count", retry_key, fields, Estimate)
 
@@ -140,6 +152,7 @@ class RemoteTable:
         where: str | None = None,
         epsilon: Number,
         retry_key: str | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Estimate:
         """A noisy sum of a column with declared bounds, over the rows that satisfy ``where``.
@@ -150,9 +163,10 @@ class RemoteTable:
         from tacit.analyst.question_class import declared_column
         from tacit.book.laplace import Estimate
 
+        given = given_by_name(parameters, params)
         summed = self.reader.sum(declared_column(self.schema, column).name, where)
-        NoisyCount(self.reader.read(summed, parameters), epsilon=epsilon)
-        asked = {"column": column, "where": where, "parameters": values_sent(parameters)}
+        NoisyCount(self.reader.read(summed, given), epsilon=epsilon)
+        asked = {"column": column, "where": where, "parameters": values_sent(given)}
         fields = {**asked, "epsilon": number(epsilon, "epsilon")}
         return self._pay("/v1/sum", retry_key, fields, Estimate)
 
@@ -233,27 +247,32 @@ class RemoteTable:
         self,
         n: int,
         questions: Askable | Iterable[AskableWithValues],
+        /,
         *,
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> TopPlan:
         """How far what `top` draws may be from the largest; costs nothing."""
         from tacit.analyst.top import Contest, plan_top
 
-        contest = Contest.of(self.reader, self.schema, questions, parameters)
+        given = given_by_name(parameters, params)
+        contest = Contest.of(self.reader, self.schema, questions, given)
         return plan_top(n, contest, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon)
 
     def top(
         self,
         n: int,
         questions: Askable | Iterable[AskableWithValues],
+        /,
         *,
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
         retry_key: str | None = None,
+        params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Top:
         """The n largest cells of a GROUP BY, or of a list of questions, in the order of draw.
@@ -263,10 +282,10 @@ class RemoteTable:
         """
         from tacit.analyst.top import Top
 
-        asked, several = questions_sent(questions, parameters)
-        self.plan_top(
-            n, several, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon, **parameters
-        )
+        given = given_by_name(parameters, params)
+        asked, several = questions_sent(questions, given)
+        counts: dict[str, Any] = {"counts_epsilon": counts_epsilon, "params": given}
+        self.plan_top(n, several, epsilon=epsilon, delta=delta, **counts)
         fields: dict[str, Any] = {
             "n": whole(n, "n"),
             "questions": asked,

@@ -31,11 +31,6 @@ Asked = (
     | messages.SmallDbOf
 )
 
-_TAKEN = (
-    *("self", "question", "epsilon", "budget", "analyst", "retry_key"),
-    *("column", "where", "n", "questions", "delta", "counts_epsilon"),
-)  # what the methods of a table take by name
-
 
 class Paying(TypedDict):
     """From what a release is paid, and under which key."""
@@ -92,8 +87,8 @@ def count(service: Service, who: TokenRecord, asked: messages.CountOf) -> messag
     """A noisy answer to one question."""
 
     def draw(table: Table, paying: Paying) -> Any:
-        values = given(asked.parameters, _TAKEN)
-        return table.count(asked.question, epsilon=asked.epsilon, **paying, **values)
+        values = given(asked.parameters)
+        return table.count(asked.question, epsilon=asked.epsilon, **paying, params=values)
 
     return _released(service, who, "count", asked, draw)
 
@@ -102,8 +97,8 @@ def add_up(service: Service, who: TokenRecord, asked: messages.SumOf) -> message
     """A noisy sum of a column."""
 
     def draw(table: Table, paying: Paying) -> Any:
-        values = given(asked.parameters, _TAKEN)
-        return table.sum(asked.column, where=asked.where, epsilon=asked.epsilon, **paying, **values)
+        where, values = asked.where, given(asked.parameters)
+        return table.sum(asked.column, where=where, epsilon=asked.epsilon, **paying, params=values)
 
     return _released(service, who, "sum", asked, draw)
 
@@ -149,11 +144,11 @@ def top(service: Service, who: TokenRecord, asked: messages.TopOf) -> messages.R
             "counts_epsilon": asked.counts_epsilon,
         }
         if isinstance(asked.questions, messages.QuestionSent):
-            values: dict[str, Any] = given(asked.questions.parameters, _TAKEN)
-            return table.top(places, asked.questions.question, **numbers, **paying, **values)
+            values = given(asked.questions.parameters)
+            return table.top(places, asked.questions.question, **numbers, **paying, params=values)
         if len(asked.questions) > service.limits.questions:
             raise refused(413, f"a request brings at most {service.limits.questions} questions")
-        listed = [(one.question, given(one.parameters, ())) for one in asked.questions]
+        listed = [(one.question, given(one.parameters)) for one in asked.questions]
         return table.top(places, listed, **numbers, **paying)
 
     return _released(service, who, "top", asked, draw)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tacit.budget import Share
     from tacit.tables.show import Statement
 
-_TAKEN = ("self", "question")  # what Table.check itself takes by name
-
 
 class Service(Closing):
     """Tables, their budget and the tokens of those who may ask."""
@@ -141,14 +139,11 @@ def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages
 
 
 def _checked(table: Table, asked: messages.QuestionSent) -> Statement:
-    return table.check(asked.question, **given(asked.parameters, _TAKEN))
+    return table.check(asked.question, params=given(asked.parameters))
 
 
-def given(sent: Mapping[str, messages.Value], taken: tuple[str, ...]) -> dict[str, object]:
-    """Parameters as a method of the local table takes them; some names are its own."""
-    for name in taken:
-        if name in sent:
-            raise BadParameter("parameters", repr(name), "call your own parameter otherwise")
+def given(sent: Mapping[str, messages.Value]) -> dict[str, object]:
+    """Parameters as a method of the local table takes them."""
     return {
         name: [_value(name, part) for part in value]
         if isinstance(value, list)

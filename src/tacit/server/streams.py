@@ -19,8 +19,6 @@ from tacit.server.service import Service, given
 from tacit.server.tokens import TokenRecord
 from tacit.wire import stream_summary, to_json
 
-_TAKEN = ("threshold", "retry_key")  # what Stream.ask takes by name
-
 
 def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
     """A stream that the token's share paid for; whether there are others is not told."""
@@ -120,12 +118,14 @@ def recorded(
 def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> messages.Told:
     """Ask one question; what was told under its key is told again."""
     retry = keyed(who, asked, "ask")
-    values = given(asked.parameters, _TAKEN)
+    values = given(asked.parameters)
     told = told_before(service.budget.answers.under(retry))
     if told is not None:
         return messages.Told(told)
     with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
-        answer = stream.ask(asked.question, threshold=asked.threshold, retry_key=retry, **values)
+        answer = stream.ask(
+            asked.question, threshold=asked.threshold, retry_key=retry, params=values
+        )
     return messages.Told(to_json(answer))
 
 

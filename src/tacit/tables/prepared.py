@@ -36,6 +36,15 @@ from tacit.tables.templates import bound, bound_term
 AS_OF = "as_of"
 """The parameter that stands for the label of a table: ``:as_of``."""
 
+RESERVED = frozenset(
+    {
+        *("again", "analyst", "below", "budget", "column", "counts_epsilon", "delta"),
+        *("descending", "epsilon", "params", "question", "retry_key", "rounds", "scale", "self"),
+        *("threshold", "where"),
+    }
+)
+"""What calls that take questions also take by name; such a parameter is given in ``params``."""
+
 _LONGEST_LABEL = 200
 _LABEL_HELP = (
     f"give text of 1 to {_LONGEST_LABEL} printable characters, without spaces at its ends, such as "
@@ -109,6 +118,8 @@ class Prepared:
             place = Span(self.text, start, start + len(missing[0]) + 1)
             other = given.get(missing[0].casefold())
             hint = "give it by name" if other is None else f"its name is spelt so, not :{other}"
+            if missing[0] in RESERVED:
+                hint = _in_params(missing[0])
             return refused(f"the parameter :{missing[0]} has no value", place, hint)
         extra = min(map(str, parameters.keys() - self.parameters))
         own = {name.casefold(): name for name in self.parameters}.get(extra.casefold())
@@ -130,6 +141,28 @@ def named(parameters: Mapping[str, object]) -> Mapping[str, object]:
     if type(parameters) is dict:  # by far most often, and quick
         return parameters
     return instance(parameters, "parameters", Mapping, "give values by name: {'town': 'Ghent'}")
+
+
+def given_by_name(
+    parameters: Mapping[str, object], params: Mapping[str, object] | None
+) -> Mapping[str, object]:
+    """Values given by keyword and in ``params``, together; names of options only in the latter."""
+    if not RESERVED.isdisjoint(parameters):
+        name = min(RESERVED & parameters.keys())
+        raise QuestionRefused(f"a value for :{name} was given by keyword, and {_in_params(name)}")
+    if params is None:
+        return parameters
+    instance(params, "params", Mapping, "give values by name: {'town': 'Ghent'}")
+    if twice := parameters.keys() & params.keys():
+        raise BadParameter("params", min(twice), "it is given by keyword, too: give it once")
+    return {**parameters, **params}
+
+
+def _in_params(name: str) -> str:
+    return (
+        f"{name} is also the name of an option: give params={{'{name}': ...}}, or choose another "
+        "name for the parameter"
+    )
 
 
 def prepare(
@@ -347,6 +380,8 @@ class Reader:
             prepared = self.prepare(question)
             filled = self._with_label(prepared, parameters)
             left_out = not parameters and filled.keys() != prepared.parameters
+            if left_out and prepared.parameters & RESERVED:
+                replace(prepared, keys=()).bind(filled)  # which refuses it, and says why
             if self._cannot:
                 asked = prepared.shape if left_out else replace(prepared, keys=()).bind(filled)
                 refuse_beyond(self._cannot, asked, self._schema)
