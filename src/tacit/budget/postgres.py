@@ -79,6 +79,7 @@ class PostgresLedger(Uncopyable):
         self.seen = HistoryEnd()
         self.line = Line()
         self._holds = Holds(address, wait)
+        self._engine = "PostgreSQL"
         self._connection: Connection | None = None
         self._forgotten: finalize[Any, Any] | None = None
         self._pid = os.getpid()
@@ -93,11 +94,8 @@ class PostgresLedger(Uncopyable):
 
     @property
     def engine(self) -> str:
-        """The PostgreSQL that is at work."""
-        with LetGoIfDropped(Reading(self, "look")):
-            assert self._connection is not None
-            version = self._connection.info.parameter_status("server_version")
-        return f"PostgreSQL {version}"
+        """The PostgreSQL that is at work, or was."""
+        return self._engine
 
     @classmethod
     def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> PostgresLedger:
@@ -174,6 +172,7 @@ class PostgresLedger(Uncopyable):
             self._forgotten = finalize(self, close_here, connection, os.getpid())
             self._forgotten.atexit = False  # leases still have to leave then
             self._connection = connection
+            self._engine = f"PostgreSQL {connection.info.parameter_status('server_version')}"
         return self._connection
 
     def _refuse_if_unusable(self) -> None:
