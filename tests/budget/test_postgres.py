@@ -22,6 +22,7 @@ import tacit
 from tacit.budget import Budget, Lease, RetryKey
 from tacit.budget.answers import Telling
 from tacit.budget.postgres import PostgresLedger
+from tacit.budget.postgres_tables import COMMIT
 from tacit.errors import (
     BadParameter,
     BudgetError,
@@ -320,10 +321,13 @@ def test_a_commit_whose_reply_is_lost_is_told_to_be_unknown(server, database, ur
         execute = connection.execute
 
         def lose_the_reply(query, *more, **options):
-            if query == "COMMIT":
-                execute(query, *more, **options)
+            done = execute(query, *more, **options)
+            if query == COMMIT:
+                assert connection._pipeline is not None
+                connection._pipeline.sync()
                 end_connections(server, database)
-            return execute(query, *more, **options)
+                execute("SELECT 1")
+            return done
 
         monkeypatch.setattr(connection, "execute", lose_the_reply)
         with pytest.raises(LedgerUnwritable, match="may be on record or not"):

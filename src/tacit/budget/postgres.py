@@ -323,13 +323,11 @@ class Writing(Use[PostgresWriter]):
 
     def finish(self) -> None:
         """Commit; from here on it is on the disk, whatever happens."""
-        connection = self.connection
-        assert connection is not None
         if self.ledger._pid != os.getpid():
             raise LedgerUnwritable(f"{self.ledger.place}: this process was forked in a transaction")
         self.committing = True
         try:
-            done = connection.execute("COMMIT", prepare=False).statusmessage
+            done = self.writer.commit()
         except Error as error:
             raise self._failed(error) from None
         if done != "COMMIT":  # a statement had failed, and PostgreSQL rolls back without a word
