@@ -105,7 +105,7 @@ class PostgresLedger(Uncopyable):
         """
         ledger = cls(_address(address), wait=wait)
         try:
-            with LetGoIfDropped(Creating(ledger, "create")) as writer:
+            with LetGoIfDropped(PostgresCreating(ledger, "create")) as writer:
                 fill(writer)
         finally:
             ledger.close()
@@ -118,7 +118,7 @@ class PostgresLedger(Uncopyable):
         """Connect and check what is there.  Nothing is changed; the history is not read."""
         ledger = cls(_address(address), wait=wait)
         try:
-            with LetGoIfDropped(Checking(ledger, head)) as tail:
+            with LetGoIfDropped(PostgresChecking(ledger, head)) as tail:
                 ledger.seen = tail
         except BaseException:
             ledger.close()
@@ -127,11 +127,11 @@ class PostgresLedger(Uncopyable):
 
     def reading(self) -> AbstractContextManager[PostgresReader]:
         """A consistent view; it does not wait for others who write."""
-        return LetGoIfDropped(Reading(self, "read"))
+        return LetGoIfDropped(PostgresReading(self, "read"))
 
     def writing(self, what: str) -> AbstractContextManager[PostgresWriter]:
         """All or nothing, and on the server's disk when the block ends."""
-        return LetGoIfDropped(Writing(self, what))
+        return LetGoIfDropped(PostgresWriting(self, what))
 
     def hold(self, stream: int) -> PostgresHold | None:
         """One holder a stream, by a lock that the server drops with the connection."""
@@ -140,7 +140,7 @@ class PostgresLedger(Uncopyable):
 
     def check(self) -> None:
         """What is there is a budget, its head is its last entry, and its history is protected."""
-        with LetGoIfDropped(Checking(self, None)) as tail:
+        with LetGoIfDropped(PostgresChecking(self, None)) as tail:
             assert self._connection is not None
             ((last, there, protected),) = self._connection.execute(
                 "SELECT (SELECT max(number) FROM entries), (SELECT count(*) FROM entries), "
@@ -222,7 +222,7 @@ tell_of_forks(_OPEN)
 # What is done with it, by one thread at a time ----------------------------------------------------
 
 
-class Use(Alone[Given]):
+class PostgresUse(Alone[Given]):
     """One use of the connection; PostgreSQL's errors become ours."""
 
     def __init__(self, ledger: PostgresLedger, what: str) -> None:
@@ -287,7 +287,7 @@ class Use(Alone[Given]):
         )
 
 
-class Reading(Use[PostgresReader]):
+class PostgresReading(PostgresUse[PostgresReader]):
     """A view; nobody is kept waiting by it."""
 
     def start(self) -> PostgresReader:
@@ -297,7 +297,7 @@ class Reading(Use[PostgresReader]):
         return PostgresReader(self.connection)
 
 
-class Writing(Use[PostgresWriter]):
+class PostgresWriting(PostgresUse[PostgresWriter]):
     """A write: the head is locked first, and read in the same step."""
 
     def start(self) -> PostgresWriter:
@@ -337,7 +337,7 @@ class Writing(Use[PostgresWriter]):
         self.ledger.seen = self.writer.seen
 
 
-class Creating(Writing):
+class PostgresCreating(PostgresWriting):
     """A new schema, complete or not there at all."""
 
     def start(self) -> PostgresWriter:
@@ -363,7 +363,7 @@ class Creating(Writing):
         return self.writer
 
 
-class Checking(Use[HistoryEnd]):
+class PostgresChecking(PostgresUse[HistoryEnd]):
     """What is there: a budget of this format, which contains a head that was noted elsewhere."""
 
     def __init__(self, ledger: PostgresLedger, head: str | None) -> None:
@@ -398,7 +398,7 @@ class Checking(Use[HistoryEnd]):
         return reader.tail()
 
 
-class ClosingConnection(Use[None]):
+class ClosingConnection(PostgresUse[None]):
     """While no other thread is at work."""
 
     def start(self) -> None:

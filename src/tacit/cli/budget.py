@@ -52,7 +52,7 @@ def create(
     Parameters
     ----------
     file
-        The new budget file.
+        The new budget file, or a URL such as postgresql://host/db#clinic.
     epsilon
         What is promised in all: 1, 0.1 or 1/2.
     delta
