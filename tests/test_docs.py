@@ -24,6 +24,24 @@ NOTEBOOKS = sorted(DOCS.glob("**/*.ipynb"))
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 
+@pytest.fixture
+def databases(request, page, monkeypatch):
+    """What `postgresql:///budgets` is on a page: libpq finds the server by its variables."""
+    if "```python" not in (text := page.read_text()) or "postgresql:///" not in text:
+        yield
+        return
+    import psycopg
+
+    server = request.getfixturevalue("postgres_server")
+    named = psycopg.conninfo.conninfo_to_dict(server.url())
+    for name in ("host", "port", "user", "password"):
+        if name in named:
+            monkeypatch.setenv(f"PG{name.upper()}", str(named[name]))
+    server.run("CREATE DATABASE budgets")
+    yield
+    server.run("DROP DATABASE budgets WITH (FORCE)")
+
+
 def by_name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -35,6 +53,7 @@ def same_tacit(monkeypatch):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=by_name)
+@pytest.mark.usefixtures("databases")
 def test_a_page_runs_twice_in_one_folder_and_prints_what_it_says(page, tmp_path):
     for time in ("first", "second"):
         for printed in run_page(page, tmp_path):

@@ -11,7 +11,7 @@ import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from tacit.errors import BadParameter
 from tacit.support import Uncopyable
@@ -88,6 +88,13 @@ class PostgresAddress(Uncopyable):
 
     def __repr__(self) -> str:
         return f"<PostgresAddress {self.place}>"
+
+
+def with_password_file(url: str, file: Path) -> str:
+    """The same URL, naming the file that its password is in."""
+    place, hash_, fragment = url.partition("#")
+    joined = "&" if "?" in place else "?"
+    return f"{place}{joined}password_file={quote(str(file))}{hash_}{fragment}"
 
 
 def _settings(url: str, parameter: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_an_unknown_scheme_is_refused_with_what_is_known(act, install):
         act("carrier+pigeon://ana:hunter2@loft/clinic")
     message = str(refused.value)
     assert "carrier+pigeon://..." in message
-    assert "known are json://, memory://, sqlite://" in message
+    assert "known are json://, memory://, postgres://, postgresql://, sqlite://" in message
     assert "./" in message
     assert "hunter2" not in message  # nor anything else of the URL
     assert "loft" not in message
@@ -165,3 +166,13 @@ def test_a_budget_in_memory_goes_the_same_way():
         assert repr(budget) == repr(Budget.in_memory(**PROMISE))
     with pytest.raises(LedgerMissing, match=r"Budget\.in_memory"):
         Budget.open("memory://")
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres"])
+def test_postgresql_needs_its_driver(scheme, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for module in ("postgres", "postgres_sessions", "postgres_tables"):
+        monkeypatch.delitem(sys.modules, f"tacit.budget.{module}", raising=False)
+    with pytest.raises(BadParameter, match=r"pip install 'tacit\[postgres\]'$") as refused:
+        Budget.open(f"{scheme}://ana:hunter2@loft/clinic#clinic")
+    assert "hunter2" not in str(refused.value)

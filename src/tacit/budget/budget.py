@@ -125,9 +125,10 @@ class Budget(Closing):
     ) -> Budget:
         """Promise (ε, δ) to the people of some tables, in a new file.  It never overwrites.
 
-        ``path`` is a path or a URL: ``sqlite:///clinic.budget``, or one of a scheme for which a
-        ledger is installed.  ``accountant`` is "sum", which adds up (ε, δ), or "zcdp".  ``wait``
-        is how many seconds to wait for a locked file before ``LedgerBusy``.
+        ``path`` is a path or a URL: ``sqlite:///clinic.budget``, ``postgresql://host/db#clinic``,
+        or one of a scheme for which a ledger is installed.  ``accountant`` is "sum", which adds
+        up (ε, δ), or "zcdp".  ``wait`` is how many seconds to wait for others before
+        ``LedgerBusy``.
         """
         fill = beginning(Privacy(epsilon, delta), covers, accountant_named(accountant))
         ledger, address = ledger_at(path)
@@ -415,8 +416,13 @@ class Budget(Closing):
         return self._terms.accountant
 
     @property
+    def place(self) -> str:
+        """Where it is kept, for messages: no password is in it."""
+        return self._ledger.place
+
+    @property
     def engine(self) -> str:
-        """What keeps the budget: the version of SQLite, and whether its log needs Tacit's care."""
+        """What keeps it: the version of SQLite or PostgreSQL, and what there is to know of it."""
         return self._ledger.engine
 
     @property

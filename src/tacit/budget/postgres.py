@@ -79,6 +79,7 @@ class PostgresLedger(Uncopyable):
         self.seen = HistoryEnd()
         self.line = Line()
         self._holds = Holds(address, wait)
+        self._engine = "PostgreSQL"
         self._connection: Connection | None = None
         self._forgotten: finalize[Any, Any] | None = None
         self._pid = os.getpid()
@@ -93,11 +94,8 @@ class PostgresLedger(Uncopyable):
 
     @property
     def engine(self) -> str:
-        """The PostgreSQL that is at work."""
-        with LetGoIfDropped(Reading(self, "look")):
-            assert self._connection is not None
-            version = self._connection.info.parameter_status("server_version")
-        return f"PostgreSQL {version}"
+        """The PostgreSQL that is at work, or was."""
+        return self._engine
 
     @classmethod
     def create(cls, address: str, fill: Fill, *, wait: float = WAIT_SECONDS) -> PostgresLedger:
@@ -107,7 +105,7 @@ class PostgresLedger(Uncopyable):
         """
         ledger = cls(_address(address), wait=wait)
         try:
-            with LetGoIfDropped(Creating(ledger, "create")) as writer:
+            with LetGoIfDropped(PostgresCreating(ledger, "create")) as writer:
                 fill(writer)
         finally:
             ledger.close()
@@ -120,7 +118,7 @@ class PostgresLedger(Uncopyable):
         """Connect and check what is there.  Nothing is changed; the history is not read."""
         ledger = cls(_address(address), wait=wait)
         try:
-            with LetGoIfDropped(Checking(ledger, head)) as tail:
+            with LetGoIfDropped(PostgresChecking(ledger, head)) as tail:
                 ledger.seen = tail
         except BaseException:
             ledger.close()
@@ -129,11 +127,11 @@ class PostgresLedger(Uncopyable):
 
     def reading(self) -> AbstractContextManager[PostgresReader]:
         """A consistent view; it does not wait for others who write."""
-        return LetGoIfDropped(Reading(self, "read"))
+        return LetGoIfDropped(PostgresReading(self, "read"))
 
     def writing(self, what: str) -> AbstractContextManager[PostgresWriter]:
         """All or nothing, and on the server's disk when the block ends."""
-        return LetGoIfDropped(Writing(self, what))
+        return LetGoIfDropped(PostgresWriting(self, what))
 
     def hold(self, stream: int) -> PostgresHold | None:
         """One holder a stream, by a lock that the server drops with the connection."""
@@ -142,7 +140,7 @@ class PostgresLedger(Uncopyable):
 
     def check(self) -> None:
         """What is there is a budget, its head is its last entry, and its history is protected."""
-        with LetGoIfDropped(Checking(self, None)) as tail:
+        with LetGoIfDropped(PostgresChecking(self, None)) as tail:
             assert self._connection is not None
             ((last, there, protected),) = self._connection.execute(
                 "SELECT (SELECT max(number) FROM entries), (SELECT count(*) FROM entries), "
@@ -174,6 +172,7 @@ class PostgresLedger(Uncopyable):
             self._forgotten = finalize(self, close_here, connection, os.getpid())
             self._forgotten.atexit = False  # leases still have to leave then
             self._connection = connection
+            self._engine = f"PostgreSQL {connection.info.parameter_status('server_version')}"
         return self._connection
 
     def _refuse_if_unusable(self) -> None:
@@ -223,7 +222,7 @@ tell_of_forks(_OPEN)
 # What is done with it, by one thread at a time ----------------------------------------------------
 
 
-class Use(Alone[Given]):
+class PostgresUse(Alone[Given]):
     """One use of the connection; PostgreSQL's errors become ours."""
 
     def __init__(self, ledger: PostgresLedger, what: str) -> None:
@@ -288,7 +287,7 @@ class Use(Alone[Given]):
         )
 
 
-class Reading(Use[PostgresReader]):
+class PostgresReading(PostgresUse[PostgresReader]):
     """A view; nobody is kept waiting by it."""
 
     def start(self) -> PostgresReader:
@@ -298,7 +297,7 @@ class Reading(Use[PostgresReader]):
         return PostgresReader(self.connection)
 
 
-class Writing(Use[PostgresWriter]):
+class PostgresWriting(PostgresUse[PostgresWriter]):
     """A write: the head is locked first, and read in the same step."""
 
     def start(self) -> PostgresWriter:
@@ -324,13 +323,11 @@ class Writing(Use[PostgresWriter]):
 
     def finish(self) -> None:
         """Commit; from here on it is on the disk, whatever happens."""
-        connection = self.connection
-        assert connection is not None
         if self.ledger._pid != os.getpid():
             raise LedgerUnwritable(f"{self.ledger.place}: this process was forked in a transaction")
         self.committing = True
         try:
-            done = connection.execute("COMMIT", prepare=False).statusmessage
+            done = self.writer.commit()
         except Error as error:
             raise self._failed(error) from None
         if done != "COMMIT":  # a statement had failed, and PostgreSQL rolls back without a word
@@ -340,7 +337,7 @@ class Writing(Use[PostgresWriter]):
         self.ledger.seen = self.writer.seen
 
 
-class Creating(Writing):
+class PostgresCreating(PostgresWriting):
     """A new schema, complete or not there at all."""
 
     def start(self) -> PostgresWriter:
@@ -366,7 +363,7 @@ class Creating(Writing):
         return self.writer
 
 
-class Checking(Use[HistoryEnd]):
+class PostgresChecking(PostgresUse[HistoryEnd]):
     """What is there: a budget of this format, which contains a head that was noted elsewhere."""
 
     def __init__(self, ledger: PostgresLedger, head: str | None) -> None:
@@ -401,7 +398,7 @@ class Checking(Use[HistoryEnd]):
         return reader.tail()
 
 
-class ClosingConnection(Use[None]):
+class ClosingConnection(PostgresUse[None]):
     """While no other thread is at work."""
 
     def start(self) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tacit.postgres import Connection
 
 FORMAT = 1
+COMMIT = b"COMMIT"
 
 # The columns of each table, "!" where there is always a value.
 _TABLES = {
@@ -249,18 +250,32 @@ class PostgresReader(Uncopyable):
 class PostgresWriter(PostgresReader):
     """The same, while the head is locked.
 
-    ``tail`` is what the head says, ``seen`` the end of the history that was seen before.
+    ``tail`` is what the head says, ``seen`` the end of the history that was seen before.  What is
+    written is sent before anything is read, or with the commit: others wait for each journey.
     """
 
     def __init__(self, connection: Connection, tail: HistoryEnd, seen: HistoryEnd) -> None:
         super().__init__(connection)
         self._tail = tail
+        self._unsent: list[tuple[bytes, list[Any]]] = []
         self.seen = seen
 
-    def _write(self, statement: str, *values: Any) -> int:
-        """How many rows were written."""
-        stored = [_stored(value) for value in values]
-        return self._connection.execute(statement.encode(), stored).rowcount
+    def _write(self, statement: str, *values: Any) -> None:
+        self._unsent.append((statement.encode(), [_stored(value) for value in values]))
+
+    def _raw(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        unsent, self._unsent = self._unsent, []
+        for statement, stored in unsent:
+            self._connection.execute(statement, stored)
+        return super()._raw(query, values)
+
+    def commit(self) -> str | None:
+        """Send what is unsent and commit, in one journey; what PostgreSQL says of it."""
+        with self._connection.pipeline():
+            for statement, stored in self._unsent:
+                self._connection.execute(statement, stored)
+            done = self._connection.execute(COMMIT, prepare=False)
+        return done.statusmessage
 
     def tail(self) -> HistoryEnd:
         """Nobody else can change it meanwhile."""
@@ -271,13 +286,11 @@ class PostgresWriter(PostgresReader):
         if self._tail != self.seen:
             self._check_goes_on()
         entry = link(*self._tail, kind, fields, stream)
-        written = self._write(
+        self._write(
             "WITH added AS (INSERT INTO entries (number, text, hash, stream) "
             "VALUES (%s, %s, %s, %s)) UPDATE head SET number = %s, hash = %s",
             *(entry.number, entry.text, entry.hash, entry.stream, entry.number, entry.hash),
         )
-        if written != 1:
-            raise damaged("the head of the history has vanished")
         self._tail = self.seen = HistoryEnd(entry.number, entry.hash)
         return entry
 

@@ -52,7 +52,7 @@ def create(
     Parameters
     ----------
     file
-        The new budget file.
+        The new budget file, or a URL such as postgresql://host/db#clinic.
     epsilon
         What is promised in all: 1, 0.1 or 1/2.
     delta
@@ -102,7 +102,7 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
         if json:
             print(to_line(budget))
             return
-        show_budget(file, budget)
+        show_budget(budget.place if "://" in file else file, budget)  # a URL may have a password
         if compare:
             print(f"The accountant is sound because {budget.accountant.because}.")
             print(budget.hypothetical() or "Nothing was charged that could be compared.")

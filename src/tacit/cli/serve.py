@@ -16,6 +16,9 @@ _EXAMPLE = """\
 #     tacit budget create clinic.budget --epsilon 1 --delta 1e-9 --covers visits
 # Tokens are kept beside it, in clinic.budget-tokens.
 budget = "clinic.budget"
+# budget = "postgresql://tacit@host/budgets#clinic"  # or in PostgreSQL; then name the tokens' file
+# password_file = "/run/secrets/postgres"            # its first line is the password
+# tokens = "clinic-tokens"
 
 # Each table that may be asked, under the name by which the budget covers it.
 [tables.visits]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tacit.errors import BadConfiguration, BadParameter, TacitError
 from tacit.numbers import whole
+from tacit.postgres import URL, with_password_file
 from tacit.server.toml_lines import lines_of
 from tacit.tables.prepared import checked_label
 from tacit.tables.schema import EACH_ROW, EachRow, read_schema
@@ -100,7 +101,7 @@ class ServedTable:
 class ServerConfig:
     """All that a server needs to know."""
 
-    budget: str  # a path or a URL
+    budget: str = field(repr=False)  # a path or a URL, in which a password may be
     tokens: Path
     listen: Listening = field(default_factory=Listening)
     limits: Limits = field(default_factory=Limits)
@@ -126,7 +127,7 @@ _ALLOWED = {
     "port": Allowed(0, 65535),  # 0: any that is free
 }
 
-_TOP = ("budget", "tokens", "listen", "limits", "clock", "tables")
+_TOP = ("budget", "password_file", "tokens", "listen", "limits", "clock", "tables")
 _OF_A_TABLE = (
     *("source", "person", "each_row", "schema", "table", "people", "as_of", "memory"),
     *("spill_folder", "shards"),
@@ -225,7 +226,11 @@ class _Reading:
         """The whole file, if there is no mistake in it."""
         top = _Section(self, (), _TOP)
         budget = top.need("budget", self._budget, "name the budget, as in budget = 'clinic.budget'")
-        tokens = top.read("tokens", self._path)
+        password, tokens = top.read("password_file", self._file), top.read("tokens", self._path)
+        if budget is not None and password is not None:
+            if not URL.match(budget):
+                top.mistake("it goes with a budget in PostgreSQL only", "password_file")
+            budget = with_password_file(budget, password)
         if budget is not None and tokens is None:
             if _is_url(budget):
                 top.mistake("tokens is missing: say in which file tokens are kept", "budget")

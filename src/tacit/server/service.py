@@ -59,14 +59,14 @@ class Service(Closing):
             for served in config.tables:
                 if served.name not in covered:
                     raise NotCovered(
-                        f"{config.budget} covers {', '.join(covered)}, not {served.name!r}",
+                        f"{budget.place} covers {', '.join(covered)}, not {served.name!r}",
                         advice="tacit budget cover adds a table of the same people",
                     )
             tables = {each.name: opened.enter_context(_opened(each)) for each in config.tables}
             tokens = TokenFile(config.tokens)
             _ = tokens.records  # a damaged file is told now
             service = cls(tables, budget, tokens, config.limits)
-            service.place = config.budget
+            service.place = budget.place
             opened.pop_all()
             return service
 
