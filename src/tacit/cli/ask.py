@@ -180,7 +180,7 @@ def ask(
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.
     where
         How it is opened.
     pays

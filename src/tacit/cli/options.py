@@ -68,7 +68,7 @@ class TableOptions:
     schema
         The schema; by default the TOML file beside the table.
     table
-        Which table of a DuckDB file.
+        Which table of a DuckDB file, or of PostgreSQL.
     called
         What the budget and FROM call the table; by default the file's stem.
     people

@@ -10,13 +10,14 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tacit.cli.options import person_of
 from tacit.errors import BadConfiguration, BadParameter
+from tacit.postgres import URL, with_password_file
 from tacit.server.toml_lines import lines_of
 
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400}
@@ -48,6 +49,7 @@ _TABLE: dict[str, tuple[type, ...]] = {
     "spill_folder": _TEXT,
     "shards": _TEXT,
     "grows_by": _TEXT,
+    "password_file": _TEXT,
 }
 _STREAM: dict[str, tuple[type, ...]] = {
     "name": _TEXT,
@@ -74,9 +76,9 @@ _KINDS |= {list: "a list of texts", dict: "a table with entries of its own"}
 class WatchFile:
     """All that is watched, by whom it is paid, and who is told."""
 
-    budget: str  # a path or a URL
+    budget: str = field(repr=False)  # a path or a URL, in which a password may be
     every: int | None  # seconds
-    table: Mapping[str, Any]  # as `tacit.open` takes it
+    table: Mapping[str, Any] = field(repr=False)  # as `tacit.open` takes it
     stream: Mapping[str, Any]  # as `table.sparse` takes it
     questions: tuple[str, ...]
     command: tuple[str, ...] | None
@@ -168,10 +170,15 @@ def _opening(table: Mapping[str, Any], folder: Path, wrong: Wrong) -> dict[str, 
         raise wrong(
             ("table", "person"), "name a column, or write each_row = true if nobody has two rows"
         )
-    given = {name: value for name, value in table.items() if name != "each_row"}
+    apart = ("each_row", "password_file")
+    given = {name: value for name, value in table.items() if name not in apart}
     for name in _PATHS:
         if name in given:
             given[name] = _placed(given[name], folder)
+    if "password_file" in table:
+        if not URL.match(given["source"]):
+            raise wrong(("table", "password_file"), "it goes with a table in PostgreSQL only")
+        given["source"] = with_password_file(given["source"], folder / table["password_file"])
     return given | {"person": person_of(table.get("person"), each_row)}
 
 
