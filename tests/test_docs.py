@@ -26,7 +26,7 @@ LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 @pytest.fixture
 def databases(request, page, monkeypatch):
-    """What `postgresql:///budgets` is on a page: libpq finds the server by its variables."""
+    """What `postgresql:///budgets` and `clinic` are on a page: libpq finds the server by its variables."""
     if "```python" not in (text := page.read_text()) or "postgresql:///" not in text:
         yield
         return
@@ -37,9 +37,12 @@ def databases(request, page, monkeypatch):
     for name in ("host", "port", "user", "password"):
         if name in named:
             monkeypatch.setenv(f"PG{name.upper()}", str(named[name]))
-    server.run("CREATE DATABASE budgets")
+    for database in ("budgets", "clinic"):
+        server.run(f"CREATE DATABASE {database}")
     yield
-    server.run("DROP DATABASE budgets WITH (FORCE)")
+    for database in ("budgets", "clinic"):
+        server.run(f"DROP DATABASE {database} WITH (FORCE)")
+    server.run("DROP ROLE IF EXISTS tacit_reader")
 
 
 def by_name(path: Path) -> str:

@@ -50,6 +50,26 @@ class PostgresAddress(Uncopyable):
             raise _unreadable(parameter)
         self._settings = _settings(url.partition("#")[0], parameter)
         self.database = str(self._settings.get("dbname") or self._settings.get("user") or "")
+        if re.search(":.*@", self.database):  # three slashes: what was meant as a password is here
+            raise _unreadable(parameter)
+
+    @classmethod
+    def of(cls, connection: Connection) -> PostgresAddress:
+        """The database of an open connection, with all that it was connected with."""
+        made = cls.__new__(cls)
+        made.fragment = ""
+        settings = connection.info.get_parameters()
+        password = connection.info.password
+        made._settings = settings | ({"password": password} if password else {})
+        made.database = connection.info.dbname
+        return made
+
+    @property
+    def conninfo(self) -> str:
+        """What libpq connects with.  A password may be in it: it is not to be shown."""
+        from psycopg.conninfo import make_conninfo
+
+        return make_conninfo(**{**_KEPT_ALIVE, **self._settings, "client_encoding": "utf8"})
 
     @property
     def place(self) -> str:

@@ -165,7 +165,7 @@ def test_a_kind_of_source_is_registered(tmp_path: Path) -> None:
     with tacit.open("toy://visits", person="pid", table="labs", memory_limit=1) as table:
         assert table.name == "labs"
         assert answers(table.engine) == EXPECTED
-    with pytest.raises(BadParameter, match="the address of a toy database, a Parquet"):
+    with pytest.raises(BadParameter, match="the address of a toy database, a postgresql"):
         load(7, person="pid")
     with pytest.raises(BadParameter, match="there is no such file"):
         load("other://visits", person="pid")

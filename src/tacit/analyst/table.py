@@ -86,9 +86,9 @@ def open_table(
 ) -> Table:
     """Open a sensitive table for questions; ``tacit.open`` is this function.
 
-    ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
-    polars or Arrow table, or any other object that gives an Arrow stream.  It may also be an engine
-    (see ``tacit.tables.Engine``), which brings its own person, name and schema.  ``person`` names
+    ``source`` is a Parquet, CSV, TSV or DuckDB file, a PostgreSQL database (its URL, or a
+    connection of psycopg; ``table`` names the table in either), a pandas, polars or Arrow table, or
+    any other object that gives an Arrow stream.  It may also be an engine (see ``tacit.tables.Engine``), which brings its own person, name and schema.  ``person`` names
     the column that says whose row it is, or is ``tacit.EACH_ROW`` if every row is a different
     person; the promise is about people, so there is no default.  ``name`` is what budgets and FROM
     call the table; by default it is the file's name without its ending.  ``people`` is a public

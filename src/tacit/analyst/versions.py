@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ class Version:
 class Rereading:
     """How a table was opened, and so how it is read anew."""
 
-    source: object = None
+    source: object = field(default=None, repr=False)  # there may be a password in it
     table: str | None = None
     memory_limit: int | str | None = None
     spill_folder: str | Path | None = None

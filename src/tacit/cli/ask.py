@@ -180,7 +180,7 @@ def ask(
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.
     where
         How it is opened.
     pays
@@ -206,7 +206,7 @@ def ask(
         table = stack.enter_context(where.open(file))
         signals = stack.enter_context(Signals())
         together = None if manner.one_by_one or is_typed() else _all_questions()
-        if together and pays.resume is None and (refused := _refused(table, given, together)):
+        if together and pays.resume is None and (refused := refused_by_new(table, given, together)):
             for reply in refused:
                 printer.show(reply)
             say(_NOT_PAID)
@@ -216,7 +216,7 @@ def ask(
                 stream = table.sparse(budget=budget, **given)
             else:
                 stream = table.resume(pays.resume, budget=budget)
-            stack.enter_context(_left_in_order(stream, budget, signals))
+            stack.enter_context(left_in_order(stream, budget, signals))
         _announce(stream, budget, pays.resume, new)
         asked = _typed(stream) if at_terminal else piped() if together is None else together
         for reply in converse(table, stream, asked, clock=clock, signals=signals):
@@ -238,7 +238,7 @@ def _all_questions() -> list[str]:
     return all_of(piped())
 
 
-def _refused(table: Table, given: dict[str, Any], asked: list[str]) -> list[Reply]:
+def refused_by_new(table: Table, given: dict[str, Any], asked: list[str]) -> list[Reply]:
     """What a new stream would refuse, found on an unpaid copy of it that is never asked."""
     from tacit.budget import Budget
 
@@ -289,7 +289,7 @@ def _announce(stream: Stream, budget: Budget, resume: str | None, new: StreamOpt
 
 
 @contextmanager
-def _left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator[None]:
+def left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator[None]:
     """However the conversation ends, suspend the stream and say where it stands."""
     try:
         yield

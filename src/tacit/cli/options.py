@@ -45,6 +45,7 @@ Label = Annotated[str, Parameter(metavar="LABEL")]
 Period = Annotated[str, Parameter(metavar="PERIOD")]
 Size = Annotated[str, Parameter(metavar="SIZE")]
 Names = Annotated[list[str], Parameter(metavar="NAME", consume_multiple=True)]
+Labels = Annotated[list[str], Parameter(metavar="LABEL")]
 
 Kind = Literal["counts", "any"]
 Values = Literal["gap", "fresh"]
@@ -67,7 +68,7 @@ class TableOptions:
     schema
         The schema; by default the TOML file beside the table.
     table
-        Which table of a DuckDB file.
+        Which table of a DuckDB file, or of PostgreSQL.
     called
         What the budget and FROM call the table; by default the file's stem.
     people
@@ -82,6 +83,8 @@ class TableOptions:
     as_of
         Which state of the data this is, such as 2026-11-01: a public label that
         the steward types.  Recorded answers belong to it; :as_of is its date.
+    grows_by
+        Read only the rows up to --as-of in this column of dates, times or numbers.
 
     """
 
@@ -95,6 +98,7 @@ class TableOptions:
     spill_folder: Folder | None = None
     shards: Folder | None = None
     as_of: Label | None = None
+    grows_by: Column | None = None
 
     def check(self) -> None:
         """Refuse what could be refused only after other files were opened."""
@@ -115,6 +119,7 @@ class TableOptions:
             spill_folder=self.spill_folder,
             shards=self.shards,
             as_of=self.as_of,
+            grows_by=self.grows_by,
         )
 
 

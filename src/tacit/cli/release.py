@@ -235,7 +235,7 @@ def release(
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.
     where
         How it is opened.
     wanted

@@ -24,9 +24,9 @@ def schema(file: File, /, *, table: Name | None = None) -> None:
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.
     table
-        Which table of a DuckDB file.
+        Which table of a DuckDB file, or of PostgreSQL.
 
     """
     from tacit.tables.propose import propose_schema

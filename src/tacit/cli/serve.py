@@ -22,12 +22,14 @@ budget = "clinic.budget"
 
 # Each table that may be asked, under the name by which the budget covers it.
 [tables.visits]
-source = "visits.parquet"       # or .csv, .tsv, .duckdb
+source = "visits.parquet"       # or .csv, .tsv, .duckdb, or "postgresql://reader@host/clinic"
 person = "patient_id"           # whose row it is; each_row = true if nobody has more than one
 # schema = "visits.toml"        # by default the TOML file beside the source
-# table = "visits"              # which table of a DuckDB file
+# table = "visits"              # which table of a DuckDB file, or of PostgreSQL
+# password_file = "/run/secrets/reader"  # its first line is the password for PostgreSQL
 # people = 100_000              # a public number, for planning; never read from the data
 # as_of = "2026-11-01"          # which state of the data this is: a public label
+# grows_by = "admitted"         # a column: only rows up to as_of in it are read
 # memory = "2GB"                # by default half of the machine's
 # spill_folder = "/var/tmp"     # where rows go that do not fit
 # shards = "/secure/shards"     # where the table's codes are kept, in the clear: larger tables are

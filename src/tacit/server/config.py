@@ -86,7 +86,7 @@ class ServedTable:
     """A table as it will be opened."""
 
     name: str
-    source: Path
+    source: Path | str = field(repr=False)  # a file, or a URL, in which a password may be
     person: str | EachRow
     schema: Path | None = None
     table: str | None = None
@@ -95,6 +95,7 @@ class ServedTable:
     memory: str | None = None
     spill_folder: Path | None = None
     shards: Path | None = None
+    grows_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ _ALLOWED = {
 _TOP = ("budget", "password_file", "tokens", "listen", "limits", "clock", "tables")
 _OF_A_TABLE = (
     *("source", "person", "each_row", "schema", "table", "people", "as_of", "memory"),
-    *("spill_folder", "shards"),
+    *("spill_folder", "shards", "password_file", "grows_by"),
 )
 
 
@@ -275,7 +276,7 @@ class _Reading:
 
     def _table(self, name: str) -> ServedTable | None:
         section = _Section(self, ("tables", name), _OF_A_TABLE)
-        source = section.need("source", self._file, "name the file, as in source = 'visits.csv'")
+        source = self._source(section)
         person = self._person(section)
         schema = section.read("schema", self._file)
         told = ServedTable(
@@ -289,11 +290,27 @@ class _Reading:
             memory=section.read("memory", _memory),
             spill_folder=section.read("spill_folder", self._folder_there),
             shards=section.read("shards", self._folder_there),
+            grows_by=section.read("grows_by", _text),
         )
         if source is None or person is None or ("schema" in section.entries and schema is None):
             return None
         self._check_schema(section, told)
         return told
+
+    def _source(self, section: _Section) -> Path | str | None:
+        """A file, or a database of PostgreSQL with the password that a file holds."""
+        why = "name the file, as in source = 'visits.csv'"
+        source = section.need("source", self._file_or_url, why)
+        password = section.read("password_file", self._file)
+        if password is None:
+            return source
+        if not isinstance(source, str):
+            section.mistake("it goes with a table in PostgreSQL only", "password_file")
+            return source
+        return with_password_file(source, password)
+
+    def _file_or_url(self, value: object) -> Path | str:
+        return text if URL.match(text := _text(value)) else self._file(value)
 
     def _person(self, section: _Section) -> str | EachRow | None:
         column, each_row = section.read("person", _text), section.read("each_row", _yes)
@@ -306,8 +323,10 @@ class _Reading:
 
     def _check_schema(self, section: _Section, table: ServedTable) -> None:
         """The schema that the table will be opened with must be one."""
-        beside = _beside(table)
-        path = table.schema or (beside if beside.is_file() else None)
+        path = table.schema
+        if path is None and isinstance(table.source, Path):
+            beside = _beside(table.source, table.table)
+            path = beside if beside.is_file() else None
         if path is None:  # opening the table says whether it can do without
             return
         try:
@@ -348,10 +367,10 @@ class _Reading:
         return str(path)
 
 
-def _beside(table: ServedTable) -> Path:
+def _beside(source: Path, table: str | None) -> Path:
     """Where a schema lies that is not named, as `tacit.open` looks for it."""
-    stem = table.table or Path(table.source.name.removesuffix(".gz")).stem
-    return table.source.with_name(f"{stem}.toml")
+    stem = table or Path(source.name.removesuffix(".gz")).stem
+    return source.with_name(f"{stem}.toml")
 
 
 # Values ---------------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ def _opened(served: ServedTable) -> Table:
         as_of=served.as_of,
         spill_folder=served.spill_folder,
         shards=served.shards,
+        grows_by=served.grows_by,
     )
 
 

@@ -45,7 +45,7 @@ WIDEST: dict[Type, tuple[int, int]] = {
     "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
 
-# A source names the types of its columns as DuckDB does, or by one of these four names, for columns
+# A source names the types of its columns as DuckDB does, or by one of these five names, for columns
 # that DuckDB could not read value by value if it knew their type.
 INSTANTS = "INSTANTS"
 """``INSTANTS(ms)``: whole numbers that count s, ms, us or ns since 1970-01-01 in UTC."""
@@ -56,6 +56,9 @@ DAY_INSTANTS = "DAY_INSTANTS"
 TEXT_BYTES = "TEXT_BYTES"
 """Bytes, which are text if they are UTF-8."""
 
+NUMERIC = "NUMERIC"
+"""``NUMERIC(10,2)``: decimal numbers of any size, and NaN and infinities, as text."""
+
 UNREADABLE = "UNREADABLE"
 """A column that exists but cannot be declared."""
 
@@ -63,7 +66,7 @@ _FAMILIES = {
     **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
     **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"], "integer"),
     **dict.fromkeys(["FLOAT", "DOUBLE"], "real"),
-    "DECIMAL": "decimal",
+    **dict.fromkeys(["DECIMAL", NUMERIC], "decimal"),
     **dict.fromkeys(["VARCHAR", "ENUM", "UUID", TEXT_BYTES], "text"),
     "UHUGEINT": "wide integer",
     "BOOLEAN": "boolean",
@@ -246,5 +249,5 @@ def own_type(source_type: str) -> Type | None:
 
 def own_grid(source_type: str) -> Fraction | None:
     """The grid of a DECIMAL type, or None."""
-    match = re.fullmatch(r"DECIMAL\([0-9]+,([0-9]+)\)", source_type)
+    match = re.fullmatch(r"(?:DECIMAL|NUMERIC)\([0-9]+,([0-9]+)\)", source_type)
     return Fraction(1, 10 ** int(match[1])) if match and int(match[1]) <= 9 else None

@@ -76,7 +76,13 @@ def window_of(schema: Schema, column: Column, after: str | None, until: str) -> 
     rows: Predicate = Range(column.name, low, min(high, most))
     if high < least or (low is not None and low > most):
         rows = Among(column.name, ())
-    return RowWindow(column.name, condition(schema, rows).sql("duckdb"))
+    return RowWindow(
+        column.name,
+        condition(schema, rows).sql("duckdb"),
+        column.type,
+        low if low is not None and least < low <= most else None,
+        high if least <= high < most else None,
+    )
 
 
 # Joining rows

@@ -120,7 +120,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "person": (str | EachRow, PERSON_HELP),
     "schema": (Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
     "name": (str | None, "give the table's name as text"),
-    "table": (str | None, "name a table of a DuckDB file"),
+    "table": (str | None, "name a table of a DuckDB file or of PostgreSQL"),
     "memory_limit": (int | float | str | None, LIMIT_HELP),
     "spill_folder": (str | Path | None, FOLDER_HELP),
     "shards": (str | Path | None, SHARDS_HELP),
@@ -245,6 +245,7 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
 @withheld("loading the table")
 def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engine:
     check_columns(source, schema)
+    source.fetch({name for name in source.columns if schema.find(name) is not None})
     try:
         return read()
     except duckdb.Error:

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tacit.errors import SchemaMismatch
-from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, WIDEST_GRID, Type, family
+from tacit.tables.codes import (
+    DAY_INSTANTS,
+    INSTANTS,
+    NUMERIC,
+    TEXT_BYTES,
+    WIDEST_GRID,
+    Type,
+    family,
+)
 from tacit.tables.declared import folded, quoted
 from tacit.tables.lines import LONGEST
 from tacit.tables.schema import Column, Schema
@@ -99,7 +107,7 @@ def _read(column: Column, source: Source, raw: str) -> str:
     value, kind = quoted(raw), source.columns[raw]
     if family(kind) == "nothing but NULL":
         return f"CAST(NULL AS {_READ_AS[column.type]})"
-    if not source.is_typed(raw):
+    if not source.is_typed(raw) or kind.partition("(")[0] == NUMERIC:
         written = _READ_TEXT[column.type](f"trim({value})" if column.type != "text" else value)
         return f"CASE WHEN strlen({value}) <= {LONGEST} THEN {written} END"
     if family(kind) == "decimal":

@@ -56,6 +56,7 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
 
 @withheld("looking at the data")
 def _proposed(source: Source) -> str:
+    source.fetch(source.columns)
     try:
         return _seen(source)
     except duckdb.Error:

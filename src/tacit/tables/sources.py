@@ -11,7 +11,7 @@ passes its stream to `Source.keep`.
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from hashlib import file_digest
 from os.path import isfile
@@ -22,9 +22,10 @@ import duckdb
 
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import frames, lines, parquet
-from tacit.tables.codes import UNREADABLE
+from tacit.tables.codes import UNREADABLE, Type
 from tacit.tables.declared import quoted, refuse_clashing_names
 from tacit.tables.engine import withheld
+from tacit.tables.postgres import is_postgres, show_postgres
 from tacit.tables.spill import LEAST_MEMORY, SpillFolder, spill_folder
 
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -42,6 +43,9 @@ class RowWindow:
 
     column: str
     condition: str  # as SQL, on the normal form
+    type: Type
+    low: int | None  # the least and the greatest code, where they leave anything out that
+    high: int | None  # the column's bounds would not change
 
 
 @dataclass(slots=True)
@@ -63,6 +67,9 @@ class Source:
     lost: int = 0  # how many lines of a mended file could not be read
     kept: bool = False  # whether the rows of a stream are in a table here
     window: RowWindow | None = None  # if the table grows, up to where it is read
+    # How to read the rows of some columns, if they are read only when the schema is known.
+    unfetched: Callable[[Collection[str]], None] | None = None
+    at_close: Callable[[], None] = lambda: None
 
     def is_typed(self, column: str) -> bool:
         """Whether the source itself says what type a column has."""
@@ -90,10 +97,8 @@ class Source:
         if not ready.is_empty:
             if ready.once:
                 self.connection.register("stream", ready.frame)
-                self.connection.execute(f"CREATE TABLE {_KEPT} AS SELECT * FROM stream")
+                self.keep_rows("stream")
                 self.connection.unregister("stream")
-                self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {_KEPT}")
-                self.kept = True
             else:
                 self.connection.register("source", ready.frame)
             described = _described(self.connection)
@@ -105,6 +110,18 @@ class Source:
     def keep(self, stream: object) -> None:
         """Make the view show the rows of an object with ``__arrow_c_stream__``, read once."""
         self.hold(frames.ready_stream(stream))
+
+    def keep_rows(self, view: str) -> None:
+        """Make the view show the rows of another one, which can be read only once."""
+        self.connection.execute(f"CREATE TABLE {_KEPT} AS SELECT * FROM {view}")
+        self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {_KEPT}")
+        self.kept = True
+
+    def fetch(self, names: Collection[str]) -> None:
+        """Read the rows of these columns, unless they are there already."""
+        fetch, self.unfetched = self.unfetched, None
+        if fetch is not None:
+            fetch(names)
 
     def forget(self) -> None:
         """Drop the rows of a stream, once an engine holds them."""
@@ -128,6 +145,7 @@ class Source:
 
     def close(self) -> None:
         """Release the connection and its temporary files."""
+        self.at_close()
         self.connection.close()
         self.spill.close()
 
@@ -338,6 +356,7 @@ def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
 
 
 _KINDS = [
+    SourceKind("a postgresql:// URL", is_postgres, show_postgres, has_tables=True),
     SourceKind("a Parquet, CSV, TSV or DuckDB file", _is_file, _file, has_tables=True),
     SourceKind(
         "a pandas, polars or Arrow table",

@@ -1,0 +1,430 @@
+"""A table in PostgreSQL: read once, in one transaction that only reads, by a role that only may.
+
+The SELECT list is written from the catalogue's types, so that no value can make it fail: dates and
+times that are infinite become NULL and others are clamped, numerics come as text, text comes as
+bytes.  Only declared columns are read.  Rows come as Arrow batches through ADBC, a batch at a time.
+
+A view is a program of its owner: it must not fail on a row, and not mix the rows of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import BadParameter, EngineFailed
+from tacit.postgres import URL, CannotConnect, PostgresAddress
+from tacit.tables.codes import NUMERIC, TEXT_BYTES, UNREADABLE, literal
+from tacit.tables.declared import quoted, refuse_clashing_names
+from tacit.tables.lines import LONGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tacit.tables.sources import RowWindow, Source
+
+CONNECT_SECONDS = 30.0
+_STREAM = "from_postgres"
+_FIRST, _LAST = "0001-01-01", "9999-12-31"
+
+# What a type of PostgreSQL becomes: its name here, and how a value is read without fail.
+_PLAIN = {
+    "bool": ("BOOLEAN", "{}"),
+    "int2": ("SMALLINT", "{}"),
+    "int4": ("INTEGER", "{}"),
+    "int8": ("BIGINT", "{}"),
+    "oid": ("BIGINT", "{}::int8"),
+    "float4": ("FLOAT", "{}"),
+    "float8": ("DOUBLE", "{}"),
+    "money": (NUMERIC, "{}::numeric::text"),
+    "date": (
+        "DATE",
+        "CASE WHEN isfinite({0}) THEN "
+        f"least(greatest({{0}}, date '{_FIRST}'), date '{_LAST}') END",
+    ),
+    **{
+        name: (
+            kind,
+            "CASE WHEN isfinite({0}) THEN "
+            f"least(greatest({{0}}, {name} '{_FIRST} 00:00:00{zone}'), "
+            f"{name} '{_LAST} 23:59:59.999999{zone}') END",
+        )
+        for name, kind, zone in (
+            ("timestamp", "TIMESTAMP", ""),
+            ("timestamptz", "TIMESTAMP WITH TIME ZONE", "+00"),
+        )
+    },
+}
+_TEXTS = ("text", "varchar", "bpchar", "name", "char", "uuid")
+
+# Python's name for an encoding of a server.
+_CODECS = {
+    "SQL_ASCII": "utf-8",
+    "LATIN5": "iso8859-9",
+    "LATIN6": "iso8859-10",
+    "LATIN7": "iso8859-13",
+    "LATIN8": "iso8859-14",
+    "LATIN9": "iso8859-15",
+    **{f"LATIN{n}": f"iso8859-{n}" for n in range(1, 5)},
+    **{f"ISO_8859_{n}": f"iso8859-{n}" for n in range(5, 9)},
+    **{f"WIN{n}": f"cp{n}" for n in (866, 874, *range(1250, 1259))},
+    "LATIN10": "iso8859-16",
+    "KOI8R": "koi8_r",
+    "KOI8U": "koi8_u",
+    "EUC_JP": "euc_jp",
+    "EUC_KR": "euc_kr",
+    "EUC_CN": "gb2312",
+}
+
+
+def is_postgres(source: object) -> bool:
+    """Whether this is a URL of PostgreSQL, or a connection of psycopg."""
+    if isinstance(source, str):
+        return URL.match(source) is not None
+    return type(source).__module__.partition(".")[0] == "psycopg" and hasattr(source, "pgconn")
+
+
+def show_postgres(opened: Source, source: Any, table: str | None) -> None:
+    """Find the table and the types of its columns; rows are read when the schema is known."""
+    address = PostgresAddress(source, "source") if isinstance(source, str) else _same(source)
+    if address.fragment:
+        raise BadParameter("source", address.place, "leave the # out, and name the table by table=")
+    session = Session(address, opened)
+    try:
+        session.begin()
+        relation = session.find(table)
+        refuse_writers(session, relation)
+        columns = session.columns(relation)
+    except BaseException:
+        session.close()
+        raise
+    refuse_clashing_names([column.name for column in columns])
+    opened.name = relation.name
+    opened.columns = {column.name: column.kind for column in columns}
+
+    def fetch(names: Collection[str]) -> None:
+        try:
+            session.fetch(relation, [each for each in columns if each.name in names])
+        finally:
+            session.close()
+
+    opened.unfetched = fetch
+    opened.at_close = session.close
+
+
+def _same(connection: Any) -> PostgresAddress:
+    """The database of a connection, to which another one is made."""
+    try:
+        return PostgresAddress.of(connection)
+    except Exception:  # its words may hold anything
+        raise BadParameter("source", "a connection", "it must be open") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view, by its schema and name."""
+
+    schema: str
+    name: str
+
+    @property
+    def sql(self) -> str:
+        """Its name in SQL."""
+        return f"{quoted(self.schema)}.{quoted(self.name)}"
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteColumn:
+    """A column: its type as Tacit names it, how it is read, and whether its text is decoded."""
+
+    name: str
+    kind: str
+    expression: str  # of the quoted name
+    codec: str | None = None
+
+
+class Session:
+    """One connection, for one reading of one table."""
+
+    def __init__(self, address: PostgresAddress, opened: Source) -> None:
+        self.place = address.place
+        self._opened = opened
+        try:
+            address.connect(wait=CONNECT_SECONDS).close()  # its messages are the better ones
+        except CannotConnect as failure:
+            raise EngineFailed(f"{self.place} cannot be reached: {failure.said}") from None
+        try:
+            import adbc_driver_postgresql  # type: ignore[import-untyped]
+            from adbc_driver_manager import AdbcConnection
+        except ImportError:
+            advice = "pip install 'tacit[postgres]'"
+            raise BadParameter("source", self.place, "it needs more packages", advice) from None
+        self._database = adbc_driver_postgresql.connect(address.conninfo)
+        self._connection = AdbcConnection(self._database)
+        self._encoding = ""
+
+    def close(self) -> None:
+        """End it; ending it again does no harm."""
+        with suppress(Exception):
+            self._connection.close()
+            self._database.close()
+
+    # Statements -------------------------------------------------------------------------------
+
+    def run(self, statement: str) -> None:
+        """Run a statement that gives nothing."""
+        from adbc_driver_manager import AdbcStatement
+
+        with AdbcStatement(self._connection) as prepared:
+            prepared.set_sql_query(statement)
+            prepared.execute_update()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """The few rows of a query."""
+        connection = self._opened.connection
+        with self._shown(query):
+            found: list[tuple[Any, ...]] = connection.execute(f"FROM {_STREAM}").fetchall()
+        return found
+
+    def _shown(self, query: str) -> _Shown:
+        return _Shown(self._connection, self._opened, query)
+
+    def begin(self) -> None:
+        """One snapshot from here on, and nothing of what the role or database may have set."""
+        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self.run("SET LOCAL search_path = pg_catalog")
+        self.run("SET LOCAL TimeZone = 'UTC'")
+        self.run("SET LOCAL standard_conforming_strings = on")
+        ((self._encoding,),) = self.rows("SELECT getdatabaseencoding()::text")
+
+    # The catalogue ----------------------------------------------------------------------------
+
+    def find(self, table: str | None) -> Relation:
+        """The table of this name that the role may read: ``visits``, or ``clinic.visits``."""
+        if table is not None and "\0" in table:
+            raise BadParameter("table", repr(table), "no table can have this name")
+        found = [Relation(schema, name) for schema, name in self.rows(_READABLE)]
+        if table is None:
+            fitting = found
+        else:
+            fitting = [each for each in found if table in (each.name, str(each))]
+        if len(fitting) == 1:
+            return fitting[0]
+        listed = ", ".join(str(each) for each in (fitting or found)[:20])
+        if fitting:
+            raise BadParameter("table", table, f"name one of its tables: {listed}")
+        missing = f"this role may read {listed or 'no table'}"
+        grant = f"; if it is there, its owner runs: GRANT SELECT ON {table} TO {self.role}"
+        raise BadParameter("table", table, missing + (grant if table is not None else ""))
+
+    @property
+    def role(self) -> str:
+        """Who reads, as SQL writes the name."""
+        ((role,),) = self.rows("SELECT quote_ident(current_user)")
+        return str(role)
+
+    def columns(self, relation: Relation) -> list[RemoteColumn]:
+        """The columns that the role may read, in order, each as its type says."""
+        found = self.rows(_COLUMNS.format(_text(relation.schema), _text(relation.name)))
+        return [self._column(*row) for row in found]
+
+    def _column(self, name: str, type_: str, built_in: bool, enum: bool, modifier: int) -> Any:
+        if built_in and type_ in _PLAIN:
+            return RemoteColumn(name, *_PLAIN[type_])
+        if built_in and type_ == "numeric":
+            return RemoteColumn(name, _numeric(modifier), "{}::text")
+        if not enum and not (built_in and type_ in _TEXTS):
+            return RemoteColumn(name, UNREADABLE, "NULL")
+        short = f"CASE WHEN octet_length({{0}}::text) <= {LONGEST} THEN {{0}}::text END"
+        if self._encoding == "UTF8":
+            # Bytes, because nothing else would notice if the text were not Unicode after all.
+            return RemoteColumn(name, TEXT_BYTES, f"textsend({short})")
+        codec = _CODECS.get(self._encoding)
+        if codec is None:
+            return RemoteColumn(name, UNREADABLE, "NULL")
+        # The server would fail on a character that Unicode does not have.
+        raw = f"convert_to({short}, {_text(self._encoding)})"
+        return RemoteColumn(name, TEXT_BYTES, raw, None if codec == "utf-8" else codec)
+
+    # Rows -------------------------------------------------------------------------------------
+
+    def fetch(self, relation: Relation, columns: list[RemoteColumn]) -> None:
+        """Read some columns of all rows, or of those in the window, into the source's table."""
+        read = [column for column in columns if column.kind != UNREADABLE]
+        listed = ", ".join(
+            f"{column.expression.format(quoted(column.name))} AS {quoted(column.name)}"
+            for column in read
+        )
+        query = f"SELECT {listed or 'true AS there'} FROM {relation.sql}"
+        with self._shown(query + _where(self._opened.window, read)) as stream:
+            codecs = {column.name: column.codec for column in read if column.codec is not None}
+            if codecs:
+                self._opened.connection.unregister(_STREAM)
+                self._opened.connection.register(_STREAM, _decoded(stream, codecs))
+            self._opened.keep_rows(_STREAM)
+        described = self._opened.connection.execute("DESCRIBE source").fetchall()
+        delivered = {str(row[0]): str(row[1]) for row in described}
+        expected = {column.name: _SENT_AS.get(_head(column), column.kind) for column in read}
+        if read and delivered != expected:  # somebody altered the table in between
+            raise EngineFailed(f"the columns of {relation} have changed: open it again")
+
+
+def _head(column: RemoteColumn) -> str:
+    return column.kind.partition("(")[0]
+
+
+_SENT_AS = {NUMERIC: "VARCHAR", TEXT_BYTES: "BLOB"}
+
+
+class _Shown:
+    """A query whose rows DuckDB sees, once, for as long as this is entered."""
+
+    def __init__(self, connection: Any, opened: Source, query: str) -> None:
+        from adbc_driver_manager import AdbcStatement
+
+        self._opened = opened
+        self._statement = AdbcStatement(connection)
+        self._query = query
+
+    def __enter__(self) -> Any:
+        self._statement.set_sql_query(self._query)
+        stream, _ = self._statement.execute_query()
+        self._opened.connection.register(_STREAM, stream)
+        return stream
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.connection.unregister(_STREAM)
+        self._statement.close()
+
+
+def _where(window: RowWindow | None, columns: list[RemoteColumn]) -> str:
+    """What the server can leave out already; the normal form decides, and this leaves out less."""
+    column = next((each for each in columns if window and each.name == window.column), None)
+    if window is None or column is None:
+        return ""
+    whole = column.kind in ("SMALLINT", "INTEGER", "BIGINT")
+    type_ = "timestamp" if column.kind.startswith("TIMESTAMP") else column.kind.lower()
+    if window.type not in ("integer", "date", "timestamp") or not (whole or type_ == window.type):
+        return ""
+    ends = [
+        f"{quoted(column.name)} {sign} {literal(window.type, None, end)}"
+        for sign, end in ((">=", window.low), ("<=", window.high))
+        if end is not None
+    ]
+    return f" WHERE {' AND '.join(ends)}" if ends else ""
+
+
+def _decoded(stream: Any, codecs: dict[str, str]) -> Any:
+    """The batches of a stream with some columns turned into UTF-8; what cannot be read is NULL."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise BadParameter(
+            "source",
+            "'postgresql://...'",
+            "its server's encoding is not UTF8, and reading that needs pyarrow: "
+            "pip install 'tacit[frames]'",
+        ) from None
+    reader = pyarrow.RecordBatchReader.from_stream(stream)
+
+    def batches() -> Iterator[Any]:
+        for batch in reader:
+            arrays = [
+                pyarrow.array([_utf8(value, codecs[name]) for value in array.to_pylist()], kind)
+                if name in codecs
+                else array
+                for name, array, kind in zip(
+                    reader.schema.names, batch.columns, reader.schema.types, strict=True
+                )
+            ]
+            yield pyarrow.record_batch(arrays, schema=reader.schema)
+
+    return pyarrow.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def _utf8(value: bytes | None, codec: str) -> bytes | None:
+    try:
+        return None if value is None else value.decode(codec).encode()
+    except UnicodeError:
+        return None
+
+
+def _numeric(modifier: int) -> str:
+    """The name of a numeric type, with its digits and scale if it has them."""
+    if modifier < 4:
+        return NUMERIC
+    digits, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
+    return f"{NUMERIC}({digits},{scale})" if scale >= 0 else NUMERIC
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+# Who may only read
+
+
+def refuse_writers(session: Session, relation: Relation) -> None:
+    """Refuse a role that may do more than read; the message says how to make one that may not."""
+    ((role, powers),) = session.rows(_ROLE)
+    found = [f"is {powers}"] if powers else []
+    found += [f"may write to {name}" for (name,) in session.rows(_WRITABLE)]
+    found += [f"may create tables in {name}" for (name,) in session.rows(_CREATABLE)]
+    if found:
+        raise BadParameter(
+            "source",
+            session.place,
+            f"the role {role} {found[0]}: connect as one that may only read, such as after\n"
+            "    CREATE ROLE tacit_reader LOGIN;\n"
+            f"    GRANT USAGE ON SCHEMA {quoted(relation.schema)} TO tacit_reader;\n"
+            f"    GRANT SELECT ON {relation.sql} TO tacit_reader;",
+        )
+
+
+_OURS = (  # schemas that are not the system's
+    "nspname NOT IN ('pg_catalog', 'information_schema') AND nspname !~ '^pg_(toast|temp_|toast_)'"
+)
+_READABLE = f"""
+SELECT nspname::text, relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS} AND has_schema_privilege(n.oid, 'USAGE')
+AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
+ORDER BY 1, 2
+"""
+_COLUMNS = """
+WITH RECURSIVE typed(number, name, type, modifier) AS (
+    SELECT attnum, attname, atttypid, atttypmod FROM pg_attribute
+    JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace
+    WHERE nspname = {} AND relname = {} AND attnum > 0 AND NOT attisdropped
+    AND has_column_privilege(c.oid, attnum, 'SELECT')
+    UNION ALL
+    SELECT number, name, typbasetype, typtypmod FROM typed JOIN pg_type ON oid = type
+    WHERE typtype = 'd'
+)
+SELECT name::text, typname::text, typnamespace = 'pg_catalog'::regnamespace, typtype = 'e', modifier
+FROM typed JOIN pg_type ON oid = type WHERE typtype <> 'd' ORDER BY number
+"""
+_ROLE = """
+SELECT quote_ident(current_user), CASE WHEN rolsuper THEN 'a superuser'
+    WHEN rolcreaterole OR rolcreatedb OR rolreplication THEN 'an administrator'
+    WHEN EXISTS (SELECT FROM pg_roles p WHERE p.rolname IN ('pg_write_all_data',
+        'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain')
+        AND pg_has_role(p.oid, 'MEMBER')) THEN 'a member of a role that writes' END
+FROM pg_roles WHERE rolname = current_user
+"""
+_WRITABLE = f"""
+SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS} AND (
+    has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+    OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') OR pg_has_role(relowner, 'USAGE'))
+ORDER BY 1 LIMIT 1
+"""
+_CREATABLE = f"""
+SELECT 'the schema ' || quote_ident(nspname) FROM pg_namespace
+WHERE {_OURS} AND has_schema_privilege(oid, 'CREATE')
+UNION ALL SELECT 'the database' WHERE has_database_privilege(current_database(), 'CREATE') LIMIT 1
+"""
