@@ -28,7 +28,7 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     summary: str
-    gives: Any  # the type of the response; str is plain text
+    gives: Any  # the type of the response; str is plain text, a AskedBatch lines of JSON
     answer: Callable[..., Any]  # from the service, who asks and what they sent
     kind: RequestKind = "look"
     roles: frozenset[Role] | None = ANYBODY  # None: without a token
@@ -263,6 +263,17 @@ ENDPOINTS = (
         takes=messages.AskOf,
         gives=messages.Told,
         answer=streams.ask,
+        line=_by_stream,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/streams/ask_all",
+        summary="Ask a batch, up to its first new ⊤: a line of JSON for each block.",
+        kind="batch",
+        roles=ASKS,
+        takes=messages.AskAllOf,
+        gives=streams.AskedBatch,
+        answer=streams.ask_all,
         line=_by_stream,
     ),
     _on_stream("resume", "Go on with a stream.", streams.resume_stream, messages.StreamOpened),

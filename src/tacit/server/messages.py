@@ -188,12 +188,29 @@ class AskOf(Struct, forbid_unknown_fields=True):
     threshold: Number | None = None
 
 
+class AskAllOf(Struct, forbid_unknown_fields=True):
+    """A batch for a stream: a list of questions, or a GROUP BY with one for each cell.
+
+    The first ``skip`` of them are left out.
+    """
+
+    key: Key
+    stream: str
+    questions: QuestionSent | Annotated[list[QuestionSent], Meta(min_length=1)]
+    threshold: Number | None = None
+    skip: Annotated[int, Meta(ge=0)] = 0
+
+
 def questions_in(asked: object) -> int:
     """How many questions a request brings, for the clock and the log."""
     match asked:
-        case Check(questions=list() as several) | TopOf(questions=list() as several):
+        case (
+            Check(questions=list() as several)
+            | TopOf(questions=list() as several)
+            | AskAllOf(questions=list() as several)
+        ):
             return len(several)
-        case CountOf() | SumOf() | TopOf() | AskOf():
+        case CountOf() | SumOf() | TopOf() | AskOf() | AskAllOf():
             return 1
     return 0
 

@@ -19,7 +19,7 @@ from tacit.errors import BadParameter, ConditionNotMet, NotCovered
 from tacit.numbers import exact
 from tacit.privacy import Cost
 from tacit.server import messages
-from tacit.server.config import Limits, ServedTable, ServerConfig
+from tacit.server.config import Limits, ServedTable, ServerConfig, Timing
 from tacit.server.held import LiveStreams
 from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
@@ -49,6 +49,7 @@ class Service(Closing):
         self.streams = LiveStreams()
         self.underway = Underway(budget)
         self.paid = PaidIndex(budget)
+        self.block = Timing().questions  # of a batch; how many leave together is public
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
