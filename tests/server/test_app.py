@@ -50,7 +50,11 @@ def body_of(path: str) -> dict[str, Any] | None:
     if path in PAID:
         return {"key": "k", "table": "visits", "epsilon": "1/100", **PAID[path]}
     if path.startswith("/v1/streams/"):
-        asked = {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
+        asked: dict[str, Any] = (
+            {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
+        )
+        if path.endswith("ask_all"):
+            asked = {"key": "k", "questions": [{"question": "age > 200"}]}
         table = {"table": "visits"} if path.endswith("resume") else {}
         return {"stream": "watch", **asked, **table}
     bodies: dict[str, dict[str, Any]] = {

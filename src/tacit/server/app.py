@@ -259,6 +259,8 @@ class Application:
         if endpoint.kind not in FREE:
             notes.until_departure.callback(self.service.underway.begin())
         answer = endpoint.answer(*arguments)
+        if endpoint.kind not in FREE:
+            self.service.note_head()
         if isinstance(answer, str):
             return answer.encode()
         return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()

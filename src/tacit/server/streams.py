@@ -132,6 +132,7 @@ def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> messages.T
         return messages.Told(told)
     with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
         answer = stream.ask(asked.question, threshold=asked.threshold, retry_key=retry, **values)
+        stream.history.clear()  # whoever asks has their own
     return messages.Told(to_json(answer))
 
 
@@ -142,10 +143,12 @@ class AskedBatch:
     questions: int
     blocks: Iterator[Block]
     stack: ExitStack  # holds the stream until all of it was told
+    service: Service
 
     def next_line(self) -> bytes | None:
         """The next block, which is on the disk by now; None if there is none."""
         block = next(self.blocks, None)
+        self.service.note_head()
         return None if block is None else (to_line(block) + "\n").encode()
 
     def close(self) -> None:
@@ -163,7 +166,7 @@ def ask_all(service: Service, who: TokenRecord, asked: messages.AskAllOf) -> Ask
 
     stored = list(told_blocks(service.budget.answers.under, keys))
     if stored and stored[-1].done:
-        return AskedBatch(sum(block.asked for block in stored), iter(stored), ExitStack())
+        return AskedBatch(sum(block.asked for block in stored), iter(stored), ExitStack(), service)
     state = own_stream(service, who, asked.stream)
     with ExitStack() as stack:
         stream = stack.enter_context(_in_use(service, who, state))
@@ -177,7 +180,7 @@ def ask_all(service: Service, who: TokenRecord, asked: messages.AskAllOf) -> Ask
         else:
             listed = [(one.question, given(one.parameters, ())) for one in asked.questions]
             blocks = stream.ask_blocks(listed, **options)
-        return AskedBatch(blocks.questions, blocks, stack.pop_all())
+        return AskedBatch(blocks.questions, blocks, stack.pop_all(), service)
 
 
 def _in_use(
