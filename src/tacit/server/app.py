@@ -295,6 +295,7 @@ class Application:
         if endpoint.roles is not None and who.role not in endpoint.roles:
             roles = " or ".join(sorted(endpoint.roles))
             raise NotAuthorised(f"this is for the role {roles}, and this token's is {who.role}")
+        self.service.stopped.refuse("token", who.name)
         return [self.service, who]
 
     async def _body(self, request: Request, notes: Notes) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from tacit.server import messages, paid, releases, requests, service, streams
+from tacit.server import messages, paid, releases, requests, service, stopped, streams
 from tacit.server.clock import RequestKind
 from tacit.server.tokens import Role, TokenRecord
 
@@ -212,6 +212,32 @@ ENDPOINTS = (
         takes=messages.Decision,
         gives=messages.RequestTold,
         answer=requests.decide,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/stop",
+        summary="Refuse a stream, a token or a table from now on.",
+        roles=STEWARD,
+        takes=messages.StopOf,
+        gives=messages.StoppedList,
+        answer=stopped.stop,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/go_on",
+        summary="Let what was stopped go on.",
+        roles=STEWARD,
+        takes=messages.GoOnWith,
+        gives=messages.StoppedList,
+        answer=stopped.go_on,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/stopped",
+        summary="All that is stopped.",
+        roles=STEWARD,
+        gives=messages.StoppedList,
+        answer=stopped.list_stopped,
     ),
     Endpoint(
         method="GET",

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tacit.server.tokens import Role
+from tacit.wire.stopped import Stoppable
 
 VERSIONS = (1,)
 """The versions of the protocol that this server speaks."""
@@ -201,6 +202,21 @@ class AskAllOf(Struct, forbid_unknown_fields=True):
     skip: Annotated[int, Meta(ge=0)] = 0
 
 
+class StopOf(Struct, forbid_unknown_fields=True):
+    """What is to be refused from now on; why is for stewards to read."""
+
+    kind: Stoppable
+    name: str
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class GoOnWith(Struct, forbid_unknown_fields=True):
+    """What may go on."""
+
+    kind: Stoppable
+    name: str
+
+
 def questions_in(asked: object) -> int:
     """How many questions a request brings, for the clock and the log."""
     match asked:
@@ -375,6 +391,12 @@ class RequestList(Struct):
     """Requests for more budget: an analyst's own, or all for a steward."""
 
     requests: list[Wire]
+
+
+class StoppedList(Struct):
+    """All that is stopped now."""
+
+    stopped: list[Wire]
 
 
 class TokenFacts(Struct):

@@ -24,6 +24,7 @@ from tacit.server.held import LiveStreams
 from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
 from tacit.server.served_head import ServedHead
+from tacit.server.stopped import StoppedFile
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
 from tacit.server.underway import Underway
 from tacit.support import Closing
@@ -49,6 +50,7 @@ class Service(Closing):
         self.tokens = tokens
         self.limits = limits
         self.streams = LiveStreams()
+        self.stopped = StoppedFile(tokens.path)
         self.underway = Underway(budget)
         self.paid = PaidIndex(budget)
         self.served_head: ServedHead | None = None
@@ -70,8 +72,8 @@ class Service(Closing):
                     )
             tables = {each.name: opened.enter_context(_opened(each)) for each in config.tables}
             tokens = TokenFile(config.tokens)
-            _ = tokens.records  # a damaged file is told now
             service = cls(tables, budget, tokens, config.limits)
+            _ = tokens.records, service.stopped.records  # a damaged file is told now
             service.place = config.budget
             service.served_head = opened.enter_context(ServedHead(config.head, budget))
             service.served_head.begin()
@@ -112,6 +114,7 @@ class Service(Closing):
                 f"there is no table {name!r} that this token may ask",
                 advice="/v1/tables lists those that it may",
             )
+        self.stopped.refuse("table", name)
         return self.tables[name]
 
 

@@ -20,6 +20,7 @@ from tacit.errors import BadParameter
 from tacit.server import messages
 from tacit.server.releases import keyed, spender, told_before
 from tacit.server.service import Service, given
+from tacit.server.stopped import unless_stopped
 from tacit.server.tokens import TokenRecord
 from tacit.wire import stream_summary, to_json, to_line
 
@@ -35,6 +36,8 @@ def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
         raise BadParameter(
             "stream", repr(name), "no stream has this name", "budget.streams() lists them"
         )
+    service.stopped.refuse("stream", name)
+    service.stopped.refuse("table", state.table)
     return state
 
 
@@ -180,7 +183,8 @@ def ask_all(service: Service, who: TokenRecord, asked: messages.AskAllOf) -> Ask
         else:
             listed = [(one.question, given(one.parameters, ())) for one in asked.questions]
             blocks = stream.ask_blocks(listed, **options)
-        return AskedBatch(blocks.questions, blocks, stack.pop_all(), service)
+        going_on = unless_stopped(service, who, blocks, stream=state.name, table=state.table)
+        return AskedBatch(blocks.questions, going_on, stack.pop_all(), service)
 
 
 def _in_use(
