@@ -503,6 +503,11 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.plan.Plan.recipe": Call(plan.recipe, {"name": "book"}),
         **budget_calls(folder),
         "tacit.connect": Call(tacit.connect, {"url": _a_server(), "token": "tct_x", "timeout": 60}),
+        "tacit.dummy": Call(
+            lambda **given: tacit.dummy(**given).close(),
+            {"schema": SCHEMA, "person": "pid", "name": "visits", "people": 9, "seed": 0}
+            | {"as_of": None},
+        ),
         # A table and what it gives
         "Table.check": on_table("check", question="smoker", params=None),
         "Table.prepare": on_table("prepare", question=text),

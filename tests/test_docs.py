@@ -26,7 +26,7 @@ LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 @pytest.fixture
 def databases(request, page, monkeypatch):
-    """What `postgresql:///budgets` and `clinic` are on a page: libpq finds the server by its variables."""
+    """The databases of a page, `postgresql:///budgets` and others: variables name the server."""
     if "```python" not in (text := page.read_text()) or "postgresql:///" not in text:
         yield
         return

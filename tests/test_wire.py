@@ -17,6 +17,7 @@ from tests.golden.stored import FOLDER, noted
 
 import tacit
 from tacit import errors, wire
+from tacit.analyst.blocks import Block
 from tacit.analyst.histogram import CellSum
 from tacit.analyst.history import History
 from tacit.book.answer import Answer, GapNoise
@@ -85,6 +86,7 @@ def values(tmp_path_factory):
                 gap_noise=GapNoise(Fraction(22, 7), Fraction(5), -3, groups=4),
                 grid=Fraction(1, 21),
             ),
+            "block": Block(7, 5, ((1, again), (4, top)), done=True),
             "reply": Reply(
                 line=2, question="town = 'Ghent'", answer=top, tops_left=2, halted=False
             ),
@@ -125,6 +127,7 @@ def values(tmp_path_factory):
             "paid and not told": replace(wire.paid_summary(paid), response=None, analyst=None),
             "budget request": budget.requests.ask("ana", epsilon="1/3", reason="flu"),
             "declined": budget.requests.decline(declined.number, reason="why?"),
+            "stopped": wire.StoppedThing(kind="table", name="visits", at="now", by="desk"),
             "verified": budget.verify(),
             "entry": budget.history[-1],
             "error": errors.BudgetExhausted("asks for ε = 2; ε = 1 is left", advice="ask less"),
@@ -141,6 +144,7 @@ NAMES = [
     "⊥",
     "exact ⊤",
     "⊤ from the gap",
+    "block",
     "reply",
     "reply to a cell",
     "refused",
@@ -169,6 +173,7 @@ NAMES = [
     "paid and not told",
     "budget request",
     "declined",
+    "stopped",
     "verified",
     "entry",
     "error",
@@ -183,6 +188,8 @@ def facts(value):
         return value.forgotten, [(*map(facts, (a.question, a.answer, a.threshold)),) for a in value]
     if isinstance(value, Answer):
         return value, value.recorded
+    if isinstance(value, Block):
+        return value, [facts(answer) for answer in value.answers]
     if isinstance(value, errors.TacitError):
         return type(value), str(value), value.fact, value.advice, value.exit_code
     if isinstance(value, Entry):

@@ -27,6 +27,7 @@ _HOME = {
     "audit": "tacit.audit",
     "book": "tacit.book",
     "connect": "tacit.remote.connection",
+    "dummy": "tacit.analyst.dummy:dummy",
     "errata": "tacit.errata",
     "errors": "tacit.errors",
     "fat_shattering_dimension": "tacit.analyst.question_class",
@@ -44,6 +45,7 @@ _HOME = {
 if TYPE_CHECKING:
     from tacit import audit, book, errata, errors
     from tacit.analyst import plan
+    from tacit.analyst.dummy import dummy
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.question_class import (
         fat_shattering_dimension,
@@ -84,6 +86,7 @@ __all__ = [
     "audit",
     "book",
     "connect",
+    "dummy",
     "errata",
     "errors",
     "fat_shattering_dimension",

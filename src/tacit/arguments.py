@@ -24,8 +24,8 @@ def kind_of(value: object) -> str:
     return "None" if value is None else f"something of type {type(value).__name__}"
 
 
-def instance(value: T, name: str, kind: type[Any], takes: str) -> T:
-    """The value, if it is of this type."""
+def instance(value: T, name: str, kind: type[Any] | tuple[type[Any], ...], takes: str) -> T:
+    """The value, if it is of this type, or of one of these."""
     if not isinstance(value, kind):
         raise BadParameter(name, kind_of(value), takes)
     return value

@@ -19,7 +19,7 @@ from tacit.cli import COMMANDS, GROUPS, application, exits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-OWN = [(name,) for name in ("schema", "ask", "watch", "serve", "audit", "demo")] + [
+OWN = [(name,) for name in ("schema", "ask", "watch", "serve", "stop", "audit", "demo")] + [
     (group, name) for group, names in GROUPS.items() for name in names
 ]
 

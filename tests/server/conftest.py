@@ -109,6 +109,13 @@ def served(
         "vera": file.add("vera", role="viewer"),
         "boss": file.add("boss", role="steward"),
     }
+    with started(config, tokens) as running:
+        yield running
+
+
+@contextmanager
+def started(config: Path, tokens: dict[str, str]) -> Iterator[Running]:
+    """Serve what a file says, in a process of its own; on a port that is free."""
     with as_usual():
         process = subprocess.Popen(
             [sys.executable, "-m", "tacit", "serve", "--config", str(config)],
@@ -121,7 +128,7 @@ def served(
         first = process.stderr.readline()
         url = re.search(r"listening at (https?://127.0.0.1:(\d+))", first)
         assert url, first
-        running = Running(process, folder, url[1], int(url[2]), tokens)
+        running = Running(process, config.parent, url[1], int(url[2]), tokens)
         reader = threading.Thread(target=_listen, args=(process.stderr, running.log), daemon=True)
         reader.start()
         yield running

@@ -50,7 +50,11 @@ def body_of(path: str) -> dict[str, Any] | None:
     if path in PAID:
         return {"key": "k", "table": "visits", "epsilon": "1/100", **PAID[path]}
     if path.startswith("/v1/streams/"):
-        asked = {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
+        asked: dict[str, Any] = (
+            {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
+        )
+        if path.endswith("ask_all"):
+            asked = {"key": "k", "questions": [{"question": "age > 200"}]}
         table = {"table": "visits"} if path.endswith("resume") else {}
         return {"stream": "watch", **asked, **table}
     bodies: dict[str, dict[str, Any]] = {
@@ -59,6 +63,8 @@ def body_of(path: str) -> dict[str, Any] | None:
         "/v1/price": {"epsilon": 1},
         "/v1/answers": {},
         "/v1/request": {"epsilon": 1, "reason": "why not"},
+        "/v1/stop": {"kind": "token", "name": "ben"},
+        "/v1/go_on": {"kind": "token", "name": "ben"},
     }
     return bodies.get(path)
 
@@ -118,6 +124,8 @@ def test_every_role_gets_what_it_may_and_nobody_else(watching, endpoint):
     if endpoint.path == "/v1/decide":
         asked = server.ask("POST", "/v1/request", body_of("/v1/request")).json["request"]
         body = {"number": asked["number"], "approve": False}
+    if endpoint.path == "/v1/go_on":
+        assert server.ask("POST", "/v1/stop", body, token="boss").status == 200
     for name, role in roles.items():
         got = server.ask(endpoint.method, endpoint.path, body, token=name)
         if endpoint.line is not None and role == "steward":

@@ -210,6 +210,70 @@ def test_a_stream_answers_looks_and_halts_alike(face):
     assert stream.ask("town = 'Bruges'") == top  # it is on record
 
 
+@pytest.mark.parametrize(
+    ("questions", "named"),
+    [
+        ("select count(distinct pid) from visits group by town", {}),
+        (["age > 98", "age > 3", "age > 97", "town = 'Bruges'", "age > 96", "age > 3"], {}),
+        ([("age > :a", {"a": a}) for a in (99, 98, 3, 97)], {"threshold": 200}),
+        ([], {}),
+        (["age > 98"] * 700, {}),
+    ],
+)
+def test_a_batch_is_answered_alike(face, questions, named):
+    stream = opened(face, at_most=3)
+    stream.ask("town = 'Bruges'")  # is on record
+    answers = [answer.above for answer in stream.ask_all(questions, **named)]
+    expected = {
+        0: [],
+        2: [True, False],
+        4: [False, False, True, False],
+        6: [False, True, False, True, False, True],
+        700: [False] * 700,
+    }
+    size = 2 if isinstance(questions, str) else len(questions)
+    assert answers == expected[size]
+    assert stream.unanswered == ()
+    assert len(stream.history) == 1 + size
+
+
+def test_a_batch_stops_when_the_stream_halts(face):
+    stream = opened(face, at_most=2)
+    answers = stream.ask_all([f"age > {age}" for age in (98, 3, 97, 4, 5, 96)])
+    assert [answer.above for answer in answers] == [False, True, False, True]
+    assert stream.unanswered == ("age > 5", "age > 96")
+    assert stream.halted
+    assert refused(stream.ask_all, ["age > 98"])[0] is Halted
+
+
+def test_leaving_a_batch_early(face):
+    stream = opened(face)
+    for answer in stream.ask_all([f"age > {age}" for age in (98, 3, 97, 4)]):
+        if answer:
+            break
+    assert stream.unanswered == ("age > 97", "age > 4")
+    assert stream.tops_left == 2
+    assert not stream.ask("age > 98")
+
+
+def test_what_a_batch_is_refused_for_is_the_same(local, remote):
+    here, there = opened(local, name="batches"), opened(remote, name="batches")
+    for questions, named in (
+        (["age >"], {}),
+        (["age > 3", "select sum(cost) from visits"], {}),
+        (3, {}),
+        ([3], {}),
+        (["age > 3"], {"threshold": "x"}),
+    ):
+        assert refused(here.ask_all, questions, **named) == refused(
+            there.ask_all, questions, **named
+        )
+    for stream in (here, there):
+        stream.suspend()
+    words = [refused(lambda s=s: list(s.ask_all(["age > 3"]))) for s in (here, there)]
+    assert words[0] == words[1]
+
+
 def test_what_a_stream_refuses_is_the_same(local, remote):
     here, there = opened(local, name="refusing"), opened(remote, name="refusing")
     assert here.recipe == there.recipe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -66,6 +67,23 @@ def test_what_json_cannot_carry_is_refused_here(clinic):
             visits.check("town = :town", town=value)
     with pytest.raises(BadParameter, match="question"):
         visits.check(3)
+
+
+def test_a_dummy_is_made_here_from_the_public_schema(server, clinic):
+    visits = clinic.table("visits")
+    before = len(server.log)
+    with visits.dummy(people=200) as made, tacit.dummy(visits.schema, people=200) as same:
+        assert made.schema == visits.schema
+        assert made.as_of == visits.as_of
+        told = made.count("age >= 0 or age is null", epsilon=20, budget=made.budget)
+        assert abs(told.value - 200) < 5
+        columns = ["town", "age"]
+        rows = [each.engine.points(columns, max_rows=3).tolist() for each in (made, same)]
+        assert rows[0] == rows[1]
+    clinic.budget.streams()
+    while not any("/v1/streams" in line for line in server.log[before:]):
+        time.sleep(0.01)
+    assert not any("/v1/check" in line or "/v1/count" in line for line in server.log[before:])
 
 
 def test_plans_are_the_local_ones(clinic):

@@ -72,6 +72,11 @@ class History(Sequence[Asked]):
         if len(self._entries) > 2 * self.KEEPS:
             self._forget()
 
+    def clear(self) -> None:
+        """Forget everything: what was answered stays on record where it was recorded."""
+        self._entries.clear()
+        self._forgotten = 0
+
     def _forget(self) -> None:
         """Drop the older half of the ⊥ together, so that few answers have to wait for it."""
         before = len(self._entries)

@@ -10,7 +10,7 @@ on somebody's row.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
@@ -21,6 +21,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.analyst.blocks import Block, Blocks, told_blocks
 from tacit.analyst.covering import Covering
 from tacit.analyst.history import History
 from tacit.analyst.paying import tagged
@@ -35,7 +36,7 @@ from tacit.errors import (
     LedgerDamaged,
     TacitError,
 )
-from tacit.numbers import Number, show
+from tacit.numbers import Number, show, whole
 from tacit.support import Uncopyable
 from tacit.tables.prepared import given_by_name
 from tacit.tables.question_key import forms_of, question_key
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
     from tacit.tables.prepared import Askable, AskableWithValues, Read
     from tacit.tables.question import Promise, Question
     from tacit.tables.show import Statement
+
+
+_MOST_WORDS = 400  # characters of a question, in the record of a block
 
 
 def as_secret(state: State) -> bytes:
@@ -85,6 +89,14 @@ def _as_told(paid: PaidAnswer) -> Answer:
     if paid.response is None or "tacit answer" not in paid.response:
         raise BadParameter("retry_key", "this key", "it was not used to ask a question")
     return Answer.from_told(paid.response)
+
+
+def _recorded_words(read: Read, telling: Telling | None) -> str:
+    """A question as the record has it; in a block it has no more room than that."""
+    from tacit.budget.ledger import shortened
+
+    of_block = telling is not None and "tacit block" in telling.response
+    return shortened(read.text, _MOST_WORDS) if of_block else read.text
 
 
 def _suspend_quietly(lease: Lease) -> None:
@@ -207,15 +219,99 @@ class Stream(Uncopyable):
         self._refuse_if_over()
         with self._versions.used() as version:
             reads = version.reader.read_all(questions, given_by_name(parameters, params))
-            steps_each = [self._steps_each(read) for read in reads]
-            with self._lease.turn(evaluating=True):
-                values = self._values(version.engine, [read.question for read in reads])
-                steps = np.array(
-                    [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
-                    np.int64,
-                )
+            steps = self._steps_of(version.engine, reads)
         self._batch, self._batch_answered = reads, 0
         return self._answer_all([UnderWay(read, limit, version.as_of) for read in reads], steps)
+
+    def _steps_of(self, engine: Engine, reads: Sequence[Read]) -> NDArray[np.int64]:
+        """The true values of questions that the noise covers, in steps.  They are secret."""
+        steps_each = [self._steps_each(read) for read in reads]
+        with self._lease.turn(evaluating=True):
+            values = self._values(engine, [read.question for read in reads])
+            return np.array(
+                [clamped(value * each) for value, each in zip(values, steps_each, strict=True)],
+                np.int64,
+            )
+
+    def ask_blocks(
+        self,
+        questions: Askable | Iterable[AskableWithValues],
+        /,
+        *,
+        size: int,
+        most: int,
+        keys: Callable[[int], RetryKey],
+        threshold: Number | None = None,
+        skip: int = 0,
+        params: Mapping[str, object] | None = None,
+    ) -> Blocks:
+        """Ask a batch under retry keys, ``size`` questions in a block; for those who serve streams.
+
+        ``keys`` gives the key of the block that begins with the question of this number.  The
+        batch ends with its first new ⊤.  The first ``skip`` questions are left out; ``most`` is
+        how many there may be.
+        """
+        limit = None if threshold is None else self._covering.limit(threshold)
+        in_block = whole(size, "size")
+        with self._versions.used() as version:
+            reads = version.reader.read_all(questions, given_by_name({}, params))
+            if len(reads) > most:
+                raise BadParameter("questions", f"{len(reads)} questions", f"ask at most {most}")
+            reads = reads[skip:]
+            stored = list(told_blocks(self._lease.asked, keys))
+            at, over = sum(block.asked for block in stored), bool(stored) and stored[-1].done
+            steps = np.empty(0, np.int64)
+            if reads and not over:
+                self._refuse_if_over()
+                steps = self._steps_of(version.engine, reads[at:])
+        batch = [UnderWay(read, limit, version.as_of) for read in reads]
+        return Blocks(self, batch, stored, steps, size=in_block, keys=keys)
+
+    def ask_block(
+        self, batch: Sequence[UnderWay], steps: NDArray[np.int64], retry: RetryKey, *, last: bool
+    ) -> Block:
+        """Draw for some questions up to the first new ⊤, and record it all in one write."""
+        self._refuse_if_over()
+        with self._lease.turn():
+            known = self._all_recorded(batch)
+            at, top, after = 0, None, self._state
+            for stop in [*known, len(batch)]:
+                answered, top, after = self._mechanism.scan(
+                    self._state, steps[at:stop], self._coins, threshold=batch[0].limit
+                )
+                at += answered
+                if top is not None:
+                    break
+                at += stop < len(batch)
+            above = [(place, answer) for place, answer in known.items() if place < at]
+            above += [] if top is None else [(at - 1, top)]
+            block = Block(len(batch), at, tuple(above), last or top is not None)
+            telling = self._telling_block(block, batch[0].as_of, known.values(), retry)
+            if top is None:
+                self._keep_told(batch[-1], BELOW, telling)
+            else:
+                self._keep(batch[at - 1], top, after, telling)
+        return block
+
+    def _all_recorded(self, batch: Sequence[UnderWay]) -> dict[int, Answer]:
+        """The ⊤ of some questions that are on record, by place."""
+        found, at = dict[int, Answer](), 0
+        while at < len(batch):
+            at, known = self._next_recorded(batch, at)
+            if known is not None:
+                found[at] = known
+            at += 1
+        return found
+
+    def _telling_block(
+        self, block: Block, as_of: str | None, known: Iterable[Answer], retry: RetryKey
+    ) -> Telling:
+        """As for one question, with room for what is on record; of a text only the start counts."""
+        from tacit.budget.answers import Telling
+
+        shown = sum(len(json.dumps(answer.as_told())) + 64 for answer in known)
+        room = self._room(as_of, 6 * _MOST_WORDS) + shown
+        return Telling(retry, tagged("block", block.as_json()), room)
 
     def _ask_once(self, asked: UnderWay, engine: Engine, retry_key: str | RetryKey) -> Answer:
         """Ask under a key: what was told under it is told again, and nothing is drawn."""
@@ -229,7 +325,7 @@ class Stream(Uncopyable):
             if answer is not None:
                 if self._lease.alive:  # if it has ended, what is on record stays the answer
                     with self._lease.turn():
-                        self._keep_told(asked, answer, retry)
+                        self._keep_told(asked, answer, self._telling(asked, answer, retry))
                 return self._tell(asked, answer)
             self._refuse_if_over()
             steps_each = self._steps_each(read)
@@ -239,10 +335,11 @@ class Stream(Uncopyable):
                 answer, state = self._mechanism.step_of(
                     self._state, value * steps_each, self._coins, threshold=asked.limit
                 )
+                telling = self._telling(asked, answer, retry)
                 if answer.above:
-                    self._keep(asked, answer, state, retry)
+                    self._keep(asked, answer, state, telling)
                 else:
-                    self._keep_told(asked, answer, retry)
+                    self._keep_told(asked, answer, telling)
             return self._tell(asked, answer)
 
     def _retry(self, asked: UnderWay, retry_key: str | RetryKey) -> RetryKey:
@@ -362,45 +459,49 @@ class Stream(Uncopyable):
     # After the coin -----------------------------------------------------------------------
 
     def _keep(
-        self, asked: UnderWay, top: Answer, state: State, retry: RetryKey | None = None
+        self, asked: UnderWay, top: Answer, state: State, telling: Telling | None = None
     ) -> None:
         """Inside a turn: put a ⊤ on the disk before anybody sees it."""
         read, limit, as_of = asked
         key = question_key(read.question, limit, as_of)
         self._lease.record_top(
-            {**top.as_json(), "text": read.text},
+            {**top.as_json(), "text": _recorded_words(read, telling)},
             question_key=key,
             secret=as_secret(state),
             as_of=as_of,
-            telling=None if retry is None else self._telling(asked, top, retry),
+            telling=telling,
         )
         self._state = state
         self._tops[read.question, limit, as_of] = self._on_record(key)
 
-    def _keep_told(self, asked: UnderWay, answer: Answer, retry: RetryKey) -> None:
+    def _keep_told(self, asked: UnderWay, answer: Answer, telling: Telling) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
         read, limit, as_of = asked
         self._lease.record_told(
-            {**answer.as_json(), "text": read.text},
+            {**answer.as_json(), "text": _recorded_words(read, telling)},
             question_key=question_key(read.question, limit, as_of),
             as_of=as_of,
-            telling=self._telling(asked, answer, retry),
+            telling=telling,
         )
 
     def _telling(self, asked: UnderWay, answer: Answer, retry: RetryKey) -> Telling:
-        """What is told under a key, and room for the longest that could have been told.
+        """What is told under a key, and room for the longest that could have been told."""
+        from tacit.budget.answers import Telling
+
+        room = self._room(asked.as_of, len(json.dumps(asked.read.text)))
+        return Telling(retry, tagged("answer", answer.as_told()), room)
+
+    def _room(self, as_of: str | None, words: int) -> int:
+        """How long a record may become, with a question of so many characters in it.
 
         A value or a gap has at most 2^63 steps and a noise that is drawn up to 2^210, so fewer
         than 70 digits besides those of the grid.  Both occur twice, an error bar once; a value
         from the gap also brings an interval, itself without its bias, and the scales of its noises.
         """
-        from tacit.budget.answers import Telling
-
         mechanism, grid = self._mechanism, len(str(self._mechanism.grid))
         noise = None if mechanism.gap_noise is None else mechanism.gap_noise.as_json()
-        public = (asked.read.text, self.name, asked.as_of, str(self.recipe.value_scale), noise)
-        room = 2048 + 24 * grid + 2 * sum(len(json.dumps(text)) for text in public)
-        return Telling(retry, tagged("answer", answer.as_told()), room)
+        public = (self.name, as_of, str(self.recipe.value_scale), noise)
+        return 2048 + 24 * grid + 2 * (words + sum(len(json.dumps(text)) for text in public))
 
     def _tell(self, asked: UnderWay, answer: Answer, *, batch_at: int | None = None) -> Answer:
         self._history.add(asked.read, answer, asked.limit)

@@ -88,11 +88,12 @@ def open_table(
 
     ``source`` is a Parquet, CSV, TSV or DuckDB file, a PostgreSQL database (its URL, or a
     connection of psycopg; ``table`` names the table in either), a pandas, polars or Arrow table, or
-    any other object that gives an Arrow stream.  It may also be an engine (see ``tacit.tables.Engine``), which brings its own person, name and schema.  ``person`` names
-    the column that says whose row it is, or is ``tacit.EACH_ROW`` if every row is a different
-    person; the promise is about people, so there is no default.  ``name`` is what budgets and FROM
-    call the table; by default it is the file's name without its ending.  ``people`` is a public
-    number from the steward, for planning; it is never read from the data.  ``schema`` is a TOML
+    any other object that gives an Arrow stream.  It may also be an engine (see
+    ``tacit.tables.Engine``), which brings its own person, name and schema.  ``person`` names the
+    column that says whose row it is, or is ``tacit.EACH_ROW`` if every row is a different person;
+    the promise is about people, so there is no default.  ``name`` is what budgets and FROM call
+    the table; by default it is the file's name without its ending.  ``people`` is a public number
+    from the steward, for planning; it is never read from the data.  ``schema`` is a TOML
     file (by default the one beside the data), TOML text or a Schema.  ``as_of`` is a public label
     from the steward that says which state of the data this is, such as "2026-11-01": recorded
     answers belong to it, and if it is a date, ``:as_of`` in questions stands for it.  Rows that do

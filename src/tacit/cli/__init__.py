@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "serve": "Serve tables to analysts over HTTP, who never touch the data.",
     "token": "Who may ask a server for what.",
     "request": "Ask for more of a budget, and let its steward decide.",
+    "stop": "Stop a stream, a token or a table of a server at once, or let it go on.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
     "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
 }

@@ -58,6 +58,7 @@ in_flight = 256                 # of all
 connections = 1000
 header_seconds = 10
 idle_seconds = 60
+stream_seconds = 60             # until a stream that nobody asks is suspended
 threads = 16
 plans = 2                       # found at once
 plans_a_token = 2               # in flight

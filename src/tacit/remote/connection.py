@@ -15,6 +15,7 @@ from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
 from tacit.remote.answers import RemoteAnswers
 from tacit.remote.requests import RemoteRequests
+from tacit.remote.stopping import RemoteStopping
 from tacit.remote.table import RemoteTable
 from tacit.remote.transport import Transport
 from tacit.support import Closing
@@ -112,6 +113,11 @@ class RemoteServer(Closing):
     def answers(self) -> RemoteAnswers:
         """Answers that were paid for, as they were told."""
         return RemoteAnswers(self._transport)
+
+    @property
+    def stop(self) -> RemoteStopping:
+        """Stops a stream, a token or a table at once, for a steward: ``clinic.stop(table=...)``."""
+        return RemoteStopping(self._transport)
 
     @property
     def plan(self) -> RemotePlans:

@@ -6,20 +6,23 @@ the server, since others who hold the same token may ask the same stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from tacit import wire
 from tacit.arguments import text
-from tacit.errors import StreamEnded
+from tacit.errors import Halted, StreamEnded
 from tacit.numbers import Number
-from tacit.remote.sending import given_by_name, text_of, values
+from tacit.remote.sending import given_by_name, questions_sent, text_of, values
+from tacit.remote.transport import made_key
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from tacit.analyst.blocks import Block
     from tacit.analyst.covering import Covering
     from tacit.analyst.history import History
     from tacit.analyst.task import Planned
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from tacit.book.recipes import Recipe
     from tacit.remote.table import RemoteTable
     from tacit.remote.transport import Transport
-    from tacit.tables.prepared import Askable
+    from tacit.tables.prepared import Askable, AskableWithValues, Read
     from tacit.tables.show import Statement
     from tacit.wire import StreamSummary
 
@@ -45,6 +48,8 @@ class RemoteStream:
         self._name: str = text(fields["name"], "name")
         self._binding: Mapping[str, str] = fields["binding"]
         self._history = History()
+        self._batch: Sequence[Read] = ()
+        self._batch_answered = 0
         self._left: str | None = None  # why nothing can be asked through this object any more
 
     # Asking -------------------------------------------------------------------------------
@@ -81,6 +86,70 @@ class RemoteStream:
         answer = wire.from_json(told["answer"], Answer)
         self._history.add(read, answer, limit)
         return answer
+
+    def ask_all(
+        self,
+        questions: Askable | Iterable[AskableWithValues],
+        /,
+        *,
+        threshold: Number | None = None,
+        retry_key: str | None = None,
+        params: Mapping[str, object] | None = None,
+        **parameters: object,
+    ) -> Iterator[Answer]:
+        """Ask a finite list of questions, or a GROUP BY, with one pass over the data.
+
+        Answers come in blocks, each on the server's disk before it is told; they stop when the
+        stream halts.  Leaving early spends nothing more than what the server has answered by
+        then.  Asked again under the same ``retry_key``, the same answers come, and then the rest.
+        """
+        limit = None if threshold is None else self._covering.limit(threshold)
+        given = given_by_name(parameters, params)
+        sent, several = questions_sent(questions, given)
+        reads = self._table.reader.read_all(several, given)
+        for read in reads:
+            self._covering.steps_each(read)
+        self._refuse_if_left()
+        self._batch, self._batch_answered = reads, 0
+        fields = {
+            "stream": self.name,
+            "questions": sent,
+            "threshold": None if limit is None else str(limit),
+        }
+        if not reads:
+            return iter(())
+        blocks = self._blocks(made_key(retry_key), fields, len(reads))
+        first = next(blocks)  # what is refused is refused now
+        return self._answers(chain([first], blocks), reads, limit)
+
+    def _blocks(self, key: str, fields: dict[str, Any], questions: int) -> Iterator[Block]:
+        """Blocks until all is answered; a batch that ended with a ⊤ is followed by another."""
+        from tacit.analyst.blocks import Block
+
+        answered = 0
+        while answered < questions:
+            rest = {**fields, "skip": answered}
+            lines = self._transport.pay_in_blocks("/v1/streams/ask_all", f"{key} {answered}", rest)
+            try:
+                for line in lines:
+                    block = wire.from_json(line, Block)
+                    yield block
+                    answered += block.answered
+            except Halted:
+                if not answered:
+                    raise
+                return
+
+    def _answers(
+        self, blocks: Iterator[Block], reads: Sequence[Read], limit: Fraction | None
+    ) -> Iterator[Answer]:
+        at = 0
+        for block in blocks:
+            for answer in block.answers:
+                self._history.add(reads[at], answer, limit)
+                at += 1
+                self._batch_answered = at
+                yield answer
 
     def check(
         self,
@@ -162,6 +231,11 @@ class RemoteStream:
     def tops_left(self) -> int:
         """How many more ⊤ it can give."""
         return self._summary.tops_left
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """The questions of the last `ask_all` that were not answered."""
+        return tuple(read.text for read in self._batch[self._batch_answered :])
 
     def __repr__(self) -> str:
         return f"<stream {self.name!r} on {self._table.name} at {self._transport.place}>"

@@ -20,6 +20,7 @@ from tacit.remote.sending import values as values_sent
 from tacit.tables.schema import EACH_ROW, Schema, read_schema
 
 if TYPE_CHECKING:
+    from tacit.analyst.dummy import DummyTable
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.question_class import QuestionClass, Questions
     from tacit.analyst.ranges import RangePlan, Ranges
@@ -104,6 +105,15 @@ class RemoteTable:
         told = self._transport.post("/v1/check", {"table": self.name, "questions": [asked]})
         (fields,) = told["statements"]
         return wire.from_json(fields, Statement)
+
+    def dummy(self, *, people: int = 1000, seed: int = 0) -> DummyTable:
+        """A made-up table of the same schema, in this process, to try questions on for nothing.
+
+        It has a budget of its own, ``.budget``, in memory.  Nothing is asked of the server.
+        """
+        from tacit.analyst.dummy import dummy
+
+        return dummy(self.schema, people=people, seed=seed, as_of=self.as_of)
 
     def prepare(self, question: str) -> Prepared:
         """Read a question once, to ask it often with different parameters."""

@@ -7,7 +7,8 @@ import json
 import secrets
 import ssl
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from threading import Lock
 from typing import Any
@@ -58,9 +59,7 @@ class Transport(Closing):
         The same key brings the same response, so nothing is paid for twice, however often it is
         sent.  Without a key one is made.
         """
-        from tacit.budget.ledger import checked_text
-
-        made = secrets.token_hex(16) if key is None else checked_text(key, "retry_key")
+        made = made_key(key)
         body = json.dumps({"key": made, **fields}, allow_nan=False).encode()
         for pause in (*_PAUSES, None):
             with self._lock:
@@ -76,6 +75,57 @@ class Transport(Closing):
                 raise self._unanswered(made) from None
             time.sleep(pause)
         return self._understood(status, told)
+
+    def pay_in_blocks(
+        self, path: str, key: str, fields: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """The same for what is answered in lines, as they come, on a connection of its own.
+
+        If it breaks, the same is asked again, and the lines that were seen are passed over.
+        """
+        body = json.dumps({"key": key, **fields}, allow_nan=False).encode()
+        seen, pauses = 0, iter(_PAUSES)
+        while True:
+            with closing(self._opened()) as connection:
+                try:
+                    done = False
+                    for number, line in enumerate(self._lines(connection, path, body)):
+                        done = line.get("done") is True
+                        if number >= seen:
+                            seen += 1
+                            yield line
+                    if done:
+                        return
+                    raise HTTPException  # it was cut between two lines
+                except TimeoutError:
+                    raise self._unanswered(key) from None
+                except (OSError, HTTPException):
+                    pause = next(pauses, None)
+            if pause is None:
+                raise self._unanswered(key) from None
+            time.sleep(pause)
+
+    def _lines(
+        self, connection: HTTPConnection, path: str, body: bytes
+    ) -> Iterator[dict[str, Any]]:
+        connection.request("POST", self._path(path), body, self._headers(body))
+        response = connection.getresponse()
+        if response.status != 200:
+            yield self._understood(response.status, _read(response))
+        while line := response.readline(MOST_BYTES):
+            if not line.endswith(b"\n"):
+                raise HTTPException  # it was cut
+            told = self._understood(200, line)
+            if "tacit error" in told:
+                raise self._error(told)
+            yield told
+
+    def _path(self, path: str) -> str:
+        return self._url.path.rstrip("/") + path
+
+    def _headers(self, body: bytes | None) -> dict[str, str]:
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        return headers if body is None else headers | {"Content-Type": "application/json"}
 
     def _unanswered(self, key: str) -> ServerUnavailable:
         return ServerUnavailable(
@@ -102,10 +152,7 @@ class Transport(Closing):
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = self._opened()
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        self._connection.request(method, self._url.path.rstrip("/") + path, body, headers)
+        self._connection.request(method, self._path(path), body, self._headers(body))
         response = self._connection.getresponse()
         return response.status, _read(response)
 
@@ -135,6 +182,13 @@ class Transport(Closing):
             return wire.from_json(fields, TacitError)
         except BadParameter:  # a proxy speaks, or something that is no server of ours
             return self._unreachable()
+
+
+def made_key(given: str | None) -> str:
+    """The key that was given, or a new one."""
+    from tacit.budget.ledger import checked_text
+
+    return secrets.token_hex(16) if given is None else checked_text(given, "retry_key")
 
 
 def _read(response: HTTPResponse) -> bytes:

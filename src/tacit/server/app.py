@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +29,10 @@ from tacit.server.endpoints import ENDPOINTS, Endpoint
 from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, too_deep
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
 from tacit.server.messages import questions_in
+from tacit.server.openapi import LINES
 from tacit.server.problems import Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
+from tacit.server.streams import AskedBatch
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
 from tacit.server.underway import FREE
 from tacit.wire import parsed
@@ -62,6 +64,8 @@ class Notes:
     where: str | None = None  # for an error that nobody expected
     unread: bool = True  # whether more of the request may come
     waited: bool = False  # for it, long enough
+    batch: AskedBatch | None = None  # what is sent in blocks
+    turn: AsyncExitStack = field(default_factory=AsyncExitStack)  # that a batch keeps
     messages: list[Message] = field(default_factory=list)
     until_departure: ExitStack = field(default_factory=ExitStack)  # what it counts against
 
@@ -81,6 +85,7 @@ class Application:
         self.service = service
         self._clock = MonotonicClock() if clock is None else clock
         self._departures = Departures(timing)
+        service.block = timing.questions
         self._log = log
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
         limits = service.limits
@@ -124,16 +129,47 @@ class Application:
         notes = Notes(self._clock.now())
         scope[_NOTED] = notes
         with self._in_flight.one_more() as fits, notes.until_departure:
-            if fits:
-                await self._routes(scope, receive, _collect(notes))
-            else:
-                busy = ServerUnavailable("the server is busy", advice="try again in a moment")
-                await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
-            late = await self._depart(notes)
+            try:
+                if fits:
+                    await self._routes(scope, receive, _collect(notes))
+                else:
+                    busy = ServerUnavailable("the server is busy", advice="try again in a moment")
+                    await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
+                late = await self._depart(notes)
+                if notes.batch is not None:
+                    late |= await self._send_blocks(notes, notes.batch, send)
+            finally:
+                await notes.turn.aclose()
         await self._drain(notes, receive)
-        for message in notes.messages:
-            await send(message)
+        if notes.batch is None:
+            for message in notes.messages:
+                await send(message)
         self._note_down(notes, late)
+
+    async def _send_blocks(self, notes: Notes, batch: AskedBatch, send: Send) -> bool:
+        """Send what is there, and each further block on a tick of its own; whether one was late.
+
+        A block is computed when the one before has left.  If that fails, the failure is the last
+        line: the status has been sent.
+        """
+        (start, first), late, tick = notes.messages, False, self._departures.tick
+        await send(start)
+        line: bytes | None = first["body"]
+        while line is not None:
+            sent = self._clock.now()
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+            try:
+                line = await self._in_thread(self._threads, batch.next_line)
+            except Exception as error:
+                told = self._told(found_wrong(error), notes, error)
+                line, batch.blocks = bytes(told.body) + b"\n", iter(())
+            if line is not None:
+                departure = self._departures.departure(sent, self._clock.now(), tick)
+                await self._clock.wait_until(departure)
+                late |= departure - sent > tick
+                notes.messages.append({"body": line})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return late
 
     async def _drain(self, notes: Notes, receive: Receive) -> None:
         """Take in what a refused request still brings, or its sender would not hear why.
@@ -190,7 +226,10 @@ class Application:
                 notes.questions = questions_in(asked)
                 arguments.append(asked)
             pool = self._planners if endpoint.kind == "plan" else self._threads
-            async with self._lines.turn(_line(endpoint, arguments)):
+            async with AsyncExitStack() as turn:
+                await turn.enter_async_context(self._lines.turn(_line(endpoint, arguments)))
+                if endpoint.gives is AskedBatch:
+                    return await self._begun(endpoint, notes, arguments, turn)
                 body = await self._in_thread(pool, self._work, endpoint, notes, arguments)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
@@ -198,11 +237,30 @@ class Application:
         kind = "text/plain; version=0.0.4" if plain else "application/json"
         return Response(body, 200, self._headers, kind)
 
+    async def _begun(
+        self, endpoint: Endpoint, notes: Notes, arguments: list[Any], turn: AsyncExitStack
+    ) -> Response:
+        """The first block of a batch; the others follow when it has left.
+
+        It keeps its turn, and the stream, until all of it has.
+        """
+        notes.until_departure.callback(self.service.underway.begin())
+        batch: AskedBatch = await self._in_thread(self._threads, endpoint.answer, *arguments)
+        notes.until_departure.callback(batch.close)
+        line = await self._in_thread(self._threads, batch.next_line)
+        notes.batch, notes.questions = batch, batch.questions
+        notes.turn = turn.pop_all()
+        response = Response(line or b"", 200, self._headers, LINES)
+        del response.headers["content-length"]  # more is to come
+        return response
+
     def _work(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> bytes:
         """The answer as it leaves, in ASCII, since a question may hold half a character."""
         if endpoint.kind not in FREE:
             notes.until_departure.callback(self.service.underway.begin())
         answer = endpoint.answer(*arguments)
+        if endpoint.kind not in FREE:
+            self.service.note_head()
         if isinstance(answer, str):
             return answer.encode()
         return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
@@ -237,6 +295,7 @@ class Application:
         if endpoint.roles is not None and who.role not in endpoint.roles:
             roles = " or ".join(sorted(endpoint.roles))
             raise NotAuthorised(f"this is for the role {roles}, and this token's is {who.role}")
+        self.service.stopped.refuse("token", who.name)
         return [self.service, who]
 
     async def _body(self, request: Request, notes: Notes) -> bytes:

@@ -21,16 +21,18 @@ from typing import Literal, Protocol
 from tacit.server.config import Timing
 
 RequestKind = Literal[
-    "look", "check", "plan", "ask", "stream", "open", "count", "release", "small_db"
+    "look", "check", "plan", "ask", "batch", "stream", "open", "count", "release", "small_db"
 ]
 """What a request asks for: public facts, what is promised about questions, a plan; a question of a
-stream, what else is done with one, its opening; one number, a larger release, a small database."""
+stream, many of them, what else is done with a stream, its opening; one number, a larger release, a
+small database."""
 
 PERIODS: dict[RequestKind, int] = {
     "look": 1,
     "check": 1,
     "plan": 10,
     "ask": 1,
+    "batch": 1,
     "stream": 2,
     "open": 10,
     "count": 1,
@@ -80,6 +82,11 @@ class Departures:
         """In nanoseconds, from what is public about a request."""
         blocks = -(-max(questions, 1) // self.timing.questions)
         return PERIODS[kind] * blocks * self.timing.milliseconds * _NANOSECONDS
+
+    @property
+    def tick(self) -> int:
+        """One period: how far apart the blocks of a batch leave, once the first has."""
+        return self.timing.milliseconds * _NANOSECONDS
 
     def departure(self, arrival: int, done: int, delay: int) -> int:
         """When work leaves that arrived and was done at these moments.

@@ -47,6 +47,7 @@ class Limits:
     connections: int = 1000
     header_seconds: int = 10  # for a request to arrive
     idle_seconds: int = 60  # for a connection that says nothing, or does not read
+    stream_seconds: int = 60  # for a stream that nobody asks, until it is suspended
     threads: int = 16  # that read questions and answer them: more than one token can occupy
     plans: int = 2  # found at once, in threads of their own: each takes a second of a processor
     plans_a_token: int = 2  # in flight
@@ -109,6 +110,11 @@ class ServerConfig:
     clock: Timing = field(default_factory=Timing)
     tables: tuple[ServedTable, ...] = ()
 
+    @property
+    def head(self) -> Path:
+        """Where the end of the budget's history is noted, beside the tokens."""
+        return self.tokens.with_name(f"{self.tokens.name.removesuffix('-tokens')}-served")
+
 
 _ALLOWED = {
     "body": Allowed(1000, 100_000_000),
@@ -121,6 +127,7 @@ _ALLOWED = {
     "connections": Allowed(1, 100_000),
     "header_seconds": Allowed(1, 3600),
     "idle_seconds": Allowed(1, 3600),
+    "stream_seconds": Allowed(1, 86_400),
     "threads": Allowed(1, 256),
     "plans": Allowed(1, 256),
     "plans_a_token": Allowed(1, 10_000),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from tacit.server import messages, paid, releases, requests, service, streams
+from tacit.server import messages, paid, releases, requests, service, stopped, streams
 from tacit.server.clock import RequestKind
 from tacit.server.tokens import Role, TokenRecord
 
@@ -28,7 +28,7 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     summary: str
-    gives: Any  # the type of the response; str is plain text
+    gives: Any  # the type of the response; str is plain text, a AskedBatch lines of JSON
     answer: Callable[..., Any]  # from the service, who asks and what they sent
     kind: RequestKind = "look"
     roles: frozenset[Role] | None = ANYBODY  # None: without a token
@@ -214,6 +214,32 @@ ENDPOINTS = (
         answer=requests.decide,
     ),
     Endpoint(
+        method="POST",
+        path="/v1/stop",
+        summary="Refuse a stream, a token or a table from now on.",
+        roles=STEWARD,
+        takes=messages.StopOf,
+        gives=messages.StoppedList,
+        answer=stopped.stop,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/go_on",
+        summary="Let what was stopped go on.",
+        roles=STEWARD,
+        takes=messages.GoOnWith,
+        gives=messages.StoppedList,
+        answer=stopped.go_on,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/stopped",
+        summary="All that is stopped.",
+        roles=STEWARD,
+        gives=messages.StoppedList,
+        answer=stopped.list_stopped,
+    ),
+    Endpoint(
         method="GET",
         path="/v1/tokens",
         summary="The tokens, by name.",
@@ -263,6 +289,17 @@ ENDPOINTS = (
         takes=messages.AskOf,
         gives=messages.Told,
         answer=streams.ask,
+        line=_by_stream,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/streams/ask_all",
+        summary="Ask a batch, up to its first new ⊤: a line of JSON for each block.",
+        kind="batch",
+        roles=ASKS,
+        takes=messages.AskAllOf,
+        gives=streams.AskedBatch,
+        answer=streams.ask_all,
         line=_by_stream,
     ),
     _on_stream("resume", "Go on with a stream.", streams.resume_stream, messages.StreamOpened),

@@ -1,7 +1,8 @@
 """The streams that a server holds: each is asked by one request at a time.
 
-A stream is resumed when it is first asked, and then held.  One that has ended in a failure stays
-ended until somebody resumes it, as it does for whoever holds a table themselves.
+A stream is resumed when it is first asked, and then held until nobody has asked it for a while.
+One that has ended in a failure stays ended until somebody resumes it, as it does for whoever holds
+a table themselves.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tacit.analyst.stream import Stream
+from tacit.errors import TacitError
 
 
 @dataclass(slots=True, eq=False)
@@ -41,8 +43,10 @@ class LiveStreams:
             held.waiting += 1
         try:
             with held.lock:
-                yield held
-                held.used = self._now()
+                try:
+                    yield held
+                finally:
+                    held.used = self._now()
         finally:
             with self._lock:
                 held.waiting -= 1
@@ -56,6 +60,36 @@ class LiveStreams:
             if held.stream is None:
                 held.stream = resume()
             yield held.stream
+
+    def suspend_idle(self, seconds: float) -> None:
+        """Suspend what nobody has asked for so long: then a crash costs no reserved ⊤."""
+        before = self._now() - seconds
+        with self._lock:
+            idle = [name for name, held in self._held.items() if held.used <= before]
+        for name in idle:
+            with suppress(TacitError), self.alone(name) as held:
+                if held.stream is not None and held.used <= before:
+                    held.stream.suspend()
+                    held.stream = None
+
+    def suspend_all(self, patience: float) -> bool:
+        """Suspend all; False if one is still being asked after so many seconds."""
+        until, all_left = self._now() + patience, True
+        with self._lock:
+            every = list(self._held.values())
+        for held in every:
+            if not held.lock.acquire(timeout=max(0, until - self._now())):
+                all_left = False
+                continue
+            try:
+                if held.stream is not None:
+                    held.stream.suspend()
+                    held.stream = None
+            except TacitError:
+                all_left = False
+            finally:
+                held.lock.release()
+        return all_left
 
     def hold(self, stream: Stream) -> None:
         """Hold a stream that was just opened."""

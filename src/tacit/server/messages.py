@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from tacit.server.tokens import Role
+from tacit.wire.stopped import Stoppable
 
 VERSIONS = (1,)
 """The versions of the protocol that this server speaks."""
@@ -188,12 +189,44 @@ class AskOf(Struct, forbid_unknown_fields=True):
     threshold: Number | None = None
 
 
+class AskAllOf(Struct, forbid_unknown_fields=True):
+    """A batch for a stream: a list of questions, or a GROUP BY with one for each cell.
+
+    The first ``skip`` of them are left out.
+    """
+
+    key: Key
+    stream: str
+    questions: QuestionSent | Annotated[list[QuestionSent], Meta(min_length=1)]
+    threshold: Number | None = None
+    skip: Annotated[int, Meta(ge=0)] = 0
+
+
+class StopOf(Struct, forbid_unknown_fields=True):
+    """What is to be refused from now on; why is for stewards to read."""
+
+    kind: Stoppable
+    name: str
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class GoOnWith(Struct, forbid_unknown_fields=True):
+    """What may go on."""
+
+    kind: Stoppable
+    name: str
+
+
 def questions_in(asked: object) -> int:
     """How many questions a request brings, for the clock and the log."""
     match asked:
-        case Check(questions=list() as several) | TopOf(questions=list() as several):
+        case (
+            Check(questions=list() as several)
+            | TopOf(questions=list() as several)
+            | AskAllOf(questions=list() as several)
+        ):
             return len(several)
-        case CountOf() | SumOf() | TopOf() | AskOf():
+        case CountOf() | SumOf() | TopOf() | AskOf() | AskAllOf():
             return 1
     return 0
 
@@ -358,6 +391,12 @@ class RequestList(Struct):
     """Requests for more budget: an analyst's own, or all for a steward."""
 
     requests: list[Wire]
+
+
+class StoppedList(Struct):
+    """All that is stopped now."""
+
+    stopped: list[Wire]
 
 
 class TokenFacts(Struct):

@@ -10,9 +10,11 @@ import msgspec
 
 from tacit.server.endpoints import Endpoint
 from tacit.server.messages import VERSIONS, Problem
+from tacit.server.streams import AskedBatch
 
 _JSON = "application/json"
 _PROBLEM = "application/problem+json"
+LINES = "application/x-ndjson"
 
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
@@ -71,6 +73,9 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 def _content(kind: Any) -> dict[str, Any]:
     if kind is str:
         return {"text/plain": {"schema": {"type": "string"}}}
+    if kind is AskedBatch:
+        said = "Lines, each an object as tacit.wire writes it: blocks, or an error as the last."
+        return {LINES: {"schema": {"type": "string", "description": said}}}
     is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
     return {_JSON: {"schema": _reference(kind) if is_struct else {"type": "object"}}}
 

@@ -1,7 +1,7 @@
 """Running a server: one process, one listening socket, until a signal ends it.
 
-At SIGTERM or Ctrl-C no new connection is taken, what is being answered is answered, and the tables
-and the budget are closed, all within ten seconds.
+At SIGTERM or Ctrl-C no new connection is taken, what is being answered is answered, streams are
+suspended, and the tables and the budget are closed, all within ten seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Event, Thread
 from types import FrameType
 from typing import Any
 
@@ -27,6 +28,7 @@ from tacit.server.config import Limits, Listening, ServerConfig
 from tacit.server.service import Service
 
 _GRACE_SECONDS = 8
+_SWEEP_SECONDS = 5
 _LONGEST_HEADER = 16_384
 _NO_LINGER = struct.pack("ii", 1, 0)
 
@@ -52,10 +54,14 @@ def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[st
         logging.disable()  # our own lines say all there is to say; others' might quote data
         before = {number: signal.signal(number, _nothing) for number in _ENDING}
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, server.handle_exit)
+        ended = Event()
+        sweeper = Thread(target=_sweep, args=(service, ended), name="tacit-idle", daemon=True)
+        sweeper.start()
         try:
             ready(replace(config.listen, port=listener.getsockname()[1]).url)
             server.run(sockets=[listener])
         finally:
+            ended.set()
             rested = application.close()
             logging.disable(logging.NOTSET)
             for number, handler in before.items():
@@ -63,6 +69,13 @@ def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[st
     if not rested:  # a thread cannot be ended, and everything that matters is closed
         sys.stderr.flush()
         os._exit(0)
+
+
+def _sweep(service: Service, ended: Event) -> None:
+    """Suspend idle streams from time to time."""
+    idle = service.limits.stream_seconds
+    while not ended.wait(min(idle, _SWEEP_SECONDS)):
+        service.streams.suspend_idle(idle)
 
 
 _ENDING = (signal.SIGTERM, signal.SIGINT)

@@ -19,10 +19,12 @@ from tacit.errors import BadParameter, ConditionNotMet, NotCovered
 from tacit.numbers import exact
 from tacit.privacy import Cost
 from tacit.server import messages
-from tacit.server.config import Limits, ServedTable, ServerConfig
+from tacit.server.config import Limits, ServedTable, ServerConfig, Timing
 from tacit.server.held import LiveStreams
 from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
+from tacit.server.served_head import ServedHead
+from tacit.server.stopped import StoppedFile
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
 from tacit.server.underway import Underway
 from tacit.support import Closing
@@ -32,6 +34,8 @@ from tacit.wire import stream_summary, summary, to_json
 if TYPE_CHECKING:
     from tacit.budget import Share
     from tacit.tables.show import Statement
+
+_PATIENCE_SECONDS = 1.0  # with questions that are being answered when a server ends
 
 
 class Service(Closing):
@@ -45,8 +49,11 @@ class Service(Closing):
         self.tokens = tokens
         self.limits = limits
         self.streams = LiveStreams()
+        self.stopped = StoppedFile(tokens.path)
         self.underway = Underway(budget)
         self.paid = PaidIndex(budget)
+        self.served_head: ServedHead | None = None
+        self.block = Timing().questions  # of a batch; how many leave together is public
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
@@ -64,17 +71,33 @@ class Service(Closing):
                     )
             tables = {each.name: opened.enter_context(_opened(each)) for each in config.tables}
             tokens = TokenFile(config.tokens)
-            _ = tokens.records  # a damaged file is told now
             service = cls(tables, budget, tokens, config.limits)
+            _ = tokens.records, service.stopped.records  # a damaged file is told now
             service.place = budget.place
+            service.served_head = opened.enter_context(ServedHead(config.head, budget))
+            service.served_head.begin()
             opened.pop_all()
             return service
 
     def close(self) -> None:
-        """Close the tables and the budget."""
+        """Suspend the streams, and close the tables and the budget.
+
+        If a question is still being answered after a while, its stream loses the reserved ⊤, as in
+        a crash, and the budget is left to the process, which is about to end.
+        """
+        all_left = self.streams.suspend_all(_PATIENCE_SECONDS)
         for table in self.tables.values():
             table.close()
-        self.budget.close()
+        if all_left:
+            self.note_head()
+            self.budget.close()
+        if self.served_head is not None:
+            self.served_head.close()
+
+    def note_head(self) -> None:
+        """Note the end of the history, before anything leaves that was paid for."""
+        if self.served_head is not None:
+            self.served_head.note()
 
     def check_name(self, name: str, what: str) -> None:
         """Refuse a name that is too long."""
@@ -90,6 +113,7 @@ class Service(Closing):
                 f"there is no table {name!r} that this token may ask",
                 advice="/v1/tables lists those that it may",
             )
+        self.stopped.refuse("table", name)
         return self.tables[name]
 
 

@@ -7,17 +7,22 @@ nothing can cancel half-way.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from typing import Any
 
+from tacit.analyst.blocks import Block, told_blocks
 from tacit.analyst.stream import Stream
+from tacit.budget import RetryKey
 from tacit.budget.ledger import StreamState
 from tacit.errors import BadParameter
 from tacit.server import messages
 from tacit.server.releases import keyed, spender, told_before
 from tacit.server.service import Service, given
+from tacit.server.stopped import unless_stopped
 from tacit.server.tokens import TokenRecord
-from tacit.wire import stream_summary, to_json
+from tacit.wire import stream_summary, to_json, to_line
 
 
 def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
@@ -29,6 +34,8 @@ def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
         raise BadParameter(
             "stream", repr(name), "no stream has this name", "budget.streams() lists them"
         )
+    service.stopped.refuse("stream", name)
+    service.stopped.refuse("table", state.table)
     return state
 
 
@@ -104,6 +111,8 @@ def show_stream(
     service: Service, who: TokenRecord, asked: messages.StreamNamed
 ) -> messages.StreamFacts:
     """How a stream stands."""
+    # It comes after all that was asked of the stream before, and leaves after it: so what it tells
+    # depends on the order of arrival, and not on when work was done.
     return messages.StreamFacts(to_json(stream_summary(own_stream(service, who, asked.stream))))
 
 
@@ -123,10 +132,57 @@ def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> messages.T
     if told is not None:
         return messages.Told(told)
     with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
-        answer = stream.ask(
-            asked.question, threshold=asked.threshold, retry_key=retry, params=values
-        )
+        limit = asked.threshold
+        answer = stream.ask(asked.question, threshold=limit, retry_key=retry, params=values)
+        stream.history.clear()  # whoever asks has their own
     return messages.Told(to_json(answer))
+
+
+@dataclass(eq=False)
+class AskedBatch:
+    """A batch that is being answered: how many questions, and its blocks as lines of JSON."""
+
+    questions: int
+    blocks: Iterator[Block]
+    stack: ExitStack  # holds the stream until all of it was told
+    service: Service
+
+    def next_line(self) -> bytes | None:
+        """The next block, which is on the disk by now; None if there is none."""
+        block = next(self.blocks, None)
+        self.service.note_head()
+        return None if block is None else (to_line(block) + "\n").encode()
+
+    def close(self) -> None:
+        """Let others ask the stream."""
+        self.stack.close()
+
+
+def ask_all(service: Service, who: TokenRecord, asked: messages.AskAllOf) -> AskedBatch:
+    """Ask a batch, in blocks; those on record are told again, and the rest is asked."""
+    whole = keyed(who, asked, "ask_all")
+    body = whole.as_json()["request"]
+
+    def keys(start: int) -> RetryKey:
+        return RetryKey(whole.key, whole.caller, f"ask_all from {start}", body)
+
+    stored = list(told_blocks(service.budget.answers.under, keys))
+    if stored and stored[-1].done:
+        return AskedBatch(sum(block.asked for block in stored), iter(stored), ExitStack(), service)
+    state = own_stream(service, who, asked.stream)
+    with ExitStack() as stack:
+        stream = stack.enter_context(_in_use(service, who, state))
+        most = service.limits.questions
+        options: dict[str, Any] = {"size": service.block, "most": most, "keys": keys}
+        options |= {"threshold": asked.threshold, "skip": asked.skip}
+        if isinstance(asked.questions, messages.QuestionSent):
+            values = given(asked.questions.parameters)
+            blocks = stream.ask_blocks(asked.questions.question, **options, params=values)
+        else:
+            listed = [(one.question, given(one.parameters)) for one in asked.questions]
+            blocks = stream.ask_blocks(listed, **options)
+        going_on = unless_stopped(service, who, blocks, stream=state.name, table=state.table)
+        return AskedBatch(blocks.questions, going_on, stack.pop_all(), service)
 
 
 def _in_use(

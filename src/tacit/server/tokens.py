@@ -10,24 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
-import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from time import monotonic
 from typing import Any, Literal, get_args
 
-from tacit.budget.head_file import sync_folder
-from tacit.budget.locks import FileHold, draft_of
-from tacit.budget.turns import pause
-from tacit.errors import BadConfiguration, BadParameter, NotAuthorised, NotWritten
+from tacit.errors import BadParameter, NotAuthorised
 from tacit.numbers import as_given
-from tacit.wire import parsed
+from tacit.server.owners_file import OwnersFile
 
 Role = Literal["analyst", "steward", "viewer"]
 
@@ -36,8 +29,6 @@ FORM = "tacit tokens"
 LONGEST_NAME = 200
 _TOKEN = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
 _HASH = re.compile("[0-9a-f]{64}")
-_MODE = 0o600
-_WAIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +68,8 @@ class TokenFile:
     """The tokens of one server, in one file."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen: tuple[int, ...] | None = None
-        self._records: tuple[TokenRecord, ...] = ()
+        self.path = path
+        self._file = OwnersFile(path, form=FORM, called="tokens", read=_record, write=asdict)
 
     # A steward's
 
@@ -103,7 +93,7 @@ class TokenFile:
             made=utc_now().isoformat(timespec="seconds"),
             expires=None if expires is None else checked_expiry(expires),
         )
-        with self._changing() as records:
+        with self._file.changing() as records:
             if any(one.name == name and one.revoked is None for one in records):
                 raise BadParameter(
                     "name", as_given(name), "a token has this name: revoke it first, or name both"
@@ -114,7 +104,7 @@ class TokenFile:
     def revoke(self, name: str) -> TokenRecord:
         """From now on the token is refused; its name may be given to a new one."""
         _checked_name(name)
-        with self._changing() as records:
+        with self._file.changing() as records:
             for place, record in enumerate(records):
                 if record.name == name and record.revoked is None:
                     now = utc_now().isoformat(timespec="seconds")
@@ -127,16 +117,7 @@ class TokenFile:
     @property
     def records(self) -> tuple[TokenRecord, ...]:
         """All tokens that were ever made, oldest first."""
-        try:
-            found = self._path.stat()
-        except FileNotFoundError:
-            self._seen, self._records = None, ()
-            return ()
-        seen = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode)
-        if seen != self._seen:
-            self._records = self._read(found.st_mode)
-            self._seen = seen
-        return self._records
+        return self._file.records
 
     # The server's
 
@@ -153,48 +134,6 @@ class TokenFile:
                 advice="ask the steward for a new one",
             )
         return fitting[0]
-
-    # The file
-
-    def _read(self, mode: int) -> tuple[TokenRecord, ...]:
-        if mode & 0o077:
-            raise _damaged(self._path, "others may read or write it: chmod 600 it")
-        try:
-            told = parsed(self._path.read_bytes().decode())
-            if told.pop(FORM) != 1:
-                raise ValueError
-            return tuple(_record(fields) for fields in told["tokens"])
-        except (ValueError, TypeError, LookupError, AttributeError):
-            raise _damaged(self._path, "it is not as Tacit wrote it") from None
-
-    @contextmanager
-    def _changing(self) -> Iterator[list[TokenRecord]]:
-        """The tokens, to be changed; the file is then replaced in one step."""
-        try:
-            hold = _lock(self._path.with_name(f"{self._path.name}-lock"))
-        except OSError as error:
-            raise NotWritten.because(self._path, error) from None
-        try:
-            records = list(self.records)
-            yield records
-            self._write(records)
-        except NotWritten:
-            raise
-        except OSError as error:
-            raise NotWritten.because(self._path, error) from None
-        finally:
-            hold.release()
-
-    def _write(self, records: list[TokenRecord]) -> None:
-        text = json.dumps({FORM: 1, "tokens": [asdict(one) for one in records]}, indent=1)
-        with draft_of(self._path) as draft:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self._path)
-        sync_folder(self._path.parent)
 
 
 def checked_expiry(given: str) -> str:
@@ -245,18 +184,3 @@ def _record(fields: dict[str, Any]) -> TokenRecord:
     if record.expires is not None and _moment(record.expires).tzinfo is None:
         raise ValueError
     return record
-
-
-def _damaged(path: Path, why: str) -> BadConfiguration:
-    return BadConfiguration(f"the tokens in {path} cannot be used: {why}")
-
-
-def _lock(path: Path) -> FileHold:
-    """Wait until no other process changes the tokens."""
-    deadline = monotonic() + _WAIT_SECONDS
-    while (hold := FileHold.take(path)) is None:
-        left = deadline - monotonic()
-        if left <= 0:
-            raise NotWritten(f"{path} stayed locked by another process", advice="try again")
-        pause(1, left)
-    return hold

@@ -217,6 +217,11 @@ def _schema(given: Schema | str | Path | None, source: Source, name: str, person
         given = source.sidecar
     if given is None:
         return _types_only(source, name, person)
+    return written_schema(given, name, person)
+
+
+def written_schema(given: str | Path, name: str, person: Person) -> Schema:
+    """A schema from TOML text, or from a TOML file."""
     is_text = isinstance(given, str) and "[columns" in given
     if is_text:
         return read_schema(str(given), name=name, person=person)

@@ -25,7 +25,7 @@ from math import isfinite
 from typing import Any, NoReturn, TypeVar, overload
 
 from tacit.errors import BadParameter, InternalError, TacitError
-from tacit.wire import asking, budgets
+from tacit.wire import asking, budgets, stopped
 from tacit.wire.asking import Reply
 from tacit.wire.budgets import (
     ENTRY,
@@ -37,6 +37,7 @@ from tacit.wire.budgets import (
     summary,
 )
 from tacit.wire.forms import Form, Json
+from tacit.wire.stopped import StoppedThing
 
 __all__ = [
     "VERSION",
@@ -45,6 +46,7 @@ __all__ = [
     "NameTwice",
     "PaidSummary",
     "Reply",
+    "StoppedThing",
     "StreamSummary",
     "TooLarge",
     "from_json",
@@ -68,7 +70,7 @@ _UNREADABLE = (
 )
 
 
-FORMS = (*asking.FORMS, *budgets.FORMS)
+FORMS = (*asking.FORMS, *budgets.FORMS, *stopped.FORMS)
 
 
 def to_json(value: object) -> Json:

@@ -12,6 +12,7 @@ from tacit.numbers import exact, positive
 from tacit.wire.forms import Form, Json, fraction, integer, string, text
 
 if TYPE_CHECKING:  # a command loads only the modules that it uses
+    from tacit.analyst.blocks import Block
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.history import Asked, History
     from tacit.analyst.plan import Option, Plan
@@ -69,6 +70,23 @@ def _read_answer(fields: Json) -> Answer:
     if since is not None:
         string(since["at"])
     return Answer.from_told(fields)
+
+
+def _write_block(block: Block) -> Json:
+    return block.as_json()
+
+
+def _read_block(fields: Json) -> Block:
+    from tacit.analyst.blocks import Block
+
+    asked, answered, last = integer(fields["asked"]), integer(fields["answered"]), -1
+    for each in fields["above"]:
+        if not last < integer(each["place"]) < answered or not _read_answer(each["answer"]):
+            raise ValueError
+        last = each["place"]
+    if not 0 <= answered <= asked:
+        raise ValueError
+    return Block.from_json({**fields, "done": fields["done"] is True})
 
 
 def _write_reply(reply: Reply) -> Json:
@@ -334,6 +352,7 @@ def _read_error(fields: Json) -> TacitError:
 
 FORMS = (
     Form("answer", ("book.Answer",), _write_answer, _read_answer),
+    Form("block", ("analyst.Block",), _write_block, _read_block),
     Form("reply", ("wire.Reply",), _write_reply, _read_reply),
     Form("history", ("analyst.History",), _write_history, _read_history),
     Form("estimate", ("book.Estimate",), _write_estimate, _read_estimate),

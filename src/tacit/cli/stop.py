@@ -1,0 +1,112 @@
+"""``tacit stop``: the steward in trouble."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from tacit.cli.exits import Misuse, printable
+from tacit.cli.options import File, Name
+from tacit.cli.remote import ServerOptions
+from tacit.wire import to_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tacit.wire import StoppedThing
+    from tacit.wire.stopped import Stoppable
+
+
+def stop(
+    *,
+    stream: Name | None = None,
+    token: Name | None = None,
+    table: Name | None = None,
+    undo: bool = False,
+    reason: Annotated[str, Parameter(metavar="TEXT")] = "",
+    config: File | None = None,
+    server: ServerOptions | None = None,
+    json: bool = False,
+) -> None:
+    """Stop a stream, a token or a table of a server at once, or let it go on.
+
+    Without a restart: every request looks again.  What is stopped stays so, across
+    restarts too, until --undo.  Without a name it lists what is stopped.
+
+    For example:
+
+        tacit stop --stream flu-watch --config clinic/tacit.toml
+        tacit stop --table visits --reason "the wrong file" --config clinic/tacit.toml
+        tacit stop --token ana --url https://clinic.example:8443 --token-file desk.token
+        tacit stop --token ana --undo --config clinic/tacit.toml
+        tacit stop --config clinic/tacit.toml
+
+    Parameters
+    ----------
+    stream
+        The stream that is not asked any more.
+    token
+        The token, by its name, that is refused for now; revoking it is for ever.
+    table
+        The table of which nothing is asked any more.
+    undo
+        Let it go on.
+    reason
+        Why, for stewards to read.
+    config
+        The server's TOML file, on its own machine; it need not answer.
+    server
+        The server that is asked instead, with a steward's token.
+    json
+        One JSON object a line: all that is stopped now.
+
+    """
+    named: dict[Stoppable, str | None] = {"stream": stream, "token": token, "table": table}
+    given = [(kind, name) for kind, name in named.items() if name is not None]
+    if len(given) > 1:
+        raise Misuse("name one of --stream, --token and --table")
+    if not given and (undo or reason):
+        raise Misuse("--undo and --reason go with --stream, --token or --table")
+    if undo and reason:
+        raise Misuse("--reason goes with what is stopped, not with --undo")
+    options = server or ServerOptions()
+    if config is not None and options != ServerOptions():
+        raise Misuse("give --config FILE on the server's machine, or --url, not both")
+    thing = given[0] if given else None
+    if config is None:
+        found = _over_http(options, thing, undo, reason)
+    else:
+        found = _in_the_file(config, thing, undo, reason)
+    for one in found:
+        print(to_line(one) if json else printable(str(one)))
+
+
+def _in_the_file(
+    config: str, thing: tuple[Stoppable, str] | None, undo: bool, reason: str
+) -> Iterable[StoppedThing]:
+    from tacit.budget import Budget
+    from tacit.server.config import read_config
+    from tacit.server.stopped import StoppedFile, check_known
+    from tacit.server.tokens import TokenFile
+
+    served = read_config(config)
+    stopped = StoppedFile(served.tokens)
+    if thing is not None and undo:
+        stopped.go_on(*thing)
+    elif thing is not None:
+        tables = [table.name for table in served.tables]
+        with Budget.open(served.budget) as budget:
+            check_known(*thing, tables=tables, tokens=TokenFile(served.tokens), budget=budget)
+        stopped.stop(*thing, by="the command line", reason=reason)
+    return stopped.records
+
+
+def _over_http(
+    options: ServerOptions, thing: tuple[Stoppable, str] | None, undo: bool, reason: str
+) -> Iterable[StoppedThing]:
+    with options.connect() as clinic:
+        if thing is None:
+            return clinic.stop.list()
+        named = dict([thing])
+        return clinic.stop.undo(**named) if undo else clinic.stop(**named, reason=reason)
