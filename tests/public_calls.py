@@ -32,6 +32,7 @@ from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.book.recipes import Recipe, spend
+from tacit.budget import RetryKey
 from tacit.budget.ledger import TableIdentity
 from tacit.privacy import Cost
 
@@ -396,6 +397,10 @@ def budget_calls(folder: Path) -> dict[str, Call]:
     return {f"tacit.Budget.{name}": call for name, call in found.items()}
 
 
+def _key_of_block(number: int) -> RetryKey:
+    return RetryKey(f"k{number}", None, "ask_all", "age > 3")
+
+
 def calls(folder: Path) -> dict[str, Call]:
     """Every public callable with right arguments; files go to the folder."""
     table = opened()
@@ -602,6 +607,11 @@ def calls(folder: Path) -> dict[str, Call]:
             asked.check, {"question": "age > 3", "threshold": None, "params": None}
         ),
         "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
+        "Stream.ask_blocks": Call(
+            lambda **given: list(asked.ask_blocks(given.pop("questions"), **given)),
+            {"questions": ["age > 3"], "size": 1, "most": 9, "keys": _key_of_block}
+            | {"threshold": None, "skip": 0, "params": None},
+        ),
         "Stream.ask_all": Call(
             asked.ask_all, {"questions": ["age > 3"], "threshold": None, "params": None}
         ),

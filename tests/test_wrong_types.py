@@ -64,6 +64,7 @@ EXEMPT = {
         for name in ("sample", "support_test", "precision_test")
         for kind in ("a function", "a class")
     ),
+    ("Stream.ask_blocks", "keys", "a function"),
     *((f"tacit.audit.{name}", "pair", "None") for name in ("sample", "precision_test")),
     # So many steps are right, and never end.
     ("tacit.book.experiment.Experiment.run", "steps", "a huge number"),

@@ -106,7 +106,7 @@ class Blocks(Iterator[Block]):
             upto = self._at + self._size
             steps, self._steps = np.split(self._steps, [self._size])
             asked, last = self._batch[self._at : upto], upto >= len(self._batch)
-            block = self._stream.ask_block(asked, steps, self._keys(self._at), last=last)
+            block = self._stream._ask_block(asked, steps, self._keys(self._at), last=last)
         self._at += block.asked
         self._done = block.done
         return block

@@ -26,6 +26,7 @@ from tacit.analyst.covering import Covering
 from tacit.analyst.history import History
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned, accuracy_of
+from tacit.arguments import function
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import clamped
 from tacit.book.sparse_vector import SparseVector, State
@@ -252,7 +253,8 @@ class Stream(Uncopyable):
         how many there may be.
         """
         limit = None if threshold is None else self._covering.limit(threshold)
-        in_block = whole(size, "size")
+        size, most, skip = whole(size, "size"), whole(most, "most"), whole(skip, "skip", at_least=0)
+        function(keys, "keys", "give a function from a question's number to a RetryKey")
         with self._versions.used() as version:
             reads = version.reader.read_all(questions, given_by_name({}, params))
             if len(reads) > most:
@@ -265,9 +267,9 @@ class Stream(Uncopyable):
                 self._refuse_if_over()
                 steps = self._steps_of(version.engine, reads[at:])
         batch = [UnderWay(read, limit, version.as_of) for read in reads]
-        return Blocks(self, batch, stored, steps, size=in_block, keys=keys)
+        return Blocks(self, batch, stored, steps, size=size, keys=keys)
 
-    def ask_block(
+    def _ask_block(
         self, batch: Sequence[UnderWay], steps: NDArray[np.int64], retry: RetryKey, *, last: bool
     ) -> Block:
         """Draw for some questions up to the first new ⊤, and record it all in one write."""
