@@ -17,9 +17,11 @@ from sqlglot import exp
 
 from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import QuestionRefused, TacitError
+from tacit.numbers import is_decimal
 from tacit.tables.codes import NUMBERS
+from tacit.tables.operands import TOO_DEEP
 from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
-from tacit.tables.predicates import TOO_DEEP, PredicateReader
+from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
     TRUE,
     People,
@@ -245,9 +247,15 @@ class _Reader:
         self.predicates.only(node, "this", "expression")
         sides = (node.this, node.args["expression"])
         for factor, inner in (sides, sides[::-1]):
-            sign, literal = (-1, factor.this) if isinstance(factor, exp.Neg) else (1, factor)
-            if isinstance(literal, exp.Literal) and literal.is_number:
-                return inner, Fraction(sign * self.predicates.number(literal))
+            weight = self.predicates.constant(factor)
+            if weight is not None and not is_decimal(weight):
+                raise refused(
+                    "a weight must be a decimal number",
+                    self.predicates.place(factor),
+                    "give one with finitely many digits, such as 0.33",
+                )
+            if weight is not None:
+                return inner, weight
         raise refused(
             "a weight must be a number", self.predicates.place(node), "write 2 * count(smoker)"
         )
@@ -334,7 +342,11 @@ class _Reader:
     def _sum(self, node: exp.Sum, where: Predicate) -> tuple[Term, Fraction]:
         self.predicates.only(node, "this")
         if not isinstance(node.this, exp.Column):
-            raise self.predicates.refusal(node.this, "SUM takes a column by name")
+            raise refused(
+                "SUM takes a column by name",
+                self.predicates.place(node.this),
+                "write a factor before it: 2 * SUM(age)",
+            )
         column, place = self.predicates.column(node.this), self.predicates.place(node)
         if column.type not in NUMBERS:
             raise refused(f"{column.name} is {column.type}, and has no sum", place)
