@@ -17,6 +17,7 @@ import sqlglot
 
 from tacit.errors import QuestionRefused
 from tacit.tables import (
+    aggregates,
     operands,
     parse,
     parse_batch,
@@ -33,7 +34,7 @@ from tacit.tables import parsing as refusal
 from tacit.testing.meaning import TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
-MODULES = (parsing, sql, operands, predicates, templates, prepared)
+MODULES = (parsing, sql, aggregates, operands, predicates, templates, prepared)
 
 
 def blocks(kind: str) -> list[tuple[str, str]]:

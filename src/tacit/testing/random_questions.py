@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -247,8 +248,18 @@ def questions(draw: st.DrawFn) -> list[Summand]:
         if kind == "people":
             parts.append(meaning.people(weight, where))
         elif kind == "rows":
-            parts.append(meaning.some_rows(weight, where))
+            counted = meaning.some_rows(weight, where)
+            parts.append(replace(counted, sql=draw(st.sampled_from(_counts(counted, where)))))
         else:
             column = draw(st.sampled_from(sorted(meaning.TOTALS)))
-            parts.append(meaning.total(weight, column, where))
+            summed = meaning.total(weight, column, where)
+            cased = f"sum(case when {where.sql} then {column} end)"
+            parts.append(replace(summed, sql=draw(st.sampled_from([summed.sql, cased]))))
     return parts
+
+
+def _counts(counted: Summand, where: Pred) -> list[str]:
+    """Ways to write a count of rows."""
+    cases = ["sum(case when {} then 1 else 0 end)", "count(case when {} then 1 end)"]
+    cases += ["sum(if({}, 1, 0))", "count(1) filter (where {})"]
+    return [counted.sql, *(each.format(where.sql) for each in cases)]
