@@ -17,6 +17,8 @@ import sqlglot
 
 from tacit.errors import QuestionRefused
 from tacit.tables import (
+    aggregates,
+    operands,
     parse,
     parse_batch,
     parsing,
@@ -32,7 +34,7 @@ from tacit.tables import parsing as refusal
 from tacit.testing.meaning import TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
-MODULES = (parsing, sql, predicates, templates, prepared)
+MODULES = (parsing, sql, aggregates, operands, predicates, templates, prepared)
 
 
 def blocks(kind: str) -> list[tuple[str, str]]:
@@ -71,6 +73,44 @@ def refuse(options: str, body: str) -> str:
 @pytest.mark.parametrize(("options", "body"), REFUSALS)
 def test_a_refusal_reads_as_on_the_page(options: str, body: str) -> None:
     assert refuse(options, body) == body.rstrip("\n")
+
+
+# What works instead ---------------------------------------------------------------------------
+
+
+def hints() -> list[tuple[str, str, str]]:
+    """Each refusal with a hint, and the block that follows it: what works instead."""
+    text = PAGE.read_text(encoding="utf-8")
+    block = r"^```refused[^\n]*\n(.*?)^```$(?:\n\n^```instead([^\n]*)\n(.*?)^```$)?"
+    found = re.findall(block, text, re.MULTILINE | re.DOTALL)
+    return [(body, options, instead) for body, options, instead in found if "\n  hint: " in body]
+
+
+HINTS = hints()
+
+
+def declared_too(toml: str, line: str) -> str:
+    """The page's schema with one more entry, such as ``[columns.week] bounds = [1, 52]``."""
+    table, entry = re.fullmatch(r"(?:(\[.*?\]) )?(\w+ = .*)", line).groups()  # type: ignore[union-attr]
+    if table is None:
+        return f"{entry}\n{toml}"
+    if table not in toml:
+        return f"{toml}\n{table}\n{entry}\n"
+    return toml.replace(f"{table}\n", f"{table}\n{entry}\n")
+
+
+@pytest.mark.parametrize(("body", "options", "instead"), HINTS, ids=[each[0] for each in HINTS])
+def test_every_hint_works(body: str, options: str, instead: str) -> None:
+    toml, asked = page_schema(), []
+    for line in instead.splitlines():
+        if re.match(r"\[columns\.|max_rows =", line):
+            toml = declared_too(toml, line)
+        else:
+            asked.append(line)
+    schema = read_schema(toml, name="visits", person="pid")
+    assert asked, "a hint needs an example of what works instead"
+    for text in asked:
+        assert parse_batch(text, schema, json.loads(options) if options.strip() else {}).questions
 
 
 # The forms that are read ---------------------------------------------------------------------
@@ -187,7 +227,7 @@ def test_every_refusal_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_reason_is_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for _, reason, hint in predicates._REASONS:
+    for _, reason, hint in operands._REASONS:
         assert reason in page
         assert hint in page
     for problem, _ in sql._NOT_IN_SELECT.values():

@@ -204,3 +204,49 @@ def test_values_asked_before_are_forgotten_in_the_end(monkeypatch):
         assert prepared.question(a=age) == parse(f"age = {age}", SCHEMA)
     where: Any = prepared.shape.terms[0].where  # with a place for the parameter
     assert len(where.made) <= 3
+
+
+ARITHMETIC = [
+    ("cost * :x > 100", 1.21, "cost > 100 / 1.21"),
+    ("cost * :x > 100", -2, "cost < -50"),
+    ("cost * :x between 10 and 20", -2, "cost between -10 and -5"),
+    ("age >= :x + 1", Decimal("59.5"), "age >= 60.5"),
+    ("age - :x is not distinct from 3", 7, "age is not distinct from 10"),
+    ("age + 1 = :x", None, "age = null"),
+    ("day >= :x - interval 1 month", date(2024, 3, 31), "day >= '2024-02-29'"),
+    ("day >= :x + interval 1 quarter", "2025-11-30", "day >= '2026-02-28'"),
+    ("day > :x - interval 1 year", date(2024, 2, 29), "day > '2023-02-28'"),
+    ("at >= :x - interval 90 seconds", datetime(2026, 1, 1), "at >= '2025-12-31 23:58:30'"),
+    ("at - interval 1 hour < :x", date(2026, 1, 1), "at < '2026-01-01 01:00'"),
+    ("at >= interval 1 day + :x", "2026-01-31T09:30Z", "at >= '2026-02-01 09:30'"),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "literal"), ARITHMETIC)
+def test_arithmetic_with_a_parameter_is_exact(text: str, value: object, literal: str) -> None:
+    prepared = prepare(text, SCHEMA)
+    asked = prepared.question(x=value)
+    assert asked == parse(literal, SCHEMA)
+    assert asked.promise == prepared.shape.promise
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "why"),
+    [
+        ("cost * :x > 100", 0, "cancels out"),
+        ("cost * :x > 100", None, "needs numbers"),
+        ("cost * :x > 100", "2", "needs numbers"),
+        ("cost + 100 / :x > 100", 0, "divided by 0"),
+        ("cost * :x > 1e3000", Fraction(1, 10**3999), "4000 digits"),
+        ("day >= :x - interval 1 day", date(1, 1, 1), "years 1 to 9999"),
+        ("day >= :x - interval 99999999999 years", date(2026, 1, 1), "years 1 to 9999"),
+        ("day >= :x - interval 1 day", 20260101, "an interval is added"),
+        ("day >= :x - interval 1 day", "1.1.2026", "such as '2026-01-31'"),
+        ("day >= :x - interval 1 second", date(2026, 1, 1), "no hours"),
+        ("day + interval 1 second >= :x", date(2026, 1, 1), "no hours"),
+    ],
+)
+def test_arithmetic_that_a_parameter_makes_impossible(text: str, value: object, why: str) -> None:
+    prepared = prepare(text, SCHEMA)
+    with pytest.raises(QuestionRefused, match=why):
+        prepared.question(x=value)

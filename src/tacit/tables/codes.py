@@ -203,6 +203,22 @@ def _timestamp(value: object, grid: Fraction | None) -> int:
     return (value - _EPOCH) // timedelta(microseconds=1)
 
 
+def moment_of(text: str) -> date:
+    """The date or timestamp that a text states; raises Unfit if it states neither.
+
+    >>> moment_of("2026-01-31"), moment_of("2026-01-31 09:30")
+    (datetime.date(2026, 1, 31), datetime.datetime(2026, 1, 31, 9, 30))
+    """
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+        if _TIMESTAMP.fullmatch(text):
+            return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    raise Unfit("an interval can be added to a date such as '2026-01-31'")
+
+
 _PLACES = {
     "integer": _integer,
     "real": _real,

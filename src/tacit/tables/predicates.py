@@ -7,15 +7,13 @@ not ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from difflib import get_close_matches
-from fractions import Fraction
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from tacit.errors import BadParameter, QuestionRefused
-from tacit.numbers import exact
+from tacit.tables.arithmetic import constant
 from tacit.tables.codes import NUMBERS
+from tacit.tables.operands import DEEPEST, TOO_DEEP, Formula, OperandReader, formula_of
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Among,
@@ -31,8 +29,7 @@ from tacit.tables.question import (
     all_of,
 )
 from tacit.tables.schema import Column, Schema
-from tacit.tables.show import name
-from tacit.tables.templates import Hole, joined, ready_or_pending
+from tacit.tables.templates import Hole, compared, joined, ready_or_pending, turned
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -44,61 +41,15 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "is not distinct from",
     exp.NullSafeNEQ: "is distinct from",
 }
-_FLIPPED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
-_OPENINGS: dict[type[exp.Expr], str] = {
-    exp.Query: "(",
-    exp.Tuple: "(",
-    exp.Case: "case",
-}
-TOO_DEEP = "this question is nested too deeply"
 _DEEPEST_NULL = 5  # IS NULL of a predicate holds the predicate twice: each level doubles the tree
-_DEEPEST = 100  # levels of nesting, which any later walk through the tree has room for
-_NO_ARITHMETIC = "move the arithmetic to the other side: age >= 62 for age - 2 >= 60"
-_REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
-    (
-        (exp.Query, exp.Subquery, exp.Exists, exp.Any, exp.All),
-        "a question may not contain another query",
-        "list the values: town in ('Bruges', 'Ghent')",
-    ),
-    ((exp.Window,), "window functions are not part of the language", ""),
-    (
-        (exp.Div, exp.IntDiv, exp.Mod),
-        "division is not part of the language: it could fail on a row",
-        "multiply the other side instead",
-    ),
-    (
-        (exp.Add, exp.Sub, exp.Mul, exp.Neg),
-        "arithmetic on columns is not part of the language: it could overflow on a row",
-        _NO_ARITHMETIC,
-    ),
-    (
-        (exp.Cast, exp.TryCast),
-        "casts are not part of the language: they could fail on a row",
-        "declare the column's type in the schema",
-    ),
-    (
-        (exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.Escape, exp.Collate, exp.Glob),
-        "the only text pattern of the language is LIKE, by code point and without ESCAPE",
-        "% stands for any text and _ for one character",
-    ),
-    ((exp.AggFunc,), "an aggregate cannot stand inside a predicate", ""),
-    ((exp.Case, exp.If), "CASE is not part of the language", "use and, or, not"),
-    ((exp.Func,), "functions are not part of the language: they could fail on a row", ""),
-    ((exp.Alias,), "an expression cannot be named here", "remove it"),
-    ((exp.Tuple,), "a row of values cannot be compared", "compare each column by itself"),
-]
 
 
-class PredicateReader:
+class PredicateReader(OperandReader):
     """Reads the predicates of one question's text."""
 
     def __init__(self, text: str, schema: Schema) -> None:
-        self.text = text
-        self.schema = schema
-        self.tables = {schema.name.casefold()}
-        self.parameters: dict[str, str] = {}  # as they are spelt, by their folded names
-        self._depth = 0
+        super().__init__(text, schema)
         self._null_depth = 0
 
     def read(self, node: exp.Expr) -> Predicate:
@@ -107,142 +58,11 @@ class PredicateReader:
         if reader is None:
             raise self.refusal(node, "a predicate is needed here, such as age >= 60")
         self._depth += 1
-        if self._depth > _DEEPEST or self._null_depth > _DEEPEST_NULL:
+        if self._depth > DEEPEST or self._null_depth > _DEEPEST_NULL:
             raise refused(TOO_DEEP, Span(self.text, 0, len(self.text)))
         found = reader(self, node)
         self._depth -= 1
         return found
-
-    # Refusals
-
-    def place(self, node: exp.Expr) -> Span:
-        """Where a node is in the text, as far as sqlglot knows."""
-        starts, ends = [], []
-        for part in node.walk():
-            meta = part.meta if part.meta else {}
-            if "start" in meta:
-                starts.append(meta["start"])
-                ends.append(meta["end"] + 1)
-            elif isinstance(part, exp.Placeholder) and part.this:
-                found = self.text.find(f":{part.this}")
-                if found >= 0:
-                    starts.append(found)
-                    ends.append(found + len(part.this) + 1)
-        if not starts:
-            return Span(self.text, 0, len(self.text))
-        start, end = min(starts), max(ends)
-        for kind, word in _OPENINGS.items():  # sqlglot does not say where these words are
-            if isinstance(node, kind):
-                start = max(self.text.lower().rfind(word, 0, start), 0)
-                break
-        opened = self.text.count("(", start, end) - self.text.count(")", start, end)
-        while opened > 0 and (close := self.text.find(")", end)) >= 0:
-            end, opened = close + 1, opened - 1
-        return Span(self.text, start, end)
-
-    def _here(self, node: exp.Expr) -> Callable[[], Span]:
-        return lambda: self.place(node)  # searched for only if it must be shown
-
-    def refusal(self, node: exp.Expr, problem: str, hint: str = "") -> QuestionRefused:
-        """The refusal of a node, for the most helpful reason that is known."""
-        for kinds, reason, advice in _REASONS:
-            if isinstance(node, kinds):
-                problem, hint = reason, advice
-                break
-        if isinstance(node, exp.Func) and self.schema.find(node.sql()):  # such as current_date
-            hint = "to name the column, put it in double quotes"
-        return refused(problem, self.place(node), hint)
-
-    def only(self, node: exp.Expr, *known: str) -> None:
-        """Refuse a node that has any argument besides these."""
-        for key, value in node.args.items():
-            if value and key not in known:
-                inner = value[0] if isinstance(value, list) else value
-                where = inner if isinstance(inner, exp.Expr) else node
-                word = key.rstrip("_").replace("_", " ")
-                raise refused(f"{word!r} is not part of the language here", self.place(where))
-
-    # Operands
-
-    def column(self, node: exp.Expr) -> Column:
-        """The declared column that a name stands for."""
-        self.only(node, "this", "table")
-        identifier = node.this
-        if not isinstance(identifier, exp.Identifier):
-            raise refused("a column is needed here", self.place(node))
-        qualifier = node.args.get("table")
-        if qualifier is not None and qualifier.name.casefold() not in self.tables:
-            about = name(self.schema.name)
-            raise refused(f"a question here is about the table {about} only", self.place(node))
-        found = self.schema.find(identifier.name)
-        if found is None:
-            raise self._unknown(identifier, node)
-        return found
-
-    def _unknown(self, identifier: exp.Identifier, node: exp.Expr) -> QuestionRefused:
-        names = [column.name for column in self.schema.columns]
-        close = get_close_matches(identifier.name, names, 1, 0.7)
-        hint = f"did you mean {close[0]}?" if close else f"its columns: {', '.join(names[:20])}"
-        if identifier.quoted and not close:
-            hint = "double quotes name a column; put text in single quotes"
-        return refused(f"{self.schema.name} has no such column", self.place(node), hint)
-
-    def _operand(self, node: exp.Expr) -> object:
-        """A Column, a Hole, or the value of a literal: int, Fraction, str, bool or None."""
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.Column):
-            return self.column(node)
-        if isinstance(node, exp.Placeholder):
-            return self._hole(node)
-        if isinstance(node, exp.Literal):
-            return node.this if node.is_string else self.number(node)
-        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and node.this.is_number:
-            return -self.number(node.this)
-        if isinstance(node, exp.Boolean):
-            return bool(node.this)
-        if isinstance(node, exp.Null):
-            return None
-        if type(node) is exp.Cast and node.this.is_string and node.to.sql() in _DATED:
-            self.only(node, "this", "to")
-            return node.this.this  # date '2026-01-31': the column's type decides how it is read
-        raise self.refusal(node, "a column or a literal is needed here")
-
-    def number(self, node: exp.Expr) -> int | Fraction:
-        """The exact value of a number literal."""
-        text: str = node.this
-        if text.isascii() and text.isdigit() and len(text) < 100:
-            return int(text)
-        try:
-            return exact(text, "number")
-        except BadParameter:
-            raise refused("this number cannot be read", self.place(node)) from None
-
-    def _hole(self, node: exp.Expr, many: bool = False) -> Hole:
-        parameter = node.this
-        if not isinstance(parameter, str) or not parameter:
-            raise refused("a parameter needs a name", self.place(node), "write :name")
-        other = self.parameters.setdefault(parameter.casefold(), parameter)
-        if other != parameter:
-            raise refused(
-                f":{other} and :{parameter} differ only in case",
-                self.place(node),
-                "spell a parameter in one way, or give two parameters different names",
-            )
-        return Hole(parameter, many)
-
-    def _column_and(self, node: exp.Expr, word: str) -> Column:
-        column = self._operand(node)
-        if not isinstance(column, Column):
-            raise refused(f"{word} needs a column on its left", self.place(node))
-        return column
-
-    def _values(self, nodes: list[exp.Expr]) -> tuple[object, ...]:
-        values = tuple(self._operand(node) for node in nodes)
-        for node, value in zip(nodes, values, strict=True):
-            if isinstance(value, Column):
-                raise refused("a literal is needed here, not a column", self.place(node))
-        return values
 
     # Predicates
 
@@ -291,15 +111,52 @@ class PredicateReader:
     def _comparison(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression")
         operator = _COMPARISONS[type(node)]
-        left, right = self._operand(node.this), self._operand(node.args["expression"])
+        left, right = self.operand(node.this), self.operand(node.args["expression"])
         if isinstance(left, Column) and isinstance(right, Column):
             return self._columns(node, left, operator, right)
+        if isinstance(left, Formula) or isinstance(right, Formula):
+            return self._solved(node, left, operator, (right,))
         if isinstance(left, Column):
             return ready_or_pending(left, operator, (right,), self._here(node))
         if isinstance(right, Column):
-            flipped = _FLIPPED.get(operator, operator)
-            return ready_or_pending(right, flipped, (left,), self._here(node))
+            return ready_or_pending(right, turned(operator), (left,), self._here(node))
         raise refused("a comparison needs a column", self.place(node))
+
+    def _solved(
+        self, node: exp.Expr, left: object, operator: str, others: tuple[object, ...]
+    ) -> Predicate:
+        """A comparison with arithmetic, solved for its column, whatever its parameters will be."""
+        listed = [other for other in others if isinstance(other, Hole) and other.many]
+        first, *rest = formulas = [
+            formula_of(each) for each in (left, *others) if each not in listed
+        ]
+        column = self.only_column(node, *formulas)
+        if column is None:
+            raise refused("a comparison needs a column", self.place(node))
+        holes = tuple(dict.fromkeys(hole for each in formulas for hole in each.holes))
+
+        def make(column: Column, values: Sequence[object]) -> Predicate:
+            given = {hole.name: value for hole, value in zip(holes, values, strict=False)}
+            many = [constant(value) for value in values[len(holes) :]]
+            sides = [*(each.compute(given) for each in rest), *many]
+            return compared(column, operator, first.compute(given), sides)
+
+        return ready_or_pending(column, make, (*holes, *listed), self._here(node))
+
+    def _subject(self, node: exp.Expr, word: str) -> object:
+        """What is on the left of a word: a column, or arithmetic on one."""
+        found = self.operand(node)
+        if isinstance(found, Column) or (isinstance(found, Formula) and found.column is not None):
+            return found
+        raise refused(f"{word} needs a column on its left", self.place(node))
+
+    def _about(
+        self, node: exp.Expr, subject: object, operator: str, values: tuple[object, ...]
+    ) -> Predicate:
+        """A comparison of a subject with values."""
+        if isinstance(subject, Column) and not any(isinstance(each, Formula) for each in values):
+            return ready_or_pending(subject, operator, values, self._here(node))
+        return self._solved(node, subject, operator, values)
 
     def _columns(self, node: exp.Expr, left: Column, operator: str, right: Column) -> Predicate:
         if not _comparable(left, right):
@@ -328,30 +185,29 @@ class PredicateReader:
 
     def _between(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "low", "high")
-        column = self._column_and(node.this, "BETWEEN")
-        ends = self._values([node.args["low"], node.args["high"]])
-        return ready_or_pending(column, "between", ends, self._here(node))
+        subject = self._subject(node.this, "BETWEEN")
+        ends = self.values([node.args["low"], node.args["high"]])
+        return self._about(node, subject, "between", ends)
 
     def _in(self, node: exp.Expr) -> Predicate:
         if node.args.get("query") is not None:
             raise self.refusal(node.args["query"], "")
         self.only(node, "this", "expressions", "field")
-        column = self._column_and(node.this, "IN")
+        subject = self._subject(node.this, "IN")
         field = node.args.get("field")
         if field is None:
-            values = self._values(node.expressions)
+            values = self.values(node.expressions)
         elif isinstance(field, exp.Placeholder):
             values = (self._hole(field, many=True),)
         else:
             raise refused("IN needs a list in parentheses", self.place(node))
-        return ready_or_pending(column, "in", values, self._here(node))
+        return self._about(node, subject, "in", values)
 
     def _like(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression", "negate")
-        column = self._column_and(node.this, "LIKE")
-        values = self._values([node.args["expression"]])
-        found = ready_or_pending(column, "like", values, self._here(node))
-        return _unless_negated(node, found)
+        subject = self._subject(node.this, "LIKE")
+        values = self.values([node.args["expression"]])
+        return _unless_negated(node, self._about(node, subject, "like", values))
 
     def _is(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression", "negate")
@@ -372,9 +228,6 @@ class PredicateReader:
             part = self.read(subject)
             return IsTrue(part if test.this else Not(part))
         raise refused("IS is followed by NULL, TRUE or FALSE", self.place(node))
-
-
-_DATED = ("DATE", "TIMESTAMP")
 
 
 def _unless_negated(node: exp.Expr, found: Predicate) -> Predicate:

@@ -16,6 +16,7 @@ from math import ceil, floor
 from typing import cast
 
 from tacit.errors import QuestionRefused
+from tacit.tables.arithmetic import Linear, solved
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
@@ -185,6 +186,23 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
+_TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
+
+def turned(operator: str) -> str:
+    """The operator that says the same of its sides the other way round."""
+    return _TURNED.get(operator, operator)
+
+
+def compared(column: Column, operator: str, left: Linear, others: Sequence[Linear]) -> Predicate:
+    """A comparison of arithmetic on a column with others, exactly; raises Unfit."""
+    pairs = [solved(column, left, other) for other in others]
+    values = [value for _, value in pairs]
+    if pairs and pairs[0][0]:  # all of them turn round, or none: it depends on the factor alone
+        operator, values = turned(operator), values[::-1]
+    return OPERATORS[operator](column, values)
+
+
 # Atoms whose values are parameters
 
 
@@ -219,10 +237,13 @@ Template = Predicate | Pending
 
 
 def ready_or_pending(
-    column: Column, operator: str, values: tuple[object, ...], place: Callable[[], Span]
+    column: Column,
+    operator: str | Operator,
+    values: tuple[object, ...],
+    place: Callable[[], Span],
 ) -> Predicate:
     """The atom, if all its values are known; otherwise a pending one."""
-    make = OPERATORS[operator]
+    make = OPERATORS[operator] if isinstance(operator, str) else operator
     for value in values:
         if type(value) is Hole:
             # Until it is filled in, And, Or and Not hold it as if it were a predicate.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -102,6 +103,54 @@ def comparisons(draw: st.DrawFn) -> Pred:
     return Pred(f"{column} {operator} {written}", test)
 
 
+_FACTORS = st.sampled_from(["1", "-1", "2", "1.21", "-0.5", "1e3", "0.01"])
+_OFFSETS = st.sampled_from(["0", "1", "-3", "0.25", "100*1.21", "(7 - 2.5)/3"])
+_OFFSET_VALUES = {"100*1.21": Fraction(121), "(7 - 2.5)/3": Fraction(3, 2)}
+
+
+@st.composite
+def arithmetic(draw: st.DrawFn) -> Pred:
+    """A comparison of arithmetic on a column with a value, or of a date that is moved."""
+    operator = draw(_OPERATORS)
+    if draw(st.integers(0, 3)) == 0:
+        return draw(_moved_dates(operator))
+    column = draw(st.sampled_from(["age", "week", "big", "cost", "fee", "raw"]))
+    factor, offset, value = draw(_FACTORS), draw(_OFFSETS), draw(_LITERALS[column])
+    a, b = Fraction(factor), _OFFSET_VALUES.get(offset) or Fraction(offset)
+    form = draw(st.sampled_from(["{a} * {x} + {b}", "{b} + {x} * ({a})", "{b} - (-({a}) * {x})"]))
+    left = form.format(a=factor, b=offset, x=column)
+    limit = (Fraction(_exact(value)) - b) / a  # type: ignore[call-overload]
+
+    def test(row: RawRow) -> meaning.Truth:
+        mine = row[column]
+        if mine is None:
+            return None
+        if column == "raw":  # solved exactly, then rounded as any number in a comparison is
+            turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="} if a < 0 else {}
+            return meaning.order(mine, float(limit), turned.get(operator, operator))
+        return meaning.order(a * mine + b, _exact(value), operator)  # type: ignore[operator]
+
+    return Pred(f"{left} {operator} {_written(value)}", test)
+
+
+@st.composite
+def _moved_dates(draw: st.DrawFn, operator: str) -> Pred:
+    days, value = draw(st.integers(-40, 40)), draw(st.sampled_from(DAYS[:3]))
+    written = f"interval {abs(days)} days"
+    sign = "-" if days < 0 else "+"
+
+    def test(row: RawRow) -> meaning.Truth:
+        day = row["day"]
+        if not isinstance(day, date):
+            return None
+        return meaning.order(day.toordinal() + days, value.toordinal(), operator)
+
+    if draw(st.booleans()):
+        return Pred(f"day {sign} {written} {operator} '{value}'", test)
+    back = "+" if days < 0 else "-"
+    return Pred(f"day {operator} date '{value}' {back} {written}", test)
+
+
 @st.composite
 def others(draw: st.DrawFn) -> Pred:
     """BETWEEN, IN, LIKE, IS NULL, booleans, comparisons of two columns, constants."""
@@ -184,7 +233,7 @@ def _combined(inner: st.SearchStrategy[Pred]) -> st.SearchStrategy[Pred]:
     return combine()
 
 
-PREDICATES = st.recursive(st.one_of(comparisons(), others()), _combined, max_leaves=5)
+PREDICATES = st.recursive(st.one_of(comparisons(), others(), arithmetic()), _combined, max_leaves=5)
 
 _WEIGHTS = st.sampled_from([Fraction(w) for w in ("1", "-1", "2", "0.5", "-0.25", "3")])
 
@@ -199,8 +248,18 @@ def questions(draw: st.DrawFn) -> list[Summand]:
         if kind == "people":
             parts.append(meaning.people(weight, where))
         elif kind == "rows":
-            parts.append(meaning.some_rows(weight, where))
+            counted = meaning.some_rows(weight, where)
+            parts.append(replace(counted, sql=draw(st.sampled_from(_counts(counted, where)))))
         else:
             column = draw(st.sampled_from(sorted(meaning.TOTALS)))
-            parts.append(meaning.total(weight, column, where))
+            summed = meaning.total(weight, column, where)
+            cased = f"sum(case when {where.sql} then {column} end)"
+            parts.append(replace(summed, sql=draw(st.sampled_from([summed.sql, cased]))))
     return parts
+
+
+def _counts(counted: Summand, where: Pred) -> list[str]:
+    """Ways to write a count of rows."""
+    cases = ["sum(case when {} then 1 else 0 end)", "count(case when {} then 1 end)"]
+    cases += ["sum(if({}, 1, 0))", "count(1) filter (where {})"]
+    return [counted.sql, *(each.format(where.sql) for each in cases)]
