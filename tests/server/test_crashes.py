@@ -1,0 +1,295 @@
+"""A server that is killed, and connections that break: nothing is lost, nothing is paid twice.
+
+Eight clients ask, repeat what they asked before, and check what they are told: the same key brings
+the same answer, whatever happened in between.  In the end every answer is on record, and each key
+that spends was charged for once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.conftest import PATIENCE, Running, started
+from tests.server.conftest import served as serving
+
+import tacit
+from tacit import Budget, wire
+from tacit.errors import ServerUnavailable
+
+EACH = Fraction(1, 10**6)
+OPENING: dict[str, Any] = {"threshold": 250, "at_most": 80, "epsilon": 800, "questions": 100}
+AGES = range(99)
+
+
+class Client(threading.Thread):
+    """Asks until told to stop, and then until all that it ever asked is answered."""
+
+    def __init__(self, number: int, place: str, token: str, stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.number, self.place, self.token, self.stop = number, place, token, stop
+        self.dice = random.Random(number)
+        self.stream = f"stream {number % 4}"  # two clients each
+        self.asked: dict[str, tuple[str, str]] = {}
+        self.told: dict[str, Any] = {}
+        self.repeated = self.cut = 0
+        self.connection: Any = None
+        self.held: Any = None
+        self.wrong: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            while not self.stop.is_set():
+                self._once(self._some_key())
+            for key in self.asked:
+                while key not in self.told:
+                    self._once(key)
+            for key in self.dice.sample(sorted(self.asked), min(9, len(self.asked))):
+                self._once(key)
+        except BaseException as error:
+            self.wrong = error
+        finally:
+            self._let_go()
+
+    def _some_key(self) -> str:
+        if self.asked and self.dice.random() < 0.4:
+            return self.dice.choice(list(self.asked))
+        key = f"{self.number}: {len(self.asked)}"
+        kind = self.dice.choice(["count", "ask", "ask", "ask", "all"])
+        self.asked[key] = kind, f"age > {self.dice.choice(AGES)} and pid <> {self.number}"
+        return key
+
+    def _connected(self) -> Any:
+        """A table and a stream; the connection is opened again when it breaks."""
+        if self.held is None:
+            self.connection = tacit.connect(self.place, token=self.token, timeout=PATIENCE)
+            visits = self.connection.table("visits")
+            stream = visits.sparse(**OPENING, name=self.stream, retry_key=self.stream)
+            self.held = visits, stream
+        return self.held
+
+    def _let_go(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = self.held = None
+
+    def _once(self, key: str) -> None:
+        """Ask under a key; if nobody answers, it is asked another time."""
+        kind, question = self.asked[key]
+        try:
+            visits, stream = self._connected()
+            if kind == "count":
+                answer: Any = visits.count(question, epsilon=EACH, retry_key=key)
+            elif kind == "ask":
+                answer = stream.ask(question, retry_key=key)
+            else:
+                several = [question, "age > 200", f"{question} and age < 200"]
+                answer = list(stream.ask_all(several, retry_key=key))
+        except ServerUnavailable:
+            self._let_go()
+            self.cut += 1
+            time.sleep(0.05)
+            return
+        told = json.dumps([wire.to_json(each) for each in as_list(answer)])
+        self.repeated += key in self.told
+        assert self.told.setdefault(key, told) == told, f"{kind} brought another answer"
+
+
+def as_list(answer: Any) -> list[Any]:
+    return answer if isinstance(answer, list) else [answer]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def clients(place: str, token: str, count: int) -> Iterator[list[Client]]:
+    stop = threading.Event()
+    asking = [Client(number, place, token, stop) for number in range(count)]
+    for client in asking:
+        client.start()
+    try:
+        yield asking
+    finally:
+        stop.set()
+    for client in asking:
+        client.join(PATIENCE)
+        assert not client.is_alive()
+        if client.wrong is not None:
+            raise client.wrong
+
+
+def check(path: Path, asking: list[Client], killed: int) -> None:
+    """The ledger agrees with all that was told."""
+    with Budget.open(path) as budget:
+        budget.verify()
+        responses = Counter(
+            json.dumps([wire.to_json(wire.from_json(answer.response))])
+            for answer in budget.answers
+            if answer.response is not None
+        )
+        charged = sum(entry.kind == "charge" for entry in budget.history)
+        assert charged == sum(
+            kind == "count" for client in asking for kind, _ in client.asked.values()
+        )
+        assert sum(entry.kind == "open" for entry in budget.history) == 4
+        for client in asking:
+            assert client.told.keys() == client.asked.keys()
+            for key, told in client.told.items():
+                if client.asked[key][0] != "all":  # whose blocks are on record
+                    assert told in responses
+        for state in budget.streams():
+            assert state.lost <= killed
+            assert state.tops + state.lost <= OPENING["at_most"]
+
+
+def crash(folder: Path, kills: int) -> list[Client]:
+    listen = f"port = {free_port()}"
+    with serving(folder, epsilon=10**6, share=10**5) as first:
+        tokens = first.tokens
+        first.stop()
+    config = folder / "tacit.toml"
+    config.write_text(config.read_text().replace("port = 0", listen))
+    dice, place = random.Random(7), f"http://127.0.0.1:{listen.removeprefix('port = ')}"
+    with clients(place, tokens["ana"], 8) as asking:
+        for _ in range(kills):
+            with started(config, tokens) as server:
+                before = sum(len(client.told) + client.repeated for client in asking)
+                wanted = before + dice.randrange(5, 30)
+                while sum(len(client.told) + client.repeated for client in asking) < wanted:
+                    time.sleep(0.01)  # something was answered: then anywhere
+                time.sleep(dice.random() / 50)
+                server.stop(signal.SIGKILL)
+        running = started(config, tokens)
+        running.__enter__()
+    try:
+        check(folder / "clinic.budget", asking, kills)
+    finally:
+        running.__exit__(None, None, None)
+    return asking
+
+
+def test_killed_under_eight_clients(tmp_path):
+    asking = crash(tmp_path, 4)
+    assert sum(client.cut for client in asking) > 0
+    assert sum(client.repeated for client in asking) > 50
+
+
+@pytest.mark.long
+def test_killed_under_eight_clients_for_long(tmp_path):
+    crash(tmp_path, 300)
+
+
+# Connections that break -------------------------------------------------------------------------
+
+
+class Breaking:
+    """Requests that are repeated, doubled and dropped."""
+
+    def __init__(self, server: Running, seed: int) -> None:
+        self.server, self.dice = server, random.Random(seed)
+        self.bodies: dict[str, tuple[str, bytes]] = {}
+        self.told: dict[str, bytes] = {}
+        self.seen: Counter[str] = Counter()
+
+    def request(self) -> None:
+        if self.bodies and self.dice.random() < 0.5:
+            key = self.dice.choice(list(self.bodies))
+        else:
+            key = f"key {len(self.bodies)}"
+            self.bodies[key] = self._new(key)
+        how = self.dice.choice(["ask", "ask", "drop", "twice", "cut"])
+        self.seen[how] += 1
+        path, body = self.bodies[key]
+        if how == "drop":
+            self._send(path, body).close()
+        elif how == "cut":
+            self._send(path, body[: len(body) // 2], length=len(body)).close()
+        else:
+            sent = [self._send(path, body) for _ in range(1 + (how == "twice"))]
+            for connection in sent:
+                self._check(key, connection)
+
+    def _new(self, key: str) -> tuple[str, bytes]:
+        question = f"age > {self.dice.choice(AGES)}"
+        asked = {"key": key, "question": question}
+        if self.dice.random() < 0.4:
+            spent = {**asked, "table": "visits", "epsilon": str(EACH)}
+            return "/v1/count", json.dumps(spent).encode()
+        if self.dice.random() < 0.2:
+            several = [{"question": question}, {"question": "age > 200"}]
+            batch = {"key": key, "questions": several, "stream": "watch"}
+            return "/v1/streams/ask_all", json.dumps(batch).encode()
+        return "/v1/streams/ask", json.dumps({**asked, "stream": "watch"}).encode()
+
+    def _send(self, path: str, body: bytes, length: int | None = None) -> HTTPConnection:
+        connection = HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
+        headers = {
+            "Authorization": f"Bearer {self.server.tokens['ana']}",
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body) if length is None else length),
+        }
+        connection.request("POST", path, body, headers)
+        return connection
+
+    def _check(self, key: str, connection: HTTPConnection) -> None:
+        got = connection.getresponse()
+        told = got.read()
+        connection.close()
+        assert got.status == 200, told
+        assert self.told.setdefault(key, told) == told  # to the byte
+
+    def finish(self) -> None:
+        """Whatever was dropped is asked once more: each key is answered."""
+        for key, (path, body) in self.bodies.items():
+            self._check(key, self._send(path, body))
+
+
+def break_often(folder: Path, requests: int) -> Breaking:
+    with serving(
+        folder, epsilon=10**6, share=10**5, limits="in_flight_a_token = 1000\nin_flight = 5000"
+    ) as server:
+        opening = {"key": "o", "table": "visits", "algorithm": "sparse", "name": "watch"}
+        opened = server.ask("POST", "/v1/streams/open", {**opening, **OPENING})
+        assert opened.status == 200, opened.body
+        breaking = Breaking(server, 11)
+        for _ in range(requests):
+            breaking.request()
+        breaking.finish()
+        assert server.stop() == 0
+    with Budget.open(folder / "clinic.budget") as budget:
+        budget.verify()
+        charges = [entry for entry in budget.history if entry.kind == "charge"]
+        paths = Counter(path for path, _ in breaking.bodies.values())
+        assert len(charges) == paths["/v1/count"]
+        assert budget.spent.epsilon == EACH * len(charges) + OPENING["epsilon"]
+        told = [entry for entry in budget.history if entry.kind in ("top", "told")]
+        assert len(told) == paths["/v1/streams/ask"] + paths["/v1/streams/ask_all"]
+        assert budget.stream("watch").lost == 0
+    return breaking
+
+
+def test_five_hundred_requests_repeated_doubled_and_dropped(tmp_path):
+    breaking = break_often(tmp_path, 500)
+    assert min(breaking.seen.values()) > 50
+    assert len(breaking.told) > 150
+
+
+@pytest.mark.long
+def test_ten_thousand_requests_repeated_doubled_and_dropped(tmp_path):
+    break_often(tmp_path, 10_000)
