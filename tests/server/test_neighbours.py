@@ -1,0 +1,205 @@
+"""Two tables that differ in one person, built so that work on them takes different times.
+
+With an injected clock every response leaves at the same moment for both, whatever was answered; if
+responses left when they are done, the same scenes would tell the two apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.server.test_departures import MS, Hands
+
+import tacit
+from tacit import Budget
+from tacit.analyst.table import Table
+from tacit.server.app import Application
+from tacit.server.clock import Departures
+from tacit.server.config import Limits, Timing
+from tacit.server.log import LogLine
+from tacit.server.service import Service
+from tacit.server.tokens import TokenFile
+
+SCHEMA = """
+max_rows = 1000
+[columns.pid]
+type = "integer"
+[columns.town]
+type = "text"
+keys = ["Bruges", "Ghent"]
+[columns.age]
+type = "integer"
+bounds = [0, 99]
+"""
+CALM = {"epsilon": 1000, "questions": 10}
+STREAM: dict[str, Any] = {"table": "visits", "algorithm": "sparse", "threshold": 200, **CALM}
+
+
+class Scanning:
+    """An engine whose work takes so long for each row, as a scan does, and may fail."""
+
+    cannot: frozenset[str] = frozenset()
+
+    def __init__(self, engine: Any, clock: Hands, rows: int) -> None:
+        self._engine, self._clock, self._rows = engine, clock, rows
+        self.schema = engine.schema
+        self.failing = False
+
+    def values(self, questions: Any) -> Any:
+        self._work()
+        return self._engine.values(questions)
+
+    def points(self, columns: Any, *, max_rows: int = 1, coins: Any = None) -> Any:
+        self._work()
+        return self._engine.points(columns, max_rows=max_rows, coins=coins)
+
+    def _work(self) -> None:
+        self._clock.time += self._rows * MS // 100
+        if self.failing:
+            raise MemoryError
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+class Scene:
+    """A server around one of the two tables, without a network."""
+
+    def __init__(self, folder: Path, more: bool) -> None:
+        rows = [f"{pid},{'Bruges' if pid < 199 else 'Ghent'},{pid % 100}" for pid in range(300)]
+        rows += ["300,Bruges,99"] * 900 if more else []  # one person, and many rows
+        folder.mkdir()
+        (folder / "visits.csv").write_text("\n".join(["pid,town,age", *rows, ""]))
+        (folder / "visits.toml").write_text(SCHEMA)
+        self.clock = Hands()
+        inner = tacit.open(folder / "visits.csv", person="pid")
+        self.engine: Any = cast(Any, Scanning(inner.engine, self.clock, len(rows)))
+        budget = Budget.create(folder / "b.budget", epsilon=10**9, covers=["visits"])
+        budget.share("ana", epsilon=10**8)
+        file = TokenFile(folder / "tokens")
+        self.token = file.add("ana", share="ana")
+        table = Table(self.engine, people=300)
+        service = Service({"visits": table}, budget, file, Limits(requests_a_second=100_000))
+        self.lines: list[LogLine] = []
+        timing = Timing(milliseconds=50, questions=4)
+        self.app = Application(service, timing, clock=self.clock, log=self.lines.append)
+
+    async def ask(self, path: str, **body: Any) -> tuple[int, list[int], list[Any]]:
+        """The status, when each part left after the request arrived, and what was said."""
+        arrival, left, said = self.clock.now(), [], b""
+        status = 0
+        headers = [(b"authorization", f"Bearer {self.token}".encode())]
+        headers.append((b"content-type", b"application/json"))
+        sent = json.dumps(body).encode()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": sent, "more_body": False}
+
+        async def send(message: Any) -> None:
+            nonlocal status, said
+            status = message.get("status", status)
+            if message.get("body"):
+                left.append(self.clock.now() - arrival)
+                said += message["body"]
+
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b""}
+        await self.app({**scope, "headers": headers, "root_path": ""}, receive, send)
+        return status, left, [json.loads(line) for line in said.splitlines()]
+
+    async def play(self) -> Iterator[Any]:
+        """Every kind of request that touches the data: when each left, and what was said."""
+        seen: list[Any] = []
+        streams = {name: {"stream": name} for name in ("one", "batch", "failing")}
+        for name in streams:
+            opening = {**STREAM, "at_most": 3, "name": name}
+            seen.append(await self.ask("/v1/streams/open", key=name, **opening))
+        at, below = "town = 'Bruges'", "age > 98"  # 199 or 200 people; three or four
+        for key, question in (("a", at), ("b", below), ("c", at), ("b", below)):
+            told = await self.ask("/v1/streams/ask", key=key, question=question, **streams["one"])
+            seen.append(told)
+        batch = [{"question": question} for question in [below] * 5 + [at] + [below] * 8]
+        for _ in range(2):
+            told = await self.ask(
+                "/v1/streams/ask_all", key="d", questions=batch, **streams["batch"]
+            )
+            seen.append(told)
+        asked = {"table": "visits", "epsilon": 1000}
+        seen.append(await self.ask("/v1/count", key="e", question=at, **asked))
+        seen.append(await self.ask("/v1/histogram", key="f", columns=["town"], **asked))
+        seen.append(await self.ask("/v1/ranges", key="g", column="age", max_rows=1, **asked))
+        for what in ("show", "recorded"):
+            seen.append(await self.ask(f"/v1/streams/{what}", **streams["one"]))
+        self.engine.failing = True
+        seen.append(await self.ask("/v1/count", key="h", question=at, **asked))
+        failed = {"key": "i", "question": at, **streams["failing"]}
+        seen.append(await self.ask("/v1/streams/ask", **failed))
+        seen.append(await self.ask("/v1/streams/ask", **failed))
+        self.engine.failing = False
+        return iter(seen)
+
+
+def played(folder: Path, *, more: bool) -> tuple[list[Any], Scene]:
+    scene = Scene(folder, more)
+
+    async def all_of_it() -> list[Any]:
+        seen = list(await scene.play())
+        assert scene.app.close()
+        return seen
+
+    return asyncio.run(all_of_it()), scene
+
+
+def test_responses_leave_at_the_same_time_for_two_neighbours(tmp_path):
+    fewer, without = played(tmp_path / "fewer", more=False)
+    more, with_one = played(tmp_path / "more", more=True)
+    statuses = [[status for status, *_ in seen] for seen in (fewer, more)]
+    assert statuses[0] == statuses[1]
+    assert statuses[0][-3:] == [500, 500, 409]
+    said = [[json.dumps(what) for *_, what in seen] for seen in (fewer, more)]
+    assert said[0] != said[1]  # ⊥ for one, ⊤ for the other
+    moments = [[left for _, left, _ in seen] for seen in (fewer, more)]
+    blocks = {6, 7, 8, 9}  # how far a batch gets is what it tells; until then it is the same
+    for number, (here, there) in enumerate(zip(*moments, strict=True)):
+        if len(here) != len(there):
+            assert number in blocks
+        shorter = min(len(here), len(there))
+        assert here[:shorter] == there[:shorter]
+        assert shorter > 0
+    assert all(left and left[0] % (50 * MS) == 0 for left in moments[0])
+    assert not any(line.late for line in [*without.lines, *with_one.lines])
+
+
+def test_without_the_clock_the_two_can_be_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(Departures, "departure", lambda self, arrival, done, delay: done)
+    fewer, _ = played(tmp_path / "fewer", more=False)
+    more, _ = played(tmp_path / "more", more=True)
+    moments = [[left[:1] for _, left, _ in seen] for seen in (fewer, more)]
+    differ = [here != there for here, there in zip(*moments, strict=True)]
+    assert differ[3] or differ[4]  # a question of a stream
+    assert sum(differ) >= 6
+
+
+@pytest.mark.parametrize("kind", ["ask", "batch"])
+def test_a_block_or_a_question_that_is_late_leaves_on_a_later_tick(tmp_path, kind):
+    scene = Scene(tmp_path / "late", more=True)
+    scene.engine._rows = 20_000  # 200 ms
+
+    async def all_of_it() -> list[int]:
+        await scene.ask("/v1/streams/open", key="o", name="s", at_most=1, **STREAM)
+        one = {"question": "age > 98"}
+        if kind == "ask":
+            _, left, _ = await scene.ask("/v1/streams/ask", key="k", stream="s", **one)
+        else:
+            batch = {"questions": [one] * 6, "stream": "s"}
+            _, left, _ = await scene.ask("/v1/streams/ask_all", key="k", **batch)
+        assert scene.app.close()
+        return left
+
+    left = asyncio.run(all_of_it())
+    assert left == ([200 * MS] if kind == "ask" else [200 * MS, 250 * MS])
+    assert scene.lines[-1].late
