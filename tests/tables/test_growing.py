@@ -52,6 +52,7 @@ def piece_of(rows: pa.Table, person: Person, toml: str = TOML) -> Shard:
         found.close()
 
 
+@pytest.mark.long
 class TestGrownShards(EngineContract):
     """Shards that a third of the rows began, and to which the others came in two steps."""
 
@@ -160,7 +161,7 @@ def grow_and_compare(
 
 
 @pytest.mark.parametrize("limit", [None, 1])
-@settings(FEW, max_examples=10)
+@settings(FEW, max_examples=8)
 @given(rows=tables(), parts=ASKED, person=PEOPLE, growth=growths())
 def test_what_is_read_in_steps_is_what_labels_say(limit, rows, parts, person, growth):
     grow_and_compare(limit, rows, parts, person, growth)
@@ -299,6 +300,23 @@ def test_a_label_must_be_a_later_one() -> None:
     for until in ("2026-10-05", "2026-10-04"):
         with pytest.raises(BadParameter, match="give a later"):
             window_of(SCHEMA, column, "2026-10-05", until)
+
+
+def test_labels_beyond_all_that_a_column_can_hold() -> None:
+    column, source = (
+        SCHEMA.column("big"),
+        arrow([row(1, big=-(2**63)), row(2, big=2**63 - 1)], SCHEMA),
+    )
+    engine = load(
+        source, person="pid", name="visits", schema=TOML, as_of="-1e30", grows_by=column.name
+    )
+    seen = [everybody(engine)]
+    for after, until in pairwise(["-1e30", str(-(2**63)), "0", "1e30", "2e30"]):
+        with engine as before:
+            engine = load_more(before, source, grows_by="big", after=after, until=until)
+        seen.append(everybody(engine))
+    engine.close()
+    assert seen == [0, 1, 1, 2, 2]
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch) -> None:

@@ -73,15 +73,15 @@ def window_of(schema: Schema, column: Column, after: str | None, until: str) -> 
     high = label_place(column, until)
     if after is not None and low is not None and high < low:
         raise BadParameter("as_of", until, f"the table is read up to {after} already: give a later")
+    nothing = high < least or (low is not None and low > most)
+    low = low if low is not None and low > least else None  # every code is at least the least
     rows: Predicate = Range(column.name, low, min(high, most))
-    if high < least or (low is not None and low > most):
-        rows = Among(column.name, ())
     return RowWindow(
         column.name,
-        condition(schema, rows).sql("duckdb"),
+        condition(schema, Among(column.name, ()) if nothing else rows).sql("duckdb"),
         column.type,
-        low if low is not None and least < low <= most else None,
-        high if least <= high < most else None,
+        None if nothing else low,
+        high if not nothing and high < most else None,
     )
 
 
