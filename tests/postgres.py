@@ -300,7 +300,8 @@ def main() -> None:
     try:
         guard.serve()
     except Exception as error:
-        print(" ".join(str(error).split()), flush=True)
+        with suppress(OSError):  # nobody may be there to hear it
+            print(" ".join(str(error).split()), flush=True)
     finally:
         guard.end(signal.SIGQUIT)
         shutil.rmtree(folder, ignore_errors=True)

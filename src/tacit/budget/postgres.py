@@ -33,7 +33,14 @@ from tacit.budget.postgres_sessions import (
     quoted,
     translated,
 )
-from tacit.budget.postgres_tables import FORMAT, PostgresReader, PostgresWriter, create_tables
+from tacit.budget.postgres_tables import (
+    FORMAT,
+    NOTHING_YET,
+    PostgresReader,
+    PostgresWriter,
+    create_tables,
+    lock_head,
+)
 from tacit.budget.turns import Alone, Given, LetGoIfDropped, Line, tell_of_forks
 from tacit.errors import (
     BadParameter,
@@ -50,10 +57,6 @@ if TYPE_CHECKING:
     from tacit.postgres import Connection
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_-]{0,62}")
-_LOCK = (
-    b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT number, hash, "
-    b"current_setting('fsync'), current_setting('full_page_writes') FROM head FOR UPDATE"
-)
 
 
 def _address(url: str) -> PostgresAddress:
@@ -303,22 +306,13 @@ class PostgresWriting(PostgresUse[PostgresWriter]):
     def start(self) -> PostgresWriter:
         """Lock the head.  Whether the server may forget is asked each time: it can be changed."""
         connection = self.connection = self.ledger.connection()
-        locked = connection.execute(_LOCK, prepare=False)
-        locked.nextset()
-        rows = locked.fetchall()
-        if len(rows) != 1:
-            raise damaged(f"{self.ledger.place}: the head of its history has vanished")
-        number, hashed, *settings = rows[0]
-        if (forgetful := forgets(*settings)) is not None:
+        locked = lock_head(connection, self.ledger.seen)
+        if (forgetful := forgets(*locked.forgets)) is not None:
             raise LedgerUnwritable(
                 f"{self.ledger.place} is no place for a budget any more: {forgetful}; nothing was "
                 f"done ({self.what})"
             )
-        self.writer = PostgresWriter(
-            connection,
-            HistoryEnd(number, bytes(hashed).decode("ascii", "replace")),
-            self.ledger.seen,
-        )
+        self.writer = PostgresWriter(connection, locked, self.ledger.seen)
         return self.writer
 
     def finish(self) -> None:
@@ -359,7 +353,7 @@ class PostgresCreating(PostgresWriting):
                 advice="Budget.open opens a budget",
             )
         create_tables(connection)
-        self.writer = PostgresWriter(connection, HistoryEnd(), HistoryEnd())
+        self.writer = PostgresWriter(connection, NOTHING_YET, HistoryEnd())
         return self.writer
 
 

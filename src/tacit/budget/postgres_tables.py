@@ -8,7 +8,7 @@ answer can be compressed would depend on the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.budget.chain import Entry, damaged, link, readable
 from tacit.budget.ledger import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 COMMIT = b"COMMIT"
+_FEW = 20  # tables and shares that are read with the lock
 
 # The columns of each table, "!" where there is always a value.
 _TABLES = {
@@ -247,16 +248,67 @@ class PostgresReader(Uncopyable):
         )
 
 
-class PostgresWriter(PostgresReader):
-    """The same, while the head is locked.
+class Locked(NamedTuple):
+    """What a writer knows as soon as the head is locked, without another journey to the server.
 
-    ``tail`` is what the head says, ``seen`` the end of the history that was seen before.  What is
-    written is sent before anything is read, or with the commit: others wait for each journey.
+    ``tables`` and ``shares`` are None if there are many.
     """
 
-    def __init__(self, connection: Connection, tail: HistoryEnd, seen: HistoryEnd) -> None:
+    tail: HistoryEnd
+    there: str | None  # the hash of the entry that was the last one seen before
+    forgets: tuple[str, str]  # fsync and full_page_writes
+    tables: set[str] | None = None
+    shares: dict[str | None, Share] | None = None
+
+
+NOTHING_YET = Locked(HistoryEnd(), None, ("on", "on"))
+"""Of a budget that is being created."""
+
+
+def lock_head(connection: Connection, seen: HistoryEnd) -> Locked:
+    """Begin a write: wait for those before us, and read what nearly every write needs.
+
+    READ COMMITTED: each statement sees what was committed before it began, and all but the first
+    begin when the lock is ours.  The first gets the row as the last writer left it.
+    """
+    script = (
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT number, hash, "
+        "current_setting('fsync'), current_setting('full_page_writes'), (SELECT e.hash FROM "
+        f"entries e WHERE e.number = {seen.number:d}) FROM head FOR UPDATE OF head; "
+        f"SELECT name FROM tables LIMIT {_FEW + 1}; {_SHARES} LIMIT {_FEW + 1}"
+    )
+    cursor = connection.execute(script.encode(), prepare=False)
+    results = []
+    while cursor.nextset():
+        with readable("a text in the budget is not Unicode"):
+            results.append([tuple(map(_read, row)) for row in cursor.fetchall()])
+    (head, tables, shares) = results
+    if len(head) != 1:
+        raise damaged("the head of the history has vanished")
+    number, hashed, fsync, full_page_writes, there = head[0]
+    with readable("a row of the table 'tables' cannot be read"):
+        names = {text_of(name) for (name,) in tables}
+    by_analyst = {share.analyst: share for share in map(share_of, shares)}
+    return Locked(
+        HistoryEnd(number, hashed),
+        there,
+        (fsync, full_page_writes),
+        names if len(tables) <= _FEW else None,
+        by_analyst if len(shares) <= _FEW else None,
+    )
+
+
+class PostgresWriter(PostgresReader):
+    """The same, while the head is locked; ``seen`` is the end of the history seen before.
+
+    What is written is sent before anything is read, or with the commit: others wait for each
+    journey.
+    """
+
+    def __init__(self, connection: Connection, locked: Locked, seen: HistoryEnd) -> None:
         super().__init__(connection)
-        self._tail = tail
+        self._locked = locked
+        self._tail = locked.tail
         self._unsent: list[tuple[bytes, list[Any]]] = []
         self.seen = seen
 
@@ -281,6 +333,16 @@ class PostgresWriter(PostgresReader):
         """Nobody else can change it meanwhile."""
         return self._tail
 
+    def covers(self, table: str) -> bool:
+        """Known since the lock, unless there are many."""
+        known = self._locked.tables
+        return super().covers(table) if known is None else table in known
+
+    def share(self, analyst: str | None) -> Share | None:
+        """Known since the lock, unless there are many."""
+        known = self._locked.shares
+        return super().share(analyst) if known is None else known.get(analyst)
+
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
         """Linked to the last entry, which must continue what was seen before."""
         if self._tail != self.seen:
@@ -297,9 +359,7 @@ class PostgresWriter(PostgresReader):
     def _check_goes_on(self) -> None:
         """Others may have written since; but what was seen must still be there."""
         number, seen = self.seen
-        if number and not self._rows(
-            "SELECT 1 FROM entries WHERE number = %s AND hash = %s", number, seen
-        ):
+        if number and self._locked.there != seen:
             raise LedgerDamaged(
                 f"entry {number} of the history is not what it was when this process saw it: an "
                 "old copy was put back, the server lost what it had confirmed, or the tables were "
@@ -308,6 +368,8 @@ class PostgresWriter(PostgresReader):
 
     def add_table(self, table: str) -> None:
         """Added at the end."""
+        if self._locked.tables is not None:
+            self._locked.tables.add(table)
         number = "SELECT coalesce(max(number), 0) + 1 FROM tables"
         self._write(f"INSERT INTO tables (number, name) VALUES (({number}), %s)", table)
 
@@ -322,6 +384,8 @@ class PostgresWriter(PostgresReader):
 
     def put_share(self, share: Share) -> None:
         """Totals are kept, not summed up again."""
+        if self._locked.shares is not None:
+            self._locked.shares[share.analyst] = share
         self._write(
             "INSERT INTO shares (analyst, most, spent) VALUES (%s, %s, %s) ON CONFLICT "
             "(sha256(analyst)) DO UPDATE SET most = excluded.most, spent = excluded.spent",
