@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from tacit.cli.asked import opened
 from tacit.cli.conversation import (
     Clock,
     Printer,
@@ -24,11 +25,13 @@ from tacit.cli.conversation import (
 )
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
 from tacit.cli.options import File, Kind, Name, Number, Period, TableOptions, Values, Whole
+from tacit.cli.remote import ServerOptions
 
 if TYPE_CHECKING:
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
-    from tacit.budget import Budget
+    from tacit.cli.asked import PaidFrom
+    from tacit.remote.stream import RemoteStream
     from tacit.wire import Reply
 
 
@@ -47,7 +50,7 @@ class StreamPayment:
     Parameters
     ----------
     budget
-        The budget file that pays; tacit budget create makes one.
+        The budget file that pays; tacit budget create makes one.  A server knows it.
     analyst
         Whose share of the budget pays; by default what is not shared.
     resume
@@ -55,7 +58,7 @@ class StreamPayment:
 
     """
 
-    budget: File
+    budget: File | None = None
     analyst: Name | None = None
     resume: Name | None = None
 
@@ -142,13 +145,14 @@ class AskingOptions:
 
 
 def ask(
-    file: File,
+    file: File | None = None,
     /,
     *,
     where: TableOptions | None = None,
-    pays: StreamPayment,
+    pays: StreamPayment | None = None,
     new: StreamOptions | None = None,
     manner: AskingOptions | None = None,
+    server: ServerOptions | None = None,
 ) -> int:
     r"""Ask a table, one question a line, from a terminal or a pipe.
 
@@ -176,11 +180,14 @@ def ask(
         tacit ask visits.parquet --person patient_id --threshold 500 \
             --at-most 5 --epsilon 1/4 --budget clinic.budget \
             --numeric --json < questions.txt
+        tacit ask --url https://clinic.example:8443 --token-file ana.token \
+            --table visits --threshold 500 --at-most 10 --epsilon 1/2 --name flu-watch
 
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.  Without
+        one a server is asked, for the table that --table names.
     where
         How it is opened.
     pays
@@ -189,44 +196,43 @@ def ask(
         What a new stream is.
     manner
         How questions are taken and answers shown.
+    server
+        The server that is asked in the place of a file.
 
     """
     where, new, manner = where or TableOptions(), new or StreamOptions(), manner or AskingOptions()
+    pays, server = pays or StreamPayment(), server or ServerOptions()
     given = new.given if pays.analyst is None else {**new.given, "analyst": pays.analyst}
     _check_options(given, pays.resume)
-    where.check()
+    if file is None and pays.analyst is not None:
+        raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
     clock = Clock(None if manner.every is None else seconds(manner.every))
     at_terminal = not manner.json and is_typed() and sys.stdout.isatty()
     printer = Printer(as_json=manner.json, at_terminal=at_terminal)
 
-    from tacit.budget import Budget
-
     with ExitStack() as stack:
-        budget = stack.enter_context(Budget.open(pays.budget))
-        table = stack.enter_context(where.open(file))
+        asks = stack.enter_context(opened(file, pays.budget, where, server))
         signals = stack.enter_context(Signals())
         together = None if manner.one_by_one or is_typed() else _all_questions()
-        if together and pays.resume is None and (refused := refused_by_new(table, given, together)):
+        new_ones = together if pays.resume is None else None
+        if new_ones and (refused := refused_by_new(asks.alike(), given, new_ones)):
             for reply in refused:
                 printer.show(reply)
             say(_NOT_PAID)
             return BAD_INPUT
         with signals.wait():
-            if pays.resume is None:
-                stream = table.sparse(budget=budget, **given)
-            else:
-                stream = table.resume(pays.resume, budget=budget)
-            stack.enter_context(left_in_order(stream, budget, signals))
-        _announce(stream, budget, pays.resume, new)
+            stream = asks.open(**given) if pays.resume is None else asks.resume(pays.resume)
+            stack.enter_context(left_in_order(stream, asks.budget, signals))
+        _announce(stream, asks.budget, pays.resume, new)
         asked = _typed(stream) if at_terminal else piped() if together is None else together
-        for reply in converse(table, stream, asked, clock=clock, signals=signals):
+        for reply in converse(asks.table, stream, asked, clock=clock, signals=signals):
             printer.show(reply)
         if rest := len(stream.unanswered):
             say(f"{rest} cells of the last question were not answered")
     return DONE
 
 
-def _typed(stream: Stream) -> Iterator[str]:
+def _typed(stream: Stream | RemoteStream) -> Iterator[str]:
     say("one question a line; Ctrl-D leaves")
     return typed(lambda: f"{stream.tops_left} ⊤ left> ")
 
@@ -265,7 +271,9 @@ def _options(names: Iterable[str]) -> str:
     return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
-def _announce(stream: Stream, budget: Budget, resume: str | None, new: StreamOptions) -> None:
+def _announce(
+    stream: Stream | RemoteStream, budget: PaidFrom, resume: str | None, new: StreamOptions
+) -> None:
     """What was bought, and how far its answers can be trusted; all of it is public."""
     from tacit.numbers import in_full, no_less_than
 
@@ -289,7 +297,9 @@ def _announce(stream: Stream, budget: Budget, resume: str | None, new: StreamOpt
 
 
 @contextmanager
-def left_in_order(stream: Stream, budget: Budget, signals: Signals) -> Iterator[None]:
+def left_in_order(
+    stream: Stream | RemoteStream, budget: PaidFrom, signals: Signals
+) -> Iterator[None]:
     """However the conversation ends, suspend the stream and say where it stands."""
     try:
         yield

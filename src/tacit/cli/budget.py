@@ -15,8 +15,17 @@ from rich.text import Text
 
 from tacit.cli.exits import Misuse, printable, say
 from tacit.cli.options import Column, File, Name, Names, Number, Whole
+from tacit.cli.remote import ServerOptions
 from tacit.numbers import in_full
-from tacit.wire import PaidSummary, StreamSummary, paid_summary, summary, to_line
+from tacit.wire import (
+    BudgetSummary,
+    PaidSummary,
+    ShownBudget,
+    StreamSummary,
+    paid_summary,
+    summary,
+    to_line,
+)
 
 if TYPE_CHECKING:
     from tacit.budget import Budget, Share
@@ -77,7 +86,14 @@ def _typed(promise: Privacy) -> str:
     return f"ε = {in_full(promise.epsilon)}, δ = {in_full(promise.delta)}"
 
 
-def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
+def show(
+    file: File | None = None,
+    /,
+    *,
+    compare: bool = False,
+    json: bool = False,
+    server: ServerOptions | None = None,
+) -> None:
     """Show what is left, the shares and the streams.
 
     For example:
@@ -85,17 +101,28 @@ def show(file: File, /, *, compare: bool = False, json: bool = False) -> None:
         tacit budget show clinic.budget
         tacit budget show clinic.budget --compare
         tacit budget show clinic.budget --json
+        tacit budget show --url https://clinic.example:8443 --token-file ana.token
 
     Parameters
     ----------
     file
-        The budget file.
+        The budget file; without one a server is asked for its budget.
     compare
         Also name the theorem behind it, and what others would have said.
     json
         One JSON object, with every number exact.
+    server
+        The server that is asked instead.
 
     """
+    options = server or ServerOptions()
+    if file is None:
+        if compare:
+            raise Misuse("--compare reads the history: it needs the FILE")
+        _show_served(options, json)
+        return
+    if options != ServerOptions():
+        raise Misuse("give the FILE where the budget lies, or --url, not both")
     from tacit.budget import Budget
 
     with Budget.open(file) as budget:
@@ -362,27 +389,45 @@ def export(file: File, to: File | None = None, /) -> None:
 
 def show_budget(path: str, budget: Budget) -> None:
     """The promise, what is left of it for whom, and the streams."""
+    shown = summary(budget)
+    _print(path, shown, shown.shares)
+
+
+def _show_served(options: ServerOptions, json: bool) -> None:
+    """The same of a server, as far as the token may see it."""
+    with options.connect() as clinic:
+        shown = clinic.budget.show()
+        if json:
+            print(to_line(shown))
+        else:
+            own = () if shown.own is None else (shown.own,)
+            _print(clinic.place, shown, shown.shares or own)
+
+
+def _print(place: str, shown: BudgetSummary | ShownBudget, shares: Sequence[Share]) -> None:
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
-    console.print(Text(f"{path}: {budget.promise} promised to the people of", "bold"), end=" ")
-    console.print(Text(printable(", ".join(budget.covers))))
-    console.print(Text(f"{budget.spent} spent, by the accountant {budget.accountant.name!r}"))
-    console.print(_shares(budget))
-    if streams := summary(budget).streams:
-        console.print(_streams(streams))
+    console.print(Text(f"{place}: {shown.promise} promised to the people of", "bold"), end=" ")
+    console.print(Text(printable(", ".join(shown.covers))))
+    console.print(Text(f"{shown.whole.spent} spent, by the accountant {shown.accountant!r}"))
+    console.print(_shares(shown.whole, shares))
+    if shown.streams:
+        console.print(_streams(shown.streams))
 
 
-def _shares(budget: Budget) -> Table:
+def _shares(whole: Share, shares: Sequence[Share]) -> Table:
+    """The whole, then each share, and what is not shared last, if it is there."""
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("", "left", "of", ""):
         table.add_column(heading, no_wrap=heading == "")
-    first, *shares = budget.shares
-    _row(table, "whole", budget.whole)
-    if shares:
-        for share in shares:
-            _row(table, f"  {printable(share.analyst or '')}", share)
-        _row(table, "  not shared", first)
+    _row(table, "whole", whole)
+    named = [share for share in shares if share.analyst is not None]
+    for share in named:
+        _row(table, f"  {printable(share.analyst or '')}", share)
+    for share in shares if named else ():
+        if share.analyst is None:
+            _row(table, "  not shared", share)
     return table
 
 

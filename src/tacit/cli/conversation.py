@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tacit.arguments import LONGEST_QUESTION
 from tacit.cli.exits import Misuse, printable
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.book.answer import Answer
     from tacit.cli.exits import Signals
+    from tacit.remote.stream import RemoteStream
+    from tacit.remote.table import RemoteTable
 
 
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
@@ -52,7 +54,7 @@ class Asking:
 
     question: str
     threshold: str | int | float | None = None
-    parameters: dict[str, object] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
 
 
 def typed(prompt: Callable[[], str]) -> Iterator[str]:
@@ -206,7 +208,12 @@ class Clock:
 
 
 def converse(
-    table: Table, stream: Stream, asked: Iterable[str], *, clock: Clock, signals: Signals
+    table: Table | RemoteTable,
+    stream: Stream | RemoteStream,
+    asked: Iterable[str],
+    *,
+    clock: Clock,
+    signals: Signals,
 ) -> Iterator[Reply]:
     """Answer line by line until the halt; a refused line gets its reason, and the next is read."""
     for number, line in enumerate(asked, 1):
@@ -225,7 +232,9 @@ def converse(
             return
 
 
-def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[Reply]:
+def _replies(
+    table: Table | RemoteTable, stream: Stream | RemoteStream, number: int, line: str
+) -> Iterator[Reply]:
     words, asking, refusal = _checked(stream, line)
     if asking is None:
         yield _reply(stream, number, words, refusal=refusal)
@@ -242,7 +251,11 @@ def _replies(table: Table, stream: Stream, number: int, line: str) -> Iterator[R
 
 
 def _reply(
-    stream: Stream, number: int, question: str, answer: Answer | None = None, refusal: str = ""
+    stream: Stream | RemoteStream,
+    number: int,
+    question: str,
+    answer: Answer | None = None,
+    refusal: str = "",
 ) -> Reply:
     return Reply(
         line=number,
@@ -254,7 +267,7 @@ def _reply(
     )
 
 
-def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
+def refusals(stream: Stream | RemoteStream, asked: Iterable[str]) -> Iterator[Reply]:
     """What such a stream would refuse of these lines; nothing is asked."""
     for number, line in enumerate(asked, 1):
         if not is_silent(line):
@@ -263,7 +276,7 @@ def refusals(stream: Stream, asked: Iterable[str]) -> Iterator[Reply]:
                 yield _reply(stream, number, words, refusal=refusal)
 
 
-def _checked(stream: Stream, line: str) -> tuple[str, Asking | None, str]:
+def _checked(stream: Stream | RemoteStream, line: str) -> tuple[str, Asking | None, str]:
     """A line's words, and what it asks or why it is refused.
 
     Whatever goes wrong here is wrong with this line alone: no data was looked at, and the lines

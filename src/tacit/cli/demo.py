@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
 from tacit.cli.exits import Misuse
+from tacit.cli.serve import need_packages
 from tacit.errors import BadParameter
 from tacit.numbers import spaced
 from tacit.support import check_can_plot
@@ -56,7 +57,7 @@ class Alarm:
     ages: tuple[tuple[int, int], ...] = ()
 
 
-def demo(*, folder: Path = Path("demo-output")) -> None:
+def demo(*, folder: Path = Path("demo-output"), serve: bool = False) -> None:
     """Watch a clinic of a million invented people for outbreaks, privately.
 
     It takes under a minute and writes its data, its budget and its pictures to a
@@ -66,14 +67,31 @@ def demo(*, folder: Path = Path("demo-output")) -> None:
 
         tacit demo
         tacit demo --folder clinic
+        tacit demo --serve
 
     Parameters
     ----------
     folder
         Where the data, the budget and the pictures are written: a new folder, an
         empty one, or that of an earlier demo.
+    serve
+        Serve the clinic over HTTP to two analysts, whose tokens are shown: the one
+        that an earlier demo left in the folder, or a new one.
 
     """
+    from tacit.cli.demo_server import is_there, serve_clinic
+
+    if serve:
+        need_packages()
+    if not (serve and (folder / MARKER).is_file() and is_there(folder)):
+        _tell_story(folder)
+    if serve:
+        serve_clinic(folder)
+    else:
+        print(f"Serve it to analysts: tacit demo --serve --folder {folder}")
+
+
+def _tell_story(folder: Path) -> None:
     console = Console(highlight=False)
     start = perf_counter()
     _clear(folder)

@@ -106,7 +106,7 @@ def serve(
 
     assert config is not None
     wanted = read_config(config)
-    _need_packages()
+    need_packages()
     from tacit.server.running import refuse_unencrypted, run
 
     refuse_unencrypted(wanted.listen, behind_proxy=behind_proxy)
@@ -117,7 +117,8 @@ def serve(
     run(wanted, behind_proxy=behind_proxy, ready=lambda url: say(f"listening at {url}"))
 
 
-def _need_packages() -> None:
+def need_packages() -> None:
+    """Say what to install, before anything else is done."""
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("starlette", "msgspec", "uvicorn")):

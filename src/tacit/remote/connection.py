@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tacit.analyst.task import Kind
     from tacit.book.recipes import Values
     from tacit.budget import Amount, Share
-    from tacit.wire import StreamSummary
+    from tacit.wire import ShownBudget, StreamSummary
 
 SPOKEN = (1,)
 """The versions of the protocol that this client speaks."""
@@ -73,6 +74,11 @@ class RemoteServer(Closing):
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()
+
+    @property
+    def place(self) -> str:
+        """The server's address."""
+        return self._transport.place
 
     def check_version(self) -> None:
         """Refuse a server that this client does not understand."""
@@ -177,6 +183,24 @@ class RemoteBudget:
         """The share that the token draws from; None if it draws from none."""
         told = self._told()["own"]
         return None if told is None else _share(told)
+
+    def show(self) -> ShownBudget:
+        """All that the server shows of it at once, with the streams that the token may see."""
+        from tacit.errors import NotAuthorised
+        from tacit.wire import ShownBudget
+
+        told, streams = self._told(), []
+        with suppress(NotAuthorised):  # a viewer sees none
+            streams = self.streams()
+        return ShownBudget(
+            promise=Privacy(told["promise"]["epsilon"], told["promise"]["delta"]),
+            accountant=told["accountant"],
+            covers=tuple(told["covers"]),
+            whole=_share(told["whole"]),
+            own=None if told["own"] is None else _share(told["own"]),
+            shares=tuple(_share(share) for share in told["shares"]),
+            streams=tuple(streams),
+        )
 
     def price(self, *, epsilon: Number) -> RemotePrice:
         """What a count, a sum or another release with this ε would cost; nothing is charged."""

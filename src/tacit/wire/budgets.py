@@ -63,6 +63,19 @@ class BudgetSummary:
         return together(self.shares)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBudget:
+    """What a server shows of a budget: the totals, the token's own share, and for stewards all."""
+
+    promise: Privacy
+    accountant: str
+    covers: tuple[str, ...]
+    whole: Share
+    own: Share | None
+    shares: tuple[Share, ...]
+    streams: tuple[StreamSummary, ...]
+
+
 def summary(budget: Budget) -> BudgetSummary:
     """The present state of a budget."""
     return BudgetSummary(
@@ -169,6 +182,32 @@ def _read_budget(fields: Json) -> BudgetSummary:
     )
 
 
+def _write_shown(shown: ShownBudget) -> Json:
+    return {
+        "promise": shown.promise.as_json(),
+        "accountant": shown.accountant,
+        "covers": list(shown.covers),
+        "whole": _write_share(shown.whole),
+        "own": None if shown.own is None else _write_share(shown.own),
+        "shares": [_write_share(share) for share in shown.shares],
+        "streams": [_stream(state) for state in shown.streams],
+    }
+
+
+def _read_shown(fields: Json) -> ShownBudget:
+    from tacit.budget.accountants import accountant_named
+
+    return ShownBudget(
+        promise=Privacy.from_json(fields["promise"]),
+        accountant=accountant_named(fields["accountant"]).name,
+        covers=tuple(string(each) for each in fields["covers"]),
+        whole=_read_share(fields["whole"]),
+        own=None if fields["own"] is None else _read_share(fields["own"]),
+        shares=tuple(_read_share(each) for each in fields["shares"]),
+        streams=tuple(_read_stream(each) for each in fields["streams"]),
+    )
+
+
 def _write_paid(paid: PaidAnswer | PaidSummary) -> Json:
     shown = paid if isinstance(paid, PaidSummary) else paid_summary(paid)
     fields: Json = {name: getattr(shown, name) for name in PaidSummary.__slots__}
@@ -233,6 +272,7 @@ def _read_entry(fields: Json) -> Entry:
 ENTRY = Form("entry", ("budget.Entry",), _write_entry, _read_entry)
 FORMS = (
     Form("budget", ("wire.BudgetSummary", "budget.Budget"), _write_budget, _read_budget),
+    Form("shown budget", ("wire.ShownBudget",), _write_shown, _read_shown),
     Form("share", ("budget.Share",), _write_share, _read_share),
     Form("stream", ("wire.StreamSummary",), _stream, _read_stream),
     Form("paid answer", ("wire.PaidSummary", "budget.PaidAnswer"), _write_paid, _read_paid),
