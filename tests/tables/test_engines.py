@@ -19,7 +19,7 @@ from tacit.tables.schema import Person
 from tacit.testing import meaning as brute
 from tacit.testing.engines import ASKED, PEOPLE, EngineContract, row
 from tacit.testing.meaning import Pred, RawRow, Summand, Truth
-from tacit.testing.random_questions import tables
+from tacit.testing.random_questions import conditions, tables
 
 SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
@@ -66,6 +66,14 @@ def test_bitmaps_answer_as_plain_python(
     rows: list[RawRow], asked: list[list[Summand]], person: Person, limit: int
 ) -> None:
     agree(quick(rows, person, limit), rows, asked, person)
+
+
+@SOME
+@given(rows=tables(), asked=st.lists(conditions(), min_size=1, max_size=6), limit=LIMITS)
+def test_bitmaps_test_all_rows_of_a_person_as_plain_python(
+    rows: list[RawRow], asked: list[Summand], limit: int
+) -> None:
+    agree(quick(rows, "pid", limit), rows, [[each] for each in asked], "pid")
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import QuestionRefused
 from tacit.tables import check, parse, parse_batch, prepare, read_schema
-from tacit.tables.columns import like
+from tacit.tables.functions import like
 from tacit.tables.question import People, Range
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import TOML

@@ -18,7 +18,7 @@ from tacit.tables.question_key import canonical
 from tacit.tables.show import question as shown
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import TOML, RawRow, Summand
-from tacit.testing.random_questions import PREDICATES, questions, tables
+from tacit.testing.random_questions import PREDICATES, conditions, questions, tables
 
 PEOPLE = st.sampled_from(["pid", EACH_ROW])
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -48,6 +48,17 @@ def test_no_person_moves_an_answer_further_than_promised(
     rows: list[RawRow], parts: list[Summand], person: object
 ) -> None:
     _holds(rows, parts, person)
+
+
+@SETTINGS
+@given(rows=tables(), asked=conditions())
+def test_a_condition_on_all_rows_of_a_person_adds_them_or_not(
+    rows: list[RawRow], asked: Summand
+) -> None:
+    """Sensitivity 1 and direction +1, whatever is compared and which way round."""
+    question = parse(asked.sql, read_schema(TOML, name="visits", person="pid"))
+    assert question.sensitivity == question.direction == question.grid == 1
+    _holds(rows, [asked], "pid")
 
 
 @pytest.mark.long

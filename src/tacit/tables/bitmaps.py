@@ -37,10 +37,14 @@ from tacit.tables.engine import (
     rows_of_each,
     withheld,
 )
+from tacit.tables.functions import part_of_codes, parts_that_hold
+from tacit.tables.having import having_total
 from tacit.tables.question import (
     Among,
     And,
+    Computed,
     Constant,
+    Having,
     IsNull,
     IsTrue,
     Like,
@@ -202,6 +206,12 @@ class BitmapEngine(Answering):
             return people_total(layout, matching)
         if isinstance(term, Rows):
             return rows_total(layout, matching, term.most)
+        if isinstance(term, Having):
+            tallied = {
+                name: partial(words_of, self._node(tally.where, True), layout.filled)
+                for name, tally in term.tallies
+            }
+            return having_total(term, self.schema, layout, self._columns, matching, tallied)
         return sum_total(layout, matching, self._columns[term.column], term.low, term.high)
 
     # Predicates
@@ -218,6 +228,10 @@ class BitmapEngine(Answering):
             return All(parts) if (type(tree) is And) == wanted else Some(parts)
         if isinstance(tree, Range | Among | Like | IsNull):
             return self._atom(tree, wanted)
+        if isinstance(tree, Computed):
+            if self.schema.column(tree.column).type == "text":
+                return self._words_atom(tree, wanted)
+            return self._part_atom(tree, wanted)
         if isinstance(tree, Not):
             return self._node(tree.part, not wanted)
         if isinstance(tree, IsTrue):
@@ -259,7 +273,23 @@ class BitmapEngine(Answering):
         self._ranges[id(tree)] = tree, key
         return key
 
-    def _words_atom(self, tree: Atom, wanted: bool) -> Node:
+    def _part_atom(self, tree: Computed, wanted: bool) -> Node:
+        """A part of dates, such as their month, computed from their codes."""
+        kept = self._kept_as((tree, wanted))
+        if kept is not None:
+            return kept
+        column, type_ = self._columns[tree.column], self.schema.column(tree.column).type
+        listed = parts_that_hold(tree)
+
+        def make(start: int, stop: int) -> NDArray[np.bool_]:
+            codes = column.codes[start * 64 : stop * 64]
+            parts = part_of_codes(tree.function, type_, column.values(codes))
+            bits: NDArray[np.bool_] = (codes != column.null) & (np.isin(parts, listed) == wanted)
+            return bits
+
+        return self._build((tree, wanted), make)
+
+    def _words_atom(self, tree: Atom | Computed, wanted: bool) -> Node:
         """An atom for which all distinct values of a column must be searched."""
         kept = self._kept_as((tree, wanted))
         if kept is not None:

@@ -21,11 +21,13 @@ from tacit.tables.columns import BLOCK, WORD, BitWords, Codes, Held, Layout, unp
 from tacit.tables.question import (
     TRUE,
     And,
+    Having,
     People,
     Predicate,
     Range,
     Rows,
     Term,
+    Total,
     all_of,
     with_where,
 )
@@ -176,7 +178,7 @@ def grouped(terms: Sequence[Term], fewest: int) -> tuple[list[CellGroup], list[i
     single: list[int] = []
     for place, term in enumerate(terms):
         columns, cell, rest = _equalities(term.where)
-        if not columns:
+        if not columns or isinstance(term, Having):
             single.append(place)
             continue
         kind = None if type(term) is People else with_where(term, TRUE)
@@ -341,10 +343,10 @@ class _Adder:
 
     def __init__(self, like: Term, columns: Mapping[str, Held], cells: int) -> None:
         self._like = like
-        self._column = None if isinstance(like, People | Rows) else columns[like.column]
+        self._column = None if not isinstance(like, Total) else columns[like.column]
         self._cells = cells
         self.totals: NDArray[Any] = np.zeros(cells, dtype=np.int64)
-        if not isinstance(like, People | Rows):
+        if isinstance(like, Total):
             largest = max(abs(like.low), abs(like.high))
             slots = len(columns[like.column].codes)
             if largest * slots >= SAFE:  # 64 bits might not be enough
@@ -386,6 +388,6 @@ class _Adder:
             self.totals += np.bincount(cells, minlength=self._cells)
 
     def _add_sums(self, cells: Integers, sums: NDArray[Any]) -> None:
-        assert not isinstance(self._like, People | Rows)
+        assert isinstance(self._like, Total)
         clipped = np.clip(sums, self._like.low, self._like.high)
         np.add.at(self.totals, cells, clipped.astype(self.totals.dtype))

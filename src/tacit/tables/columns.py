@@ -14,7 +14,6 @@ intervals.  The code after the greatest one stands for NULL, and for slots that 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
-from tacit.tables.question import Among, IsNull, Like, Range, SameOrder
+from tacit.tables.functions import holds_of, like
+from tacit.tables.question import Among, Computed, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
 
 BitWords = NDArray[np.uint64]
@@ -213,11 +213,13 @@ class Held:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
 
-    def outcome(self, atom: Range | Among | Like | IsNull, wanted: bool) -> CodeIntervals:
+    def outcome(
+        self, atom: Range | Among | Like | IsNull | Computed, wanted: bool
+    ) -> CodeIntervals:
         """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
         return self.true(atom) if wanted else self.false(atom)
 
-    def true(self, atom: Range | Among | Like | IsNull) -> CodeIntervals:
+    def true(self, atom: Range | Among | Like | IsNull | Computed) -> CodeIntervals:
         """The codes for which an atom is TRUE."""
         if isinstance(atom, Range):
             return self.interval(atom.low, atom.high)
@@ -225,10 +227,11 @@ class Held:
             return ((self.null, self.null),)
         if isinstance(atom, Among):
             return merged(piece for value in atom.values for piece in self.interval(value, value))
-        matches = like(atom.pattern)
+        # A function is of text here, since dates are not held as words.
+        matches = holds_of(atom, "text") if isinstance(atom, Computed) else like(atom.pattern)
         return merged((code, code) for code, word in enumerate(self.words) if matches(word))
 
-    def false(self, atom: Range | Among | Like | IsNull) -> CodeIntervals:
+    def false(self, atom: Range | Among | Like | IsNull | Computed) -> CodeIntervals:
         """The codes for which an atom is FALSE: neither TRUE nor NULL."""
         if isinstance(atom, IsNull):
             return ((0, self.top),) if self.top >= 0 else ()
@@ -373,27 +376,3 @@ def comparison(
     return lambda a, b: compare(scaled(left, a, factors[0]), scaled(right, b, factors[1])).astype(
         np.bool_
     )
-
-
-def like(pattern: str) -> Callable[[str], bool]:
-    """A test for a LIKE pattern; each piece of the pattern takes time linear in the text."""
-    pieces = pattern.split("%")
-    tests = [re.compile(re.escape(piece).replace("_", "."), re.DOTALL) for piece in pieces]
-    sizes = [len(piece) for piece in pieces]
-    if len(pieces) == 1:
-        return lambda word: tests[0].fullmatch(word) is not None
-
-    def matches(word: str) -> bool:
-        if len(word) < sizes[0] + sizes[-1]:
-            return False
-        if not tests[0].match(word) or not tests[-1].match(word, len(word) - sizes[-1]):
-            return False
-        position, end = sizes[0], len(word) - sizes[-1]
-        for test in tests[1:-1]:  # the leftmost match leaves most room for the rest
-            found = test.search(word, position, end)
-            if found is None:
-                return False
-            position = found.end()
-        return True
-
-    return matches

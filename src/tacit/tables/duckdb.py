@@ -31,11 +31,15 @@ from tacit.tables.engine import (
     rows_of_each,
     withheld,
 )
+from tacit.tables.functions import DAY, HOUR, LETTERS
+from tacit.tables.having import tally_schema
 from tacit.tables.normal import normal_form
 from tacit.tables.question import (
     Among,
     And,
+    Computed,
     Constant,
+    Having,
     IsNull,
     IsTrue,
     Like,
@@ -46,6 +50,7 @@ from tacit.tables.question import (
     Range,
     Rows,
     SameOrder,
+    Tally,
     Term,
     Total,
     all_of,
@@ -102,15 +107,11 @@ def condition(schema: Schema, tree: Predicate) -> exp.Expr:
             return exp.cast(exp.null(), "boolean")
         case Constant(value):
             return exp.true() if value else exp.false()
-        case Range(name, low, high):
-            return _range(schema, name, low, high)
-        case Among(name, ()):
-            return exp.NEQ(this=column(name), expression=column(name))
-        case Among(name, values):
-            listed = [code(schema, name, value) for value in values]
-            return exp.In(this=column(name), expressions=listed)
-        case Like(name, pattern):
-            return _like(name, pattern)
+        case Range(name) | Among(name) | Like(name):
+            return _atom(tree, column(name), partial(code, schema, name))
+        case Computed(function, atom):
+            given = computed(schema, function, atom.column)
+            return _atom(atom, given, _plain_code)
         case SameOrder():
             return _same_order(schema, tree)
         case IsNull(name):
@@ -141,24 +142,79 @@ def _chain(
     return level[0]
 
 
-def _range(schema: Schema, name: str, low: Code | None, high: Code | None) -> exp.Expr:
+def _atom(
+    tree: Range | Among | Like, subject: exp.Expr, written: Callable[[Code], exp.Expr]
+) -> exp.Expr:
+    """An atom about an expression, whose codes are written in their own way."""
+    match tree:
+        case Range(_, low, high):
+            return _range(subject, *(None if end is None else written(end) for end in (low, high)))
+        case Among(_, ()):
+            return exp.NEQ(this=subject, expression=subject)
+        case Among(_, values):
+            return exp.In(this=subject, expressions=[written(value) for value in values])
+        case Like(_, pattern):
+            return _like(subject, pattern)
+
+
+def _range(subject: exp.Expr, low: exp.Expr | None, high: exp.Expr | None) -> exp.Expr:
     if low is not None and low == high:
-        return exp.EQ(this=column(name), expression=code(schema, name, low))
+        return exp.EQ(this=subject, expression=low)
     ends: list[exp.Expr] = []
     if low is not None:
-        ends.append(exp.GTE(this=column(name), expression=code(schema, name, low)))
+        ends.append(exp.GTE(this=subject, expression=low))
     if high is not None:
-        ends.append(exp.LTE(this=column(name), expression=code(schema, name, high)))
+        ends.append(exp.LTE(this=subject, expression=high))
     if not ends:  # TRUE unless it is NULL
-        return exp.EQ(this=column(name), expression=column(name))
+        return exp.EQ(this=subject, expression=subject)
     return reduce(lambda first, second: exp.And(this=first, expression=second), ends)
 
 
-def _like(name: str, pattern: str) -> exp.Expr:
+def _like(subject: exp.Expr, pattern: str) -> exp.Expr:
     """LIKE with a fixed escape character, since dialects differ in their default."""
     written = pattern.replace("!", "!!")
-    like = exp.Like(this=column(name), expression=exp.Literal.string(written))
+    like = exp.Like(this=subject, expression=exp.Literal.string(written))
     return exp.Escape(this=like, expression=exp.Literal.string("!"))
+
+
+def _plain_code(value: Code) -> exp.Expr:
+    return exp.Literal.string(value) if isinstance(value, str) else _whole_number(value)
+
+
+def computed(schema: Schema, function: str, name: str) -> exp.Expr:
+    """What a function of a column gives, in codes."""
+    subject: exp.Expr = column(name)
+    word, _, number = function.partition(" ")
+    if word in ("upper", "lower"):  # A to Z alone, unlike DuckDB's own
+        letters = LETTERS if word == "upper" else LETTERS[::-1]
+        return _call("translate", subject, *map(exp.Literal.string, letters))
+    if word in ("length", "left", "right"):
+        return _call(word, subject, *map(exp.Literal.number, [number] if number else []))
+    if schema.column(name).type == "timestamp":
+        if word == "hour":
+            return exp.paren(_whole_part(_remainder(subject, DAY), HOUR))
+        subject = exp.paren(exp.Sub(this=subject, expression=_remainder(subject, DAY)))
+        subject = _whole_part(subject, DAY)
+    # Every day of the years 1 to 9999 fits, and the cast is one that cannot fail.
+    days = exp.TryCast(this=exp.paren(subject), to=exp.DataType.build("integer"))
+    first = exp.cast(exp.Literal.string("1970-01-01"), "date")
+    return _call(word, exp.paren(exp.Add(this=first, expression=days)))
+
+
+def _call(function: str, *values: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=function, expressions=list(values))
+
+
+def _whole_part(value: exp.Expr, unit: int) -> exp.Expr:
+    """Value / unit, for a value whose quotient is not negative, or without remainder."""
+    return exp.IntDiv(this=exp.paren(value), expression=_whole_number(unit))
+
+
+def _remainder(value: exp.Expr, unit: int) -> exp.Expr:
+    """Value modulo unit, never negative."""
+    one = exp.paren(exp.Mod(this=exp.paren(value), expression=_whole_number(unit)))
+    more = exp.paren(exp.Add(this=one, expression=_whole_number(unit)))
+    return exp.paren(exp.Mod(this=more, expression=_whole_number(unit)))
 
 
 def _same_order(schema: Schema, tree: SameOrder) -> exp.Expr:
@@ -339,7 +395,9 @@ class DuckDBEngine(Answering):
             word = named(self._word([terms[place] for place in places]))
             outer |= {place: _sum(_bit(word, bit)) for bit, place in enumerate(places)}
         for place, term in enumerate(terms):
-            if place not in outer:
+            if isinstance(term, Having):
+                outer[place] = exp.CountIf(this=self._holds(term, named))
+            elif place not in outer:
                 outer[place] = _sum(_clamped(term, named(self._contribution(term))))
         return inner, [outer[place] for place in range(len(terms))]
 
@@ -353,6 +411,28 @@ class DuckDBEngine(Answering):
         ]
         return exp.BitwiseOrAgg(this=_chain(exp.BitwiseOr, bits))
 
+    def _holds(self, term: Having, named: Callable[[exp.Expr], exp.Column]) -> exp.Expr:
+        """Whether somebody has such a row, and the condition holds of all of them."""
+        rows = named(exp.CountIf(this=condition(self.schema, term.where)))
+        there = exp.GT(this=rows, expression=_whole_number(0))
+        held_as = tally_schema(term.tallies, self.schema)
+        given = {
+            name: _within(named(self._tally(tally)), tally, held_as.column(name).range)
+            for name, tally in term.tallies
+        }
+        test = condition(held_as, term.condition).transform(
+            lambda node: given[node.name].copy() if isinstance(node, exp.Column) else node
+        )
+        return _chain(exp.And, [there, test])
+
+    def _tally(self, tally: Tally) -> exp.Expr:
+        """A number of a person, as codes."""
+        where = condition(self.schema, tally.where)
+        if tally.column is None:
+            return exp.CountIf(this=where)
+        value = exp.Case().when(where, column(tally.column))
+        return _TALLIES[tally.function](this=value)
+
     def _contribution(self, term: Term) -> exp.Expr:
         """What a person's rows add up to before it is clamped."""
         where = condition(self.schema, term.where)
@@ -365,6 +445,7 @@ class DuckDBEngine(Answering):
         where = condition(self.schema, term.where)
         if isinstance(term, People | Rows):
             return exp.CountIf(this=where)
+        assert isinstance(term, Total)
         return _sum(exp.Case().when(where, _clamped(term, column(term.column))))
 
     def _cells(self, group: CellGroup, some: list[exp.Expr]) -> list[int]:
@@ -397,6 +478,7 @@ class DuckDBEngine(Answering):
         person = isinstance(self.schema.person, str)
         if isinstance(term, People | Rows):
             return exp.Count(this=exp.Star()) if person else exp.Literal.number(1)
+        assert isinstance(term, Total)
         return _sum(column(term.column)) if person else column(term.column)
 
     def _as_found(self, name: str, value: Code) -> object:
@@ -404,6 +486,21 @@ class DuckDBEngine(Answering):
         declared = self.schema.column(name)
         ranked = declared.type == "real" and declared.grid is None
         return double_of_rank(value) if ranked and isinstance(value, int) else value
+
+
+_TALLIES: dict[str, type[exp.Expr]] = {
+    "count": exp.Count,
+    "sum": exp.Sum,
+    "min": exp.Min,
+    "max": exp.Max,
+}
+
+
+def _within(value: exp.Expr, tally: Tally, range_: tuple[int, int]) -> exp.Expr:
+    """A sum, clamped to what its column can hold."""
+    if tally.function != "sum":
+        return value
+    return exp.paren(_clamp(value, range_))
 
 
 def _sum(expression: exp.Expr) -> exp.Expr:
@@ -418,6 +515,10 @@ def _bit(word: exp.Expr, place: int) -> exp.Expr:
 
 def _clamped(term: Term, value: exp.Expr) -> exp.Expr:
     """A person's contribution, clamped to its limits; NULL, if there is no value, stays NULL."""
-    least, most = (exp.cast(exp.Literal.string(str(end)), "hugeint") for end in limits(term))
+    return _clamp(value, limits(term))
+
+
+def _clamp(value: exp.Expr, ends: tuple[int, int]) -> exp.Expr:
+    least, most = (exp.cast(exp.Literal.string(str(end)), "hugeint") for end in ends)
     below, above = exp.LT(this=value, expression=least), exp.GT(this=value, expression=most)
     return exp.Case().when(below, least).when(above, most).else_(value)

@@ -30,6 +30,8 @@ from tacit.tables.codes import Code
 from tacit.tables.columns import Held
 from tacit.tables.question import (
     And,
+    Computed,
+    Having,
     IsTrue,
     Like,
     Not,
@@ -54,6 +56,8 @@ ABILITIES: Mapping[str, str] = {
     "sums": "add up a column",
     "wide sums": "add up a column whose bounds or totals do not fit into 32 bits",
     "patterns": "look for text patterns (LIKE)",
+    "functions": "compute UPPER, LOWER, LENGTH, LEFT, RIGHT, and parts of dates",
+    "conditions": "test all rows of a person together (HAVING)",
     "column pairs": "compare two columns with each other",
 }
 """What an engine may list in ``cannot``.  Every engine can do everything else."""
@@ -327,12 +331,19 @@ def _needed(term: Term, schema: Schema) -> Iterator[str]:
         if max(map(abs, ends)) >= WIDE:
             yield "wide sums"
     yield from _needed_by(term.where)
+    if isinstance(term, Having):
+        yield "conditions"
+        for _, tally in term.tallies:
+            yield from _needed_by(tally.where)
 
 
 def _needed_by(predicate: Predicate) -> Iterator[str]:
     match predicate:
         case Like():
             yield "patterns"
+        case Computed(_, atom):
+            yield "functions"
+            yield from _needed_by(atom)
         case SameOrder():
             yield "column pairs"
         case Not(part) | IsTrue(part):

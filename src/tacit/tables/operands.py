@@ -18,6 +18,8 @@ from tacit.numbers import exact
 from tacit.tables import arithmetic
 from tacit.tables.arithmetic import Linear
 from tacit.tables.codes import Unfit, moment_of
+from tacit.tables.function_calls import FunctionReader
+from tacit.tables.functions import Function
 from tacit.tables.parsing import Span, refused
 from tacit.tables.schema import Column, Schema
 from tacit.tables.show import name
@@ -58,13 +60,13 @@ _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
         "declare the column's type in the schema",
     ),
     (
-        (exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.Escape, exp.Collate, exp.Glob),
-        "the only text pattern of the language is LIKE, by code point and without ESCAPE",
+        (exp.SimilarTo, exp.RegexpLike, exp.Escape, exp.Collate, exp.Glob),
+        "the text patterns of the language are LIKE and ILIKE, by code point and without ESCAPE",
         "% stands for any text and _ for one character",
     ),
     ((exp.AggFunc,), "an aggregate cannot stand inside a predicate", ""),
     ((exp.Case, exp.If), "CASE is not part of the language", "use and, or, not"),
-    ((exp.Func,), "functions are not part of the language: they could fail on a row", ""),
+    ((exp.Func,), "this function is not part of the language: it could fail on a row", ""),
     ((exp.Alias,), "an expression cannot be named here", "remove it"),
     ((exp.Tuple,), "a row of values cannot be compared", "compare each column by itself"),
 ]
@@ -85,15 +87,20 @@ class Formula:
     """Arithmetic on constants and parameters, and on at most one column."""
 
     column: Column | None
+    """The column that it is about, or what a function gives of one."""
     holes: tuple[Hole, ...]
     compute: Callable[[Mapping[str, object]], Linear]
     """From the parameters to ``factor × column + offset``; raises Unfit."""
+    function: Function | None = None
 
 
 def formula_of(operand: object) -> Formula:
     """An operand by itself, as arithmetic."""
     if isinstance(operand, Formula):
         return operand
+    if isinstance(operand, Function):
+        alone = arithmetic.of_column(operand.gives)
+        return Formula(operand.gives, (), lambda given: alone, operand)
     if isinstance(operand, Column):
         alone = arithmetic.of_column(operand)
         return Formula(operand, (), lambda given: alone)
@@ -116,6 +123,7 @@ class OperandReader:
         self.tables = {schema.name.casefold()}
         self.parameters: dict[str, str] = {}  # as they are spelt, by their folded names
         self._depth = 0
+        self.functions = FunctionReader(self)
 
     # Refusals
 
@@ -217,6 +225,9 @@ class OperandReader:
             return node.this.this  # date '2026-01-31': the column's type decides how it is read
         if type(node) in _OPERATIONS or isinstance(node, exp.Neg):
             return self._formula(node)
+        function = self.functions.read(node)
+        if function is not None:
+            return formula_of(function)
         raise self.refusal(node, "a column or a literal is needed here")
 
     # Arithmetic
@@ -258,8 +269,10 @@ class OperandReader:
             )
         if isinstance(node, exp.Mul) and left.column is not None and right.column is not None:
             raise refused("a column cannot be multiplied by a column", self.place(node))
+        column, function = self.only_subject(node, left, right)
         return Formula(
-            column=self.only_column(node, left, right),
+            column=column,
+            function=function,
             holes=left.holes + right.holes,
             compute=lambda given: operation(left.compute(given), right.compute(given)),
         )
@@ -275,16 +288,18 @@ class OperandReader:
             )
         return found
 
-    def only_column(self, node: exp.Expr, *formulas: Formula) -> Column | None:
-        """The column that these are about; two different ones are refused."""
-        found = [each.column for each in formulas if each.column is not None]
-        if any(column != found[0] for column in found[1:]):
+    def only_subject(
+        self, node: exp.Expr, *formulas: Formula
+    ) -> tuple[Column | None, Function | None]:
+        """The column, or function of one, that these are about; two different ones are refused."""
+        found = [(each.column, each.function) for each in formulas if each.column is not None]
+        if any(subject != found[0] for subject in found[1:]):
             raise refused(
-                "arithmetic can be about one column only",
+                "arithmetic and functions can be about one column only",
                 self.place(node),
-                "compare one column with constants, or two columns without arithmetic",
+                "compare one column with constants, or two columns as they are",
             )
-        return found[0] if found else None
+        return found[0] if found else (None, None)
 
     def _interval(self, node: exp.Expr) -> arithmetic.Interval:
         self.only(node, "this", "unit")

@@ -8,11 +8,13 @@ not ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from sqlglot import exp
 
 from tacit.tables.arithmetic import constant
 from tacit.tables.codes import NUMBERS
+from tacit.tables.functions import begins_or_ends, ilike, of_function
 from tacit.tables.operands import DEEPEST, TOO_DEEP, Formula, OperandReader, formula_of
 from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
@@ -42,6 +44,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.NullSafeNEQ: "is distinct from",
 }
 
+_ENDS = {"left": "STARTS_WITH", "right": "ENDS_WITH"}
 _DEEPEST_NULL = 5  # IS NULL of a predicate holds the predicate twice: each level doubles the tree
 
 
@@ -130,7 +133,7 @@ class PredicateReader(OperandReader):
         first, *rest = formulas = [
             formula_of(each) for each in (left, *others) if each not in listed
         ]
-        column = self.only_column(node, *formulas)
+        column, function = self.only_subject(node, *formulas)
         if column is None:
             raise refused("a comparison needs a column", self.place(node))
         holes = tuple(dict.fromkeys(hole for each in formulas for hole in each.holes))
@@ -139,7 +142,8 @@ class PredicateReader(OperandReader):
             given = {hole.name: value for hole, value in zip(holes, values, strict=False)}
             many = [constant(value) for value in values[len(holes) :]]
             sides = [*(each.compute(given) for each in rest), *many]
-            return compared(column, operator, first.compute(given), sides)
+            found = compared(column, operator, first.compute(given), sides)
+            return found if function is None else of_function(function, found)
 
         return ready_or_pending(column, make, (*holes, *listed), self._here(node))
 
@@ -209,9 +213,35 @@ class PredicateReader(OperandReader):
         values = self.values([node.args["expression"]])
         return _unless_negated(node, self._about(node, subject, "like", values))
 
+    def _ilike(self, node: exp.Expr) -> Predicate:
+        """ILIKE: LIKE of the text and the pattern in lower case."""
+        self.only(node, "this", "expression", "negate")
+        column = self._subject(node.this, "ILIKE")
+        if not isinstance(column, Column):
+            raise refused("ILIKE takes a column by name", self.place(node), "use LIKE")
+        values = self.values([node.args["expression"]])
+        found = ready_or_pending(column, ilike, values, self._here(node))
+        return _unless_negated(node, found)
+
+    def _ends(self, node: exp.Expr) -> Predicate:
+        """starts_with and ends_with: LEFT or RIGHT, as long as the text, is the text."""
+        self.only(node, "this", "expression")
+        side = "left" if isinstance(node, exp.StartsWith) else "right"
+        column = self.operand(node.this)
+        if not isinstance(column, Column):
+            raise refused(f"{_ENDS[side]} takes a column by name", self.place(node), "use LIKE")
+        values = self.values([node.args["expression"]])
+        return ready_or_pending(column, partial(begins_or_ends, side), values, self._here(node))
+
     def _is(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression", "negate")
         return _unless_negated(node, self._is_not_negated(node))
+
+    def _null_column(self, node: exp.Expr) -> str:
+        found = self.operand(node)
+        if isinstance(found, Formula) and found.column is not None:
+            return found.column.name
+        raise refused("IS NULL needs a column or a predicate", self.place(node))
 
     def _is_not_negated(self, node: exp.Expr) -> Predicate:
         subject, test = node.this, node.args["expression"]
@@ -220,6 +250,10 @@ class PredicateReader(OperandReader):
         if isinstance(test, exp.Null):
             if isinstance(subject, exp.Column):
                 return IsNull(self.column(subject).name)
+            if (
+                type(subject) not in _READERS
+            ):  # arithmetic and functions are NULL where their column is
+                return IsNull(self._null_column(subject))
             self._null_depth += 1
             part = self.read(subject)
             self._null_depth -= 1
@@ -250,6 +284,9 @@ _READERS: dict[type[exp.Expr], Callable[[PredicateReader, exp.Expr], Predicate]]
     exp.Between: PredicateReader._between,
     exp.In: PredicateReader._in,
     exp.Like: PredicateReader._like,
+    exp.ILike: PredicateReader._ilike,
+    exp.StartsWith: PredicateReader._ends,
+    exp.EndsWith: PredicateReader._ends,
     exp.Is: PredicateReader._is,
     exp.Column: PredicateReader._boolean_column,
     exp.Boolean: PredicateReader._constant,

@@ -5,7 +5,8 @@ A question is a weighted sum of terms.  A term adds up what each person contribu
 - ``People(where)``: 1 if at least one of the person's rows satisfies the whole predicate;
 - ``Rows(where, most)``: how many of the person's rows satisfy it, at most ``most``;
 - ``Total(column, where, low, high)``: the sum of a column over those rows, clamped to
-  [low, high]; nothing if none of those rows has a value.
+  [low, high]; nothing if none of those rows has a value;
+- ``Having(where, tallies, condition)``: 1 if a condition holds of all those rows together.
 
 Predicates follow SQL's three-valued logic: only what is TRUE counts.  The tree is frozen and
 holds codes (see ``codes.py``), and no text that an engine would have to parse.
@@ -53,6 +54,19 @@ class Like:
 
     column: str
     pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The atom, of what a function gives for the column's value.  NULL if the column is."""
+
+    function: str
+    atom: Range | Among | Like
+
+    @property
+    def column(self) -> str:
+        """The column that the function is of."""
+        return self.atom.column
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +126,9 @@ class Or(_Joined):
     __slots__ = ()
 
 
-Predicate = Constant | Range | Among | Like | SameOrder | IsNull | IsTrue | Not | And | Or
+Predicate = (
+    Constant | Range | Among | Like | Computed | SameOrder | IsNull | IsTrue | Not | And | Or
+)
 
 TRUE = Constant(True)
 
@@ -169,7 +185,34 @@ class Total:
             )
 
 
-Term = People | Rows | Total
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A number for each person: of their rows for which a predicate is TRUE, or of a column there.
+
+    ``function`` is "count", "sum", "min" or "max".  Without any value, all but the count are NULL.
+    """
+
+    function: str
+    column: str | None
+    where: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Having:
+    """How many people have a row for which ``where`` is TRUE, and a condition holds of all of them.
+
+    The condition is a predicate whose columns are the tallies, by the names beside them.
+
+    Privacy: it is about one person's own rows.  So somebody who is added is counted or not, and
+    nobody else's place changes: 0 or 1 is added, whatever is compared and which way round.
+    """
+
+    where: Predicate
+    tallies: tuple[tuple[str, Tally], ...]
+    condition: Predicate
+
+
+Term = People | Rows | Total | Having
 
 
 def with_where(term: Term, where: Predicate) -> Term:
@@ -178,13 +221,15 @@ def with_where(term: Term, where: Predicate) -> Term:
         return People(where)
     if isinstance(term, Rows):
         return Rows(where, term.most)
+    if isinstance(term, Having):
+        return Having(where, term.tallies, term.condition)
     assert isinstance(term, Total)
     return Total(term.column, where, term.low, term.high)
 
 
 def limits(term: Term) -> tuple[int, int]:
     """The limits to which one person's contribution is clamped."""
-    if isinstance(term, People):
+    if isinstance(term, People | Having):
         return 0, 1
     return (0, term.most) if isinstance(term, Rows) else (term.low, term.high)
 

@@ -20,7 +20,9 @@ from tacit.tables.codes import Code
 from tacit.tables.question import (
     Among,
     And,
+    Computed,
     Constant,
+    Having,
     IsNull,
     IsTrue,
     Like,
@@ -32,6 +34,7 @@ from tacit.tables.question import (
     Range,
     Rows,
     SameOrder,
+    Tally,
     Term,
 )
 
@@ -82,8 +85,16 @@ def _term(term: Term) -> str:
         return f'["people",{_predicate(term.where)}]'
     if isinstance(term, Rows):
         return f'["rows",{_predicate(term.where)},{term.most}]'
+    if isinstance(term, Having):
+        tallies = ",".join(_tally(name, tally) for name, tally in term.tallies)
+        return f'["having",{_predicate(term.where)},[{tallies}],{_predicate(term.condition)}]'
     limits = f"{term.low},{term.high}"
     return f'["total",{_quoted(term.column)},{_predicate(term.where)},{limits}]'
+
+
+def _tally(name: str, tally: Tally) -> str:
+    column = "null" if tally.column is None else _quoted(tally.column)
+    return f"[{_quoted(name)},{_quoted(tally.function)},{column},{_predicate(tally.where)}]"
 
 
 def _predicate(tree: Predicate) -> str:
@@ -100,6 +111,8 @@ def _predicate(tree: Predicate) -> str:
             return f'["among",{_quoted(column)},[{",".join(map(_code, values))}]]'
         case Like(column, pattern):
             return f'["like",{_quoted(column)},{_quoted(pattern)}]'
+        case Computed(function, atom):
+            return f'["of",{_quoted(function)},{_predicate(atom)}]'
         case IsNull(column):
             return f'["is null",{_quoted(column)}]'
         case IsTrue(part):
@@ -156,6 +169,8 @@ def _term_0_1(term: Term) -> str:
         return f"People({where})"
     if isinstance(term, Rows):
         return f"Rows({where}, {term.most})"
+    if isinstance(term, Having):  # 0.1 had none, so nothing is found under this
+        return f"Having{_term(term)}"
     return f"Total({term.column!r}, {where}, {term.low}, {term.high})"
 
 
@@ -173,6 +188,8 @@ def _predicate_0_1(tree: Predicate) -> str:
             return f"Among({column!r}, {_tuple_0_1(list(map(repr, values)))})"
         case Like(column, pattern):
             return f"Like({column!r}, {pattern!r})"
+        case Computed(function, atom):  # 0.1 had none, so nothing is found under this
+            return f"Computed({function!r}, {_predicate_0_1(atom)})"
         case IsNull(column):
             return f"IsNull({column!r})"
         case IsTrue(part):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -12,11 +13,18 @@ from sqlglot import Parser, Tokenizer
 from tacit.arguments import kind_of
 from tacit.errors import TacitError
 from tacit.numbers import decimal
+from tacit.tables.codes import Code
+from tacit.tables.codes import literal as literal_of
 from tacit.tables.declared import quoted
+from tacit.tables.functions import PARTS
+from tacit.tables.having import tally_schema
 from tacit.tables.question import (
+    TRUE,
     Among,
     And,
+    Computed,
     Constant,
+    Having,
     IsNull,
     IsTrue,
     Like,
@@ -29,6 +37,9 @@ from tacit.tables.question import (
     Rows,
     SameOrder,
     Term,
+    Total,
+    all_hold,
+    conjuncts,
 )
 from tacit.tables.schema import Schema
 
@@ -47,49 +58,65 @@ def name(column: str) -> str:
     return quoted(column)
 
 
-def predicate(tree: Predicate, schema: Schema) -> str:
+def predicate(tree: Predicate, schema: Schema, name: Callable[[str], str] = name) -> str:
     """A predicate as text; reading it gives the same tree."""
     match tree:
         case Constant(value):
             return {True: "true", False: "false", None: "null"}[value]
-        case Range():
-            return _range(tree, schema)
-        case Among(column, ()):
-            return f"{name(column)} <> {name(column)}"
-        case Among(column, values):
-            listed = ", ".join(schema.column(column).literal(value) for value in values)
-            return f"{name(column)} in ({listed})"
-        case Like(column, pattern):
-            return f"{name(column)} like {schema.column(column).literal(pattern)}"
+        case Range(column) | Among(column) | Like(column):
+            return _atom(tree, name(column), schema.column(column).literal)
+        case Computed(function, atom):
+            return _atom(atom, _call(function, name(atom.column)), _plain_literal)
         case SameOrder(left, right, equal):
             return f"{name(left)} {'=' if equal else '<='} {name(right)}"
         case IsNull(column):
             return f"{name(column)} is null"
         case IsTrue(part):
-            return f"({predicate(part, schema)}) is true"
+            return f"({predicate(part, schema, name)}) is true"
         case Not(part):
-            return f"not {_nested(part, schema)}"
+            return f"not {_nested(part, schema, name)}"
         case And(parts):
-            return " and ".join(_nested(part, schema) for part in parts)
+            return " and ".join(_nested(part, schema, name) for part in parts)
         case Or(parts):
-            return " or ".join(_nested(part, schema) for part in parts)
+            return " or ".join(_nested(part, schema, name) for part in parts)
 
 
-def _nested(tree: Predicate, schema: Schema) -> str:
-    text = predicate(tree, schema)
+def _nested(tree: Predicate, schema: Schema, name: Callable[[str], str]) -> str:
+    text = predicate(tree, schema, name)
     return f"({text})" if isinstance(tree, And | Or | Not) else text
 
 
-def _range(tree: Range, schema: Schema) -> str:
-    column, written = schema.column(tree.column), name(tree.column)
-    low = None if tree.low is None else column.literal(tree.low)
-    high = None if tree.high is None else column.literal(tree.high)
+def _atom(tree: Range | Among | Like, written: str, literal: Callable[[Code], str]) -> str:
+    """An atom about a column, or a function of one, that is written so."""
+    match tree:
+        case Range(_, low, high):
+            return _range(written, *(None if end is None else literal(end) for end in (low, high)))
+        case Among(_, ()):
+            return f"{written} <> {written}"
+        case Among(_, values):
+            return f"{written} in ({', '.join(map(literal, values))})"
+        case Like(_, pattern):
+            return f"{written} like {literal(pattern)}"
+
+
+def _plain_literal(code: Code) -> str:
+    return literal_of("text" if isinstance(code, str) else "integer", None, code)
+
+
+def _call(function: str, column: str) -> str:
+    word, _, number = function.partition(" ")
+    if word in ("left", "right"):
+        return f"{word}({column}, {number})"
+    return f"extract({word} from {column})" if word in PARTS else f"{word}({column})"
+
+
+def _range(written: str, low: str | None, high: str | None) -> str:
     if low is None:
         return f"{written} <= {high}"
     if high is None:
         return f"{written} >= {low}"
-    if column.type == "boolean" and tree.low == tree.high:
-        return written if tree.low == 1 else f"{written} = false"
+    if low == high and low in ("true", "false"):
+        return written if low == "true" else f"{written} = false"
     return f"{written} = {low}" if low == high else f"{written} between {low} and {high}"
 
 
@@ -105,15 +132,32 @@ def question(asked: Question, schema: Schema) -> str:
 
 
 def _unit(term: Term, schema: Schema) -> Fraction:
-    return Fraction(1) if isinstance(term, People | Rows) else schema.column(term.column).step
+    return schema.column(term.column).step if isinstance(term, Total) else Fraction(1)
 
 
 def _term(term: Term, schema: Schema) -> str:
     where = predicate(term.where, schema)
     if isinstance(term, People):
         return f"count({where})"
+    if isinstance(term, Having):
+        return _having(term, schema)
     head = "count(*)" if isinstance(term, Rows) else f"sum({name(term.column)})"
     return head if term.where == Constant(True) else f"{head} filter (where {where})"
+
+
+def _having(term: Having, schema: Schema) -> str:
+    written = {}
+    for tally_name, tally in term.tallies:
+        inner = "*" if tally.column is None else name(tally.column)
+        always = conjuncts(term.where)
+        further = all_hold(tuple(each for each in conjuncts(tally.where) if each not in always))
+        only = "" if further == TRUE else f" filter (where {predicate(further, schema)})"
+        written[tally_name] = f"{tally.function}({inner}){only}"
+    tested = predicate(term.condition, tally_schema(term.tallies, schema), written.__getitem__)
+    where = "" if term.where == TRUE else f" where {predicate(term.where, schema)}"
+    person, table = name(str(schema.person)), name(schema.name)
+    inner = f"select {person} from {table}{where} group by {person} having {tested}"
+    return f"select count(*) from ({inner})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +225,8 @@ def _meaning(term: Term, schema: Schema) -> str:
     each_row = not isinstance(schema.person, str)
     if isinstance(term, People):
         return "1 for each such row" if each_row else "1 for each person with at least one such row"
+    if isinstance(term, Having):
+        return "1 for each person of whose rows together this holds"
     if isinstance(term, Rows):
         return f"the number of such rows, at most {term.most} of each person"
     step = schema.column(term.column).step

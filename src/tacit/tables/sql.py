@@ -20,6 +20,7 @@ from tacit.errors import TacitError
 from tacit.tables.aggregates import AGGREGATE_HINT, AggregateReader, WeightedTerm
 from tacit.tables.operands import TOO_DEEP
 from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
+from tacit.tables.person_groups import PersonGroups, from_table
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
     TRUE,
@@ -29,7 +30,6 @@ from tacit.tables.question import (
     weighted,
 )
 from tacit.tables.schema import Column, Schema
-from tacit.tables.show import name
 
 MOST_CELLS = 1_000_000
 
@@ -126,13 +126,18 @@ class _Reader:
 
     def _select(self, select: exp.Select, parts: list[WeightedTerm]) -> tuple[Column, ...]:
         self.aggregates.inside_select = True
+        clause = select.args.get("from_")
+        if clause is not None and isinstance(clause.this, exp.Subquery):
+            question = PersonGroups(self.predicates).read(select, clause)
+            parts.append((Fraction(1), question, Fraction(1)))
+            return ()
         for key, (problem, hint) in _NOT_IN_SELECT.items():
             if found := select.args.get(key):
                 node = found[0] if isinstance(found, list) else found
                 place = self.predicates.place(node if isinstance(node, exp.Expr) else select)
                 raise refused(problem, place, hint)
         self.predicates.only(select, "expressions", "from_", "where", "group")
-        self._from_table(select)
+        from_table(self.predicates, select)
         condition = select.args.get("where")
         where = TRUE if condition is None else self.predicates.read(condition.this)
         keys = self._keys(select.args.get("group"))
@@ -144,25 +149,6 @@ class _Reader:
             )
         self.aggregates.weighted(aggregates[0], where, parts)
         return keys
-
-    def _from_table(self, select: exp.Select) -> None:
-        clause = select.args.get("from_")
-        if clause is None:
-            raise refused("FROM is missing", self._everything(), f"FROM {name(self.schema.name)}")
-        self.predicates.only(clause, "this")
-        table = clause.this
-        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise refused("a question is about one table", self.predicates.place(table))
-        self.predicates.only(table, "this", "alias")
-        if table.name.casefold() != self.schema.name.casefold():
-            raise refused(
-                f"a question here is about the table {name(self.schema.name)} only",
-                self.predicates.place(table),
-            )
-        alias = table.args.get("alias")
-        if alias is not None:
-            self.predicates.only(alias, "this")
-            self.predicates.tables = {alias.name.casefold()}
 
     def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
         if group is None:

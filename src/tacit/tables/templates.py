@@ -10,7 +10,7 @@ microseconds.  What is promised about a question does not depend on the paramete
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import cast
@@ -23,6 +23,7 @@ from tacit.tables.question import (
     Among,
     And,
     Constant,
+    Having,
     IsNull,
     IsTrue,
     Like,
@@ -78,14 +79,14 @@ def _negated(predicate: Predicate) -> Predicate:
 def _at_least(column: Column, values: Sequence[object]) -> Predicate:
     value = values[0]
     if type(value) is int and column.type == "integer":
-        return _whole(column, value, None)
+        return whole_range(column, value, None)
     return NULL if value is None else _from_to(column, _ordered(column, value), None)
 
 
 def _at_most(column: Column, values: Sequence[object]) -> Predicate:
     value = values[0]
     if type(value) is int and column.type == "integer":
-        return _whole(column, None, value)
+        return whole_range(column, None, value)
     return NULL if value is None else _from_to(column, None, _ordered(column, value))
 
 
@@ -93,14 +94,14 @@ def _above(column: Column, values: Sequence[object]) -> Predicate:
     place = _ordered(column, values[0])
     if place is None or isinstance(place, str):  # text has no next greater text
         return _negated(_at_most(column, values))
-    return _whole(column, floor(place) + 1, None)
+    return whole_range(column, floor(place) + 1, None)
 
 
 def _below(column: Column, values: Sequence[object]) -> Predicate:
     place = _ordered(column, values[0])
     if place is None or isinstance(place, str):
         return _negated(_at_least(column, values))
-    return _whole(column, None, ceil(place) - 1)
+    return whole_range(column, None, ceil(place) - 1)
 
 
 def _ordered(column: Column, value: object) -> CodePlace:
@@ -117,10 +118,12 @@ def _from_to(column: Column, least: CodePlace, most: CodePlace) -> Predicate:
         return Range(column.name, least, most if isinstance(most, str) else None)
     if isinstance(most, str):
         return Range(column.name, None, most)
-    return _whole(column, least, most)
+    return whole_range(column, least, most)
 
 
-def _whole(column: Column, least: Fraction | int | None, most: Fraction | int | None) -> Predicate:
+def whole_range(
+    column: Column, least: Fraction | int | None, most: Fraction | int | None
+) -> Predicate:
     """The range of whole codes between two ends, within what the column can hold."""
     bottom, top = column.range
     low = bottom if least is None else max(ceil(least), bottom)
@@ -330,4 +333,10 @@ def joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate:
 def bound_term(term: Term, parameters: Mapping[str, object]) -> Term:
     """A term with its predicate's parameters filled in."""
     where = bound(term.where, parameters)
+    if isinstance(term, Having):
+        tallies = tuple(
+            (name, replace(tally, where=bound(tally.where, parameters)))
+            for name, tally in term.tallies
+        )
+        return Having(where, tallies, bound(term.condition, parameters))
     return term if where is term.where else with_where(term, where)

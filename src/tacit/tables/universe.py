@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.codes import NUMBERS, Code, rank_of_double
-from tacit.tables.columns import like
+from tacit.tables.functions import holds_of, like
 from tacit.tables.question import (
     Among,
     And,
+    Computed,
     Constant,
     IsNull,
     IsTrue,
@@ -45,6 +46,8 @@ def columns_of(predicate: Predicate) -> Iterator[str]:
     match predicate:
         case Range(column=name) | Among(column=name) | Like(column=name) | IsNull(column=name):
             yield name
+        case Computed(atom=atom):
+            yield atom.column
         case SameOrder(left=left, right=right):
             yield from (left, right)
         case Not(part=part) | IsTrue(part=part):
@@ -68,6 +71,9 @@ def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Tr
             return _each(values[name], wanted.__contains__)
         case Like(column=name, pattern=pattern):
             return _each(values[name], like(pattern))
+        case Computed():
+            name = predicate.column
+            return _each(values[name], holds_of(predicate, schema.column(name).type))
         case SameOrder(left=left, right=right, equal=equal):
             pairs = zip(
                 *(_on_one_line(name, values, schema) for name in (left, right)), strict=True

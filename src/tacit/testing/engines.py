@@ -38,7 +38,7 @@ from tacit.tables.question import Question, Term
 from tacit.tables.schema import EACH_ROW, Column, Person, Schema, read_schema, write_schema
 from tacit.testing import meaning
 from tacit.testing.meaning import TOML, Pred, RawRow, Summand, code_of
-from tacit.testing.random_questions import NOTES, questions, tables
+from tacit.testing.random_questions import NOTES, conditions, questions, tables
 
 CodedRow = dict[str, int | str | None]
 
@@ -71,6 +71,7 @@ GROUPED = [
     "select sum(cost) from visits where age > 3 group by town, week",
     "select sum(huge) from visits where age > 3 group by week",
 ]
+OFTEN = "select count(*) from (select pid from visits group by pid having {})"
 WIDE = [0, 2**53, 2**60, 2**63 - 200]
 AWKWARD = ["t", "t0", "t1", "c0", "c1", "person", "people", "read", "held", "source", "word"]
 AWKWARD += ["code", "tacit_rows", "words0", "rows", "select", "_", '"', "a b", "é"]
@@ -164,6 +165,23 @@ class EngineContract:
     ) -> None:
         """Many of them."""
         self.agree(rows, parts, person)
+
+    @FEW
+    @given(rows=tables(), asked=st.lists(conditions(), min_size=1, max_size=6))
+    def test_conditions_on_all_rows_of_a_person(
+        self, rows: list[RawRow], asked: list[Summand]
+    ) -> None:
+        """Random ones: HAVING with a person as the group."""
+        self.agree(rows, [[each] for each in asked], "pid")
+
+    @pytest.mark.long
+    @settings(FEW, max_examples=150)
+    @given(rows=tables(), asked=st.lists(conditions(), min_size=1, max_size=6))
+    def test_conditions_on_all_rows_of_a_person_at_length(
+        self, rows: list[RawRow], asked: list[Summand]
+    ) -> None:
+        """Many of them."""
+        self.agree(rows, [[each] for each in asked], "pid")
 
     @FEW
     @given(rows=tables(), parts=ASKED)
@@ -424,6 +442,8 @@ class EngineContract:
                 "sums": "sum(age)",
                 "wide sums": "sum(huge)",
                 "patterns": "not note like 'a%'",
+                "functions": "upper(town) = 'GHENT' or extract(month from day) = 3",
+                "conditions": OFTEN.format("count(*) >= 3"),
                 "column pairs": "age >= week or smoker",
             }.items():
                 if ability in engine.cannot:

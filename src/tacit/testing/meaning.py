@@ -275,6 +275,26 @@ def total(weight: Fraction, column: str, where: Pred) -> Summand:
     return Summand(weight, f"sum({column}) filter (where {where.sql})", contribution)
 
 
+@dataclass(frozen=True)
+class Tested:
+    """A condition on all rows of a person together: its text and its meaning."""
+
+    sql: str
+    test: Callable[[list[RawRow]], Truth]
+
+
+def having(where: Pred | None, condition: Tested) -> Summand:
+    """How many people have such rows, and the condition holds of all of them together."""
+
+    def contribution(rows: list[RawRow]) -> Fraction:
+        some = [row for row in rows if where is None or where.test(row) is True]
+        return Fraction(bool(some) and condition.test(some) is True)
+
+    only = "" if where is None else f" where {where.sql}"
+    inner = f"select pid from visits{only} group by pid having {condition.sql}"
+    return Summand(Fraction(1), f"select count(*) from ({inner})", contribution)
+
+
 def text_of(parts: Sequence[Summand]) -> str:
     """The question as SQL."""
     written = []

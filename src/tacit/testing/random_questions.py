@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -151,6 +153,120 @@ def _moved_dates(draw: st.DrawFn, operator: str) -> Pred:
     return Pred(f"day {operator} date '{value}' {back} {written}", test)
 
 
+def _folded(text: str, upper: bool) -> str:
+    """A to Z in one case, everything else as it is."""
+    shift, first = (-32, "a") if upper else (32, "A")
+    return "".join(
+        chr(ord(each) + shift) if first <= each <= chr(ord(first) + 25) else each for each in text
+    )
+
+
+_OF_TEXT: dict[str, Callable[[str], object]] = {
+    "upper({})": lambda text: _folded(text, True),
+    "lower({})": lambda text: _folded(text, False),
+    "length({})": len,
+    "char_length({})": len,
+    "left({}, 1)": lambda text: text[:1],
+    "left({}, 0)": lambda text: "",
+    "right({}, 2)": lambda text: "".join(reversed("".join(reversed(text))[:2])),
+}
+
+
+@st.composite
+def of_text(draw: st.DrawFn) -> Pred:
+    """A comparison, LIKE or IN of a function of text; ILIKE; how a text begins or ends."""
+    column, words = draw(st.sampled_from([("town", TOWNS), ("note", NOTES)]))
+    written, value = draw(st.sampled_from(sorted(_OF_TEXT))), draw(st.sampled_from(words))
+    kind = draw(st.sampled_from(["compare", "in", "ilike", "starts", "ends"]))
+
+    def test_of(test: Callable[[str], bool]) -> Callable[[RawRow], meaning.Truth]:
+        return lambda row: None if row[column] is None else test(str(row[column]))
+
+    literal = meaning.literal(value)
+    if kind == "ilike":
+        pattern = draw(st.sampled_from(["g%", "G_ENT", "%A%", "%é%", "!%", "%\\%", "Ł%"]))
+        lower = _folded(pattern, False)
+        return Pred(
+            f"{column} ilike '{pattern}'",
+            test_of(lambda text: meaning.matches(_folded(text, False), lower)),
+        )
+    if kind == "starts":
+        return Pred(
+            f"starts_with({column}, {literal})", test_of(lambda text: text.startswith(value))
+        )
+    if kind == "ends":
+        return Pred(f"ends_with({column}, {literal})", test_of(lambda text: text.endswith(value)))
+    function, operator = _OF_TEXT[written], draw(_OPERATORS)
+    called, other = written.format(column), function(value)
+    if kind == "in":
+        listed = f"({meaning.literal(other)}, {meaning.literal(function('ab'))})"
+        both = (other, function("ab"))
+        return Pred(f"{called} in {listed}", test_of(lambda text: function(text) in both))
+    return Pred(
+        f"{called} {operator} {meaning.literal(other)}",
+        test_of(lambda text: meaning.order(function(text), other, operator)),
+    )
+
+
+_PARTS: dict[str, Callable[[Any], int]] = {
+    "extract(year from {})": lambda moment: moment.year,
+    "year({})": lambda moment: moment.year,
+    "extract(quarter from {})": lambda moment: -(-moment.month // 3),
+    "month({})": lambda moment: moment.month,
+    "extract(week from {})": lambda moment: moment.isocalendar().week,
+    "extract(day from {})": lambda moment: moment.day,
+    "extract(dow from {})": lambda moment: moment.isoweekday() % 7,
+    "extract(isodow from {})": lambda moment: moment.isoweekday(),
+    "hour({})": lambda moment: moment.hour,
+}
+
+
+def _begun(unit: str, moment: date) -> date:
+    """The start of the unit in which a moment lies, as DATE_TRUNC gives it."""
+    start = moment
+    if isinstance(start, datetime):
+        hour = start.hour if unit == "hour" else 0
+        start = start.replace(hour=hour, minute=0, second=0, microsecond=0)
+    if unit == "week":
+        return start - timedelta(days=start.weekday())
+    if unit in ("month", "quarter", "year"):
+        month = {"month": start.month, "quarter": (start.month - 1) // 3 * 3 + 1, "year": 1}[unit]
+        return start.replace(month=month, day=1)
+    return start
+
+
+@st.composite
+def of_dates(draw: st.DrawFn) -> Pred:
+    """A comparison with a part of a date or timestamp, or with its start of a unit."""
+    column, operator = draw(st.sampled_from(["day", "at"])), draw(_OPERATORS)
+    value: date = draw(st.sampled_from(DAYS) if column == "day" else st.sampled_from(TIMES))
+    if draw(st.booleans()):
+        units = ["year", "quarter", "month", "week", "day"] + ["hour"] * (column == "at")
+        unit = draw(st.sampled_from(units))
+        other = draw(st.sampled_from([value, _begun(unit, value)]))
+
+        def truncated(row: RawRow) -> meaning.Truth:
+            mine = row[column]
+            if not isinstance(mine, date):
+                return None
+            return meaning.order(_begun(unit, mine), other, operator)
+
+        return Pred(
+            f"date_trunc('{unit}', {column}) {operator} {meaning.literal(other)}", truncated
+        )
+    written = draw(
+        st.sampled_from([each for each in sorted(_PARTS) if column == "at" or "h" not in each[:2]])
+    )
+    part = _PARTS[written]
+    number = part(value) + draw(st.sampled_from([0, 0, 1, -1, 100]))
+
+    def compared(row: RawRow) -> meaning.Truth:
+        mine = row[column]
+        return None if mine is None else meaning.order(part(mine), number, operator)
+
+    return Pred(f"{written.format(column)} {operator} {number}", compared)
+
+
 @st.composite
 def others(draw: st.DrawFn) -> Pred:
     """BETWEEN, IN, LIKE, IS NULL, booleans, comparisons of two columns, constants."""
@@ -233,7 +349,8 @@ def _combined(inner: st.SearchStrategy[Pred]) -> st.SearchStrategy[Pred]:
     return combine()
 
 
-PREDICATES = st.recursive(st.one_of(comparisons(), others(), arithmetic()), _combined, max_leaves=5)
+_ATOMS = st.one_of(comparisons(), others(), arithmetic(), of_text(), of_dates())
+PREDICATES = st.recursive(_ATOMS, _combined, max_leaves=5)
 
 _WEIGHTS = st.sampled_from([Fraction(w) for w in ("1", "-1", "2", "0.5", "-0.25", "3")])
 
@@ -256,6 +373,65 @@ def questions(draw: st.DrawFn) -> list[Summand]:
             cased = f"sum(case when {where.sql} then {column} end)"
             parts.append(replace(summed, sql=draw(st.sampled_from([summed.sql, cased]))))
     return parts
+
+
+_TALLIES: dict[str, tuple[str, Callable[[list[Any]], Any]]] = {
+    "count(*)": ("", len),
+    "count(age)": ("age", len),
+    "sum(age)": ("age", sum),
+    "sum(cost)": ("cost", lambda values: sum(values, Fraction(0))),
+    "sum(huge)": ("huge", lambda values: min(max(sum(values), -(2**63)), 2**63 - 1)),
+    "min(age)": ("age", min),
+    "max(cost)": ("cost", max),
+    "min(raw)": ("raw", min),
+    "max(big)": ("big", max),
+    "min(day)": ("day", min),
+    "max(at)": ("at", max),
+}
+
+
+@st.composite
+def _tested(draw: st.DrawFn) -> meaning.Tested:
+    """A comparison of one tally with a constant."""
+    written, operator = draw(st.sampled_from(sorted(_TALLIES))), draw(_OPERATORS)
+    column, function = _TALLIES[written]
+    literals = _LITERALS.get(column, st.sampled_from(EXTREMES))
+    if written.startswith("count"):
+        literals = st.integers(0, 5)
+    value = draw(_or_null(literals)) if draw(st.booleans()) else draw(literals)
+    only = draw(st.one_of(st.none(), PREDICATES))
+    text = written if only is None else f"{written} filter (where {only.sql})"
+
+    def test(rows: list[RawRow]) -> meaning.Truth:
+        some = rows if only is None else [row for row in rows if only.test(row) is True]
+        values = [row[column] for row in some if row[column] is not None] if column else some
+        if value is None or (not values and not written.startswith("count")):
+            return None
+        mine = function(values)
+        return meaning.order(*meaning.comparable(column, mine, _exact(value)), operator)
+
+    return meaning.Tested(f"{text} {operator} {_written(value)}", test)
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> Summand:
+    """How many people there are of whose rows together something holds."""
+    first, second = draw(_tested()), draw(_tested())
+    where = draw(st.one_of(st.none(), PREDICATES))
+    kind = draw(st.sampled_from(["one", "and", "or", "not"]))
+    if kind == "one":
+        return meaning.having(where, first)
+    if kind == "not":
+        inner = f"not ({first.sql})"
+        return meaning.having(
+            where, meaning.Tested(inner, lambda rows: meaning.negation(first.test(rows)))
+        )
+    joined = meaning.conjunction if kind == "and" else meaning.disjunction
+    both = meaning.Tested(
+        f"({first.sql}) {kind} ({second.sql})",
+        lambda rows: joined([first.test(rows), second.test(rows)]),
+    )
+    return meaning.having(where, both)
 
 
 def _counts(counted: Summand, where: Pred) -> list[str]:

@@ -1,0 +1,195 @@
+"""Reading a count of people by a condition on all their rows.
+
+    SELECT COUNT(*) FROM (SELECT pid FROM visits WHERE ... GROUP BY pid HAVING COUNT(*) >= 3)
+
+Each aggregate of HAVING becomes a tally, and what is left is read as a predicate about tallies.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tacit.tables.codes import NUMBERS
+from tacit.tables.having import tally_schema
+from tacit.tables.parsing import Span, refused
+from tacit.tables.predicates import PredicateReader
+from tacit.tables.question import (
+    TRUE,
+    And,
+    Having,
+    IsTrue,
+    Not,
+    Or,
+    People,
+    Predicate,
+    SameOrder,
+    Tally,
+    Term,
+    all_of,
+)
+from tacit.tables.show import name
+
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+
+
+def from_table(predicates: PredicateReader, select: exp.Select) -> None:
+    """Check that a SELECT is from the table, and note its alias."""
+    clause = select.args.get("from_")
+    if clause is None:
+        place = Span(predicates.text, 0, len(predicates.text))
+        raise refused("FROM is missing", place, f"FROM {name(predicates.schema.name)}")
+    predicates.only(clause, "this")
+    table = clause.this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise refused("a question is about one table", predicates.place(table))
+    predicates.only(table, "this", "alias")
+    if table.name.casefold() != predicates.schema.name.casefold():
+        raise refused(
+            f"a question here is about the table {name(predicates.schema.name)} only",
+            predicates.place(table),
+        )
+    alias = table.args.get("alias")
+    if alias is not None:
+        predicates.only(alias, "this")
+        predicates.tables = {alias.name.casefold()}
+
+
+class PersonGroups:
+    """Reads one such SELECT."""
+
+    def __init__(self, predicates: PredicateReader) -> None:
+        self.predicates = predicates
+        self.schema = predicates.schema
+        self.tallies: dict[str, Tally] = {}
+        self.where: Predicate = TRUE
+
+    def read(self, select: exp.Select, clause: exp.Expr) -> Term:
+        """The term that the SELECT asks for."""
+        self._outer(select, clause)
+        inner = clause.this.this
+        if not isinstance(inner, exp.Select) or not isinstance(self.schema.person, str):
+            raise self._not_of_people(clause.this)
+        self.predicates.only(inner, "expressions", "from_", "where", "group", "having", "distinct")
+        from_table(self.predicates, inner)
+        group, having = inner.args.get("group"), inner.args.get("having")
+        listed = [*inner.expressions, *(group.expressions if group is not None else [])]
+        alone = len(inner.expressions) == 1 and all(map(self._is_person, listed))
+        if not alone or not (group or inner.args.get("distinct")):
+            raise self._not_of_people(clause.this)
+        condition = inner.args.get("where")
+        self.where = TRUE if condition is None else self.predicates.read(condition.this)
+        if having is None:
+            return People(self.where)
+        if group is None:
+            raise self._not_of_people(clause.this)
+        return self._having(having.this)
+
+    def _outer(self, select: exp.Select, clause: exp.Expr) -> None:
+        """The outer SELECT counts what the inner one finds, and nothing else."""
+        self.predicates.only(select, "expressions", "from_")
+        self.predicates.only(clause, "this")
+        self.predicates.only(clause.this, "this", "alias")
+        (counted, *more) = select.expressions
+        counted = counted.this if isinstance(counted, exp.Alias) else counted
+        if more or not isinstance(counted, exp.Count) or not self._counts_all(counted.this):
+            raise refused(
+                "what is found by person can be counted only",
+                self.predicates.place(select.expressions[0]),
+                "write SELECT COUNT(*) FROM (...)",
+            )
+
+    def _counts_all(self, node: exp.Expr | None) -> bool:
+        if isinstance(node, exp.Distinct):
+            (node, *_) = node.expressions
+        return isinstance(node, exp.Star | exp.Literal) or self._is_person(node)
+
+    def _is_person(self, node: exp.Expr | None) -> bool:
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return False
+        found = self.schema.find(node.name)
+        return found is not None and found.name == self.schema.person
+
+    def _not_of_people(self, node: exp.Expr) -> Exception:
+        person = self.schema.person
+        if not isinstance(person, str):
+            return refused("each row is a person here", self.predicates.place(node), "use WHERE")
+        inner = f"(SELECT {name(person)} FROM {name(self.schema.name)} GROUP BY {name(person)} ...)"
+        return refused(
+            "an inner SELECT finds people, by the person column",
+            self.predicates.place(node),
+            f"write FROM {inner}",
+        )
+
+    # HAVING
+
+    def _having(self, node: exp.Expr) -> Term:
+        tested = node.transform(self._replaced)
+        outside = [each for each in tested.find_all(exp.Column) if each.name not in self.tallies]
+        if outside or not self.tallies:
+            raise refused(
+                "HAVING is about all rows of a person together",
+                self.predicates.place(outside[0] if outside else node),
+                "write COUNT, SUM, MIN or MAX; for single rows use WHERE",
+            )
+        tallies = tuple(self.tallies.items())
+        reader = PredicateReader(self.predicates.text, tally_schema(tallies, self.schema))
+        reader.parameters = self.predicates.parameters
+        condition = reader.read(tested)
+        if not _of_constants(condition):
+            raise refused(
+                "HAVING compares with constants",
+                self.predicates.place(node),
+                "write HAVING COUNT(*) >= 3",
+            )
+        return Having(self.where, tallies, condition)
+
+    def _replaced(self, node: exp.Expr) -> exp.Expr:
+        """An aggregate as the name of its tally."""
+        inner, where = node, self.where
+        if isinstance(node, exp.Filter):
+            self.predicates.only(node, "this", "expression")
+            inner = node.this
+            where = all_of((where, self.predicates.read(node.args["expression"].this)))
+        if type(inner) not in _FUNCTIONS:
+            return node
+        tally = self._tally(inner, where)
+        known = [name for name, other in self.tallies.items() if other == tally]
+        words = f"{tally.function} {tally.column or 'of rows'}"
+        called = known[0] if known else words + f" {len(self.tallies) + 1}" * bool(self.tallies)
+        self.tallies[called] = tally
+        column = exp.column(exp.to_identifier(called, quoted=True))
+        place = self.predicates.place(node)
+        column.this.update_positions(start=place.start, end=place.end - 1)
+        return column
+
+    def _tally(self, node: exp.Expr, where: Predicate) -> Tally:
+        self.predicates.only(node, "this", "big_int")
+        function, inner = _FUNCTIONS[type(node)], node.this
+        if function == "count" and isinstance(inner, exp.Star | exp.Literal):
+            return Tally(function, None, where)
+        if not isinstance(inner, exp.Column):
+            raise self.predicates.refusal(
+                inner if isinstance(inner, exp.Expr) else node, f"{function.upper()} takes a column"
+            )
+        column, place = self.predicates.column(inner), self.predicates.place(node)
+        if function == "sum" and (
+            column.type not in NUMBERS or (column.type == "real" and column.grid is None)
+        ):
+            raise refused(f"SUM needs whole numbers or a grid, and {column.name} has none", place)
+        if function in ("min", "max") and column.type in ("text", "boolean"):
+            raise refused(f"{function.upper()} needs numbers or dates", place)
+        return Tally(function, column.name, where)
+
+
+def _of_constants(tree: Predicate) -> bool:
+    """Whether a condition compares tallies with constants only, and not with each other."""
+    if isinstance(tree, And | Or):
+        return all(map(_of_constants, tree.parts))
+    if isinstance(tree, Not | IsTrue):
+        return _of_constants(tree.part)
+    return not isinstance(tree, SameOrder)
