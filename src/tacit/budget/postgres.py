@@ -319,9 +319,10 @@ class PostgresWriting(PostgresUse[PostgresWriter]):
         """Commit; from here on it is on the disk, whatever happens."""
         if self.ledger._pid != os.getpid():
             raise LedgerUnwritable(f"{self.ledger.place}: this process was forked in a transaction")
+        assert self.connection is not None
         self.committing = True
         try:
-            done = self.writer.commit()
+            done = self.connection.execute("COMMIT", prepare=False).statusmessage
         except Error as error:
             raise self._failed(error) from None
         if done != "COMMIT":  # a statement had failed, and PostgreSQL rolls back without a word
