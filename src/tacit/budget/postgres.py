@@ -242,6 +242,12 @@ class PostgresUse(Alone[Given]):
 
     def begin(self) -> Given:
         """Begin; a connection that ended while nobody used it is made again."""
+        self.broken = True  # until it has begun: whoever is interrupted trusts nothing
+        given = self._begun()
+        self.broken = False
+        return given
+
+    def _begun(self) -> Given:
         try:
             return self.start()
         except Error as error:
@@ -273,6 +279,7 @@ class PostgresUse(Alone[Given]):
             status = connection.info.transaction_status
             if status == TransactionStatus.IDLE:
                 return
+            self.broken = True
             if status != TransactionStatus.ACTIVE:
                 with suppress(Error):
                     connection.execute("ROLLBACK", prepare=False)
@@ -319,9 +326,10 @@ class PostgresWriting(PostgresUse[PostgresWriter]):
         """Commit; from here on it is on the disk, whatever happens."""
         if self.ledger._pid != os.getpid():
             raise LedgerUnwritable(f"{self.ledger.place}: this process was forked in a transaction")
-        self.committing = True
+        assert self.connection is not None
+        self.committing = self.broken = True
         try:
-            done = self.writer.commit()
+            done = self.connection.execute("COMMIT", prepare=False).statusmessage
         except Error as error:
             raise self._failed(error) from None
         if done != "COMMIT":  # a statement had failed, and PostgreSQL rolls back without a word
@@ -329,6 +337,7 @@ class PostgresWriting(PostgresUse[PostgresWriter]):
                 f"{self.ledger.place} could not be written ({self.what}); nothing was changed"
             )
         self.ledger.seen = self.writer.seen
+        self.broken = False
 
 
 class PostgresCreating(PostgresWriting):

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tacit.postgres import Connection
 
 FORMAT = 1
-COMMIT = b"COMMIT"
 _FEW = 20  # tables and shares that are read with the lock
 
 # The columns of each table, "!" where there is always a value.
@@ -299,35 +298,16 @@ def lock_head(connection: Connection, seen: HistoryEnd) -> Locked:
 
 
 class PostgresWriter(PostgresReader):
-    """The same, while the head is locked; ``seen`` is the end of the history seen before.
-
-    What is written is sent before anything is read, or with the commit: others wait for each
-    journey.
-    """
+    """The same, while the head is locked; ``seen`` is the end of the history seen before."""
 
     def __init__(self, connection: Connection, locked: Locked, seen: HistoryEnd) -> None:
         super().__init__(connection)
         self._locked = locked
         self._tail = locked.tail
-        self._unsent: list[tuple[bytes, list[Any]]] = []
         self.seen = seen
 
     def _write(self, statement: str, *values: Any) -> None:
-        self._unsent.append((statement.encode(), [_stored(value) for value in values]))
-
-    def _raw(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        unsent, self._unsent = self._unsent, []
-        for statement, stored in unsent:
-            self._connection.execute(statement, stored)
-        return super()._raw(query, values)
-
-    def commit(self) -> str | None:
-        """Send what is unsent and commit, in one journey; what PostgreSQL says of it."""
-        with self._connection.pipeline():
-            for statement, stored in self._unsent:
-                self._connection.execute(statement, stored)
-            done = self._connection.execute(COMMIT, prepare=False)
-        return done.statusmessage
+        self._connection.execute(statement.encode(), [_stored(value) for value in values])
 
     def tail(self) -> HistoryEnd:
         """Nobody else can change it meanwhile."""
