@@ -203,3 +203,25 @@ def test_a_block_or_a_question_that_is_late_leaves_on_a_later_tick(tmp_path, kin
     left = asyncio.run(all_of_it())
     assert left == ([200 * MS] if kind == "ask" else [200 * MS, 250 * MS])
     assert scene.lines[-1].late
+
+
+def test_a_batch_that_fails_leaves_when_the_longest_would(tmp_path):
+    """How many cells a GROUP BY has is known when it was read, and a failure does not say it."""
+    moments = []
+    for rows in (300, 40_000):  # 3 ms and 400 ms
+        scene = Scene(tmp_path / str(rows), more=False)
+        scene.engine._rows, scene.engine.failing = rows, True
+
+        async def all_of_it(scene: Scene = scene) -> tuple[int, list[int]]:
+            await scene.ask("/v1/streams/open", key="o", name="s", at_most=1, **STREAM)
+            cells = {"question": "select count(distinct pid) from visits group by town"}
+            status, left, _ = await scene.ask(
+                "/v1/streams/ask_all", key="k", stream="s", questions=cells
+            )
+            assert scene.app.close()
+            return status, left
+
+        moments.append(asyncio.run(all_of_it()))
+        assert not scene.lines[-1].late
+    assert moments[0] == moments[1]
+    assert moments[0][0] == 500

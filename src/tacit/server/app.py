@@ -245,9 +245,14 @@ class Application:
         It keeps its turn, and the stream, until all of it has.
         """
         notes.until_departure.callback(self.service.underway.begin())
-        batch: AskedBatch = await self._in_thread(self._threads, endpoint.answer, *arguments)
-        notes.until_departure.callback(batch.close)
-        line = await self._in_thread(self._threads, batch.next_line)
+        try:
+            batch: AskedBatch = await self._in_thread(self._threads, endpoint.answer, *arguments)
+            notes.until_departure.callback(batch.close)
+            line = await self._in_thread(self._threads, batch.next_line)
+        except Exception as error:
+            if found_wrong(error).status >= 500:  # it may be after a look at any number of cells
+                notes.questions = self.service.limits.questions
+            raise
         notes.batch, notes.questions = batch, batch.questions
         notes.turn = turn.pop_all()
         response = Response(line or b"", 200, self._headers, LINES)
@@ -258,9 +263,11 @@ class Application:
         """The answer as it leaves, in ASCII, since a question may hold half a character."""
         if endpoint.kind not in FREE:
             notes.until_departure.callback(self.service.underway.begin())
-        answer = endpoint.answer(*arguments)
-        if endpoint.kind not in FREE:
-            self.service.note_head()
+        try:
+            answer = endpoint.answer(*arguments)
+        finally:  # what failed may have been paid for, too
+            if endpoint.kind not in FREE:
+                self.service.note_head()
         if isinstance(answer, str):
             return answer.encode()
         return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
