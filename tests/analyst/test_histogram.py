@@ -211,7 +211,7 @@ def test_how_it_looks(visits, rich):
         "Bruges    200",
         "Ghent      90",
         "Ypres      10",
-        "3 cells, each ± 0 (95 %), (ε = 1000000, δ = 0)",
+        "3 cells, each ± 0 (95 %), (ε = 1000000, δ = 0); 1 row of each person, chosen at random",
     ]
     assert repr(towns).startswith("<Histogram of town: 3 cells")
     assert "<td style='text-align:left'>Bruges</td>" in towns._repr_html_()
@@ -233,3 +233,50 @@ def test_its_shapes(visits, rich, tmp_path):
     with tacit.open(tmp_path / "people.csv", person=EACH_ROW, schema=schema) as table:
         counts = table.histogram("count", epsilon=LOTS, budget=rich)
     assert counts.to_dict() == {"count": [0, 1, 2], "count_": [0, 1, 0]}
+
+
+# Which rows count ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def year(tmp_path):
+    """600 people with a row in every week of a year: a flat year, whatever is counted of it."""
+    lines = [f"{person},{week}" for person in range(600) for week in range(1, 53)]
+    (tmp_path / "people.csv").write_text("pid,week\n" + "\n".join(lines) + "\n")
+    schema = '[columns.pid]\ntype = "integer"\n[columns.week]\ntype = "integer"\nbounds = [1, 52]\n'
+    with tacit.open(tmp_path / "people.csv", person="pid", schema=schema) as table:
+        yield table
+
+
+@pytest.mark.parametrize("max_rows", [1, 5, 52])
+def test_a_flat_year_looks_flat(year, rich, max_rows):
+    """As count says: the rows that count are chosen at random, not by their values."""
+    weeks = year.histogram("week", epsilon=LOTS, max_rows=max_rows, budget=rich)
+    share = max_rows / 52
+    deviation = (600 * share * (1 - share)) ** 0.5
+    for week in (1, 26, 52):
+        whole = year.count(f"week = {week}", epsilon=LOTS, budget=rich).value
+        assert whole == 600
+    assert weeks.counts.sum() == 600 * max_rows
+    assert abs(weeks.counts - 600 * share).max() <= 7 * deviation
+    assert weeks.rows_chosen == "at random"
+
+
+def test_a_small_database_of_a_flat_year_is_flat(year, rich):
+    asked = tacit.prefixes("week")
+    release = year.small_db(asked, epsilon=LOTS, rows=300, budget=rich)
+    assert abs(release.answer("week <= 26") - Fraction(1, 2)) < Fraction(1, 5)
+    assert str(release).endswith("; 1 row of each person, chosen at random")
+
+
+def test_it_says_what_was_counted(year, rich):
+    weeks = year.histogram("week", epsilon=LOTS, max_rows=5, budget=rich)
+    assert str(weeks).endswith(
+        "(ε = 1000000, δ = 0); up to 5 rows of each person, chosen at random"
+    )
+    saved = weeks.as_json()
+    assert module.histogram_from_json(saved).rows_chosen == "at random"
+    del saved["rows_chosen"]  # as version 0.1 wrote it
+    assert repr(module.histogram_from_json(saved)).endswith(
+        "; up to 5 rows of each person, the least>"
+    )

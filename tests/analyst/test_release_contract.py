@@ -62,6 +62,18 @@ class TestSum(TestCount):
         assert self.mechanism(engine.schema).noise.scale == 4 / HALF
 
 
+def one_row_of_each(engine, column, of_person_1):
+    """What is counted, by equal chances: person 1 has two rows, and the others one."""
+    every = engine.points([column], max_rows=2)[:, 0].tolist()
+    if len(every) == len(engine.points([column])):  # they are not there
+        return [np.array(every)]
+    return [np.delete(every, every.index(left_out)) for left_out in of_person_1]
+
+
+def by_equal_chances(laws):
+    return {outcome: sum(law[outcome] for law in laws) / len(laws) for outcome in laws[0]}
+
+
 class TestHistogram(ReleaseContract):
     def mechanism(self, schema, **given):
         return NoisyHistogram(schema, given.pop("names", ["town"]), **{"epsilon": 1, **given})
@@ -78,7 +90,11 @@ class TestHistogram(ReleaseContract):
         return tuple(clamped(count, 5) for count in drawn.counts)
 
     def law(self, engine):
-        towns = engine.points(["town"])[:, 0]
+        return by_equal_chances(
+            [self._law_of(towns) for towns in one_row_of_each(engine, "town", (0, 1))]
+        )
+
+    def _law_of(self, towns):
         cells = [laplace_law(int((towns == place).sum()), Fraction(1), 5) for place in (0, 1)]
         return {(a, b): cells[0][a] * cells[1][b] for a, b in product(*cells)}
 
@@ -88,9 +104,7 @@ class TestHistogramOfSeveralRows(TestHistogram):
         return super().mechanism(schema, **{"max_rows": 2, "epsilon": 2, **given})
 
     def law(self, engine):
-        towns = engine.points(["town"], max_rows=2)[:, 0]
-        cells = [laplace_law(int((towns == place).sum()), Fraction(1), 5) for place in (0, 1)]
-        return {(a, b): cells[0][a] * cells[1][b] for a, b in product(*cells)}
+        return self._law_of(engine.points(["town"], max_rows=2)[:, 0])
 
 
 class TestSmallDb(ReleaseContract):
@@ -116,7 +130,12 @@ class TestSmallDb(ReleaseContract):
 
     def law(self, engine):
         """e^(−(ε/2)·score) over all databases of two rows, the score in people."""
-        ages, m = engine.points(["age"])[:, 0], self.ROWS_DRAWN
+        return by_equal_chances(
+            [self._law_of(ages) for ages in one_row_of_each(engine, "age", (3, 2))]
+        )
+
+    def _law_of(self, ages):
+        m = self.ROWS_DRAWN
         weights = {}
         for rows in combinations_with_replacement(range(4), m):
             below = [

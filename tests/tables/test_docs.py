@@ -71,6 +71,27 @@ def test_the_code_on_the_page_runs() -> None:
     assert results.failed == 0
 
 
+def how_do_i_ask() -> list[str]:
+    """The questions of the first table."""
+    table = PAGE.read_text(encoding="utf-8").split("## How do I ask")[1].split("\n\n")[1]
+    return re.findall(r"^\| [^|]* \| `([^`]*)` \|$", table, re.MULTILINE)
+
+
+HOW = how_do_i_ask()
+
+
+def test_there_are_thirty_ordinary_questions() -> None:
+    assert len(set(HOW)) >= 30
+
+
+@pytest.mark.parametrize("text", HOW)
+def test_an_ordinary_question_can_be_asked(text: str) -> None:
+    schema = read_schema("max_rows = 5\n" + page_schema(), name="visits", person="pid")
+    given = {"towns": ["Ghent"], "as_of": "2026-03-08"}
+    batch = parse_batch(text, schema, {key: given[key] for key in given if f":{key}" in text})
+    assert batch.questions[0].sensitivity > 0
+
+
 REFUSALS = blocks("refused")
 
 

@@ -211,7 +211,7 @@ def test_what_it_says_is_withheld(
 def test_points_that_are_no_codes_are_failures(
     engine: Any, budget: tacit.Budget, points: object
 ) -> None:
-    engine.cannot, engine.points = (), lambda columns, max_rows: points
+    engine.cannot, engine.points = (), lambda columns, max_rows, coins: points
     with pytest.raises(EngineFailed, match="withheld"):
         tacit.open(engine).histogram("town", epsilon=1, budget=budget)
 

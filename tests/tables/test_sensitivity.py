@@ -13,7 +13,7 @@ from tests.tables.engines import quick
 
 from tacit.errors import QuestionRefused
 from tacit.tables import EACH_ROW, Column, Schema, parse, read_schema
-from tacit.tables.question import People, Predicate, Rows, Total, weighted
+from tacit.tables.question import Having, People, Predicate, Rows, Total, weighted
 from tacit.tables.question_key import canonical
 from tacit.tables.show import question as shown
 from tacit.testing import meaning as brute
@@ -199,6 +199,42 @@ def test_equal_questions_have_one_canonical_form() -> None:
     known = parse("town in ('Ghent', 'a') or age = 3", schema)
     again = parse("town in ('a', 'Ghent', 'a') or age = 3.0", schema)
     assert canonical(known) == canonical(again)
+
+
+STORED = [
+    ("upper(town) = 'X'", '["people",["of","upper",["range","town","X","X"]]]'),
+    ("month(day) in (3, 4)", '["people",["of","month",["among","day",[3,4]]]]'),
+    ("note ilike 'A%'", '["people",["of","lower",["like","note","a%"]]]'),
+    ("starts_with(note, 'a')", '["people",["of","left 1",["range","note","a","a"]]]'),
+    (
+        "select count(*) from (select pid from visits where smoker group by pid "
+        "having count(*) >= 3 and sum(cost) filter (where age = 1) > 1.5 and count(*) < 9)",
+        '["having",["range","smoker",1,1],'
+        '[["count of rows","count",null,["range","smoker",1,1]],'
+        '["sum 2 of cost","sum","cost",["and",["range","age",1,1],["range","smoker",1,1]]]],'
+        '["and",["range","count of rows",3,null],["range","count of rows",null,8],'
+        '["range","sum 2 of cost",151,null]]]',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "term"), STORED)
+def test_what_is_stored_of_a_question_never_changes(text: str, term: str) -> None:
+    asked = parse(text, read_schema(TOML, name="visits", person="pid"))
+    assert canonical(asked) == f'["1",[1,{term}]]'
+
+
+def test_tallies_never_share_a_name() -> None:
+    """Whatever columns are called."""
+    columns = [Column(name, "integer") for name in ("pid", "x", "2 of x", "x 2", "rows", "of x")]
+    schema = Schema("t", "pid", tuple(columns))
+    for first in columns:
+        for second in columns:
+            tests = [f'sum("{first.name}") > 1', f'sum("{second.name}") > 2', "count(*) > 3"]
+            inner = f"select pid from t group by pid having {' and '.join(tests)}"
+            (term,) = parse(f"select count(*) from ({inner})", schema).terms
+            assert isinstance(term, Having)
+            assert len(dict(term.tallies)) == (2 if first == second else 3) == len(term.tallies)
 
 
 @settings(SETTINGS, max_examples=30)

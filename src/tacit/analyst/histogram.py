@@ -13,7 +13,7 @@ from functools import cached_property
 from html import escape
 from itertools import product
 from math import ceil, expm1, log, prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,22 @@ from tacit.analyst.question_class import (
     declared_size,
     predicate_of,
 )
-from tacit.analyst.tabular import Tabular, html_cell, html_row, plain_value
+from tacit.analyst.tabular import (
+    RowsChosen,
+    Tabular,
+    counted_rows,
+    html_cell,
+    html_row,
+    plain_value,
+    rows_chosen_as_json,
+    rows_chosen_from_json,
+)
 from tacit.book.laplace import Estimate, error_steps
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.tables.codes import Code, Unfit
+from tacit.tables.engine import chosen_points, needs_chosen_points
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, count_elements, holds
 
@@ -83,6 +93,8 @@ class Histogram(Tabular):
     counts: NDArray[np.int64]
     privacy: Privacy
     max_rows: int
+    rows_chosen: RowsChosen = "at random"
+    """Which rows count of somebody who has more than `max_rows`; version 0.1 took the least."""
 
     @property
     def noise_scale(self) -> Fraction:
@@ -155,6 +167,7 @@ class Histogram(Tabular):
             "counts": self.counts.tolist(),
             "privacy": self.privacy.as_json(),
             "max_rows": self.max_rows,
+            **rows_chosen_as_json(self.rows_chosen),
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -177,7 +190,8 @@ class Histogram(Tabular):
 
     def _summary(self) -> str:
         cells = f"{len(self)} cell" + "s" * (len(self) != 1)
-        return f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}"
+        counted = counted_rows(self.schema, self.max_rows, self.rows_chosen)
+        return f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}{counted}"
 
     def _lines(self) -> list[list[str]]:
         named = [
@@ -222,7 +236,8 @@ def histogram_from_json(fields: Any) -> Histogram:
     if len(set(cells)) != len(counts):
         raise ValueError
     privacy, max_rows = Privacy.from_json(fields["privacy"]), whole(fields["max_rows"], "max_rows")
-    return Histogram(schema, columns, cells, counts, privacy, max_rows)
+    chosen = rows_chosen_from_json(fields)
+    return Histogram(schema, columns, cells, counts, privacy, max_rows, rows_chosen=chosen)
 
 
 def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[Code, ...]:
@@ -269,10 +284,10 @@ class NoisyHistogram:
 
     Privacy: (ε, 0).  One person's rows, at most `max_rows` of them, change the counts by at most
     that much in all (the ℓ1 sensitivity), so noise of scale max_rows/ε on each is enough
-    (Theorem 3.6, on whole numbers).  The cells are public: empty ones are there too.
+    (Theorem 3.6, on whole numbers).  Which rows count is chosen at random for each person by
+    themselves, so this holds whatever is chosen for the others.  The cells are public: empty ones
+    are there too.
     """
-
-    needs: ClassVar[tuple[str, ...]] = ("points",)
 
     schema: Schema
     columns: tuple[Column, ...]
@@ -295,6 +310,11 @@ class NoisyHistogram:
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "max_rows", rows)
         object.__setattr__(self, "cost", cost)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The rows, and where a person may have several a choice among them."""
+        return needs_chosen_points(self.schema)
 
     @property
     def what(self) -> str:
@@ -322,7 +342,8 @@ class NoisyHistogram:
 
     def draw(self, engine: Engine, coins: Coins) -> Histogram:
         """Count the rows of each cell and add noise to each count."""
-        points = engine.points([column.name for column in self.columns], max_rows=self.max_rows)
+        names = [column.name for column in self.columns]
+        points = chosen_points(engine, names, self.max_rows, coins)
         true = count_elements(points, self.columns)
         privacy = self.cost.privacy
         noise = coins.laplace_sampler(self.max_rows / privacy.epsilon)

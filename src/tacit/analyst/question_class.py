@@ -26,11 +26,13 @@ from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given
 from tacit.support import waiting
 from tacit.tables.codes import Code
+from tacit.tables.engine import chosen_points
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
 from tacit.tables.universe import Points, columns_of, count_elements, holds
 
 if TYPE_CHECKING:
+    from tacit.book.coins import Coins
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Column, Schema
 
@@ -161,9 +163,9 @@ class OrderedClass:
         rows = [[u <= point <= v for point in few] for u in starts for v in few if u <= v]
         return shattering.vc_dimension(rows, seconds=seconds)
 
-    def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
+    def data(self, engine: Engine, max_rows: int, coins: Coins) -> NDArray[np.int64]:
         """The sorted points.  Rows without a value are left out; values are clamped to bounds."""
-        codes = engine.points([self.column.name], max_rows=max_rows)[:, 0]
+        codes = chosen_points(engine, [self.column.name], max_rows, coins)[:, 0]
         return np.sort(self._points.of_codes(codes))
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -293,9 +295,9 @@ class FiniteClass:
         """How many kinds of elements the questions can tell apart."""
         return self.queries.atoms
 
-    def data(self, engine: Engine, max_rows: int) -> NDArray[np.int64]:
+    def data(self, engine: Engine, max_rows: int, coins: Coins) -> NDArray[np.int64]:
         """The number of rows of each element; rows with NULL or outside the domain are left out."""
-        points = engine.points([column.name for column in self.columns], max_rows=max_rows)
+        points = chosen_points(engine, [column.name for column in self.columns], max_rows, coins)
         return count_elements(points, self.columns)
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:

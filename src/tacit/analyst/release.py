@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,17 @@ from tacit.analyst.question_class import (
     question_class,
 )
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
-from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json, writing
+from tacit.analyst.tabular import (
+    RowsChosen,
+    Tabular,
+    counted_rows,
+    load_json,
+    plain_value,
+    rows_chosen_as_json,
+    rows_chosen_from_json,
+    save_json,
+    writing,
+)
 from tacit.arguments import function
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused
@@ -28,6 +38,7 @@ from tacit.numbers import Number, show, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Progress, check_can_plot, waiting
 from tacit.tables.codes import Code
+from tacit.tables.engine import needs_chosen_points
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, holds
 
@@ -50,6 +61,8 @@ class Release(Tabular):
     schema: Schema
     asked: Questions
     codes: NDArray[np.int64]
+    rows_chosen: RowsChosen = "at random"
+    """Which rows took part of somebody who has more than `max_rows`; 0.1 took the least."""
 
     @property
     def privacy(self) -> Privacy:
@@ -129,6 +142,7 @@ class Release(Tabular):
             "epsilon": str(self.privacy.epsilon),
             "people": self.plan.people,
             "max_rows": self.plan.max_rows,
+            **rows_chosen_as_json(self.rows_chosen),
             "codes": self.codes.tolist(),
         }
         if self._class.by_keys:
@@ -145,7 +159,8 @@ class Release(Tabular):
     def __str__(self) -> str:
         promised = self.guarantee()
         bound = "" if promised is None else f", every answer within {show(promised)} (95 %)"
-        return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}"
+        counted = counted_rows(self.schema, self.plan.max_rows, self.rows_chosen)
+        return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}{counted}"
 
 
 def _asked_as_json(asked: Questions) -> Any:
@@ -161,8 +176,6 @@ class SmallDb:
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ("points",)
-
     plan: ReleasePlan
     schema: Schema
     asked: Questions
@@ -171,6 +184,11 @@ class SmallDb:
     def __post_init__(self) -> None:
         if self.progress is not None:
             function(self.progress, "progress", "give a function that takes the seconds so far")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The rows, and where a person may have several a choice among them."""
+        return needs_chosen_points(self.schema)
 
     @property
     def cost(self) -> Cost:
@@ -210,7 +228,7 @@ class SmallDb:
         questions = self.plan.question_class
         with waiting("drawing", self.progress) as report:
             points = small_db(
-                questions.data(engine, self.plan.max_rows),
+                questions.data(engine, self.plan.max_rows, coins),
                 questions.sampler,
                 rows=self.plan.rows,
                 epsilon=self.plan.privacy.epsilon,
@@ -252,7 +270,7 @@ def release_from_json(fields: Any) -> Release:
         whole(fields["max_rows"], "max_rows"),
     )
     planned = plan_release(task, rows=len(codes))
-    return Release(planned, schema, asked, codes)
+    return Release(planned, schema, asked, codes, rows_chosen_from_json(fields))
 
 
 def _checked_codes(rows: Any, columns: Sequence[Column]) -> NDArray[np.int64]:

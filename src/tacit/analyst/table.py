@@ -301,9 +301,9 @@ class Table(Closing):
     ) -> Histogram:
         """A noisy count for every cell, empty or not, of columns with declared keys or bounds.
 
-        Of each person ``max_rows`` rows count, by default one: the least in the order of these
-        columns.  Rows with NULL in one of the columns, or with a value that is not declared, are
-        not counted.
+        Of each person ``max_rows`` rows count, by default one; if they have more, those that count
+        are chosen at random.  Rows with NULL in one of the columns, or with a value that is not
+        declared, are not counted.
 
         Privacy: (ε, 0) for all cells together, charged before anything is counted.
         """
@@ -646,8 +646,8 @@ class Table(Closing):
         ``questions`` is ``tacit.prefixes(column)``, ``tacit.intervals(column)`` or a list of
         predicates over columns with declared domains.  ``alpha`` or ``rows`` sets its size; if
         the table was opened with ``people``, both may be left out.  Of each person ``max_rows``
-        rows are used, by default one (the least); rows with NULL in a column of the questions are
-        not used.
+        rows are used, by default one; if they have more, those are chosen at random.  Rows with
+        NULL in a column of the questions are not used.
 
         Privacy: (ε, 0), charged before anything is drawn.
         Accuracy: stated by `plan_small_db` before, and by ``release.guarantee(beta)`` after.

@@ -5,19 +5,20 @@ from __future__ import annotations
 import csv
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tacit.arguments import file_path
 from tacit.errors import BadParameter, NotWritten, TacitError
+from tacit.tables.schema import EACH_ROW
 
 if TYPE_CHECKING:
     from tacit.tables.codes import Code
-    from tacit.tables.schema import Column
+    from tacit.tables.schema import Column, Schema
 
 
 Saved = TypeVar("Saved")
@@ -120,3 +121,33 @@ def _needs(module: str) -> Any:
         raise BadParameter(
             name, "not installed", f"pip install {name}, or pip install 'tacit[frames]'"
         ) from None
+
+
+# Which rows of a person were counted -----------------------------------------------------------
+
+RowsChosen = Literal["at random", "least"]
+"""Which of a person's rows count, if they have more than a release covers."""
+
+
+def rows_chosen_as_json(chosen: RowsChosen) -> dict[str, Any]:
+    """How rows were chosen, unless they are the least: version 0.1 did not say."""
+    return {} if chosen == "least" else {"rows_chosen": chosen}
+
+
+def rows_chosen_from_json(fields: Mapping[str, Any]) -> RowsChosen:
+    """How rows were chosen for a saved release; version 0.1 took the least, and did not say so."""
+    said = fields.get("rows_chosen", "least")
+    if said == "at random":
+        return "at random"
+    if said != "least":
+        raise ValueError
+    return "least"
+
+
+def counted_rows(schema: Schema, max_rows: int, chosen: RowsChosen) -> str:
+    """What was counted of each person, in words; nothing if each row is a person."""
+    if schema.person is EACH_ROW:
+        return ""
+    rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
+    which = "chosen at random" if chosen == "at random" else "the least"
+    return f"; {rows} of each person, {which}"

@@ -333,6 +333,7 @@ def _needed(term: Term, schema: Schema) -> Iterator[str]:
     yield from _needed_by(term.where)
     if isinstance(term, Having):
         yield "conditions"
+        yield from _needed_by(term.condition)
         for _, tally in term.tallies:
             yield from _needed_by(tally.where)
 

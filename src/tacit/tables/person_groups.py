@@ -29,6 +29,7 @@ from tacit.tables.question import (
 )
 from tacit.tables.show import name
 
+_INNER = ("expressions", "from_", "where", "group", "having", "distinct")
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
@@ -74,7 +75,7 @@ class PersonGroups:
         inner = clause.this.this
         if not isinstance(inner, exp.Select) or not isinstance(self.schema.person, str):
             raise self._not_of_people(clause.this)
-        self.predicates.only(inner, "expressions", "from_", "where", "group", "having", "distinct")
+        self.predicates.only(inner, *_INNER)
         from_table(self.predicates, inner)
         group, having = inner.args.get("group"), inner.args.get("having")
         listed = [*inner.expressions, *(group.expressions if group is not None else [])]
@@ -159,8 +160,10 @@ class PersonGroups:
             return node
         tally = self._tally(inner, where)
         known = [name for name, other in self.tallies.items() if other == tally]
-        words = f"{tally.function} {tally.column or 'of rows'}"
-        called = known[0] if known else words + f" {len(self.tallies) + 1}" * bool(self.tallies)
+        # Stored in question keys.  A number after the function keeps all names different.
+        number = f" {len(self.tallies) + 1}" if self.tallies else ""
+        what = "rows" if tally.column is None else tally.column
+        called = known[0] if known else f"{tally.function}{number} of {what}"
         self.tallies[called] = tally
         column = exp.column(exp.to_identifier(called, quoted=True))
         place = self.predicates.place(node)
