@@ -214,7 +214,7 @@ def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
         "tacit.book.recipes.Recipe": Call(
             book.recipes.Recipe,
             {"name": "mine", "noise": "one-sided", "privacy": privacy, "at_most": 2, "groups": 1}
-            | {**noise, "monotone": False, "shift": 0, "value_shift": None},
+            | {**noise, "monotone": False, "shift": 0, "value_shift": None, "directed": False},
         ),
         "tacit.book.recipes.Recipe.shifted": Call(recipe.shifted, {"shift": 1}),
         "tacit.book.recipes.Recipe.telling_gaps": Call(
@@ -224,7 +224,7 @@ def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
         "tacit.book.recipes.spend": Call(
             book.recipes.spend,
             {"noise": "one-sided", "at_most": 2, "privacy": privacy, "monotone": True}
-            | {"groups": 1, "threshold_share": "1/2", "value_share": "1/2"},
+            | {"groups": 1, "threshold_share": "1/2", "value_share": "1/2", "directed": False},
         ),
         **{
             f"tacit.book.recipes.{name}": Call(
@@ -441,12 +441,14 @@ def calls(folder: Path) -> dict[str, Call]:
         "sensitivity": 1,
         "grid": 1,
         "questions": 10,
+        "rounds": 2,
         "beta": "1/20",
         "recipe": "best",
         "numeric": False,
         "values": "gap",
     }
     planned = {"questions": 10, "epsilon": 1, "alpha": None, "beta": "1/20", "kind": "counts"}
+    planned["rounds"] = 2
     tops = {**planned, "at_most": 2, "delta": 0}
     solved = {"alpha": None, "beta": "1/20", "epsilon": 1, "questions": 10}
     run = {"values": [1, 2, 3], "threshold": 2, "epsilon": 1, "sensitivity": 1, "grid": 1}
@@ -601,19 +603,28 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "Stream.ask": Call(
             asked.ask,
-            {"question": "age > 3", "threshold": None, "retry_key": None, "params": None},
+            {
+                "question": "age > 3",
+                "threshold": None,
+                "below": False,
+                "retry_key": None,
+                "params": None,
+            },
         ),
         "Stream.check": Call(
-            asked.check, {"question": "age > 3", "threshold": None, "params": None}
+            asked.check,
+            {"question": "age > 3", "threshold": None, "below": False, "params": None},
         ),
-        "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20"}),
+        "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20", "rounds": 2}),
         "Stream.ask_blocks": Call(
             lambda **given: list(asked.ask_blocks(given.pop("questions"), **given)),
             {"questions": ["age > 3"], "size": 1, "most": 9, "keys": _key_of_block}
             | {"threshold": None, "skip": 0, "params": None},
         ),
         "Stream.ask_all": Call(
-            asked.ask_all, {"questions": ["age > 3"], "threshold": None, "params": None}
+            asked.ask_all,
+            {"questions": ["age > 3"], "threshold": None, "params": None}
+            | {"below": False, "again": False},
         ),
         "Answer.error": Call(
             Answer(above=True, value=Fraction(1), noise_scale=tacit.Privacy(1).epsilon).error,
@@ -785,7 +796,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.book.sparse_vector.answers": Call(
             book.sparse_vector.answers,
             {"mechanism": book.one_sided.prepare(recipe, threshold=2), "values": [1, 2]}
-            | {"coins": coins},
+            | {"coins": coins, "directions": None},
         ),
         "tacit.book.one_sided.above_threshold": Call(
             book.one_sided.above_threshold, {**run, "monotone": False}
@@ -805,7 +816,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.audit.exact": Call(
             tacit.audit.exact,
             {"mechanism": recipe, "answers": [0], "neighbour_answers": [1], "threshold": 0}
-            | {"sensitivity": 1, "grid": 1, "continuous": False},
+            | {"sensitivity": 1, "grid": 1, "continuous": False, "directions": None},
         ),
         "tacit.audit.compare": Call(
             tacit.audit.compare, {"here": {0: 0.5, 1: 0.5}, "there": {0: 0.25, 1: 0.75}}
@@ -831,12 +842,14 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.audit.ours": Call(tacit.audit.ours, {"epsilon": "1/10", "delta": "1e-6"}),
         "tacit.audit.one_by_one": Call(tacit.audit.one_by_one, {"mechanism": _floating}),
         "tacit.audit.bulk_runs": Call(
-            lambda mechanism, coins: tacit.audit.bulk_runs(mechanism, coins)([0, 1], 3),
-            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "coins": coins},
+            lambda **given: tacit.audit.bulk_runs(**given)([0, 1], 3),
+            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "coins": coins}
+            | {"directions": None},
         ),
         "tacit.audit.real_runs": Call(
-            lambda mechanism, coins: tacit.audit.real_runs(mechanism, coins)([0, 1], 3),
-            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "coins": coins},
+            lambda **given: tacit.audit.real_runs(**given)([0, 1], 3),
+            {"mechanism": book.one_sided.prepare(recipe, threshold=2), "coins": coins}
+            | {"directions": None},
         ),
         "tacit.audit.composed": Call(
             lambda **given: tacit.audit.composed(**given)(0, 2),
@@ -846,11 +859,12 @@ def calls(folder: Path) -> dict[str, Call]:
             tacit.audit.Law,
             {"threshold_noise": law.threshold_noise, "question_noise": law.question_noise}
             | {"at_most": 1, "tops_per_group": 1, "value_noise": None, "told": "bits"}
-            | {"continuous": False, "monotone": False},
+            | {"continuous": False, "monotone": False, "directions": None},
         ),
         "tacit.audit.Law.of": Call(
             tacit.audit.Law.of,
-            {"recipe": recipe, "sensitivity": 1, "grid": 1, "continuous": False},
+            {"recipe": recipe, "sensitivity": 1, "grid": 1, "continuous": False}
+            | {"directions": None},
         ),
         "tacit.audit.Law.pattern_count": Call(law.pattern_count, {"questions": 2}),
         **{

@@ -54,6 +54,7 @@ TEXTS = {"question", "questions", "text", "where", "analyst", "name", "path", "s
 
 RIGHT_KINDS = {
     ("binding", "a dict"),  # and so another stream's
+    ("below", "True"),  # which a stream for counts refuses
     *(("parts", kind) for kind in ("a tuple", "bytes", "an array")),  # of numbers
 }
 

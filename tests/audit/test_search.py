@@ -73,7 +73,10 @@ def test_mistakes_and_misprints(name, loss):
     assert found.loss == pytest.approx(loss, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name, one in OURS.items() if not one.claimed.delta])
+SEARCHED = [name for name, one in OURS.items() if not one.claimed.delta and one.pair is None]
+
+
+@pytest.mark.parametrize("name", SEARCHED)
 def test_ours_reach_their_promise_and_no_more(name):
     found = worst(OURS[name], questions=30)
     assert 1 - 1e-6 < found.loss <= 1 + found.error

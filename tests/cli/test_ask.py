@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from typing import Any
 
 import pytest
 from tests.cli.running import POISON
@@ -13,6 +14,7 @@ from tacit.analyst.table import open_table
 from tacit.budget import Budget, Lease
 from tacit.cli import conversation as clocks
 from tacit.cli.conversation import LONGEST, Clock, seconds
+from tacit.cli.exits import Misuse
 from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable
 from tacit.privacy import Cost
 
@@ -88,6 +90,7 @@ UNREADABLE = pytest.mark.parametrize(
         ('{"question": "age > 3", "threshold": NaN}', "not a JSON object"),
         ('{"question": "age > 3", "theshold": 3}', "no entry 'theshold'"),
         ('{"threshold": 3}', "must be text"),
+        ('{"question": "age > 3", "below": 1}', "must be true or false"),
         ('{"question": "age > :a", "parameters": [3]}', "must be an object"),
         ('{"question": "age > :a"}', ":a has no value"),
         ('{"question": "age > 3", "threshold": "many"}', "finite number"),
@@ -508,3 +511,80 @@ def test_a_label_keeps_answers_apart_and_is_shown_with_them(ask):
     shown = ask("town = 'Bruges'\n", "--as-of", "2026-11-30", "--resume", "watch")
     assert shown.err.count("as of 2026-10-31  town") == 1
     assert "as of 2026-11-30  town = 'Bruges'" in shown.out
+
+
+BY_TOWN = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
+
+
+def test_again_asks_all_lines_in_rounds_and_tells_each_once(ask):
+    lines = [
+        "age / 2 > 1",
+        BY_TOWN,
+        "",
+        "age >= 0",
+        '{"question": "age > :a", "parameters": {"a": 120}}',
+    ]
+    ended = ask("\n".join(lines[1:]), "--json", "--again", "--rounds", "3")
+    told = [(each["line"], each.get("cell"), each["above"]) for each in objects(ended)]
+    towns = [(1, 1, True), (1, 2, False), (1, 3, False)]
+    assert told == [*towns, (3, None, True), (4, None, False)]
+    assert "each asked up to 3 times" in ended.err
+    assert objects(ended)[-1]["tops_left"] == 1
+    refused = ask("\n".join(lines), "--again", "--rounds", "3", "--name", "other")
+    assert refused.code == 2
+    assert "nothing was paid" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "why"),
+    [
+        (["--again"], "age > 3", "--again needs --rounds"),
+        (["--again", "--rounds", "1"], "age > 3", "--again needs --rounds"),
+        (["--again", "--rounds", "2", "--one-by-one"], "age > 3", "leave --one-by-one out"),
+        (
+            ["--again", "--rounds", "2"],
+            'age > 3\n{"question": "age > 3", "threshold": 7}',
+            "thresholds of their own",
+        ),
+    ],
+)
+def test_again_is_refused_before_anything_is_paid(ask, options, lines, why):
+    before = left()
+    ended = ask(lines, *options)
+    assert ended.code == 2
+    assert why in ended.err
+    assert left() == before
+
+
+def test_at_most_is_asked_with_below(ask):
+    low = {"question": "town = 'Ghent'", "below": True}
+    lines = [low, {**low, "question": "town = 'Bruges'"}, {**low, "threshold": 5}, low]
+    ended = ask("\n".join(map(json.dumps, lines)), "--json", "--kind", "directed")
+    told = objects(ended)
+    assert [each["above"] for each in told] == [True, False, False, True]
+    assert told[0]["question"] == "-count(town = 'Ghent')"
+    assert told[3]["recorded"]
+    refused = ask(json.dumps(low), "--name", "other")
+    assert refused.code == 2
+    assert "kind='directed'" in refused.err
+    both = ask("town = 'Ghent'\n" + json.dumps(low), "--again", "--rounds", "2", "--name", "third")
+    assert both.code == 2
+
+
+def test_what_a_server_does_not_take_is_refused_before_it_is_asked(tacit):
+    new = ["--threshold", "9", "--epsilon", "1", "--at-most", "1", "--table", "visits"]
+    for options in (["--rounds", "2"], ["--again", "--rounds", "2"], ["--again"]):
+        ended = tacit("ask", "--url", "http://127.0.0.1:9", "--token-file", "t", *new, *options)
+        assert ended.code == 2
+        assert "go with a FILE" in ended.err
+
+
+def test_lines_that_a_server_does_not_take_are_found():
+    line = '{"question": "age > 3", "below": true}'
+    with pytest.raises(Misuse, match=r"-count\(\.\.\.\)"):
+        clocks.refuse_below(["# towns", "", "age > 3", line])
+    clocks.refuse_below(["age > 3", '{"question": "age > 3"}', "{"])
+    stream: Any = object()  # neither a local stream nor one that is asked
+    _, asking, refusal = clocks._checked(stream, line)
+    assert asking is None
+    assert "over HTTP" in refusal

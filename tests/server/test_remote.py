@@ -91,6 +91,8 @@ def test_plans_are_the_local_ones(clinic):
     several: dict[str, Any] = {**numbers, "at_most": 2, "kind": "any", "delta": "1e-9"}
     assert clinic.plan.above_threshold(**numbers) == tacit.plan.above_threshold(**numbers)
     assert clinic.plan.sparse(**several) == tacit.plan.sparse(**several)
+    again: dict[str, Any] = {**several, "rounds": 5}
+    assert clinic.plan.sparse(**again) == tacit.plan.sparse(**again)
     for values in ("gap", "fresh"):
         told = clinic.plan.numeric_sparse(**several, values=values)
         assert told == tacit.plan.numeric_sparse(**several, values=values)

@@ -6,17 +6,20 @@ It is public, and costs nothing to find out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tacit.arguments import flag
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, exact, show
+from tacit.tables.prepared import Read
 from tacit.tables.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
+    from tacit.analyst.task import Planned
     from tacit.book.sparse_vector import SparseVector
-    from tacit.tables.prepared import Askable, Read, Reader
+    from tacit.tables.prepared import Askable, Reader
     from tacit.tables.schema import Schema
 
 
@@ -32,6 +35,25 @@ class Covering:
         self.mechanism.threshold_in_steps(threshold)
         return exact(threshold, "threshold")
 
+    def below(self, read: Read, limit: Fraction | None) -> tuple[Read, Fraction]:
+        """Whether a value is at most T: whether minus the value is at least −T."""
+        promise = read.question.promise
+        steps = tuple(-step for step in promise.steps)
+        turned = replace(promise, steps=steps, direction=-promise.direction)
+        asked = Read(replace(read.question, promise=turned), read.schema)
+        return asked, self.limit(-(self.mechanism.threshold if limit is None else limit))
+
+    def rounds(self, planned: Planned | None) -> int:
+        """How often each question may be asked: as often as the plan allows for."""
+        if planned is None or planned.rounds == 1:
+            raise BadParameter(
+                "again",
+                True,
+                "this stream was planned for questions that are asked once: open one with "
+                "rounds=..., so that its plan and its intervals allow for more",
+            )
+        return planned.rounds
+
     def steps_each(self, read: Read) -> int:
         """How many steps of the stream's grid a step of the question's is.
 
@@ -45,9 +67,15 @@ class Covering:
                 f"open a stream with sensitivity={show(question.sensitivity)}"
             )
         if self.kind == "counts" and question.direction != 1:
+            covers = "directed" if question.direction == -1 else "any"
             raise QuestionRefused(
                 f"{read.text}\nadding a person can lower this answer, which a stream of "
-                "kind 'counts' does not cover: open a stream with kind='any'"
+                f"kind 'counts' does not cover: open a stream with kind='{covers}'"
+            )
+        if self.kind == "directed" and question.direction not in (1, -1):
+            raise QuestionRefused(
+                f"{read.text}\nadding a person can lower this answer and can raise it, which a "
+                "stream of kind 'directed' does not cover: open a stream with kind='any'"
             )
         if (question.grid / mechanism.grid).denominator != 1:
             raise QuestionRefused(
@@ -64,14 +92,17 @@ class Covering:
         question: Askable,
         threshold: Number | None,
         given: Callable[[], Mapping[str, object]],
+        *,
+        below: bool = False,
     ) -> Statement:
         """What is promised about a question, or why it would be refused."""
         try:
             parameters = given()
             prepared = reader.prepare(question)
-            if threshold is not None:
-                self.limit(threshold)
+            limit = None if threshold is None else self.limit(threshold)
             reads = reader.read_all(prepared, parameters)
+            if flag(below, "below"):
+                reads = [self.below(read, limit)[0] for read in reads]
             for read in reads:
                 self.steps_each(read)
         except (QuestionRefused, BadParameter) as why:

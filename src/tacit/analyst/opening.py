@@ -54,7 +54,7 @@ class StreamOpening:
         chosen = chosen_recipe(recipe, task, promise)
         _check_recipe(chosen, task, promise)
         mechanism = prepare(chosen, threshold=threshold, sensitivity=sensitivity, grid=grid)
-        expected = planned_for(mechanism, task.questions, task.beta)
+        expected = planned_for(mechanism, task.questions, task.beta, task.rounds)
         return cls(schema, mechanism, task.kind, expected)
 
     @property
@@ -110,6 +110,7 @@ def chosen_recipe(recipe: str | Recipe, task: Task, promise: Privacy) -> Recipe:
         "delta": promise.delta,
         "beta": task.beta,
         "kind": task.kind,
+        "rounds": task.rounds,
     }
     if task.numeric:
         found = plan.numeric_sparse(**common, values=task.values)
@@ -139,11 +140,17 @@ def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
             recipe.name,
             "it brings values: call numeric_sparse, or give a recipe from tacit.plan.sparse",
         )
-    if recipe.monotone and task.kind == "any":
+    if recipe.monotone and task.kind != "counts":
         raise BadParameter(
             "recipe",
             recipe.name,
             "it is monotone, which needs kind='counts'; give one that is not",
+        )
+    if recipe.directed and task.kind == "any":
+        raise BadParameter(
+            "recipe",
+            recipe.name,
+            "it is directed, which needs kind='directed' or 'counts'; give one that is not",
         )
     if recipe.at_most != task.at_most:
         raise BadParameter(

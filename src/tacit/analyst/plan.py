@@ -87,6 +87,7 @@ class Plan:
     baselines: tuple[Baseline, ...]
     refused: tuple[tuple[str, str], ...]  # recipes that do not exist for these numbers, and why
     values: Values = "gap"  # where a value comes from, if the recipe has a choice
+    rounds: int = 1  # how often each question may be asked
 
     @property
     def best(self) -> Recipe:
@@ -118,7 +119,15 @@ class Plan:
     def task(self) -> Task:
         """What the plan is for."""
         numeric = self.algorithm == "numeric_sparse"
-        return Task(self.questions, self.at_most, self.beta, numeric, self.kind, self.values)
+        return Task(
+            self.questions,
+            self.at_most,
+            self.beta,
+            numeric,
+            self.kind,
+            values=self.values,
+            rounds=self.rounds,
+        )
 
     @property
     def why(self) -> str:
@@ -142,14 +151,18 @@ def above_threshold(
     alpha: Number | None = None,
     beta: Number = _BETA,
     kind: Kind = "counts",
+    rounds: int = 1,
 ) -> Plan:
     """A plan for AboveThreshold: k questions, until the first ⊤.
 
     Give ``epsilon`` to find α, or ``alpha`` to find the ε that it takes.  ``kind="counts"`` also
-    considers recipes for questions whose answer never falls when a person is added; ``kind="any"``
-    does not.
+    considers recipes for questions whose answer never falls when a person is added,
+    ``kind="directed"`` such for questions that never fall or never rise; ``kind="any"`` neither.
+    ``rounds`` is how often a question may be asked again that was ⊥.
     """
-    task = Task.read(questions=questions, at_most=1, beta=beta, numeric=False, kind=kind)
+    task = Task.read(
+        questions=questions, at_most=1, beta=beta, numeric=False, kind=kind, rounds=rounds
+    )
     return _plan("above_threshold", task, epsilon=epsilon, alpha=alpha)
 
 
@@ -162,9 +175,12 @@ def sparse(
     delta: Number = 0,
     beta: Number = _BETA,
     kind: Kind = "counts",
+    rounds: int = 1,
 ) -> Plan:
     """A plan for Sparse: k questions, of which at most c are above; see `above_threshold`."""
-    task = Task.read(questions=questions, at_most=at_most, beta=beta, numeric=False, kind=kind)
+    task = Task.read(
+        questions=questions, at_most=at_most, beta=beta, numeric=False, kind=kind, rounds=rounds
+    )
     return _plan("sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
 
@@ -178,6 +194,7 @@ def numeric_sparse(
     beta: Number = _BETA,
     kind: Kind = "counts",
     values: Values = "gap",
+    rounds: int = 1,
 ) -> Plan:
     """A plan for NumericSparse: like `sparse`, and each ⊤ brings a value that is within α.
 
@@ -185,7 +202,13 @@ def numeric_sparse(
     fresh draws, which cost a share of ε and are unbiased.
     """
     task = Task.read(
-        questions=questions, at_most=at_most, beta=beta, numeric=True, kind=kind, values=values
+        questions=questions,
+        at_most=at_most,
+        beta=beta,
+        numeric=True,
+        kind=kind,
+        values=values,
+        rounds=rounds,
     )
     return _plan("numeric_sparse", task, epsilon=epsilon, alpha=alpha, delta=delta)
 
@@ -244,10 +267,12 @@ def _planned(algorithm: Algorithm, task: Task, aim: Aim) -> Plan:
         baselines=laplace_baselines(task, aim),
         refused=tuple(refused),
         values=task.values,
+        rounds=task.rounds,
     )
 
 
 Build = Callable[[Fraction], Tuned | None]
+_ENDINGS = {"counts": (", monotone",), "directed": (", directed",)}
 
 
 def _builders(task: Task, delta: Fraction) -> dict[str, Build]:
@@ -260,9 +285,9 @@ def _builders(task: Task, delta: Fraction) -> dict[str, Build]:
     }
     if delta > 0:
         lines["book, least noise"] = lambda epsilon: shifted(least(Privacy(epsilon, delta)), task)
-    for monotone in (False, True) if task.kind == "counts" else (False,):
-        ending = ", monotone" if monotone else ""
-        lyu, ours = Family(TWO_SIDED, monotone), Family(ONE_SIDED, monotone)
+    for ending in ("", *_ENDINGS.get(task.kind, ())):
+        way = {"monotone": ending == ", monotone", "directed": ending == ", directed"}
+        lyu, ours = Family(TWO_SIDED, **way), Family(ONE_SIDED, **way)
         lines[TWO_SIDED.title + ending] = partial(_one_group, lyu, task)
         lines[ONE_SIDED.title + ending] = partial(_one_group, ours, task)
         lines[ONE_SIDED.title + ending + ", grouped"] = partial(_groups, ours, task, delta)

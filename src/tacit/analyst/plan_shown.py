@@ -57,15 +57,18 @@ def title(plan: Plan) -> str:
     """What was asked, in one line."""
     asked = f"ε = {show(plan.epsilon)}" if plan.epsilon else f"α ≤ {show(plan.wanted_alpha or 0)}"
     tops = f"at most {_count(plan.at_most)} above"
+    again = f" in up to {_count(plan.rounds)} rounds" if plan.rounds > 1 else ""
     return (
-        f"{plan.algorithm}: {_questions(plan.questions)} of kind {plan.kind!r}, {tops}, "
+        f"{plan.algorithm}: {_questions(plan.questions)} of kind {plan.kind!r}{again}, {tops}, "
         f"{asked}, δ = {show(plan.delta)}, β = {show(plan.beta)}"
     )
 
 
 def _meaning(plan: Plan) -> str:
-    above, planned = plan.at_most, plan.task.planned
+    above, planned = plan.at_most, plan.task.planned // plan.rounds
     more = "" if planned == plan.questions else f"Planned for {_questions(planned)}.  "
+    if plan.rounds > 1:
+        more += f"What is ⊥ may be asked {_count(plan.rounds)} times in all.  "
     values = " and every value is within α" if plan.algorithm == "numeric_sparse" else ""
     return (
         f"{more}α: with {_questions(above)} at least that far above the threshold and the other "
@@ -100,7 +103,9 @@ def _against_the_book(plan: Plan, best: Option) -> str:
         reasons.append("its noise goes one way only, which the proof allows")
     if recipe.monotone:
         reasons.append("counts all move the same way, so half the noise on each will do")
-    if plan.at_most > 1 and recipe.groups == 1:
+    if recipe.directed:
+        reasons.append("each direction has a noisy threshold of its own, so half the noise will do")
+    if plan.at_most > 1 and recipe.groups == 1 and not recipe.directed:
         reasons.append("one noisy threshold serves all ⊤")
     if recipe.groups > 1:
         reasons.append(f"its {recipe.groups} groups compose optimally at δ")

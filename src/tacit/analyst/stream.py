@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from threading import Lock
@@ -26,7 +27,7 @@ from tacit.analyst.covering import Covering
 from tacit.analyst.history import History
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned, accuracy_of
-from tacit.arguments import function
+from tacit.arguments import flag, function
 from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import clamped
 from tacit.book.sparse_vector import SparseVector, State
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tacit.book.recipes import Recipe
     from tacit.budget import Lease, PaidAnswer, RetryKey
     from tacit.budget.answers import Telling
+    from tacit.budget.lease import Turn
     from tacit.tables.engine import Engine
     from tacit.tables.prepared import Askable, AskableWithValues, Read
     from tacit.tables.question import Promise, Question
@@ -61,15 +63,18 @@ _MOST_WORDS = 400  # characters of a question, in the record of a block
 
 def as_secret(state: State) -> bytes:
     """The state as it is stored, so that the stream can go on later.  It is secret."""
-    return json.dumps([state.offset, state.tops]).encode()
+    both = state.offset if state.falling is None else [state.offset, state.falling]
+    return json.dumps([both, state.tops]).encode()
 
 
 def from_secret(secret: bytes) -> State:
     """The inverse of `as_secret`.  An error does not say what is wrong: that would quote it."""
     with suppress(ValueError, TypeError, RecursionError):
-        offset, tops = json.loads(secret)
-        if type(offset) is int and type(tops) is int and tops >= 0:
-            return State(offset, tops)
+        both, tops = json.loads(secret)
+        offset, falling = both if type(both) is list else (both, None)
+        rightly = type(offset) is int and (type(falling) is int or type(both) is not list)
+        if rightly and type(tops) is int and tops >= 0:
+            return State(offset, tops, falling)
     raise LedgerDamaged("the stored state of a stream cannot be read: the budget file is damaged")
 
 
@@ -100,6 +105,22 @@ def _recorded_words(read: Read, telling: Telling | None) -> str:
     return shortened(read.text, _MOST_WORDS) if of_block else read.text
 
 
+def _turned(answer: Answer) -> Answer:
+    """An answer to a negated question, as one about the question itself."""
+    if answer.value is None:
+        return answer
+    noise = answer.gap_noise
+    noise = None if noise is None else replace(noise, below=True)
+    return replace(answer, value=-answer.value, gap_noise=noise)
+
+
+def _asked_up_to(rounds: int, top: Answer) -> Answer:
+    """A ⊤ to a question that may be asked so often: the interval of its value is wider."""
+    if top.gap_noise is None:
+        return top
+    return replace(top, gap_noise=replace(top.gap_noise, rounds=rounds))
+
+
 def _suspend_quietly(lease: Lease) -> None:
     """Suspend without errors, for want of a caller; a failure costs the reserved ⊤, as a crash."""
     with suppress(Exception):
@@ -112,6 +133,10 @@ class UnderWay(NamedTuple):
     read: Read
     limit: Fraction | None
     as_of: str | None
+
+
+def _directions(batch: Sequence[UnderWay]) -> NDArray[np.int64]:
+    return np.array([asked.read.question.promise.direction for asked in batch], np.int64)
 
 
 class Stream(Uncopyable):
@@ -139,6 +164,8 @@ class Stream(Uncopyable):
         self._covering = Covering(mechanism, kind)
         self._planned = planned
         self._state = from_secret(lease.secret)
+        if (self._state.falling is not None) != mechanism.recipe.directed:
+            raise LedgerDamaged("the stored state of a stream is not one of its recipe's")
         _check_recorded(lease.answers.values())
         self._tops: dict[tuple[Question, Fraction | None, str | None], Answer] = {}
         self._earlier = frozenset(lease.answers)  # keys recorded before this object was made
@@ -159,6 +186,7 @@ class Stream(Uncopyable):
         /,
         *,
         threshold: Number | None = None,
+        below: bool = False,
         retry_key: str | RetryKey | None = None,
         params: Mapping[str, object] | None = None,
         **parameters: object,
@@ -166,8 +194,10 @@ class Stream(Uncopyable):
         """Ask one question; ``:name`` in it stands for the parameter of that name.
 
         A parameter with the name of an option is given in ``params``, where any may be given.
-        ``threshold`` replaces the stream's threshold for this question.  If the same question was
-        ⊤ before, for the same label of the table, the recorded answer is returned again, free of
+        ``threshold`` replaces the stream's threshold for this question.  With ``below``, ⊤ says
+        that the value is at most the threshold, as far as the noise lets one tell: that is a
+        question about minus the value, and the history shows it so.  If the same question was ⊤
+        before, for the same label of the table, the recorded answer is returned again, free of
         charge and marked as recorded.  With a ``retry_key`` the answer, ⊥ or ⊤, is on the disk
         before it is returned, and asking again under the same key returns that answer.
         """
@@ -178,26 +208,51 @@ class Stream(Uncopyable):
                 read = version.reader.read(question, given_by_name(parameters, params))
             else:
                 read = version.reader.read(question, parameters)
+            if below is not False and flag(below, "below"):
+                read, limit = self._covering.below(read, limit)
+                asked = UnderWay(read, limit, version.as_of)
+                return _turned(self._ask(asked, version.engine, before, retry_key))
             asked = UnderWay(read, limit, version.as_of)
-            if retry_key is not None:
-                return self._ask_once(asked, version.engine, retry_key)
-            if (self._tops or self._earlier) and (known := self._recorded(asked)) is not None:
+            return self._ask(asked, version.engine, before, retry_key)
+
+    def _ask(
+        self,
+        asked: UnderWay,
+        engine: Engine,
+        before: State,
+        retry_key: str | RetryKey | None,
+    ) -> Answer:
+        """Answer a question that was read when the state was ``before``."""
+        if retry_key is not None:
+            return self._ask_once(asked, engine, retry_key)
+        if (self._tops or self._earlier) and (known := self._recorded(asked)) is not None:
+            return self._tell(asked, known)
+        self._refuse_if_over()
+        steps_each = self._steps_each(asked.read)
+        with self._lease.turn(evaluating=True) as turn:
+            # Another thread may have got a ⊤ for the same question while this one was read.
+            if self._state is not before and (known := self._recorded(asked)) is not None:
                 return self._tell(asked, known)
-            self._refuse_if_over()
-            steps_each = self._steps_each(read)
-            with self._lease.turn(evaluating=True) as turn:
-                # Another thread may have got a ⊤ for the same question while this one was read.
-                if self._state is not before and (known := self._recorded(asked)) is not None:
-                    return self._tell(asked, known)
-                (value,) = self._values(version.engine, [read.question])
-                turn.evaluated()
-                answer, state = self._mechanism.step_of(
-                    self._state, value * steps_each, self._coins, threshold=limit
-                )
-                if answer.above:
-                    self._keep(asked, answer, state)
-        self._history.add(read, answer, limit)
+            answer, state = self._drawn(turn, asked, engine, steps_each)
+            if answer.above:
+                self._keep(asked, answer, state)
+        self._history.add(asked.read, answer, asked.limit)
         return answer
+
+    def _drawn(
+        self, turn: Turn, asked: UnderWay, engine: Engine, steps_each: int
+    ) -> tuple[Answer, State]:
+        """Inside a turn: the true value, and the coin that is compared with it."""
+        question = asked.read.question
+        (value,) = self._values(engine, [question])
+        turn.evaluated()
+        return self._mechanism.step_of(
+            self._state,
+            value * steps_each,
+            self._coins,
+            threshold=asked.limit,
+            direction=question.promise.direction,
+        )
 
     def ask_all(
         self,
@@ -205,6 +260,8 @@ class Stream(Uncopyable):
         /,
         *,
         threshold: Number | None = None,
+        below: bool = False,
+        again: bool = False,
         params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Iterator[Answer]:
@@ -215,14 +272,28 @@ class Stream(Uncopyable):
         checked first; then the answers come one by one, with the same law as from `ask`.  They
         stop when the stream halts.  Leaving early spends nothing more, and ``unanswered`` lists
         the questions that were left.
+
+        With ``again``, what was ⊥ is asked again, in as many rounds as the stream was opened for
+        (``rounds``), while there are ⊤ left.  Each question's last answer is then told, in order:
+        all rounds come before the first answer, and the data are still read once.
         """
+        rounds = self._covering.rounds(self._planned) if flag(again, "again") else 1
         limit = None if threshold is None else self._covering.limit(threshold)
         self._refuse_if_over()
         with self._versions.used() as version:
             reads = version.reader.read_all(questions, given_by_name(parameters, params))
+            asked = [(read, limit) for read in reads]
+            if flag(below, "below"):
+                asked = [self._covering.below(*each) for each in asked]
+            reads = [read for read, _ in asked]
             steps = self._steps_of(version.engine, reads)
         self._batch, self._batch_answered = reads, 0
-        return self._answer_all([UnderWay(read, limit, version.as_of) for read in reads], steps)
+        batch = [UnderWay(*each, version.as_of) for each in asked]
+        if rounds == 1:
+            answers = self._answer_all(batch, steps)
+        else:
+            answers = self._answer_again(batch, steps, rounds)
+        return self._counted(map(_turned, answers) if below else answers)
 
     def _steps_of(self, engine: Engine, reads: Sequence[Read]) -> NDArray[np.int64]:
         """The true values of questions that the noise covers, in steps.  They are secret."""
@@ -275,11 +346,15 @@ class Stream(Uncopyable):
         """Draw for some questions up to the first new ⊤, and record it all in one write."""
         self._refuse_if_over()
         with self._lease.turn():
-            known = self._all_recorded(batch)
+            known, directions = self._all_recorded(batch), _directions(batch)
             at, top, after = 0, None, self._state
             for stop in [*known, len(batch)]:
                 answered, top, after = self._mechanism.scan(
-                    self._state, steps[at:stop], self._coins, threshold=batch[0].limit
+                    self._state,
+                    steps[at:stop],
+                    self._coins,
+                    threshold=batch[0].limit,
+                    directions=directions[at:stop],
                 )
                 at += answered
                 if top is not None:
@@ -332,11 +407,7 @@ class Stream(Uncopyable):
             self._refuse_if_over()
             steps_each = self._steps_each(read)
             with self._lease.turn(evaluating=True) as turn:
-                (value,) = self._values(engine, [read.question])
-                turn.evaluated()
-                answer, state = self._mechanism.step_of(
-                    self._state, value * steps_each, self._coins, threshold=asked.limit
-                )
+                answer, state = self._drawn(turn, asked, engine, steps_each)
                 telling = self._telling(asked, answer, retry)
                 if answer.above:
                     self._keep(asked, answer, state, telling)
@@ -358,16 +429,40 @@ class Stream(Uncopyable):
         /,
         *,
         threshold: Number | None = None,
+        below: bool = False,
         params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> Statement:
         """What is promised about a question, or why this stream would refuse it.  Costs nothing."""
         schema, reader = self._table.schema, self._versions.now.reader
         given = partial(given_by_name, parameters, params)
-        return self._covering.check(reader, schema, question, threshold, given)
+        return self._covering.check(reader, schema, question, threshold, given, below=below)
 
-    def _answer_all(self, batch: Sequence[UnderWay], steps: NDArray[np.int64]) -> Iterator[Answer]:
-        at = 0
+    def _counted(self, answers: Iterator[Answer]) -> Iterator[Answer]:
+        """The answers of the last batch as they are fetched."""
+        for at, answer in enumerate(answers, 1):
+            self._batch_answered = at
+            yield answer
+
+    def _answer_again(
+        self, batch: Sequence[UnderWay], steps: NDArray[np.int64], rounds: int
+    ) -> Iterator[Answer]:
+        """Ask what is ⊥ up to so often; then tell the last answer to each, in order."""
+        told: dict[int, Answer] = {}
+        left = list(range(len(batch)))
+        for _ in range(rounds):
+            asked = self._answer_all([batch[at] for at in left], steps[left], rounds)
+            told.update(zip(left, asked, strict=False))  # fewer, if it halts
+            left = [at for at in left if not told.get(at)]
+            if not left or self.halted:
+                break
+        for at in range(len(told)):
+            yield told[at]
+
+    def _answer_all(
+        self, batch: Sequence[UnderWay], steps: NDArray[np.int64], rounds: int = 1
+    ) -> Iterator[Answer]:
+        at, directions = 0, _directions(batch)
         while at < len(batch) and not self.halted:
             known_at, known = self._next_recorded(batch, at)
             # Answers are decided ahead of the caller in memory only.  They count, and are recorded,
@@ -375,25 +470,30 @@ class Stream(Uncopyable):
             with self._lease.turn():
                 start = self._state
                 answered, top, after = self._mechanism.scan(
-                    start, steps[at:known_at], self._coins, threshold=batch[at].limit
+                    start,
+                    steps[at:known_at],
+                    self._coins,
+                    threshold=batch[at].limit,
+                    directions=directions[at:known_at],
                 )
             for asked in batch[at : at + answered - bool(top)]:
                 at += 1
-                yield self._tell(asked, BELOW, batch_at=at)
+                yield self._tell(asked, BELOW)
                 if self._state is not start or not self._lease.alive:
                     break
             if self._state is not start or not self._lease.alive:
                 continue  # decide again from here, or find that the stream has ended
             if top is not None:
+                top = _asked_up_to(rounds, top)
                 with self._lease.turn():
                     if self._state is not start:  # another thread was faster
                         continue
                     self._keep(batch[at], top, after)
                 at += 1
-                yield self._tell(batch[at - 1], top, batch_at=at)
+                yield self._tell(batch[at - 1], top)
             elif known is not None:
                 at += 1
-                yield self._tell(batch[at - 1], known, batch_at=at)
+                yield self._tell(batch[at - 1], known)
 
     def _next_recorded(self, batch: Sequence[UnderWay], at: int) -> tuple[int, Answer | None]:
         """The first question from `at` on whose ⊤ is on record, and that answer."""
@@ -505,10 +605,8 @@ class Stream(Uncopyable):
         public = (self.name, as_of, str(self.recipe.value_scale), noise)
         return 2048 + 24 * grid + 2 * (words + sum(len(json.dumps(text)) for text in public))
 
-    def _tell(self, asked: UnderWay, answer: Answer, *, batch_at: int | None = None) -> Answer:
+    def _tell(self, asked: UnderWay, answer: Answer) -> Answer:
         self._history.add(asked.read, answer, asked.limit)
-        if batch_at is not None:
-            self._batch_answered = batch_at
         return answer
 
     # Looking ------------------------------------------------------------------------------
@@ -533,13 +631,19 @@ class Stream(Uncopyable):
         """What it was planned for when it was opened; None if 0.1 opened it and stored no plan."""
         return self._planned
 
-    def accuracy(self, *, questions: int | None = None, beta: Number | None = None) -> Planned:
+    def accuracy(
+        self,
+        *,
+        questions: int | None = None,
+        beta: Number | None = None,
+        rounds: int | None = None,
+    ) -> Planned:
         """How far its answers can be trusted with this many questions.  Costs nothing.
 
-        By default both are what the stream was planned for.  A stream that 0.1 opened has no plan:
-        give ``questions``; β is then 1/20 by default.
+        By default all is what the stream was planned for.  A stream that 0.1 opened has no plan:
+        give ``questions``; β is then 1/20 by default, in one round.
         """
-        return accuracy_of(self._mechanism, self._planned, questions, beta)
+        return accuracy_of(self._mechanism, self._planned, questions, beta, rounds)
 
     @property
     def history(self) -> History:

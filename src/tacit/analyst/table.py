@@ -429,6 +429,7 @@ class Table(Closing):
         sensitivity: Number = 1,
         grid: Number = 1,
         questions: int = 10_000,
+        rounds: int = 1,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
@@ -448,6 +449,7 @@ class Table(Closing):
             sensitivity=sensitivity,
             grid=grid,
             questions=questions,
+            rounds=rounds,
             beta=beta,
             recipe=recipe,
             numeric=numeric,
@@ -469,6 +471,7 @@ class Table(Closing):
         sensitivity: Number = 1,
         grid: Number = 1,
         questions: int = 10_000,
+        rounds: int = 1,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         values: Values = "gap",
@@ -492,6 +495,7 @@ class Table(Closing):
             sensitivity=sensitivity,
             grid=grid,
             questions=questions,
+            rounds=rounds,
             beta=beta,
             recipe=recipe,
             numeric=True,
@@ -513,6 +517,7 @@ class Table(Closing):
         sensitivity: Number = 1,
         grid: Number = 1,
         questions: int = 10_000,
+        rounds: int = 1,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
@@ -521,8 +526,10 @@ class Table(Closing):
         """Open a stream that answers ⊥ below the threshold, and ⊤ above it at most c times.
 
         ``kind="counts"`` takes only questions whose answer an added person cannot lower, and needs
-        less noise; ``kind="any"`` takes all.  One person may change no answer by more than
-        ``sensitivity``.  ``questions`` and ``beta`` help to plan the noise and limit nothing;
+        less noise; ``kind="directed"`` also takes those whose answer none can raise, such as "at
+        most" (``ask(..., below=True)``); ``kind="any"`` takes all.  One person may change no answer
+        by more than ``sensitivity``.  ``questions`` and ``beta`` help to plan the noise and limit
+        nothing; ``rounds`` is how often ``ask_all(..., again=True)`` may ask each of them.
         ``recipe="book"`` forces the printed algorithm.  With ``numeric``, ⊤ bring values: see
         `numeric_sparse`.
 
@@ -537,6 +544,7 @@ class Table(Closing):
             numeric=numeric,
             kind=kind,
             values=values,
+            rounds=rounds,
         )
         opening = StreamOpening.planned(
             self.schema,

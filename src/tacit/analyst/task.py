@@ -22,10 +22,12 @@ from tacit.numbers import Number, exact, show, spaced, whole
 if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector
 
-Kind = Literal["counts", "any"]
-"""Which questions a stream takes: those whose answer no added person can lower, or all."""
+Kind = Literal["counts", "directed", "any"]
+"""Which questions a stream takes: those whose answer no added person can lower, those that none
+can lower or none can raise, or all."""
 
 _MOST_QUESTIONS = 10**12
+_MOST_ROUNDS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Task:
     numeric: bool = False  # whether a ⊤ brings a value
     kind: Kind = "counts"
     values: Values = "gap"  # where a value comes from, if the recipe has a choice
+    rounds: int = 1  # R, how often each question may be asked
 
     @classmethod
     def read(
@@ -49,6 +52,7 @@ class Task:
         numeric: bool,
         kind: Kind,
         values: Values = "gap",
+        rounds: int = 1,
     ) -> Task:
         """Read and check what a caller gave."""
         one_of(kind, "kind", get_args(Kind))
@@ -62,13 +66,18 @@ class Task:
             exact(beta, "beta"),
             flag(numeric, "numeric"),
             kind,
-            values,
+            values=values,
+            rounds=_rounds(rounds),
         )
 
     @property
     def planned(self) -> int:
-        """The number of questions to plan for: more than at_most, so that one can be below."""
-        return _enough(self.questions, self.at_most)
+        """The number of questions to plan for: more than at_most, so that one can be below.
+
+        Each counts as often as it may be asked.  If those below are ⊥ in every round and those
+        above ⊤ in the first, all is right: asking again can only help those above.
+        """
+        return _enough(self.questions, self.at_most) * self.rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +91,24 @@ class Planned:
     questions: int
     beta: Fraction
     alpha: Fraction  # in the questions' own units, rounded up to the stream's grid
+    rounds: int = 1  # how often each of them may be asked
 
     def __str__(self) -> str:
+        again = f", each asked up to {self.rounds} times" if self.rounds > 1 else ""
         return (
-            f"with {spaced(Fraction(self.questions))} questions, all answers are right with "
+            f"with {spaced(Fraction(self.questions))} questions{again}, all answers are right with "
             f"probability {spaced(1 - self.beta)} if none is within {spaced(self.alpha)} of the "
             "threshold"
         )
 
     def as_json(self) -> dict[str, str]:
         """All of it as exact text, as a stored stream keeps it."""
+        again = {"rounds": str(self.rounds)} if self.rounds > 1 else {}
         return {
             "questions": str(self.questions),
             "beta": str(self.beta),
             "alpha": str(self.alpha),
+            **again,
         }
 
     @classmethod
@@ -105,16 +118,17 @@ class Planned:
             whole(fields["questions"], "questions"),
             exact(fields["beta"], "beta"),
             exact(fields["alpha"], "alpha"),
+            _rounds(whole(fields.get("rounds", "1"), "rounds")),
         )
 
 
-def planned_for(mechanism: SparseVector, questions: int, beta: Number) -> Planned:
+def planned_for(mechanism: SparseVector, questions: int, beta: Number, rounds: int = 1) -> Planned:
     """How far the answers of a mechanism can be trusted, from public numbers only."""
     read_beta(beta)
     asked = _enough(_questions(questions), mechanism.recipe.at_most)
-    chance = exact(beta, "beta")
-    alpha = _half_gap(mechanism.recipe, asked, chance) * mechanism.sensitivity
-    return Planned(asked, chance, ceil(alpha / mechanism.grid) * mechanism.grid)
+    times, chance = _rounds(rounds), exact(beta, "beta")
+    alpha = _half_gap(mechanism.recipe, asked * times, chance) * mechanism.sensitivity
+    return Planned(asked, chance, ceil(alpha / mechanism.grid) * mechanism.grid, times)
 
 
 @lru_cache(maxsize=128)
@@ -129,6 +143,13 @@ def _questions(number: int) -> int:
     return asked
 
 
+def _rounds(number: int) -> int:
+    times = whole(number, "rounds")
+    if times > _MOST_ROUNDS:
+        raise BadParameter("rounds", show(times), "it must be between 1 and 1e6")
+    return times
+
+
 def _enough(questions: int, at_most: int) -> int:
     return max(questions, at_most + 1)
 
@@ -138,6 +159,7 @@ def accuracy_of(
     planned: Planned | None,
     questions: int | None,
     beta: Number | None,
+    rounds: int | None = None,
 ) -> Planned:
     """How far answers can be trusted; by default with what the stream was planned for."""
     if questions is None:
@@ -148,4 +170,6 @@ def accuracy_of(
         questions = planned.questions
     if beta is None:
         beta = "1/20" if planned is None else planned.beta
-    return planned_for(mechanism, questions, beta)
+    if rounds is None:
+        rounds = 1 if planned is None else planned.rounds
+    return planned_for(mechanism, questions, beta, rounds)

@@ -49,6 +49,12 @@ class Family:
 
     noise: NoiseFamily
     monotone: bool
+    directed: bool = False
+
+    @property
+    def moves(self) -> int:
+        """By how many Δ a question and its threshold may move apart between neighbours."""
+        return 1 if self.monotone or self.directed else 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,7 @@ def tuned(family: Family, task: Task, privacy: Privacy, groups: int = 1) -> Tune
         task.at_most,
         privacy,
         monotone=family.monotone,
+        directed=family.directed,
         groups=groups,
         threshold_share=_rounded(split.threshold / (split.threshold + split.question)),
         value_share=_rounded(split.value) if split.value else None,
@@ -227,7 +234,7 @@ class _Values:
 def _usual_split(family: Family, task: Task, groups: int) -> Split:
     """Where to start: Lyu, Su and Li's split, with values that err as much as the bits do."""
     tops = -(-task.at_most // groups)
-    weight = ((1 if family.monotone else 2) * tops) ** (2 / 3)
+    weight = (family.moves * tops) ** (2 / 3)
     bits = Split(1 / (1 + weight), 0.0)
     if not _fresh(family, task):
         return bits
@@ -260,8 +267,9 @@ def _unit_law(family: Family, task: Task, groups: int, split: Split) -> SuccessL
         at_most=task.at_most,
         tops_per_group=tops,
         threshold_scale=1 / split.threshold,
-        question_scale=(1 if family.monotone else 2) * tops / split.question,
+        question_scale=family.moves * tops / split.question,
         value_scale=tops / split.value if split.value else None,
+        directed=family.directed,
     )
 
 

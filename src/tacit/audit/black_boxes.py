@@ -108,16 +108,24 @@ class _Runs:
 
     mechanism: SparseVector
     coins: Coins | None = None
+    directions: tuple[int, ...] | None = None  # of the questions, for a directed recipe
 
     def __post_init__(self) -> None:
         instance(self.mechanism, "mechanism", SparseVector, "prepare a recipe first")
+        if self.mechanism.recipe.directed:
+            StreamLaw.of(self.mechanism.recipe, directions=self.directions)  # refuses others
         if self.coins is not None:
             given_coins(self.coins)
 
     def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
         """For `tacit.audit.sample`."""
         mechanism = self.mechanism
-        law = StreamLaw.of(mechanism.recipe, sensitivity=mechanism.sensitivity, grid=mechanism.grid)
+        law = StreamLaw.of(
+            mechanism.recipe,
+            sensitivity=mechanism.sensitivity,
+            grid=mechanism.grid,
+            directions=self.directions,
+        )
         return suspicion(law, pair, runs, mechanism.threshold_in_steps(None))
 
 
@@ -135,7 +143,8 @@ class real_runs(_Runs):  # noqa: N801 - it is used like a function
         values = [answer * self.mechanism.grid for answer in answers]
         words = max(-(-len(values) // WORD), 1)
         rows = [
-            self._row(list(answered(self.mechanism, values, coins)), words) for _ in range(size)
+            self._row(list(answered(self.mechanism, values, coins, self.directions)), words)
+            for _ in range(size)
         ]
         table = np.array(rows, dtype=np.int64)
         return table[:, 0] if table.shape[1] == 1 else table
@@ -161,14 +170,19 @@ class bulk_runs(_Runs):  # noqa: N801 - it is used like a function
         mechanism, coins = self.mechanism, self.coins or system_coins()
         runs = Streams(size, mechanism.recipe.at_most)
         threshold = mechanism.threshold_in_steps(None)
-        noisy: Any = threshold + self._offsets(size, coins)
-        for answer in answers:
+        ways, offsets = [1] * len(answers), [1]
+        if mechanism.recipe.directed and self.directions is not None:
+            ways, offsets = list(self.directions), [1, -1]
+        noisy: dict[int, Any] = {way: threshold + self._offsets(size, coins) for way in offsets}
+        for answer, way in zip(answers, ways, strict=True):
             values = np.full(size, answer, dtype=np.int64)
-            above = mechanism._question_noise.reach(noisy - values, coins)
-            tops = runs.answer(above, *self._told(values, noisy, coins))
+            above = mechanism._question_noise.reach(noisy[way] - values, coins)
+            tops = runs.answer(above, *self._told(values, noisy[way], coins))
             group_ends = tops & (runs.tops % mechanism.recipe.tops_per_group == 0)
             if group_ends.any():
-                noisy = np.where(group_ends, threshold + self._offsets(size, coins), noisy)
+                for each, old in noisy.items():
+                    fresh = threshold + self._offsets(size, coins)
+                    noisy[each] = np.where(group_ends, fresh, old)
         return runs.outcomes()
 
     def _offsets(self, size: int, coins: Coins) -> Steps:

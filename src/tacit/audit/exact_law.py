@@ -209,13 +209,14 @@ def exact(
     sensitivity: Number = 1,
     grid: Number = 1,
     continuous: bool = False,
+    directions: Sequence[int] | None = None,
 ) -> ExactLoss:
     """The exact law and loss on two vectors of true answers that a neighbour may cause.
 
     ``mechanism`` is a recipe, a prepared stream, a `tacit.audit.Law`, or a member of the gallery.
     With discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of
     δ(ε) as well; with ``continuous=True`` the book's continuous noise is integrated, and the error
-    is estimated from two quadratures.
+    is estimated from two quadratures.  A directed recipe needs the ``directions`` of the questions.
 
     >>> from tacit import Privacy
     >>> from tacit.book import recipes
@@ -235,6 +236,7 @@ def exact(
         sensitivity=sensitivity,
         grid=grid,
         continuous=continuous,
+        directions=directions,
     )
     law, count = setting.law, setting.law.pattern_count(len(setting.answers))
     if count > _MOST_PATTERNS:

@@ -145,6 +145,7 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | Listed, ...]:
             run=bulk_runs(prepare(monotone, threshold=0)),
             why="for questions that move one way",
         ),
+        _directed("directed recipe, a wrong direction", claimed, c, (1, 1), private=False),
         _variant(
             "NumericSparse reusing ν",
             claimed,
@@ -311,12 +312,31 @@ def ours(epsilon: Number = "1/10", delta: Number = "1e-6") -> tuple[Variant, ...
         _our("one-sided", spend("one-sided", 1, pure, monotone=False)),
         _our("one-sided, c = 2", spend("one-sided", 2, pure, monotone=False)),
         _our("one-sided, monotone", spend("one-sided", 1, pure, monotone=True)),
+        _directed("one-sided, directed", pure, 1, (1, -1)),
+        _directed("one-sided, directed, c = 2", pure, 2, (1, -1, -1)),
         _our("one-sided, numeric", spend("one-sided", 1, pure, monotone=False, value_share=share)),
         _our(
             "values from the gap, c = 2",
             spend("one-sided", 2, pure, monotone=True).telling_gaps(),
         ),
         _our("one-sided, 2 groups, δ > 0", spend("one-sided", 2, mixed, monotone=False, groups=2)),
+    )
+
+
+def _directed(
+    name: str, claimed: Privacy, c: int, directions: tuple[int, ...], *, private: bool = True
+) -> Variant:
+    """A directed stream on a pair that loses all of ε: ⊥ on what rises, then ⊤ on what falls."""
+    recipe = recipes.spend("one-sided", c, claimed, monotone=False, directed=True)
+    falling = len(directions) - 1
+    return Variant(
+        name=name,
+        claimed=claimed,
+        private=private,
+        law=StreamLaw.of(recipe, directions=directions),
+        run=bulk_runs(prepare(recipe, threshold=0), directions=directions),
+        pair=((0,) * len(directions), (1,) + (-1,) * falling),
+        why="" if private else "it fell, and was asked as one that cannot",
     )
 
 

@@ -7,6 +7,7 @@ broken ones of :mod:`tacit.audit.variants` alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import flag, instance, one_of
+from tacit.arguments import flag, instance, iterated, one_of
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, exact, positive, whole
@@ -305,6 +306,14 @@ def questions_to_audit(questions: int) -> int:
     return number
 
 
+def _directions(given: Iterable[int] | None) -> tuple[int, ...]:
+    found = tuple(iterated(given, "directions", "give +1 or −1 for each question"))
+    for each in found:
+        if each not in (1, -1):
+            raise BadParameter("directions", as_given(each), "give +1 or −1 for each question")
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLaw:
     """The law of a stream, with all noise in grid steps.
@@ -320,6 +329,7 @@ class StreamLaw:
     told: Disclosure = "bits"
     continuous: bool = False
     monotone: bool = False  # the promise is made for questions that all move the same way
+    directions: tuple[int, ...] | None = None  # of each question, if each direction has a ρ
 
     def __post_init__(self) -> None:
         if self.at_most is not None:
@@ -329,6 +339,8 @@ class StreamLaw:
         one_of(self.told, "told", get_args(Disclosure))
         flag(self.continuous, "continuous")
         flag(self.monotone, "monotone")
+        if self.directions is not None:
+            object.__setattr__(self, "directions", _directions(self.directions))
         for name in ("threshold_noise", "question_noise"):
             instance(getattr(self, name), name, NoiseLaw, "give a noise, such as Laplace(2)")
         if self.told == "comparison" and not isinstance(self.question_noise, Laplace):
@@ -346,8 +358,12 @@ class StreamLaw:
         sensitivity: Number = 1,
         grid: Number = 1,
         continuous: bool = False,
+        directions: Iterable[int] | None = None,
     ) -> StreamLaw:
-        """The law of a recipe at work.  With continuous one-sided noise, only bits are released."""
+        """The law of a recipe at work.  With continuous one-sided noise, only bits are released.
+
+        For a directed recipe, ``directions`` are those of the questions that it will be asked.
+        """
         instance(recipe, "recipe", Recipe, "give a Recipe, such as a plan's best")
         steps = positive(sensitivity, "sensitivity") / positive(grid, "grid")
         kind = OneSidedNoise if recipe.noise == "one-sided" else Laplace
@@ -361,6 +377,7 @@ class StreamLaw:
             told="gap" if kind is OneSidedNoise and not flag(continuous, "continuous") else "bits",
             continuous=continuous,
             monotone=recipe.monotone,
+            directions=_directions(directions) if recipe.directed else None,
         )
 
     def bits_only(self) -> StreamLaw:

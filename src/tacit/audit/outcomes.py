@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from math import inf, isfinite, ldexp, log
 from typing import TypeVar
 
@@ -43,21 +43,34 @@ def walk(
     close: CloseBlock[Result],
     join: Callable[[Result, Result], Result],
 ) -> list[tuple[Pattern, Result]]:
-    """Every pattern once; blocks are closed by ``close`` and joined by ``join``."""
+    """Every pattern once; blocks are closed by ``close`` and joined by ``join``.
+
+    Where each direction has a ρ of its own, a block is two: given their questions, independent.
+    """
     count = len(sides[0].answers)
+
+    def closed_block(blocks: tuple[Blocks, ...], asked: range, tops: tuple[int, ...]) -> Result:
+        found: list[Result] = []
+        for part, of_part in enumerate(blocks):
+            questions = [index for index in asked if _which_rho(law, index) == part]
+            if questions or len(blocks) == 1:
+                above = tuple(index for index in tops if _which_rho(law, index) == part)
+                found.append(close(sides, of_part, above, len(questions)))
+        return reduce(join, found)
 
     @cache
     def from_restart(start: int, tops_before: int) -> list[tuple[Pattern, Result]]:
         results: list[tuple[Pattern, Result]] = []
         fresh = (PatternBlock.begin(sides[0]), PatternBlock.begin(sides[1]))
-        stack: list[tuple[Pattern, Blocks, tuple[int, ...]]] = [((), fresh, ())]
+        parts: tuple[Blocks, ...] = (fresh,) * (1 if law.directions is None else 2)
+        stack: list[tuple[Pattern, tuple[Blocks, ...], tuple[int, ...]]] = [((), parts, ())]
         while stack:
             pattern, blocks, tops = stack.pop()
             index, used = start + len(pattern), tops_before + len(tops)
             after_top = bool(pattern) and pattern[-1]
             halted = index == count or (after_top and law.halts(used))
             if halted or (after_top and law.restarts(used)):
-                closed = close(sides, blocks, tops, len(pattern))
+                closed = closed_block(blocks, range(start, index), tops)
                 if halted:
                     results.append((pattern, closed))
                     continue
@@ -65,14 +78,21 @@ def walk(
                     (pattern + rest, join(closed, more)) for rest, more in from_restart(index, used)
                 )
                 continue
-            one, other = blocks
+            part = _which_rho(law, index)
+            one, other = blocks[part]
             above = (one.with_top(sides[0], index), other.with_top(sides[1], index))
             below = (one.with_bottom(sides[0], index), other.with_bottom(sides[1], index))
-            stack.append(((*pattern, True), above, (*tops, index)))
-            stack.append(((*pattern, False), below, tops))
+            before, after = blocks[:part], blocks[part + 1 :]
+            stack.append(((*pattern, True), (*before, above, *after), (*tops, index)))
+            stack.append(((*pattern, False), (*before, below, *after), tops))
         return results
 
     return from_restart(0, 0)
+
+
+def _which_rho(law: StreamLaw, question: int) -> int:
+    """Which ρ a question is compared with: that of its direction."""
+    return 0 if law.directions is None or law.directions[question] == 1 else 1
 
 
 # All outcomes, with the numbers that are released -------------------------------------------------

@@ -45,6 +45,7 @@ def understood(
     sensitivity: Number = 1,
     grid: Number = 1,
     continuous: bool = False,
+    directions: Sequence[int] | None = None,
 ) -> tuple[StreamLaw, Fraction, Fraction]:
     """The law of whatever was handed in, its sensitivity and its grid: a stream's own, if it is."""
     if isinstance(mechanism, SparseVector):
@@ -53,7 +54,9 @@ def understood(
     if isinstance(mechanism, SparseVector):
         mechanism = mechanism.recipe
     if isinstance(mechanism, Recipe):
-        law = StreamLaw.of(mechanism, sensitivity=most, grid=step, continuous=continuous)
+        law = StreamLaw.of(
+            mechanism, sensitivity=most, grid=step, continuous=continuous, directions=directions
+        )
         return law, most, step
     return _own_law(mechanism, continuous), most, step
 
@@ -80,6 +83,7 @@ def read(
     sensitivity: Number = 1,
     grid: Number = 1,
     continuous: bool = False,
+    directions: Sequence[int] | None = None,
 ) -> Setting:
     """Check a pair of answer vectors and bring everything to grid steps."""
     shift = Fraction(0)
@@ -89,12 +93,20 @@ def read(
     elif isinstance(mechanism, Recipe):
         shift = mechanism.shift
     law, most, step = understood(
-        mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
+        mechanism,
+        sensitivity=sensitivity,
+        grid=grid,
+        continuous=continuous,
+        directions=directions,
     )
     here, there = _answers(answers, "answers"), _answers(neighbour_answers, "neighbour_answers")
     if len(here) != len(there):
         raise BadParameter(
             "neighbour_answers", f"of length {len(there)}", "give one for each answer"
+        )
+    if law.directions is not None and len(law.directions) != len(here):
+        raise BadParameter(
+            "directions", f"of length {len(law.directions)}", "give one for each answer"
         )
     for index, (one, other) in enumerate(zip(here, there, strict=True)):
         if abs(one - other) > most:

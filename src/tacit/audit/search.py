@@ -23,7 +23,7 @@ from tacit.audit.columns import Value, columns
 from tacit.audit.law import StreamLaw, questions_to_audit
 from tacit.audit.outcomes import Blocks, Pattern, Sides, block_outcomes
 from tacit.audit.reading import Mechanism, understood
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import Number, whole
 from tacit.numerics.clopper_pearson import RELIABLY, slack
 from tacit.numerics.scaled import logarithm, strict
@@ -187,6 +187,7 @@ def worst(
     law, most, step = understood(
         mechanism, sensitivity=sensitivity, grid=grid, continuous=continuous
     )
+    _refuse_directed(law)
     moves = _moves(law, most, step, both_directions)
     return _best(law, questions_to_audit(questions), moves, worst_loss)
 
@@ -207,6 +208,7 @@ def best_pair_to_sample(
     loss for a pattern that comes often enough to be counted.
     """
     law, largest, step = understood(mechanism, sensitivity=sensitivity, grid=grid)
+    _refuse_directed(law)
     moves = _moves(law, largest, step, both_directions)[:1]
     most = questions_to_audit(questions)
     score = partial(sampled_bound, runs=whole(runs, "runs"))
@@ -219,6 +221,14 @@ def best_pair_to_sample(
             best = replace(found, idle=(-far,) * (most - used))
     assert best is not None
     return best
+
+
+def _refuse_directed(law: StreamLaw) -> None:
+    if law.directions is not None:
+        raise Infeasible(
+            "a pair is searched for streams with one ρ at a time: for a directed recipe, give "
+            "tacit.audit.exact the answers and directions"
+        )
 
 
 def _best(law: StreamLaw, questions: int, moves: list[Place], score: Score) -> WorstPair:

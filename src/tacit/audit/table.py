@@ -124,7 +124,7 @@ def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
         laws = (worst_law(mechanism, questions), law_to_sample(mechanism, questions))
         found = max(laws, key=lambda law: law.epsilon(delta))
         return found.epsilon(delta), found.at_least(delta)
-    if isinstance(mechanism, Listed):
+    if mechanism.pair is not None:
         found = worst_law(mechanism, questions)
         return found.loss, found.at_least()
     pair = worst(mechanism.law, questions=questions)

@@ -12,7 +12,7 @@ from tacit.numbers import Number, plain, positive, probability, spaced, whole
 
 __all__ = ["BELOW", "Answer", "Recorded"]
 
-_GAP_NOISE = ("question_scale", "threshold_scale", "value_shift", "groups")
+_GAP_NOISE = ("question_scale", "threshold_scale", "value_shift", "groups", "rounds", "below")
 _EXACT = ("grid", "value", "gap", "noise_scale", *_GAP_NOISE)  # the numbers of an answer
 
 
@@ -43,6 +43,8 @@ class GapNoise:
     threshold_scale: Fraction  # of ρ
     value_shift: int  # κ
     groups: int = 1  # each with a ρ of its own
+    rounds: int = 1  # how often each question may be asked, with a ν of its own each time
+    below: bool = False  # it was asked whether q is at most T: all of this is about −q
 
     def steps_around(self, beta: Fraction, questions: int) -> tuple[int, int]:
         """Where q − value lies, but for β: one half of it for ν, and one for ρ.
@@ -50,18 +52,24 @@ class GapNoise:
         ν is fresh for each question.  ρ is not: how long a group lasts depends on it, and so does
         which group a question meets.  Its bound must hold for every group at once.
         """
-        down = one_sided_error_steps(self.question_scale, beta / (2 * questions))
+        asked = questions * self.rounds
+        down = one_sided_error_steps(self.question_scale, beta / (2 * asked))
         up = one_sided_error_steps(self.threshold_scale, beta / (2 * self.groups))
-        return -self.value_shift - down, -self.value_shift + up
+        low, high = -self.value_shift - down, -self.value_shift + up
+        return (-high, -low) if self.below else (low, high)
 
     @property
     def unbiased_steps(self) -> int:
         """What to add to the value to undo κ and to take off the means of both noises."""
-        return round(self.threshold_scale - self.question_scale) - self.value_shift
+        added = round(self.threshold_scale - self.question_scale) - self.value_shift
+        return -added if self.below else added
 
     def as_json(self) -> dict[str, str]:
-        """All of it as exact text."""
-        return {name: str(getattr(self, name)) for name in self.__slots__}
+        """All of it as exact text; what is as in most streams is left out."""
+        usual = {"rounds": "1", "below": "0"}
+        written = {name: str(getattr(self, name)) for name in self.__slots__[:-1]}
+        written["below"] = str(int(self.below))
+        return {name: own for name, own in written.items() if usual.get(name) != own}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> GapNoise:
@@ -71,6 +79,8 @@ class GapNoise:
             positive(fields["threshold_scale"], "threshold_scale"),
             int(fields["value_shift"]),
             whole(fields["groups"], "groups"),
+            whole(fields.get("rounds", "1"), "rounds"),
+            fields.get("below") == "1",
         )
 
 
@@ -140,7 +150,8 @@ class Answer:
         """Bounds on the true value, or None if no value was told.
 
         For each question *asked*, the probability that it is told ⊤ with an interval that misses is
-        at most β; with ``questions``, the probability that this happens to any of so many.
+        at most β; with ``questions``, the probability that this happens to any of so many.  Where
+        questions are asked in several rounds, this holds for all rounds together.
         """
         if self.value is None:
             return None

@@ -194,6 +194,7 @@ class SuccessLaw:
             question_scale=float(recipe.question_scale),
             value_scale=None if value_scale is None else float(value_scale),
             value_shift=None if recipe.value_shift is None else float(recipe.value_shift),
+            directed=recipe.directed,
         )
 
     @classmethod
@@ -208,15 +209,26 @@ class SuccessLaw:
         question_scale: float,
         value_scale: float | None,
         value_shift: float | None = None,
+        directed: bool = False,
     ) -> SuccessLaw:
-        """The same from plain numbers, to try many recipes quickly."""
-        below_a_top = (questions - at_most) / at_most
+        """The same from plain numbers, to try many recipes quickly.
+
+        A directed group has a ρ for each direction, and so is two independent halves.  It fails
+        most often if both have as many questions of each sort: E[x(ρ)^below · y(ρ)^tops] is
+        log-convex in (below, tops) (Hölder), so the product of two such is least in the middle.
+        """
+        below_a_top, halves = (questions - at_most) / at_most, 2 if directed else 1
         full, rest = divmod(at_most, tops_per_group)
         groups = tuple(
             (
-                count,
+                count * halves,
                 StreamGroup(
-                    noise, threshold_scale, question_scale, below_a_top * tops, tops, value_shift
+                    noise,
+                    threshold_scale,
+                    question_scale,
+                    below_a_top * tops / halves,
+                    tops / halves,
+                    value_shift,
                 ),
             )
             for count, tops in ((full, tops_per_group), (1, rest))
@@ -284,7 +296,7 @@ class StreamGroup:
     threshold_scale: float  # of ρ
     question_scale: float  # of ν
     below: float  # an average over the groups, hence not always whole
-    tops: int
+    tops: float  # a half, if a directed group has a single one
     value_shift: float | None = None  # κ, if values are told from the gap
 
     def log_success(self, low: float, high: float, alpha: float = inf) -> LogSuccess:

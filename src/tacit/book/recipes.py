@@ -58,7 +58,7 @@ Values = Literal["gap", "fresh"]
 """Where values come from: from the gap, free of charge, or from a fresh draw that costs ε."""
 
 Floats = NDArray[np.float64]
-_SINCE_0_2 = ("value_shift",)  # stored only where it is used: 0.1's recipes stay as they are
+_SINCE_0_2 = {"value_shift": None, "directed": False}  # stored only if they differ from this
 _MOST_ONE_WAY = 0.999  # of a group's ε, in floats
 _TURNS = 60  # a handful is enough; every fourth turn halves the bracket in any case
 _LEAST = 5e-324  # the least positive float
@@ -86,11 +86,16 @@ class Recipe:
     monotone: bool = False  # only for questions of direction +1
     shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
     value_shift: Fraction | None = None  # κ, public: T + shift + gap + κ is told as the value
+    directed: bool = False  # only for questions of direction +1 or −1, with a ρ for each
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", family_of(self.noise).word)
         _promised(self.privacy)
         flag(self.monotone, "monotone")
+        if flag(self.directed, "directed") and self.monotone:
+            raise BadParameter(
+                "directed", True, "questions of one direction need monotone=True and no second ρ"
+            )
         at_most = whole(self.at_most, "at_most")
         value_epsilon = exact(self.value_epsilon, "value_epsilon")
         if value_epsilon < 0:
@@ -158,7 +163,8 @@ class Recipe:
     @property
     def question_scale(self) -> Fraction:
         """The scale b of each question's noise ν, in units of Δ."""
-        return (1 if self.monotone else 2) * self.tops_per_group / self.question_epsilon
+        moves = 1 if self.monotone or self.directed else 2
+        return moves * self.tops_per_group / self.question_epsilon
 
     @property
     def value_scale(self) -> Fraction | None:
@@ -197,11 +203,13 @@ class Recipe:
         fields = {
             name: str(getattr(self, name))
             for name in self.__slots__
-            if name not in ("privacy", *_SINCE_0_2) or getattr(self, name) is not None
+            if name != "privacy" and not (name in _SINCE_0_2 and self._as_in_0_1(name))
         }
-        del fields["privacy"]
         privacy = {"epsilon": str(self.privacy.epsilon), "delta": str(self.privacy.delta)}
         return fields | privacy
+
+    def _as_in_0_1(self, name: str) -> bool:
+        return bool(getattr(self, name) == _SINCE_0_2[name])
 
     @classmethod
     def from_json(cls, fields: Mapping[str, str]) -> Recipe:
@@ -211,12 +219,14 @@ class Recipe:
             for name in cls.__slots__
             if name != "privacy" and not (name in _SINCE_0_2 and name not in fields)
         }
-        given["monotone"] = {"True": True, "False": False}.get(given["monotone"])
+        for name in {"monotone", "directed"} & given.keys():
+            given[name] = {"True": True, "False": False}.get(given[name])
         return cls(privacy=Privacy(fields["epsilon"], fields["delta"]), **given)
 
     def __str__(self) -> str:
         groups = f"{self.groups} group" + "s" * (self.groups > 1)
-        kind = "monotone questions" if self.monotone else "any questions"
+        several = "directed questions" if self.directed else "any questions"
+        kind = "monotone questions" if self.monotone else several
         return f"{self.name}: {self.noise} noise, {groups}, {kind}, {self.privacy}"
 
 
@@ -318,31 +328,35 @@ def spend(
     privacy: Privacy,
     *,
     monotone: bool,
+    directed: bool = False,
     groups: int = 1,
     threshold_share: Number | None = None,
     value_share: Number | None = None,
 ) -> Recipe:
     """A recipe that uses all of (ε, δ): one ρ for each group, and groups composed optimally.
 
-    ``threshold_share`` is ε₁/(ε₁+ε₂), by default 1 : (2s)^(2/3), monotone 1 : s^(2/3) (Lyu, Su,
+    ``monotone`` is for questions that an added person never lowers; ``directed`` for those that
+    one never lowers or never raises, with a ρ for each direction.
+    ``threshold_share`` is ε₁/(ε₁+ε₂), by default 1 : (2s)^(2/3), else 1 : s^(2/3) (Lyu, Su,
     Li 2017).  ``value_share`` is ε₃/(ε₁+ε₂+ε₃); None releases no values.  All shares are equally
     private; good ones make the answers more accurate.  Groups that can never begin cost nothing.
     """
     _promised(privacy)
     family = family_of(noise)
     flag(monotone, "monotone")
+    flag(directed, "directed")
     at_most = whole(at_most, "at_most")
     groups = occurring_groups(at_most, groups)
     if threshold_share is None:
         tops = min(-(-at_most // groups), 10**300)  # a float can hold no more
-        weight = (tops if monotone else 2 * tops) ** (2 / 3)
+        weight = (tops if monotone or directed else 2 * tops) ** (2 / 3)
         threshold_share = 1 / Fraction(1 + weight).limit_denominator(10**6)
     share = probability(threshold_share, "threshold_share")
     values = Fraction(0) if value_share is None else probability(value_share, "value_share")
     first = share * (1 - values)  # ε₁ as a part of the group's ε
     each = _group_epsilon(groups, privacy, first if monotone else Fraction(0))
     return Recipe(
-        name=_name(family, groups, monotone=monotone),
+        name=_name(family, groups, ", monotone" if monotone else ", directed" if directed else ""),
         noise=family.word,
         privacy=privacy,
         at_most=at_most,
@@ -351,11 +365,12 @@ def spend(
         question_epsilon=each * (1 - share) * (1 - values),
         value_epsilon=each * values,
         monotone=monotone,
+        directed=directed,
     )
 
 
-def _name(family: NoiseFamily, groups: int, *, monotone: bool) -> str:
-    return family.title + (", monotone" if monotone else "") + (f", {groups} groups" * (groups > 1))
+def _name(family: NoiseFamily, groups: int, kind: str) -> str:
+    return family.title + kind + (f", {groups} groups" * (groups > 1))
 
 
 # What each group may spend, so that all groups together keep the promise.

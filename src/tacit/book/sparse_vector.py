@@ -15,9 +15,10 @@ E3 to E8 are explained in `tacit.errata`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import repeat
 from typing import Self
 
 import numpy as np
@@ -232,6 +233,7 @@ class State(Uncopyable):
 
     offset: int = field(repr=False)  # noisy threshold − threshold, in grid steps
     tops: int = 0
+    falling: int | None = field(default=None, repr=False)  # the same for questions of direction −1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +244,8 @@ class SparseVector:
     raises a question's sensitivity nor changes its direction.
 
     Privacy: ``recipe.privacy``, if no question changes by more than ``sensitivity`` when one
-    person is added or removed, and, for a monotone recipe, none falls when one is added.
+    person is added or removed, and, for a monotone recipe, none falls when one is added.  For a
+    directed recipe, each must keep to the direction that it was asked with.
     """
 
     recipe: Recipe
@@ -271,29 +274,61 @@ class SparseVector:
     # The algorithm -----------------------------------------------------------------------------
 
     def start(self, coins: Coins) -> State:
-        """Draw the first noisy threshold."""
-        return State(self._threshold_noise.draw(coins))
+        """Draw the first noisy threshold; for a directed recipe, one for each direction."""
+        return self._fresh(coins, 0)
+
+    def _fresh(self, coins: Coins, tops: int) -> State:
+        offset = self._threshold_noise.draw(coins)
+        falling = self._threshold_noise.draw(coins) if self.recipe.directed else None
+        return State(offset, tops, falling)
+
+    def _offset(self, state: State, direction: int) -> int:
+        """What a question of this direction is compared with."""
+        if not self.recipe.directed:
+            return state.offset
+        if direction not in (1, -1) or state.falling is None:
+            raise BadParameter(
+                "direction", direction, "a directed recipe covers questions of +1 and −1 only"
+            )
+        return state.offset if direction == 1 else state.falling
 
     def halted(self, state: State) -> bool:
         """Whether every ⊤ has been used."""
         return state.tops >= self.recipe.at_most
 
     def step(
-        self, state: State, value: Number, coins: Coins, *, threshold: Number | None = None
+        self,
+        state: State,
+        value: Number,
+        coins: Coins,
+        *,
+        threshold: Number | None = None,
+        direction: int = 1,
     ) -> tuple[Answer, State]:
-        """Answer one question, given its true value; it may have a threshold of its own."""
-        return self.step_of(state, value_steps(value, self.grid), coins, threshold=threshold)
+        """Answer one question, given its true value; it may have a threshold of its own.
+
+        For a directed recipe its ``direction`` counts: −1 if adding a person never raises it.
+        """
+        steps = value_steps(value, self.grid)
+        return self.step_of(state, steps, coins, threshold=threshold, direction=direction)
 
     def step_of(
-        self, state: State, steps: int, coins: Coins, *, threshold: Number | None = None
+        self,
+        state: State,
+        steps: int,
+        coins: Coins,
+        *,
+        threshold: Number | None = None,
+        direction: int = 1,
     ) -> tuple[Answer, State]:
         """`step` for a value that is already in grid steps."""
         self._refuse_if_halted(state)
         if not -MOST_STEPS <= steps <= MOST_STEPS:
             steps = clamped(steps)
-        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
+        offset = state.offset if direction == 1 else self._offset(state, direction)
+        noisy_threshold = self.threshold_in_steps(threshold) + offset
         if self._question_noise.reaches(noisy_threshold - steps, coins):
-            return self._top(state, steps, noisy_threshold, coins)
+            return self._top(state, steps, noisy_threshold, offset, coins)
         return BELOW, state
 
     def scan(
@@ -303,28 +338,44 @@ class SparseVector:
         coins: Coins,
         *,
         threshold: Number | None = None,
+        directions: NDArray[np.int64] | None = None,
     ) -> tuple[int, Answer | None, State]:
         """Answer an array of values, in grid steps, up to and including the next ⊤.
+
+        For a directed recipe, ``directions`` are those of the questions; by default all are +1.
 
         Returns how many were answered, the ⊤ if there was one, and the new state: the same law
         as `step` on one after another.  Decisions are drawn in blocks; those after a ⊤ are
         independent of it and are thrown away unseen ("Answers in blocks" in docs/exactness.md).
         """
         self._refuse_if_halted(state)
-        noisy_threshold = self.threshold_in_steps(threshold) + state.offset
+        limit = self.threshold_in_steps(threshold)
         start, size = 0, _FIRST_BLOCK
         while start < len(values):
             block = np.clip(values[start : start + size], -MOST_STEPS, MOST_STEPS)
-            above = self._question_noise.reach(noisy_threshold - block, coins)
+            ways = None if directions is None else directions[start : start + size]
+            above = self._question_noise.reach(limit + self._offsets(state, ways) - block, coins)
             first = int(above.argmax())
             if above[first]:
-                top = self._top(state, int(block[first]), noisy_threshold, coins)
+                offset = self._offset(state, 1 if ways is None else int(ways[first]))
+                top = self._top(state, int(block[first]), limit + offset, offset, coins)
                 return start + first + 1, *top
             start, size = start + size, min(2 * size, _LARGEST_BLOCK)
         return len(values), None, state
 
+    def _offsets(
+        self, state: State, directions: NDArray[np.int64] | None
+    ) -> int | NDArray[np.int64]:
+        """What questions of these directions are compared with; one number if it is the same."""
+        if directions is None or not self.recipe.directed:
+            return self._offset(state, 1)
+        both = {way: self._offset(state, way) for way in np.unique(directions).tolist()}
+        if len(both) == 1:
+            return next(iter(both.values()))
+        return np.where(directions == 1, np.int64(both[1]), np.int64(both[-1]))
+
     def _top(
-        self, state: State, steps: int, noisy_threshold: int, coins: Coins
+        self, state: State, steps: int, noisy_threshold: int, offset: int, coins: Coins
     ) -> tuple[Answer, State]:
         """Release a ⊤: with the gap where it is free, and with a value, from it or fresh."""
         gap = self._question_noise.excess(noisy_threshold - steps, coins)
@@ -333,7 +384,7 @@ class SparseVector:
         if scale is not None:
             value = steps + coins.laplace(scale)
         elif from_gap is not None and gap is not None:  # T + s + G + κ: public once G is
-            value = noisy_threshold - state.offset + gap + from_gap.value_shift
+            value = noisy_threshold - offset + gap + from_gap.value_shift
         answer = Answer(
             above=True,
             value=None if value is None else value * self.grid,
@@ -348,7 +399,7 @@ class SparseVector:
         """The state after one more ⊤, released or lost; where a group ends, ρ is drawn again."""
         tops = state.tops + 1
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
-        return State(self._threshold_noise.draw(coins) if ends_group else state.offset, tops)
+        return self._fresh(coins, tops) if ends_group else replace(state, tops=tops)
 
     def _refuse_if_halted(self, state: State) -> None:
         if self.halted(state):
@@ -385,7 +436,7 @@ class SparseVector:
             question_scale=self._question_noise.scale,
             threshold_scale=self._threshold_noise.scale,
             value_shift=round(self._steps(shift)),
-            groups=self.recipe.groups,
+            groups=self.recipe.groups * (2 if self.recipe.directed else 1),  # a ρ each
         )
 
     def _steps(self, in_sensitivities: Fraction) -> Fraction:
@@ -406,17 +457,30 @@ class SparseVector:
         return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
 
 
-def answers(mechanism: SparseVector, values: Iterable[Number], coins: Coins) -> Iterator[Answer]:
-    """The loop of all three algorithms: one answer for each value, until it halts."""
+def answers(
+    mechanism: SparseVector,
+    values: Iterable[Number],
+    coins: Coins,
+    directions: Iterable[int] | None = None,
+) -> Iterator[Answer]:
+    """The loop of all three algorithms: one answer for each value, until it halts.
+
+    For a directed recipe, ``directions`` are those of the questions, +1 or −1; by default all +1.
+    """
     instance(mechanism, "mechanism", SparseVector, "give what one_sided.prepare(...) returns")
     several = iterated(values, "values", "give the true values, one for each question")
-    return _loop(mechanism, several, given_coins(coins))
+    ways: Iterator[int] = repeat(1)
+    if directions is not None:
+        ways = iterated(directions, "directions", "give +1 or −1 for each question")
+    return _loop(mechanism, zip(several, ways, strict=False), given_coins(coins))
 
 
-def _loop(mechanism: SparseVector, values: Iterator[Number], coins: Coins) -> Iterator[Answer]:
+def _loop(
+    mechanism: SparseVector, asked: Iterator[tuple[Number, int]], coins: Coins
+) -> Iterator[Answer]:
     state = mechanism.start(coins)
-    for value in values:
-        answer, state = mechanism.step(state, value, coins)
+    for value, direction in asked:
+        answer, state = mechanism.step(state, value, coins, direction=direction)
         yield answer
         if mechanism.halted(state):
             return

@@ -13,13 +13,15 @@ from cyclopts import Group, Parameter
 from tacit.cli.asked import opened
 from tacit.cli.conversation import (
     Clock,
+    Conversation,
     Printer,
     all_of,
-    converse,
     is_typed,
     may_wait_for_answers,
     piped,
     refusals,
+    refuse_below,
+    refuse_several_thresholds,
     seconds,
     typed,
 )
@@ -86,7 +88,8 @@ class StreamOptions:
         With --numeric: by default gap, told from the gap for no ε where the noise
         allows it; fresh: unbiased draws, which cost a share of ε.
     kind
-        By default counts: adding a person never lowers an answer.  any: more noise.
+        By default counts: adding a person never lowers an answer.  directed: it never
+        lowers or never raises one, as for "at most".  any: more noise.
     sensitivity
         The most that one person may change an answer; by default 1.
     grid
@@ -98,6 +101,8 @@ class StreamOptions:
         --resume: how far the answers to so many can be trusted.
     beta
         The chance of a wrong answer to plan for; by default 1/20.
+    rounds
+        How often --again may ask each question; by default once.
 
     """
 
@@ -114,6 +119,7 @@ class StreamOptions:
     recipe: Literal["best", "book"] | None = None
     questions: Whole | None = None
     beta: Number | None = None
+    rounds: Whole | None = None
 
     @property
     def given(self) -> dict[str, Any]:
@@ -134,12 +140,16 @@ class AskingOptions:
         question by the last answer; the stream is paid before any of them is known.
     every
         Answer on a clock, such as 50ms, whatever the evaluation took.
+    again
+        Ask what is ⊥ again while there are ⊤ left, up to --rounds times in all; the
+        answers are shown after the last round.
     json
         One JSON object a line, for programs.
 
     """
 
     one_by_one: bool = False
+    again: bool = False
     every: Period | None = None
     json: bool = False
 
@@ -169,6 +179,7 @@ def ask(
     A line is a question, such as  town = 'Ghent' and age >= 60
     A line that begins with { is JSON, for parameters or a threshold of its own:
     {"question": "town = :t", "parameters": {"t": "Ghent"}, "threshold": 250}
+    With "below": true it is ⊤ if its count is at most the threshold.
     Empty lines and lines that begin with # are skipped.
 
     For example:
@@ -206,6 +217,9 @@ def ask(
     _check_options(given, pays.resume)
     if file is None and pays.analyst is not None:
         raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
+    if file is None and (manner.again or new.rounds is not None):
+        raise Misuse("--again and --rounds go with a FILE: over HTTP each question is asked once")
+    _check_again(manner, new, pays.resume)
     clock = Clock(None if manner.every is None else seconds(manner.every))
     at_terminal = not manner.json and is_typed() and sys.stdout.isatty()
     printer = Printer(as_json=manner.json, at_terminal=at_terminal)
@@ -213,7 +227,12 @@ def ask(
     with ExitStack() as stack:
         asks = stack.enter_context(opened(file, pays.budget, where, server))
         signals = stack.enter_context(Signals())
-        together = None if manner.one_by_one or is_typed() else _all_questions()
+        alone = manner.one_by_one or (is_typed() and not manner.again)
+        together = None if alone else _all_questions()
+        if together and manner.again:
+            refuse_several_thresholds(together)
+        if together and file is None:
+            refuse_below(together)
         new_ones = together if pays.resume is None else None
         if new_ones and (refused := refused_by_new(asks.alike(), given, new_ones)):
             for reply in refused:
@@ -224,11 +243,15 @@ def ask(
             stream = asks.open(**given) if pays.resume is None else asks.resume(pays.resume)
             stack.enter_context(left_in_order(stream, asks.budget, signals))
         _announce(stream, asks.budget, pays.resume, new)
-        asked = _typed(stream) if at_terminal else piped() if together is None else together
-        for reply in converse(asks.table, stream, asked, clock=clock, signals=signals):
+        asked: Iterable[str] = piped() if together is None else together
+        if at_terminal and together is None:
+            asked = _typed(stream)
+        talk = Conversation(asks.table, stream, clock, signals)
+        for reply in talk.again(asked) if manner.again else talk.line_by_line(asked):
             printer.show(reply)
         if rest := len(stream.unanswered):
-            say(f"{rest} cells of the last question were not answered")
+            what = "questions" if manner.again else "cells of the last question"
+            say(f"{rest} {what} were not answered")
     return DONE
 
 
@@ -265,6 +288,13 @@ def _check_options(given: dict[str, Any], resume: str | None) -> None:
     missing = [option for option in ("threshold", "at_most", "epsilon") if option not in given]
     if resume is None and missing:
         raise Misuse(f"a new stream needs {_options(missing)}; --resume NAME continues an old one")
+
+
+def _check_again(manner: AskingOptions, new: StreamOptions, resume: str | None) -> None:
+    if manner.again and manner.one_by_one:
+        raise Misuse("--again asks all questions together: leave --one-by-one out")
+    if manner.again and resume is None and new.rounds in (None, 1):
+        raise Misuse("--again needs --rounds: how often each question may be asked, at least 2")
 
 
 def _options(names: Iterable[str]) -> str:

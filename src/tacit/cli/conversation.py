@@ -18,7 +18,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from io import TextIOWrapper
+from itertools import islice
+from math import prod
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -39,7 +42,11 @@ if TYPE_CHECKING:
 
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along
-_ENTRIES = {"question", "parameters", "threshold"}
+_NO_BELOW = (
+    'over HTTP there is no "below": ask for -count(...) with a negative threshold, of a stream of '
+    "kind 'directed'"
+)
+_ENTRIES = {"question", "parameters", "threshold", "below"}
 _UNITS = {"ms": 0.001, "s": 1.0}
 _LONGEST_PERIOD = 3600.0
 _SHOWN = 500  # characters of a line that cannot be read
@@ -55,6 +62,13 @@ class Asking:
     question: str
     threshold: str | int | float | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
+    below: bool = False  # whether it asks for a value of at most the threshold
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a stream is asked with, besides the question."""
+        below = {"below": True} if self.below else {}
+        return {"threshold": self.threshold, "params": self.parameters, **below}
 
 
 def typed(prompt: Callable[[], str]) -> Iterator[str]:
@@ -150,14 +164,18 @@ def _read_json(line: str) -> Asking:
         ) from None
     if unknown := entries.keys() - _ENTRIES:
         raise QuestionRefused(
-            f"there is no entry {min(unknown)!r}: known are question, parameters and threshold"
+            f"there is no entry {min(unknown)!r}: known are question, parameters, threshold and "
+            "below"
         )
     question, parameters = entries.get("question"), entries.get("parameters", {})
     if not isinstance(question, str):
         raise QuestionRefused('the entry "question" must be text')
     if not isinstance(parameters, dict):
         raise QuestionRefused('the entry "parameters" must be an object: {"town": "Ghent"}')
-    return Asking(question, entries.get("threshold"), parameters)
+    below = entries.get("below", False)
+    if not isinstance(below, bool):
+        raise QuestionRefused('the entry "below" must be true or false')
+    return Asking(question, entries.get("threshold"), parameters, below)
 
 
 # Answering on a clock, so that the time a question took does not show ----------------------------
@@ -207,47 +225,80 @@ class Clock:
 # Answering line by line ---------------------------------------------------------------------------
 
 
-def converse(
-    table: Table | RemoteTable,
-    stream: Stream | RemoteStream,
-    asked: Iterable[str],
-    *,
-    clock: Clock,
-    signals: Signals,
-) -> Iterator[Reply]:
-    """Answer line by line until the halt; a refused line gets its reason, and the next is read."""
-    for number, line in enumerate(asked, 1):
-        if is_silent(line):
-            continue
-        clock.start()
-        replies = _replies(table, stream, number, line)
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A stream that answers lines, on a clock."""
+
+    table: Table | RemoteTable
+    stream: Stream | RemoteStream
+    clock: Clock
+    signals: Signals
+
+    def line_by_line(self, asked: Iterable[str]) -> Iterator[Reply]:
+        """Answer each line until the halt; a refused one gets its reason, and the next is read."""
+        for number, line in enumerate(asked, 1):
+            if is_silent(line):
+                continue
+            yield from self._on_the_clock(self._replies(number, line))
+            if self.stream.halted:
+                return
+
+    def again(self, asked: Iterable[str]) -> Iterator[Reply]:
+        """Answer all lines together, in several rounds; a refused one gets its reason first."""
+        lines: list[tuple[int, Asking]] = []
+        for number, line in enumerate(asked, 1):
+            if not is_silent(line):
+                words, asking, refusal = _checked(self.stream, line)
+                if asking is None:
+                    yield _reply(self.stream, number, words, refusal=refusal)
+                else:
+                    lines.append((number, asking))
+        if lines:
+            yield from self._on_the_clock(self._in_rounds(lines))
+
+    def _on_the_clock(self, replies: Iterator[Reply]) -> Iterator[Reply]:
+        self.clock.start()
         while True:
-            with signals.wait():
+            with self.signals.wait():
                 reply = next(replies, None)
             if reply is None:
-                break
-            clock.wait()
+                return
+            self.clock.wait()
             yield reply
-        if stream.halted:
+
+    def _in_rounds(self, lines: list[tuple[int, Asking]]) -> Iterator[Reply]:
+        from tacit.analyst.stream import Stream
+
+        prepared = [(self.table.prepare(asking.question), asking) for _, asking in lines]
+        assert isinstance(self.stream, Stream)  # a server is asked once: see `ask`
+        answers = self.stream.ask_all(
+            [(question, asking.parameters) for question, asking in prepared],
+            threshold=lines[0][1].threshold,
+            below=lines[0][1].below,
+            again=True,
+        )
+        texts = iter(self.stream.unanswered)
+        for (number, _), (question, _) in zip(lines, prepared, strict=True):
+            cells = prod(len(key.cells or ()) for key in question.keys)
+            for cell, answer in enumerate(islice(answers, cells), 1):
+                reply = _reply(self.stream, number, next(texts), answer)
+                yield replace(reply, cell=cell, cells=cells) if question.keys else reply
+
+    def _replies(self, number: int, line: str) -> Iterator[Reply]:
+        stream = self.stream
+        words, asking, refusal = _checked(stream, line)
+        if asking is None:
+            yield _reply(stream, number, words, refusal=refusal)
             return
-
-
-def _replies(
-    table: Table | RemoteTable, stream: Stream | RemoteStream, number: int, line: str
-) -> Iterator[Reply]:
-    words, asking, refusal = _checked(stream, line)
-    if asking is None:
-        yield _reply(stream, number, words, refusal=refusal)
-        return
-    prepared = table.prepare(asking.question)
-    if prepared.keys:
-        answers = stream.ask_all(prepared, threshold=asking.threshold, params=asking.parameters)
-        texts = stream.unanswered
-        for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
-            yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
-    else:
-        answer = stream.ask(prepared, threshold=asking.threshold, params=asking.parameters)
-        yield _reply(stream, number, stream.history[-1].question, answer)
+        prepared = self.table.prepare(asking.question)
+        if prepared.keys:
+            answers = stream.ask_all(prepared, **asking.options)
+            texts = stream.unanswered
+            for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
+                yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
+        else:
+            answer = stream.ask(prepared, **asking.options)
+            yield _reply(stream, number, stream.history[-1].question, answer)
 
 
 def _reply(
@@ -265,6 +316,30 @@ def _reply(
         tops_left=stream.tops_left,
         halted=stream.halted,
     )
+
+
+def refuse_several_thresholds(asked: Iterable[str]) -> None:
+    """Questions that are asked together have one threshold; lines that are refused are skipped."""
+    limits: set[tuple[Fraction | None, bool]] = set()
+    for line in asked:
+        with suppress(QuestionRefused, BadParameter):
+            if not is_silent(line):
+                asking = read(line)
+                own = asking.threshold
+                limits.add((None if own is None else exact(own, "threshold"), asking.below))
+    if len(limits) > 1:
+        raise Misuse(
+            "--again asks all lines together, and some have thresholds of their own, or ask for a "
+            "value below: give all the same, or ask them in several streams; nothing was spent"
+        )
+
+
+def refuse_below(asked: Iterable[str]) -> None:
+    """Lines that ask for a value of at most the threshold, where that cannot be asked."""
+    for line in asked:
+        with suppress(QuestionRefused):
+            if not is_silent(line) and read(line).below:
+                raise Misuse(f"{_NO_BELOW}; nothing was spent")
 
 
 def refusals(stream: Stream | RemoteStream, asked: Iterable[str]) -> Iterator[Reply]:
@@ -286,9 +361,9 @@ def _checked(stream: Stream | RemoteStream, line: str) -> tuple[str, Asking | No
     try:
         asking = read(line)
         words = " ".join(asking.question.split())
-        checked = stream.check(
-            asking.question, threshold=asking.threshold, params=asking.parameters
-        )
+        if asking.below and not _takes_below(stream):
+            raise QuestionRefused(_NO_BELOW)
+        checked = stream.check(asking.question, **asking.options)
     except (QuestionRefused, BadParameter) as refusal:
         return words, None, str(refusal)
     except TacitError:
@@ -296,6 +371,12 @@ def _checked(stream: Stream | RemoteStream, line: str) -> tuple[str, Asking | No
     except Exception as error:
         return words, None, str(InternalError.instead_of(error))
     return words, asking if checked else None, checked.refusal or ""
+
+
+def _takes_below(stream: Stream | RemoteStream) -> bool:
+    from tacit.analyst.stream import Stream
+
+    return isinstance(stream, Stream)
 
 
 class Printer:

@@ -47,7 +47,7 @@ Size = Annotated[str, Parameter(metavar="SIZE")]
 Names = Annotated[list[str], Parameter(metavar="NAME", consume_multiple=True)]
 Labels = Annotated[list[str], Parameter(metavar="LABEL")]
 
-Kind = Literal["counts", "any"]
+Kind = Literal["counts", "directed", "any"]
 Values = Literal["gap", "fresh"]
 
 

@@ -32,7 +32,10 @@ class PlanOptions:
     beta
         The chance of a wrong answer.
     kind
-        counts: adding a person never lowers an answer.  any: no such limit, more noise.
+        counts: adding a person never lowers an answer.  directed: never lowers or never
+        raises it.  any: no such limit, more noise.
+    rounds
+        How often a question that was ⊥ may be asked, in all.
     plot
         Draw α against ε for each recipe into this file, such as alpha.png or alpha.svg.
     json
@@ -45,6 +48,7 @@ class PlanOptions:
     alpha: Number | None = None
     beta: Number = "1/20"
     kind: Kind = "counts"
+    rounds: Whole = 1
     plot: File | None = None
     json: bool = False
 

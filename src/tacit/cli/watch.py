@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tacit.cli.ask import left_in_order, refused_by_new
-from tacit.cli.conversation import Clock, Printer, converse
+from tacit.cli.conversation import Clock, Conversation, Printer
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, printable, say
 from tacit.cli.options import File, Labels
 from tacit.cli.watch_file import WatchFile, label_at, read_watch_file
@@ -93,7 +93,8 @@ def _go_on(
     """Ask, and read the table anew at the next label, until there is none or the stream halts."""
     while not stream.halted:
         say(f"asking {table.name} as of {table.as_of}")
-        for reply in converse(table, stream, questions, clock=Clock(None), signals=signals):
+        talk = Conversation(table, stream, Clock(None), signals)
+        for reply in talk.line_by_line(questions):
             if reply.answer is None or reply.answer.above:
                 alarms.tell(reply, table, stream)
         if stream.halted or (label := next(labels, None)) is None:

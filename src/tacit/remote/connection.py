@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SPOKEN = (1,)
 """The versions of the protocol that this client speaks."""
 
-_WORDS = {"kind": ("counts", "any"), "values": ("gap", "fresh")}
+_WORDS = {"kind": ("counts", "directed", "any"), "values": ("gap", "fresh")}
 
 
 def connect(
@@ -240,6 +240,7 @@ class PlanNumbers(TypedDict, total=False):
     alpha: Number | None
     beta: Number
     kind: Kind
+    rounds: int
 
 
 class SparsePlanNumbers(PlanNumbers, total=False):

@@ -63,8 +63,9 @@ class PlanOf(Struct, forbid_unknown_fields=True):
     alpha: Number | None = None
     delta: Number = 0
     beta: Number = "1/20"
-    kind: Literal["counts", "any"] = "counts"
+    kind: Literal["counts", "directed", "any"] = "counts"
     values: Literal["gap", "fresh"] = "gap"  # of numeric_sparse
+    rounds: Number = 1
 
 
 class PriceOf(Struct, forbid_unknown_fields=True):
@@ -156,7 +157,7 @@ class OpenOf(Struct, forbid_unknown_fields=True):
     at_most: Number = 1
     delta: Number = 0
     name: str | None = None
-    kind: Literal["counts", "any"] = "counts"
+    kind: Literal["counts", "directed", "any"] = "counts"
     sensitivity: Number = 1
     grid: Number = 1
     questions: Number = 10_000

@@ -183,9 +183,8 @@ def _value(name: str, sent: messages.Scalar) -> object:
 
 def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> messages.PlanFound:
     """Which recipe for a stream, with which error, or which ε it takes; public numbers only."""
-    told = {
-        name: getattr(asked, name) for name in ("questions", "epsilon", "alpha", "beta", "kind")
-    }
+    names = ("questions", "epsilon", "alpha", "beta", "kind", "rounds")
+    told = {name: getattr(asked, name) for name in names}
     if asked.algorithm != "above_threshold":
         told |= {"at_most": asked.at_most, "delta": asked.delta}
     elif (asked.at_most, asked.delta) != (1, 0):

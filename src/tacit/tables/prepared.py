@@ -38,12 +38,11 @@ AS_OF = "as_of"
 
 RESERVED = frozenset(
     {
-        *("again", "analyst", "below", "budget", "column", "counts_epsilon", "delta"),
-        *("descending", "epsilon", "params", "question", "retry_key", "rounds", "scale", "self"),
-        *("threshold", "where"),
+        *("again", "analyst", "below", "budget", "counts_epsilon", "delta", "descending"),
+        *("epsilon", "params", "retry_key", "scale", "threshold", "where"),
     }
 )
-"""What calls that take questions also take by name; such a parameter is given in ``params``."""
+"""Options of calls that take questions; a parameter so named is given in ``params``."""
 
 _LONGEST_LABEL = 200
 _LABEL_HELP = (

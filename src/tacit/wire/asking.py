@@ -197,6 +197,7 @@ def _write_plan(plan: Plan) -> Json:
         "baselines": [_baseline(line) for line in plan.baselines],
         "not_possible": [{"name": name, "why": why} for name, why in plan.refused],
         "values": plan.values,
+        "rounds": plan.rounds,
     }
 
 
@@ -226,6 +227,7 @@ def _read_plan(fields: Json) -> Plan:
             (string(each["name"]), string(each["why"])) for each in fields["not_possible"]
         ),
         values=fields["values"],
+        rounds=integer(fields["rounds"]),
     )
 
 
@@ -275,6 +277,7 @@ def _write_planned(planned: Planned) -> Json:
         "questions": planned.questions,
         "beta": str(planned.beta),
         "alpha": str(planned.alpha),
+        "rounds": planned.rounds,
     }
 
 
@@ -282,6 +285,7 @@ def _read_planned(fields: Json) -> Planned:
     from tacit.analyst.task import Planned
 
     integer(fields["questions"])
+    integer(fields["rounds"])
     return Planned.from_json(fields)
 
 
