@@ -21,6 +21,7 @@ _HOME = {
     "Release": "tacit.analyst.release",
     "Schema": "tacit.tables.schema",
     "Stream": "tacit.analyst.stream",
+    "Synthetic": "tacit.analyst.synthetic",
     "Table": "tacit.analyst.table",
     "TacitError": "tacit.errors",
     "Top": "tacit.analyst.top",
@@ -34,6 +35,7 @@ _HOME = {
     "intervals": "tacit.analyst.question_class",
     "load_ranges": "tacit.analyst.ranges",
     "load_release": "tacit.analyst.release",
+    "load_synthetic": "tacit.analyst.synthetic",
     "load_top": "tacit.analyst.top",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from tacit.analyst.ranges import Ranges, load_ranges
     from tacit.analyst.release import Release, load_release
     from tacit.analyst.stream import Stream
+    from tacit.analyst.synthetic import Synthetic, load_synthetic
     from tacit.analyst.table import Table
     from tacit.analyst.table import open_table as open  # noqa: A004
     from tacit.analyst.top import Top, load_top
@@ -80,6 +83,7 @@ __all__ = [
     "Release",
     "Schema",
     "Stream",
+    "Synthetic",
     "Table",
     "TacitError",
     "Top",
@@ -93,6 +97,7 @@ __all__ = [
     "intervals",
     "load_ranges",
     "load_release",
+    "load_synthetic",
     "load_top",
     "open",
     "plan",

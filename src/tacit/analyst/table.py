@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -34,6 +34,13 @@ from tacit.analyst.ranges import (
 from tacit.analyst.release import Release, SmallDb, describe
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
+from tacit.analyst.synthetic import (
+    Marginals,
+    Synthetic,
+    SyntheticPlan,
+    SyntheticRows,
+    plan_synthetic,
+)
 from tacit.analyst.task import Kind, Task
 from tacit.analyst.top import Contest, NoisyTop, Top, TopPlan, plan_top
 from tacit.analyst.versions import ONLY_ONCE, Rereading, TableVersions, Version
@@ -61,6 +68,7 @@ from tacit.tables.show import refusal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tacit.analyst.binned import Bins
     from tacit.budget import Budget, Lease, RetryKey, TableIdentity
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
@@ -411,6 +419,69 @@ class Table(Closing):
             **parameters,
         )
         drawn = NoisyTop(planned)
+        return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
+
+    def plan_synthetic(
+        self,
+        columns: Sequence[str],
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        marginals: Marginals | None = None,
+        rounds: int | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+    ) -> SyntheticPlan:
+        """What `synthetic` would measure, and how exactly; costs nothing."""
+        return plan_synthetic(
+            self.schema,
+            columns,
+            epsilon=epsilon,
+            rows=rows,
+            marginals=marginals,
+            rounds=rounds,
+            bins=bins,
+            max_rows=max_rows,
+            people=self.people,
+        )
+
+    def synthetic(
+        self,
+        columns: Sequence[str],
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        marginals: Marginals | None = None,
+        rounds: int | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        budget: Budget,
+        analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
+    ) -> Synthetic:
+        """Invented rows, in columns with declared keys or bounds, that may be published.
+
+        The counts of each column are measured, and of pairs that form a tree; ``rounds`` then
+        measure what the rows have most wrong of ``marginals``, by default of all pairs.  Without
+        ``rounds`` it is decided by the public number of people whether there are any.  A wide
+        column is cut into ``bins``, such as ``{"age": 10, "cost": [0, 100, 1000]}``: how many, or
+        where they start.  ``max_rows`` rows of each person count, by default as many as the schema
+        says, chosen at random where there are more.
+
+        Privacy: (ε, 0) for all rows together, charged before anything is counted.
+        Accuracy: `plan_synthetic` says before how exactly is measured, and ``report`` of the rows
+        how far they are from it; other questions have no promise.
+        """
+        planned = self.plan_synthetic(
+            columns,
+            epsilon=epsilon,
+            rows=rows,
+            marginals=marginals,
+            rounds=rounds,
+            bins=bins,
+            max_rows=max_rows,
+        )
+        drawn = SyntheticRows(planned)
         return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
 
     # Streams ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from tacit.audit.black_boxes import system_coins
 from tacit.audit.variants import Steps
 from tacit.book.range_tree import RangeTree
+from tacit.book.synthetic import SyntheticMechanism
 from tacit.book.top import TopMechanism
 from tacit.numbers import Number
 from tacit.numerics import certified
@@ -138,6 +140,79 @@ class ListedTop(Listed):
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedRound(Listed):
+    """A round of synthetic rows over four columns of two values, each a marginal of its own.
+
+    Given is how many rows each of the 16 combinations has.  The model is one row, (0, 1, 1, 1).
+    """
+
+    one_way: bool = False  # chosen as if a person could only raise scores
+
+    _ROW: ClassVar[tuple[int, ...]] = (0, 1, 1, 1)
+
+    @property
+    def mechanism(self) -> SyntheticMechanism:
+        """With one round, which costs what is claimed."""
+        of_a_round = SyntheticMechanism((2,) * 4, Fraction(1), 1, 1, ((0,),)).round_epsilon
+        return SyntheticMechanism(
+            (2,) * 4, self.claimed.epsilon / of_a_round, 1, 1, ((0,), (1,), (2,), (3,))
+        )
+
+    def _marginals(self, answers: Sequence[int]) -> list[list[int]]:
+        rows = list(zip(product((0, 1), repeat=4), answers, strict=True))
+        return [
+            [sum(count for row, count in rows if row[column] == value) for value in (0, 1)]
+            for column in range(4)
+        ]
+
+    def _scores(self, answers: Sequence[int]) -> list[int]:
+        return [
+            sum(abs(count - (value == held)) for value, count in enumerate(counts))
+            for counts, held in zip(self._marginals(answers), self._ROW, strict=True)
+        ]
+
+    @property
+    def _rate(self) -> Fraction:
+        return self.mechanism.round_chooser.rate * (2 if self.one_way else 1)
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: which column was chosen, and its two noisy counts."""
+        coins, scores = system_coins(), np.array(self._scores(answers), np.int64)
+        chosen, waiting = np.empty(size, np.int64), np.arange(size)
+        while len(waiting):
+            tried = coins.belows(4, len(waiting))
+            taken = coins.bernoulli_exps(scores.max() - scores[tried], self._rate)
+            chosen[waiting[taken]] = tried[taken]
+            waiting = waiting[~taken]
+        noise = coins.laplaces(self.mechanism.round_scale, 2 * size).reshape(size, 2)
+        counts = np.array(self._marginals(answers), np.int64)[chosen] + noise
+        return np.column_stack([chosen, counts])
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """Which column was chosen, and whether each noisy count is 1, or less, or more.
+
+        Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
+        sight of where these are at most 2.
+        """
+        scores, scale = self._scores(answers), self.mechanism.round_scale
+        weights = [_exp_minus((max(scores) - score) * self._rate) for score in scores]
+        law: dict[tuple[int, ...], Fraction] = {}
+        for column, counts in enumerate(self._marginals(answers)):
+            told: dict[tuple[int, ...], Fraction] = {(column,): weights[column] / sum(weights)}
+            for count in counts:
+                more, less = _reaches(2 - count, scale), 1 - _reaches(1 - count, scale)
+                chances = {-1: less, 0: 1 - less - more, 1: more}
+                told = {
+                    (*before, sign): chance * each
+                    for before, chance in told.items()
+                    for sign, each in chances.items()
+                }
+            law |= told
+        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        return found
+
+
 def _exp_minus(x: Fraction) -> Fraction:
     """e^(−x), but for less than 2^(−256)."""
     return Fraction(certified.exp_minus(x, _BITS)[0], 1 << _BITS)
@@ -152,6 +227,8 @@ def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
         _top(claimed, both_ways=True),
         _top(claimed),
         _top(Privacy(epsilon, "1e-6")),
+        _round(claimed, one_way=True),
+        _round(claimed),
     )
 
 
@@ -174,4 +251,15 @@ def _top(claimed: Privacy, *, both_ways: bool = False) -> ListedTop:
         private=not both_ways,
         pair=((high, high, *[0] * 10), (0, 0, *[1] * 10)),
         why="for counts that move one way" if both_ways else "",
+    )
+
+
+def _round(claimed: Privacy, *, one_way: bool = False) -> ListedRound:
+    return ListedRound(
+        name="synthetic rows, scores taken for counts" if one_way else "synthetic rows, a round",
+        claimed=claimed,
+        private=not one_way,
+        pair=((0,) * 16, (1, *[0] * 15)),
+        why="a person may lower a score" if one_way else "",
+        one_way=one_way,
     )

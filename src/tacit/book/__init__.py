@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         small_db_size,
         small_db_utility,
         sparse_vector,
+        synthetic,
         top,
         zcdp,
     )
@@ -52,6 +53,7 @@ __all__ = [
     "small_db_size",
     "small_db_utility",
     "sparse_vector",
+    "synthetic",
     "top",
     "zcdp",
 ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.plan import Option, Plan
     from tacit.analyst.ranges import Ranges
     from tacit.analyst.release import Release
+    from tacit.analyst.synthetic import Synthetic
     from tacit.analyst.task import Planned
     from tacit.analyst.top import Top
     from tacit.analyst.tuning import Baseline
@@ -308,6 +309,16 @@ def _read_ranges(fields: Json) -> Ranges:
     return ranges_from_json(fields)
 
 
+def _write_synthetic(synthetic: Synthetic) -> Json:
+    return synthetic.as_json()
+
+
+def _read_synthetic(fields: Json) -> Synthetic:
+    from tacit.analyst.synthetic import synthetic_from_json
+
+    return synthetic_from_json(fields)
+
+
 def _write_top(top: Top) -> Json:
     return top.as_json()
 
@@ -361,6 +372,7 @@ FORMS = (
     Form("planned", ("analyst.Planned",), _write_planned, _read_planned),
     Form("release", ("analyst.Release",), _write_release, _read_release),
     Form("ranges", ("analyst.Ranges",), _write_ranges, _read_ranges),
+    Form("synthetic", ("analyst.Synthetic",), _write_synthetic, _read_synthetic),
     Form("top", ("analyst.Top",), _write_top, _read_top),
     Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
     Form("error", ("errors.TacitError",), _write_error, _read_error),
