@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import iterated
+from tacit.arguments import iterated, kind_of
 from tacit.book.coins import Coins, given_coins
 from tacit.book.top import TopMechanism
 from tacit.book.weighted_rows import ColumnTree, Marginal, WeightedRows, cell_places
@@ -74,8 +74,9 @@ class SyntheticMechanism:
     candidates: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        listed = iterated(self.sizes, "sizes", "give how many values each column has")
-        sizes = tuple(whole(size, "sizes") for size in listed)
+        if not isinstance(self.sizes, list | tuple):
+            raise BadParameter("sizes", kind_of(self.sizes), "give how many values each column has")
+        sizes = tuple(whole(size, "sizes") for size in self.sizes)
         rounds = whole(self.rounds, "rounds", at_least=0)
         for name, value in (
             ("sizes", sizes),
