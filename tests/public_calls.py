@@ -28,6 +28,8 @@ from tacit.analyst.stream import Stream
 from tacit.analyst.synthetic import MarginalReport, Synthetic, SyntheticPlan
 from tacit.analyst.table import Table
 from tacit.analyst.top import Top, TopPlan
+from tacit.analyst.watched import WatchedAnswer, WatchedModel
+from tacit.analyst.watched_plan import WatchedPlan
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
@@ -77,6 +79,9 @@ HELD = {  # what the functions above return, and people go on with
     "SyntheticPlan": SyntheticPlan,
     "Top": Top,
     "TopPlan": TopPlan,
+    "WatchedAnswer": WatchedAnswer,
+    "WatchedModel": WatchedModel,
+    "WatchedPlan": WatchedPlan,
 }
 KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
@@ -84,6 +89,7 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
     *("RangeCount", "RangePlan", "Ranges", "Top", "TopPlan"),
     *("MarginalReport", "Synthetic", "SyntheticPlan"),
+    *("WatchedAnswer", "WatchedModel", "WatchedPlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
     *("tacit.book.composition.Between", "tacit.Budget", "tacit.Cost"),  # which a budget checks
@@ -102,6 +108,9 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     "tacit.book.range_tree.rising",
     "RangePlan.noises",
     "tacit.book.top.TopMechanism.draw",
+    *(f"tacit.book.watching.{name}" for name in ("Watch", "WatchState")),
+    *(f"tacit.book.watching.Watch.{name}" for name in ("start", "step", "after_loss")),
+    "WatchedAnswer.from_json",
     *(f"tacit.book.synthetic.SyntheticMechanism.{name}" for name in ("draw", "edges", "round")),
     *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
@@ -430,6 +439,11 @@ def calls(folder: Path) -> dict[str, Call]:
     invented |= {"marginals": [["town", "age"]], "bins": {"age": 3}, "max_rows": 1}
     synthetic = table.synthetic(**invented, budget=budget)
     synthetic.save(folder / "synthetic.json")
+    watches: dict[str, Any] = {"epsilon": 1, "surprises": 2, "questions": 9, "beta": "1/20"}
+    modelled = {**watches, "model": "synthetic", "columns": ["town"], "bins": {}, "max_rows": 1}
+    watched = table.watched_model(**watches, model=histogram, budget=budget, name="w")
+    watched.suspend()
+    held = table.watched_model(**watches, model=histogram, budget=budget)
     coins = Coins()
     schema = table.schema
     text = "age >= :age"
@@ -545,6 +559,20 @@ def calls(folder: Path) -> dict[str, Call]:
             **invented,
             **{k: v for k, v in pays.items() if k != "epsilon"},
         ),
+        "Table.plan_watched_model": on_table("plan_watched_model", **modelled),
+        "Table.watched_model": Call(
+            lambda **given: table.watched_model(**given).suspend(),
+            {**modelled, **pays, "name": None},
+        ),
+        "Table.resume_watched_model": Call(
+            lambda **given: table.resume_watched_model(**given).suspend(),
+            {"name": "w", "budget": budget, "model": histogram},
+        ),
+        "WatchedModel.ask": Call(held.ask, {"question": "age > 3"}),
+        "WatchedModel.ask_all": Call(held.ask_all, {"questions": ["age > 3"]}),
+        "WatchedPlan.error": Call(held.plan.error, {"beta": 0.1}),
+        "tacit.book.watching.watch": Call(tacit.book.watching.watch, watches),
+        "tacit.book.watching.Watch.error": Call(held.plan.watch.error, {"beta": 0.1}),
         "MarginalReport.within": Call(synthetic.report[0].within, {"beta": 0.1}),
         "SyntheticPlan.error": Call(synthetic.plan.error, {"columns": 1, "beta": 0.1}),
         "SyntheticPlan.round_error": Call(

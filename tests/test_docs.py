@@ -193,6 +193,7 @@ HELD = {  # what public names give back, and what it is called on the page
     "release": "tacit.analyst.release.Release",
     "synthetic": "tacit.analyst.synthetic.Synthetic",
     "top": "tacit.analyst.top.Top",
+    "watched": "tacit.analyst.watched.WatchedModel",
 }
 
 

@@ -112,6 +112,9 @@ def values(tmp_path_factory):
             "synthetic": visits.synthetic(
                 ["town", "age", "cost"], epsilon=9, max_rows=1, rows=20, rounds=1, **pays
             ),
+            "watched answer": visits.watched_model(
+                epsilon=9, surprises=2, model=histogram, **pays
+            ).ask("age >= 5"),
             "top": visits.top(2, cells, epsilon=9, **pays),
             "top with counts": visits.top(2, cells, epsilon=9, counts_epsilon=2, **pays),
             "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),
@@ -168,6 +171,7 @@ NAMES = [
     "ranges",
     "range",
     "synthetic",
+    "watched answer",
     "top",
     "top with counts",
     "release",

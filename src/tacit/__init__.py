@@ -25,6 +25,7 @@ _HOME = {
     "Table": "tacit.analyst.table",
     "TacitError": "tacit.errors",
     "Top": "tacit.analyst.top",
+    "WatchedModel": "tacit.analyst.watched",
     "audit": "tacit.audit",
     "book": "tacit.book",
     "connect": "tacit.remote.connection",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from tacit.analyst.table import Table
     from tacit.analyst.table import open_table as open  # noqa: A004
     from tacit.analyst.top import Top, load_top
+    from tacit.analyst.watched import WatchedModel
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
     from tacit.book.shattering import shatters
@@ -87,6 +89,7 @@ __all__ = [
     "Table",
     "TacitError",
     "Top",
+    "WatchedModel",
     "audit",
     "book",
     "connect",

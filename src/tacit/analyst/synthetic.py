@@ -168,6 +168,7 @@ class Synthetic(Tabular):
             "epsilon": str(self.privacy.epsilon),
             "max_rows": plan.max_rows,
             "rounds": plan.mechanism.rounds,
+            "tree": plan.mechanism.tree,
             "marginals": [list(each) for each in plan.mechanism.candidates],
             "public_people": plan.people,
             "measured": [
@@ -244,7 +245,7 @@ class SyntheticPlan:
         columns, rounds = len(self.columns), self.mechanism.rounds
         names = ", ".join(column.name for column in self.columns)
         tree = f"{columns} column{'s' * (columns > 1)}, each count ± {spaced(self.error())}"
-        if columns > 1:
+        if columns > 1 and self.mechanism.tree:
             pairs = f"{columns - 1} pair{'s' * (columns > 2)} that depend on each other"
             tree += f"; {pairs}, each count ± {spaced(self.error(2))}"
         lines = [
@@ -298,6 +299,7 @@ def plan_synthetic(
     bins: Bins | None = None,
     max_rows: int | None = None,
     people: int | None = None,
+    tree: bool = True,
 ) -> SyntheticPlan:
     """Choose the bins and the rounds; refuse, at no cost, what cannot be drawn."""
     cut, privacy = binned(schema, columns, bins), Privacy(positive(epsilon, "epsilon"))
@@ -308,14 +310,14 @@ def plan_synthetic(
     candidates = _candidates(cut, marginals)
     if rounds is None:
         known = people is not None and privacy.epsilon * people >= _ENOUGH * counted
-        useful = len(cut) > 2 or marginals is not None
+        useful = tree and (len(cut) > 2 or marginals is not None)
         chosen = min(_MOST_ROUNDS, len(candidates)) if known and useful else 0
     else:
         chosen = whole(rounds, "rounds", at_least=0)
         if chosen > 1000:
             raise BadParameter("rounds", as_given(rounds), "at most 1000, each with a part of ε")
     sizes = tuple(column.size for column in cut)
-    mechanism = SyntheticMechanism(sizes, privacy.epsilon, counted, chosen, candidates)
+    mechanism = SyntheticMechanism(sizes, privacy.epsilon, counted, chosen, candidates, tree)
     return SyntheticPlan(
         schema, cut, privacy, max_rows=counted, people=people, rows=wanted, mechanism=mechanism
     )
@@ -381,6 +383,7 @@ class SyntheticRows:
             "epsilon": str(plan.privacy.epsilon),
             "rows": plan.rows,
             "rounds": plan.mechanism.rounds,
+            "tree": plan.mechanism.tree,
             "marginals": [list(each) for each in plan.mechanism.candidates],
             "max_rows": plan.max_rows,
         }
@@ -442,6 +445,7 @@ def synthetic_from_json(fields: Any) -> Synthetic:
         max_rows,
         whole(fields["rounds"], "rounds", at_least=0),
         tuple(map(tuple, fields["marginals"])),
+        fields["tree"],
     )
     codes = _read_codes(fields["codes"], columns)
     people = None if people is None else whole(people, "people")

@@ -44,11 +44,14 @@ from tacit.analyst.synthetic import (
 from tacit.analyst.task import Kind, Task
 from tacit.analyst.top import Contest, NoisyTop, Top, TopPlan, plan_top
 from tacit.analyst.versions import ONLY_ONCE, Rereading, TableVersions, Version
+from tacit.analyst.watched import WatchedModel
+from tacit.analyst.watched_plan import KIND as WATCHED
+from tacit.analyst.watched_plan import WatchedPlan, Watching, plan_watched_model
 from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
 from tacit.book.recipes import Recipe, Values
-from tacit.errors import QuestionRefused
+from tacit.errors import QuestionRefused, StreamMismatch
 from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
 from tacit.support import Closing
@@ -663,6 +666,10 @@ class Table(Closing):
         stored = (
             checked_budget(budget).stream(text(name, "name", "give the name of a stream")).binding
         )
+        if stored.get("kind") == WATCHED:
+            raise StreamMismatch(
+                f"{name!r} is a watched model: table.resume_watched_model(...) goes on with it"
+            )
         mechanism, expected = mechanism_of(stored, name), planned_of(stored, name)
         refuse_other(stored, self.schema, mechanism, expected, name)
 
@@ -673,6 +680,85 @@ class Table(Closing):
             name, binding=stored, after_loss=after_loss, identity=self.identity
         )
         return Stream(self, self._versions, mechanism, lease, kind=stored["kind"], planned=expected)
+
+    # Watched models -----------------------------------------------------------------------
+
+    def plan_watched_model(
+        self,
+        *,
+        epsilon: Number,
+        surprises: int = 20,
+        model: object = "synthetic",
+        columns: Sequence[str] | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+    ) -> WatchedPlan:
+        """T′ and the errors of `watched_model`; costs nothing."""
+        return plan_watched_model(
+            self.schema,
+            epsilon=epsilon,
+            surprises=surprises,
+            model=model,
+            columns=columns,
+            bins=bins,
+            max_rows=max_rows,
+            questions=questions,
+            beta=beta,
+            people=self.people,
+        )
+
+    def watched_model(
+        self,
+        *,
+        epsilon: Number,
+        surprises: int = 20,
+        model: object = "synthetic",
+        columns: Sequence[str] | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        budget: Budget,
+        name: str | None = None,
+        analyst: str | None = None,
+        retry_key: str | None = None,
+    ) -> WatchedModel:
+        """A model of the table that answers every count with a number; only surprises cost.
+
+        ``model`` is "synthetic" or "independent", which pay half of ε for rows of ``columns`` (by
+        default all with declared keys or bounds; ``bins`` as for `synthetic`), or something public:
+        an earlier release, or a frame or file with the table's columns.  Answers come from the
+        model; where it is off by more than T′ on a question, that is a surprise: a noisy count of
+        the data is told, and the model is fitted to it.  ``questions`` and ``beta`` help to plan T′
+        and limit nothing.
+
+        Privacy: (ε, 0) for all answers together, charged now and in full.
+        Accuracy: `plan_watched_model` says it before.
+        """
+        planned = self.plan_watched_model(
+            epsilon=epsilon,
+            surprises=surprises,
+            model=model,
+            columns=columns,
+            bins=bins,
+            max_rows=max_rows,
+            questions=questions,
+            beta=beta,
+        )
+        watching = Watching(self, self._versions, budget)
+        return watching.open(planned, model, name=name, analyst=analyst, retry_key=retry_key)
+
+    def resume_watched_model(
+        self, name: str, *, budget: Budget, model: object = None
+    ) -> WatchedModel:
+        """Go on with a watched model, after a crash or another day.  It is not paid for again.
+
+        If it did not end cleanly, the reserved surprise is lost.  A model that was given when it
+        was opened is given again; one that was paid for is on record.
+        """
+        return Watching(self, self._versions, budget).resume(name, model=model)
 
     # Small databases ----------------------------------------------------------------------
 

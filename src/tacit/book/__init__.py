@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         sparse_vector,
         synthetic,
         top,
+        watching,
         zcdp,
     )
 
@@ -55,6 +56,7 @@ __all__ = [
     "sparse_vector",
     "synthetic",
     "top",
+    "watching",
     "zcdp",
 ]
 

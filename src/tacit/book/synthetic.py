@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import iterated, kind_of
+from tacit.arguments import flag, iterated, kind_of
 from tacit.book.coins import Coins, given_coins
 from tacit.book.top import TopMechanism
 from tacit.book.weighted_rows import ColumnTree, Marginal, WeightedRows, cell_places
@@ -72,6 +72,7 @@ class SyntheticMechanism:
     rows_per_person: int = 1
     rounds: int = 0
     candidates: tuple[tuple[int, ...], ...] = ()
+    tree: bool = True  # without it columns are taken to be independent
 
     def __post_init__(self) -> None:
         if not isinstance(self.sizes, list | tuple):
@@ -95,6 +96,8 @@ class SyntheticMechanism:
                 f"two columns with {' and '.join(map(str, largest))} values have more than "
                 f"{MOST_CELLS} cells together: cut columns into fewer bins"
             )
+        if rounds and not flag(self.tree, "tree"):
+            raise BadParameter("rounds", rounds, "rounds come after a tree: leave them out")
         if rounds and not self.candidates:
             raise BadParameter("candidates", "none", "a round chooses among marginals: give some")
         if max(self.single_scale, self.pair_scale, self.round_scale) > _WIDEST_SCALE:
@@ -127,7 +130,7 @@ class SyntheticMechanism:
     @property
     def _parts(self) -> tuple[Fraction, Fraction, Fraction]:
         """Of the tree: for single columns, for choosing pairs, for the pairs."""
-        if len(self.sizes) == 1:
+        if len(self.sizes) == 1 or not self.tree:
             return self._tree_epsilon, Fraction(0), Fraction(0)
         singles = self._tree_epsilon * _SINGLES
         if len(self.sizes) == 2:  # there is nothing to choose
@@ -147,7 +150,7 @@ class SyntheticMechanism:
     @property
     def pair_scale(self) -> Fraction:
         """The same of the tree's pairs; 0 if there are none."""
-        pairs = len(self.sizes) - 1
+        pairs = len(self.sizes) - 1 if self.tree else 0
         return self.rows_per_person * pairs / self._parts[2] if pairs else Fraction(0)
 
     @property
@@ -210,7 +213,7 @@ class SyntheticMechanism:
     def _tree(self, look: _Look) -> list[Marginal]:
         columns = len(self.sizes)
         singles = [look.measure((place,), self.single_scale) for place in range(columns)]
-        if columns == 1:
+        if columns == 1 or not self.tree:
             return singles
         edges = self.edges(look, ColumnTree.fit(self.sizes, singles))
         return singles + [look.measure(edge, self.pair_scale) for edge in edges]

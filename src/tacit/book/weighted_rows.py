@@ -111,6 +111,9 @@ class ColumnTree:
                 a, b, table = b, a, table.T
             done.add(b)
             self._extend(found, (a, b), table, coins)
+        for place in sorted(set(range(len(self.sizes))) - done):  # without a tree, by themselves
+            order = np.argsort(coins.belows(1 << 62, rows))
+            found[order, place] = _systematic(self.nodes[place], rows, coins)
         return found
 
     def _extend(self, found: Counts, edge: tuple[int, int], table: Floats, coins: Coins) -> None:

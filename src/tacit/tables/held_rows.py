@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import Held, every_row, hold_numbers, hold_words, placed
+from tacit.tables.bitmaps import BitmapEngine, words_of
+from tacit.tables.columns import BitWords, Held, every_row, hold_numbers, hold_words, placed, unpack
+from tacit.tables.question import Predicate
 from tacit.tables.schema import EACH_ROW, Column, Schema
 
 _MEMORY = 256 << 20  # for bitmaps
@@ -19,14 +20,33 @@ def rows_schema(schema: Schema, columns: Sequence[Column]) -> Schema:
     return Schema(schema.name, EACH_ROW, tuple(columns))
 
 
-def rows_engine(schema: Schema, codes: NDArray[np.int64]) -> BitmapEngine:
+class PublicRows(BitmapEngine):
+    """Public rows that also say which of them satisfy a predicate."""
+
+    def packed(self, where: Predicate) -> BitWords:
+        """Which slots have a row that satisfies the predicate, 64 in a word."""
+        with self._lock:
+            self._used = 0
+            return words_of(self._node(where, True), self._layout.filled, 0, self._layout.words)
+
+    def matches(self, where: Predicate) -> NDArray[np.bool_]:
+        """The same, one by one."""
+        return unpack(self.packed(where))
+
+    @property
+    def slots(self) -> int:
+        """How many there are: the rows, and some without a row at the end."""
+        return self._layout.slots
+
+
+def rows_engine(schema: Schema, codes: NDArray[np.int64]) -> PublicRows:
     """Rows of codes, one column for each of the schema; of text, places among the keys."""
     layout = every_row(len(codes))
     held = {
         column.name: placed(_held(column, codes[:, place]), layout.slots, None)
         for place, column in enumerate(schema.columns)
     }
-    return BitmapEngine(schema, layout, held, limit=_MEMORY)
+    return PublicRows(schema, layout, held, limit=_MEMORY)
 
 
 def _held(column: Column, codes: NDArray[np.int64]) -> Held:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.task import Planned
     from tacit.analyst.top import Top
     from tacit.analyst.tuning import Baseline
+    from tacit.analyst.watched import WatchedAnswer
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
     from tacit.tables.show import Statement
@@ -179,6 +180,19 @@ def _read_statement(fields: Json) -> Statement:
         cells=None if fields["cells"] is None else integer(fields["cells"]),
         counts=tuple(string(each) for each in fields["counts"]),
     )
+
+
+def _write_watched(answer: WatchedAnswer) -> Json:
+    return answer.as_json()
+
+
+def _read_watched(fields: Json) -> WatchedAnswer:
+    from tacit.analyst.watched import WatchedAnswer
+    from tacit.arguments import one_of
+
+    one_of(fields["source"], "source", ("model", "measured", "unwatched"))
+    integer(fields["surprises_left"])
+    return WatchedAnswer.from_json(fields)
 
 
 # Plans ------------------------------------------------------------------------------------------
@@ -375,5 +389,6 @@ FORMS = (
     Form("synthetic", ("analyst.Synthetic",), _write_synthetic, _read_synthetic),
     Form("top", ("analyst.Top",), _write_top, _read_top),
     Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
+    Form("watched answer", ("analyst.WatchedAnswer",), _write_watched, _read_watched),
     Form("error", ("errors.TacitError",), _write_error, _read_error),
 )
