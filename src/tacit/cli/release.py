@@ -14,7 +14,17 @@ from cyclopts import Group, Parameter
 
 from tacit.cli.conversation import is_silent
 from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
-from tacit.cli.options import Column, File, Name, Number, TableOptions, Whole, check_outputs
+from tacit.cli.options import (
+    Column,
+    File,
+    Name,
+    Number,
+    TableOptions,
+    Whole,
+    check_outputs,
+    listed,
+    numbered_bins,
+)
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
@@ -111,8 +121,8 @@ class ReleaseOptions:
         """One thing is released, and what says how goes with it."""
         asked = [name for name in _WHAT if getattr(self, name) is not None]
         if len(asked) != 1:
-            listed = ", ".join(f"--{name}" for name in _WHAT[:-1])
-            raise Misuse(f"give one of {listed} and --{_WHAT[-1]}: they say what is answered")
+            others = ", ".join(f"--{name}" for name in _WHAT[:-1])
+            raise Misuse(f"give one of {others} and --{_WHAT[-1]}: they say what is answered")
         every = {name for names in _GOES_WITH.values() for name in names}
         for name in sorted(every - set(_GOES_WITH[asked[0]])):
             if getattr(self, name) is not None:
@@ -134,20 +144,14 @@ class ReleaseOptions:
         """What `Table.synthetic` takes."""
         marginals = None
         if self.marginals is not None:
-            marginals = [_listed(each, "+") for each in _listed(self.marginals)]
-        bins = None
-        if self.bins is not None:
-            pairs = [each.rpartition("=") for each in _listed(self.bins)]
-            if not all(name and number.isdecimal() for name, _, number in pairs):
-                raise Misuse("--bins is a list such as age=10,cost=20")
-            bins = {name.strip(): int(number) for name, _, number in pairs}
+            marginals = [listed(each, "+") for each in listed(self.marginals)]
         return {
-            "columns": _listed(self.synthetic or ""),
+            "columns": listed(self.synthetic or ""),
             "epsilon": self.epsilon,
             "rows": self.rows,
             "marginals": marginals,
             "rounds": self.rounds,
-            "bins": bins,
+            "bins": None if self.bins is None else numbered_bins(self.bins),
             "max_rows": self.max_rows,
         }
 
@@ -211,10 +215,6 @@ class ReleaseOptions:
             budget=budget,
             analyst=analyst,
         )
-
-
-def _listed(text: str, mark: str = ",") -> list[str]:
-    return [each.strip() for each in text.split(mark)]
 
 
 def _predicates(path: str) -> list[str]:
