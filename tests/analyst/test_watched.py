@@ -90,7 +90,7 @@ def test_a_good_model_answers_for_nothing_and_a_wrong_one_is_noticed(people, bud
         assert (wrong.source, wrong.surprises_left) == ("measured", 4)
         assert wrong.value == pytest.approx(5000, abs=400)
         assert wrong.interval[0] - 300 <= 5000 <= wrong.interval[1] + 300
-        again = model.ask("age >= 5 and smoker")
+        again = model.ask("age >= :params and smoker", params={"params": 5})
         assert (again.value, again.source) == (wrong.value, "measured")
         assert again.recorded is not None
         assert model.surprises_left == 4

@@ -23,6 +23,7 @@ from tacit.book.watching import WatchState
 from tacit.errors import EngineFailed, LedgerDamaged, TacitError
 from tacit.numbers import exact, plain, spaced
 from tacit.support import Uncopyable
+from tacit.tables.prepared import given_by_name
 from tacit.tables.question import Predicate, Question
 from tacit.tables.question_key import question_key
 from tacit.tables.show import predicate as show_predicate
@@ -163,13 +164,21 @@ class WatchedModel(Uncopyable):
 
     # Asking -------------------------------------------------------------------------------
 
-    def ask(self, question: Askable, /, **parameters: object) -> WatchedAnswer:
+    def ask(
+        self,
+        question: Askable,
+        /,
+        *,
+        params: Mapping[str, object] | None = None,
+        **parameters: object,
+    ) -> WatchedAnswer:
         """A number for a count of people, such as "age >= 60 and smoker".
 
-        A surprise that is on record is told again, for the same label of the table.
+        A surprise that is on record is told again, for the same label of the table.  A parameter
+        with the name of an option is given in ``params``, where any may be given.
         """
         with self._versions.used() as version:
-            read = version.reader.read(question, parameters)
+            read = version.reader.read(question, given_by_name(parameters, params))
             where = self._model.where(read)
             if (known := self._recorded(read.question, version)) is not None:
                 return known
@@ -184,14 +193,19 @@ class WatchedModel(Uncopyable):
                 return self._decide(read, where, value, version)
 
     def ask_all(
-        self, questions: Askable | Iterable[AskableWithValues], /, **parameters: object
+        self,
+        questions: Askable | Iterable[AskableWithValues],
+        /,
+        *,
+        params: Mapping[str, object] | None = None,
+        **parameters: object,
     ) -> Iterator[WatchedAnswer]:
         """A number for each of a list of questions, or of a GROUP BY, with one pass over the data.
 
         All questions are read and checked first; then answers come one by one, as from `ask`.
         """
         with self._versions.used() as version:
-            reads = version.reader.read_all(questions, parameters)
+            reads = version.reader.read_all(questions, given_by_name(parameters, params))
             wheres = [self._model.where(read) for read in reads]
             values: Sequence[int] = [0] * len(reads)
             if self.watched:
