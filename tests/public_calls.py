@@ -25,8 +25,11 @@ from tacit.analyst.ranges import RangeCount, RangePlan, Ranges
 from tacit.analyst.release import Release
 from tacit.analyst.release_plan import ReleasePlan
 from tacit.analyst.stream import Stream
+from tacit.analyst.synthetic import MarginalReport, Synthetic, SyntheticPlan
 from tacit.analyst.table import Table
 from tacit.analyst.top import Top, TopPlan
+from tacit.analyst.watched import WatchedAnswer, WatchedModel
+from tacit.analyst.watched_plan import WatchedPlan
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.experiment import RANDOMISED_RESPONSE, Experiment, NotedCoins
@@ -71,14 +74,22 @@ HELD = {  # what the functions above return, and people go on with
     "Ranges": Ranges,
     "Release": Release,
     "ReleasePlan": ReleasePlan,
+    "MarginalReport": MarginalReport,
+    "Synthetic": Synthetic,
+    "SyntheticPlan": SyntheticPlan,
     "Top": Top,
     "TopPlan": TopPlan,
+    "WatchedAnswer": WatchedAnswer,
+    "WatchedModel": WatchedModel,
+    "WatchedPlan": WatchedPlan,
 }
 KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
 MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own, as are protocols
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
     *("RangeCount", "RangePlan", "Ranges", "Top", "TopPlan"),
+    *("MarginalReport", "Synthetic", "SyntheticPlan"),
+    *("WatchedAnswer", "WatchedModel", "WatchedPlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
     *("tacit.tables.Batch", "tacit.tables.Prepared", "tacit.tables.Question"),
     *("tacit.book.composition.Between", "tacit.Budget", "tacit.Cost"),  # which a budget checks
@@ -97,6 +108,10 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     "tacit.book.range_tree.rising",
     "RangePlan.noises",
     "tacit.book.top.TopMechanism.draw",
+    *(f"tacit.book.watching.{name}" for name in ("Watch", "WatchState")),
+    *(f"tacit.book.watching.Watch.{name}" for name in ("start", "step", "after_loss")),
+    "WatchedAnswer.from_json",
+    *(f"tacit.book.synthetic.SyntheticMechanism.{name}" for name in ("draw", "edges", "round")),
     *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
@@ -420,6 +435,15 @@ def calls(folder: Path) -> dict[str, Call]:
     planned_top = table.plan_top(1, cells, epsilon=1, counts_epsilon=1)
     top = table.top(1, cells, epsilon=1, budget=budget)
     top.save(folder / "top.json")
+    invented: dict[str, Any] = {"columns": ["town", "age"], "epsilon": 1, "rows": 9, "rounds": 0}
+    invented |= {"marginals": [["town", "age"]], "bins": {"age": 3}, "max_rows": 1}
+    synthetic = table.synthetic(**invented, budget=budget)
+    synthetic.save(folder / "synthetic.json")
+    watches: dict[str, Any] = {"epsilon": 1, "surprises": 2, "questions": 9, "beta": "1/20"}
+    modelled = {**watches, "model": "synthetic", "columns": ["town"], "bins": {}, "max_rows": 1}
+    watched = table.watched_model(**watches, model=histogram, budget=budget, name="w")
+    watched.suspend()
+    held = table.watched_model(**watches, model=histogram, budget=budget)
     coins = Coins()
     schema = table.schema
     text = "age >= :age"
@@ -492,6 +516,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.intervals": Call(tacit.intervals, {"column": "age"}),
         "tacit.load_ranges": Call(tacit.load_ranges, {"path": folder / "ranges.json"}),
         "tacit.load_release": Call(tacit.load_release, {"path": folder / "release.json"}),
+        "tacit.load_synthetic": Call(tacit.load_synthetic, {"path": folder / "synthetic.json"}),
         "tacit.load_top": Call(tacit.load_top, {"path": folder / "top.json"}),
         "tacit.vc_dimension": Call(
             tacit.vc_dimension, {"matrix": [[0, 1]], "seconds": None, "progress": None}
@@ -529,6 +554,40 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "Table.top": on_table(
             "top", n=1, questions=cells, delta=0, counts_epsilon=1, params=None, **pays
+        ),
+        "Table.plan_synthetic": on_table("plan_synthetic", **invented),
+        "Table.synthetic": on_table(
+            "synthetic",
+            **invented,
+            **{k: v for k, v in pays.items() if k != "epsilon"},
+        ),
+        "Table.plan_watched_model": on_table("plan_watched_model", **modelled),
+        "Table.watched_model": Call(
+            lambda **given: table.watched_model(**given).suspend(),
+            {**modelled, **pays, "name": None},
+        ),
+        "Table.resume_watched_model": Call(
+            lambda **given: table.resume_watched_model(**given).suspend(),
+            {"name": "w", "budget": budget, "model": histogram},
+        ),
+        "WatchedModel.ask": Call(held.ask, {"question": "age > 3", "params": None}),
+        "WatchedModel.ask_all": Call(held.ask_all, {"questions": ["age > 3"], "params": None}),
+        "WatchedPlan.error": Call(held.plan.error, {"beta": 0.1}),
+        "tacit.book.watching.watch": Call(tacit.book.watching.watch, watches),
+        "tacit.book.watching.Watch.error": Call(held.plan.watch.error, {"beta": 0.1}),
+        "MarginalReport.within": Call(synthetic.report[0].within, {"beta": 0.1}),
+        "SyntheticPlan.error": Call(synthetic.plan.error, {"columns": 1, "beta": 0.1}),
+        "SyntheticPlan.round_error": Call(
+            table.plan_synthetic(**{**invented, "rounds": 1}).round_error, {"beta": 0.1}
+        ),
+        "Synthetic.count": Call(synthetic.count, {"question": "age > 3"}),
+        "Synthetic.save": Call(synthetic.save, {"path": folder / "y.json"}),
+        "Synthetic.to_csv": Call(synthetic.to_csv, {"path": folder / "y.csv"}),
+        "Synthetic.to_parquet": Call(synthetic.to_parquet, {"path": folder / "y.parquet"}),
+        "tacit.book.synthetic.SyntheticMechanism": Call(
+            tacit.book.synthetic.SyntheticMechanism,
+            {"sizes": (2, 3), "epsilon": 1, "rows_per_person": 1, "rounds": 1}
+            | {"candidates": ((0, 1),)},
         ),
         "TopPlan.alpha": Call(planned_top.alpha, {"beta": 0.1}),
         "TopPlan.error": Call(planned_top.error, {"beta": 0.1}),

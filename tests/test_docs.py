@@ -191,7 +191,9 @@ HELD = {  # what public names give back, and what it is called on the page
     "histogram": "tacit.analyst.histogram.Histogram",
     "ranges": "tacit.analyst.ranges.Ranges",
     "release": "tacit.analyst.release.Release",
+    "synthetic": "tacit.analyst.synthetic.Synthetic",
     "top": "tacit.analyst.top.Top",
+    "watched": "tacit.analyst.watched.WatchedModel",
 }
 
 

@@ -109,6 +109,12 @@ def values(tmp_path_factory):
             "histogram": histogram,
             "ranges": ranges,
             "range": visits.ranges("cost", epsilon=7, max_rows=1, **pays).count("cost >= 5"),
+            "synthetic": visits.synthetic(
+                ["town", "age", "cost"], epsilon=9, max_rows=1, rows=20, rounds=1, **pays
+            ),
+            "watched answer": visits.watched_model(
+                epsilon=9, surprises=2, model=histogram, **pays
+            ).ask("age >= 5"),
             "top": visits.top(2, cells, epsilon=9, **pays),
             "top with counts": visits.top(2, cells, epsilon=9, counts_epsilon=2, **pays),
             "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),
@@ -164,6 +170,8 @@ NAMES = [
     "histogram",
     "ranges",
     "range",
+    "synthetic",
+    "watched answer",
     "top",
     "top with counts",
     "release",

@@ -21,9 +21,11 @@ _HOME = {
     "Release": "tacit.analyst.release",
     "Schema": "tacit.tables.schema",
     "Stream": "tacit.analyst.stream",
+    "Synthetic": "tacit.analyst.synthetic",
     "Table": "tacit.analyst.table",
     "TacitError": "tacit.errors",
     "Top": "tacit.analyst.top",
+    "WatchedModel": "tacit.analyst.watched",
     "audit": "tacit.audit",
     "book": "tacit.book",
     "connect": "tacit.remote.connection",
@@ -34,6 +36,7 @@ _HOME = {
     "intervals": "tacit.analyst.question_class",
     "load_ranges": "tacit.analyst.ranges",
     "load_release": "tacit.analyst.release",
+    "load_synthetic": "tacit.analyst.synthetic",
     "load_top": "tacit.analyst.top",
     "open": "tacit.analyst.table:open_table",
     "plan": "tacit.analyst.plan",
@@ -56,9 +59,11 @@ if TYPE_CHECKING:
     from tacit.analyst.ranges import Ranges, load_ranges
     from tacit.analyst.release import Release, load_release
     from tacit.analyst.stream import Stream
+    from tacit.analyst.synthetic import Synthetic, load_synthetic
     from tacit.analyst.table import Table
     from tacit.analyst.table import open_table as open  # noqa: A004
     from tacit.analyst.top import Top, load_top
+    from tacit.analyst.watched import WatchedModel
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
     from tacit.book.shattering import shatters
@@ -80,9 +85,11 @@ __all__ = [
     "Release",
     "Schema",
     "Stream",
+    "Synthetic",
     "Table",
     "TacitError",
     "Top",
+    "WatchedModel",
     "audit",
     "book",
     "connect",
@@ -93,6 +100,7 @@ __all__ = [
     "intervals",
     "load_ranges",
     "load_release",
+    "load_synthetic",
     "load_top",
     "open",
     "plan",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from dataclasses import replace
+from itertools import combinations_with_replacement, product
+from math import exp
 
 import numpy as np
 import pytest
 from tests.fit import ACCEPT, chi_square_p
 
 from tacit.audit import exact, releases, sample
-from tacit.audit.release_laws import Listed
+from tacit.audit.release_laws import Listed, ListedRound, ListedWatch
 from tacit.audit.table import rows
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.range_tree import RangeTree
+from tacit.book.synthetic import SyntheticMechanism
 from tacit.book.top import TopMechanism
+from tacit.book.weighted_rows import WeightedRows
 
 
 def named(name: str, epsilon: object = 1) -> Listed:
@@ -23,7 +27,7 @@ def named(name: str, epsilon: object = 1) -> Listed:
 
 def test_the_table_refutes_the_broken_ones_and_no_other():
     found = list(rows(releases("1/10"), runs=None))
-    assert len(found) == 5
+    assert len(found) == 9
     assert not any(row.surprising for row in found)
     assert {row.refuted for row in found} == {True, False}
 
@@ -84,6 +88,111 @@ def test_the_top_that_is_released_has_the_law_that_is_listed():
     bulk = Counter(map(tuple, top(counts, 20_000).tolist()))
     assert set(bulk) == set(law)
     assert chi_square_p([bulk[told] for told in law], chances) > 1e-12  # type: ignore[index]
+
+
+def test_a_round_keeps_its_claim_on_every_pair_and_its_sibling_does_not():
+    found = named("synthetic rows, a round")
+    rows = list(product((0, 1), repeat=4))
+    for before in combinations_with_replacement((0, 3, 7, 9, 15, 16), 2):  # 16 is no row
+        counts = tuple(sum(place == each for each in before) for place in range(16))
+        for place in (0, 1, 7, 8, 15):
+            more = tuple(count + (at == place) for at, count in enumerate(counts))
+            assert not exact(found, counts, more).exceeds(1), (rows[place], before)
+    assert exact(found, *found.pair).loss > 0.95
+    sibling = named("synthetic rows, scores taken for counts")
+    assert exact(sibling, *sibling.pair).at_least() > 1.1
+
+
+def test_the_round_that_is_released_has_the_law_that_is_listed():
+    found, counts = named("synthetic rows, a round", 4), (1, *[0] * 14, 1)
+    assert isinstance(found, ListedRound)
+    law, coins = found.outcome_law(counts), InsecureTestCoins(1)
+    rows = np.array([[0] * 4, [1] * 4], np.int64)
+    model = WeightedRows((2,) * 4, np.array([[0, 1, 1, 1]], np.int64), 1.0)
+
+    def p_value(real: SyntheticMechanism) -> float:
+        seen: Counter[tuple[int, ...]] = Counter()
+        for _ in range(2000):
+            marginal = real.round(rows, model, coins)
+            seen[(*marginal.columns, *np.sign(marginal.counts - 1).tolist())] += 1
+        assert set(seen) <= set(law)
+        return chi_square_p([seen[told] for told in law], list(map(float, law.values())))  # type: ignore[index]
+
+    assert p_value(found.mechanism) > ACCEPT
+    assert p_value(replace(found.mechanism, epsilon=found.mechanism.epsilon / 2)) < 1e-9
+    bulk = Counter(
+        (int(column), *np.sign(np.array(told) - 1).tolist())
+        for column, *told in found(counts, 20_000).tolist()
+    )
+    assert chi_square_p([bulk[told] for told in law], list(map(float, law.values()))) > 1e-12  # type: ignore[index]
+
+
+def test_a_watch_keeps_its_claim_on_every_pair_and_one_noise_for_both_sides_does_not():
+    found = named("watched model")
+    for counts in product((-3, -1, 0, 2), repeat=2):
+        for more in ((1, 0), (0, 1), (1, 1)):
+            there = tuple(a + b for a, b in zip(counts, more, strict=True))
+            assert not exact(found, counts, there).exceeds(1), (counts, there)
+    assert exact(found, *found.pair).loss == pytest.approx(1, abs=1e-9)
+    sibling = named("watched model, one noise for both sides")
+    assert exact(sibling, *sibling.pair).at_least() > 1.6
+
+
+def test_the_law_of_a_watch_is_the_sum_over_its_noises():
+    """Against a plain sum in floats, over both threshold noises."""
+    found = named("watched model")
+    assert isinstance(found, ListedWatch)
+    watched = found.watch().mechanism.recipe
+    scales = watched.threshold_scale, watched.question_scale
+    p, q = (exp(-1 / scale) for scale in scales)
+
+    def reached(missing: int, gap: int | None) -> float:
+        if gap is None:
+            return 1 - q ** max(missing, 0)
+        far = q ** max(missing + gap, 0)
+        return far if gap == 2 else (far * (1 - q) if missing + gap >= 0 else 0.0)
+
+    def brute(told: tuple[tuple[int, int], ...], counts: tuple[int, int]) -> float:
+        up, down = 0.0, 0.0
+        for noise in range(300):
+            weight = (1 - p) * p**noise
+            above, below = weight, weight
+            for value, (side, gap) in zip(counts, told, strict=True):
+                above *= reached(1 + noise - value, gap if side == 1 else None)
+                if side != 1:
+                    below *= reached(1 + noise + value, gap if side else None)
+            up, down = up + above, down + below
+        return up * down
+
+    counts = (2, -1)
+    law = found.outcome_law(counts)
+    assert float(sum(law.values())) == pytest.approx(1, abs=1e-12)
+    for told, chance in law.items():
+        assert float(chance) == pytest.approx(brute(told, counts), abs=1e-12)  # type: ignore[arg-type]
+
+
+def test_the_watch_that_runs_has_the_law_that_is_listed():
+    found, counts = named("watched model", 3), (2, -1)
+    assert isinstance(found, ListedWatch)
+    law, coins, real = found.outcome_law(counts), InsecureTestCoins(1), found.watch()
+
+    def told() -> tuple[tuple[int, int], ...]:
+        state, said = real.start(coins), []
+        for value in counts:
+            answer, side, state = real.step(state, value, 0, coins)
+            said.append((side, 0 if answer.gap is None else min(int(answer.gap), 2)))
+        return tuple(said)
+
+    seen = Counter(told() for _ in range(4000))
+    assert set(seen) <= set(law)
+    kinds = sorted(law, key=lambda each: float(law[each]))
+    groups = [kinds[place::12] for place in range(12)]  # so that none is rare
+    chances = [float(sum(law[each] for each in group)) for group in groups]
+    assert chi_square_p([sum(seen[each] for each in group) for group in groups], chances) > ACCEPT  # type: ignore[index, misc]
+    bulk = Counter(
+        tuple(zip(row[::2], row[1::2], strict=True)) for row in found(counts, 20_000).tolist()
+    )
+    assert chi_square_p([sum(bulk[each] for each in group) for group in groups], chances) > 1e-12  # type: ignore[index, misc]
 
 
 def test_samples_do_not_refute_the_tree_and_refute_its_sibling():

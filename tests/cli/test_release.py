@@ -10,7 +10,7 @@ import sys
 import pytest
 from tests.cli.running import POISON
 
-from tacit import load_ranges, load_top
+from tacit import load_ranges, load_synthetic, load_top
 
 RELEASE = ("release", "visits.csv", "--person", "pid")
 TOWNS = "select count(distinct pid) from visits group by town"
@@ -260,6 +260,22 @@ def test_the_largest_cells_are_written_in_order(tacit, folder):
     assert "ε = 0.5, δ = 0" in tacit("budget", "show", "b.budget").out
 
 
+def test_rows_are_invented_and_written(tacit, folder):
+    asked = ("--synthetic", "age, town", "--epsilon", "1", "--max-rows", "1", "--rows", "30")
+    how = ("--bins", "age=4", "--rounds", "1", "--marginals", "age+town,town")
+    shown = tacit(*RELEASE, *asked, *how, "--plan")
+    assert shown.code == 0, shown.err
+    assert shown.out.startswith("Synthetic rows of age, town, ")
+    assert "1 times what the rows have most wrong of 2 marginals" in shown.out
+    done = tacit(*RELEASE, *asked, *how, "--budget", "b.budget", "--save", "rows.json")
+    assert done.code == 0, done.err
+    lines = list(csv.reader(done.out.splitlines()))
+    assert lines[0] == ["age", "town"]
+    again = load_synthetic(folder / "rows.json")
+    assert [str(age) for age in again.to_dict()["age"]] == [age for age, _ in lines[1:]]
+    assert (again.plan.columns[0].size, len(again)) == (4, 30)
+
+
 def test_a_running_count_is_paid_under_its_name(tacit):
     ended = tacit(*RELEASE, "--running", "age", *PAID, "--max-rows", "1")
     assert ended.code == 0, ended.err
@@ -276,6 +292,10 @@ def test_a_running_count_is_paid_under_its_name(tacit):
         (("--top", TOWNS, "--places", "2", "--max-rows", "5"), "--max-rows does not go with"),
         (("--top", TOWNS, "--places", "2", "--plot", "t.png"), "--plot does not go with"),
         (("--top", TOWNS), "--top needs --places"),
+        (("--top", TOWNS, "--places", "2", "--rounds", "1"), "--rounds does not go with"),
+        (("--synthetic", "age", "--alpha", "1/2"), "--alpha does not go with"),
+        (("--synthetic", "age", "--plot", "t.png"), "--plot does not go with"),
+        (("--synthetic", "age", "--bins", "age"), "--bins is a list such as"),
     ],
 )
 def test_counts_take_no_rows_and_one_thing_is_released(tacit, options, said):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -34,14 +34,24 @@ from tacit.analyst.ranges import (
 from tacit.analyst.release import Release, SmallDb, describe
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.stream import Stream, as_secret, from_secret
+from tacit.analyst.synthetic import (
+    Marginals,
+    Synthetic,
+    SyntheticPlan,
+    SyntheticRows,
+    plan_synthetic,
+)
 from tacit.analyst.task import Kind, Task
 from tacit.analyst.top import Contest, NoisyTop, Top, TopPlan, plan_top
 from tacit.analyst.versions import ONLY_ONCE, Rereading, TableVersions, Version
+from tacit.analyst.watched import WatchedModel
+from tacit.analyst.watched_plan import KIND as WATCHED
+from tacit.analyst.watched_plan import WatchedPlan, Watching, plan_watched_model
 from tacit.arguments import text
 from tacit.book.coins import Coins, refuse_insecure
 from tacit.book.laplace import Estimate
 from tacit.book.recipes import Recipe, Values
-from tacit.errors import QuestionRefused
+from tacit.errors import QuestionRefused, StreamMismatch
 from tacit.numbers import Number, whole
 from tacit.privacy import Privacy
 from tacit.support import Closing
@@ -61,6 +71,7 @@ from tacit.tables.show import refusal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tacit.analyst.binned import Bins
     from tacit.budget import Budget, Lease, RetryKey, TableIdentity
     from tacit.tables.engine import Engine
     from tacit.tables.schema import Person
@@ -413,6 +424,69 @@ class Table(Closing):
         drawn = NoisyTop(planned)
         return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
 
+    def plan_synthetic(
+        self,
+        columns: Sequence[str],
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        marginals: Marginals | None = None,
+        rounds: int | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+    ) -> SyntheticPlan:
+        """What `synthetic` would measure, and how exactly; costs nothing."""
+        return plan_synthetic(
+            self.schema,
+            columns,
+            epsilon=epsilon,
+            rows=rows,
+            marginals=marginals,
+            rounds=rounds,
+            bins=bins,
+            max_rows=max_rows,
+            people=self.people,
+        )
+
+    def synthetic(
+        self,
+        columns: Sequence[str],
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        marginals: Marginals | None = None,
+        rounds: int | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        budget: Budget,
+        analyst: str | None = None,
+        retry_key: str | RetryKey | None = None,
+    ) -> Synthetic:
+        """Invented rows, in columns with declared keys or bounds, that may be published.
+
+        The counts of each column are measured, and of pairs that form a tree; ``rounds`` then
+        measure what the rows have most wrong of ``marginals``, by default of all pairs.  Without
+        ``rounds`` it is decided by the public number of people whether there are any.  A wide
+        column is cut into ``bins``, such as ``{"age": 10, "cost": [0, 100, 1000]}``: how many, or
+        where they start.  ``max_rows`` rows of each person count, by default as many as the schema
+        says, chosen at random where there are more.
+
+        Privacy: (ε, 0) for all rows together, charged before anything is counted.
+        Accuracy: `plan_synthetic` says before how exactly is measured, and ``report`` of the rows
+        how far they are from it; other questions have no promise.
+        """
+        planned = self.plan_synthetic(
+            columns,
+            epsilon=epsilon,
+            rows=rows,
+            marginals=marginals,
+            rounds=rounds,
+            bins=bins,
+            max_rows=max_rows,
+        )
+        drawn = SyntheticRows(planned)
+        return self.release(drawn, budget=budget, analyst=analyst, retry_key=retry_key)
+
     # Streams ------------------------------------------------------------------------------
 
     def above_threshold(
@@ -600,6 +674,10 @@ class Table(Closing):
         stored = (
             checked_budget(budget).stream(text(name, "name", "give the name of a stream")).binding
         )
+        if stored.get("kind") == WATCHED:
+            raise StreamMismatch(
+                f"{name!r} is a watched model: table.resume_watched_model(...) goes on with it"
+            )
         mechanism, expected = mechanism_of(stored, name), planned_of(stored, name)
         refuse_other(stored, self.schema, mechanism, expected, name)
 
@@ -610,6 +688,85 @@ class Table(Closing):
             name, binding=stored, after_loss=after_loss, identity=self.identity
         )
         return Stream(self, self._versions, mechanism, lease, kind=stored["kind"], planned=expected)
+
+    # Watched models -----------------------------------------------------------------------
+
+    def plan_watched_model(
+        self,
+        *,
+        epsilon: Number,
+        surprises: int = 20,
+        model: object = "synthetic",
+        columns: Sequence[str] | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+    ) -> WatchedPlan:
+        """T′ and the errors of `watched_model`; costs nothing."""
+        return plan_watched_model(
+            self.schema,
+            epsilon=epsilon,
+            surprises=surprises,
+            model=model,
+            columns=columns,
+            bins=bins,
+            max_rows=max_rows,
+            questions=questions,
+            beta=beta,
+            people=self.people,
+        )
+
+    def watched_model(
+        self,
+        *,
+        epsilon: Number,
+        surprises: int = 20,
+        model: object = "synthetic",
+        columns: Sequence[str] | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        budget: Budget,
+        name: str | None = None,
+        analyst: str | None = None,
+        retry_key: str | None = None,
+    ) -> WatchedModel:
+        """A model of the table that answers every count with a number; only surprises cost.
+
+        ``model`` is "synthetic" or "independent", which pay half of ε for rows of ``columns`` (by
+        default all with declared keys or bounds; ``bins`` as for `synthetic`), or something public:
+        an earlier release, or a frame or file with the table's columns.  Answers come from the
+        model; where it is off by more than T′ on a question, that is a surprise: a noisy count of
+        the data is told, and the model is fitted to it.  ``questions`` and ``beta`` help to plan T′
+        and limit nothing.
+
+        Privacy: (ε, 0) for all answers together, charged now and in full.
+        Accuracy: `plan_watched_model` says it before.
+        """
+        planned = self.plan_watched_model(
+            epsilon=epsilon,
+            surprises=surprises,
+            model=model,
+            columns=columns,
+            bins=bins,
+            max_rows=max_rows,
+            questions=questions,
+            beta=beta,
+        )
+        watching = Watching(self, self._versions, budget)
+        return watching.open(planned, model, name=name, analyst=analyst, retry_key=retry_key)
+
+    def resume_watched_model(
+        self, name: str, *, budget: Budget, model: object = None
+    ) -> WatchedModel:
+        """Go on with a watched model, after a crash or another day.  It is not paid for again.
+
+        If it did not end cleanly, the reserved surprise is lost.  A model that was given when it
+        was opened is given again; one that was paid for is on record.
+        """
+        return Watching(self, self._versions, budget).resume(name, model=model)
 
     # Small databases ----------------------------------------------------------------------
 

@@ -9,14 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
 from tacit.audit.black_boxes import system_coins
 from tacit.audit.variants import Steps
+from tacit.book.one_sided import prepare
 from tacit.book.range_tree import RangeTree
+from tacit.book.synthetic import SyntheticMechanism
 from tacit.book.top import TopMechanism
+from tacit.book.watching import Watch, watch
 from tacit.numbers import Number
 from tacit.numerics import certified
 from tacit.privacy import Privacy
@@ -138,6 +142,177 @@ class ListedTop(Listed):
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedRound(Listed):
+    """A round of synthetic rows over four columns of two values, each a marginal of its own.
+
+    Given is how many rows each of the 16 combinations has.  The model is one row, (0, 1, 1, 1).
+    """
+
+    one_way: bool = False  # chosen as if a person could only raise scores
+
+    _ROW: ClassVar[tuple[int, ...]] = (0, 1, 1, 1)
+
+    @property
+    def mechanism(self) -> SyntheticMechanism:
+        """With one round, which costs what is claimed."""
+        of_a_round = SyntheticMechanism((2,) * 4, Fraction(1), 1, 1, ((0,),)).round_epsilon
+        return SyntheticMechanism(
+            (2,) * 4, self.claimed.epsilon / of_a_round, 1, 1, ((0,), (1,), (2,), (3,))
+        )
+
+    def _marginals(self, answers: Sequence[int]) -> list[list[int]]:
+        rows = list(zip(product((0, 1), repeat=4), answers, strict=True))
+        return [
+            [sum(count for row, count in rows if row[column] == value) for value in (0, 1)]
+            for column in range(4)
+        ]
+
+    def _scores(self, answers: Sequence[int]) -> list[int]:
+        return [
+            sum(abs(count - (value == held)) for value, count in enumerate(counts))
+            for counts, held in zip(self._marginals(answers), self._ROW, strict=True)
+        ]
+
+    @property
+    def _rate(self) -> Fraction:
+        return self.mechanism.round_chooser.rate * (2 if self.one_way else 1)
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: which column was chosen, and its two noisy counts."""
+        coins, scores = system_coins(), np.array(self._scores(answers), np.int64)
+        chosen, waiting = np.empty(size, np.int64), np.arange(size)
+        while len(waiting):
+            tried = coins.belows(4, len(waiting))
+            taken = coins.bernoulli_exps(scores.max() - scores[tried], self._rate)
+            chosen[waiting[taken]] = tried[taken]
+            waiting = waiting[~taken]
+        noise = coins.laplaces(self.mechanism.round_scale, 2 * size).reshape(size, 2)
+        counts = np.array(self._marginals(answers), np.int64)[chosen] + noise
+        return np.column_stack([chosen, counts])
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """Which column was chosen, and whether each noisy count is 1, or less, or more.
+
+        Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
+        sight of where these are at most 2.
+        """
+        scores, scale = self._scores(answers), self.mechanism.round_scale
+        weights = [_exp_minus((max(scores) - score) * self._rate) for score in scores]
+        law: dict[tuple[int, ...], Fraction] = {}
+        for column, counts in enumerate(self._marginals(answers)):
+            told: dict[tuple[int, ...], Fraction] = {(column,): weights[column] / sum(weights)}
+            for count in counts:
+                more, less = _reaches(2 - count, scale), 1 - _reaches(1 - count, scale)
+                chances = {-1: less, 0: 1 - less - more, 1: more}
+                told = {
+                    (*before, sign): chance * each
+                    for before, chance in told.items()
+                    for sign, each in chances.items()
+                }
+            law |= told
+        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedWatch(Listed):
+    """Two counts watched for two surprises, with guesses of 0; given are the counts.
+
+    Told is the side of each, and how far the value is from the threshold: 0, 1, or more.
+    """
+
+    shared: bool = False  # one threshold noise for both sides
+
+    _T: ClassVar[int] = 1
+    _FAR: ClassVar[int] = 2  # gaps from here on lose the same, where counts are at most T + 1
+
+    @property
+    def _scales(self) -> tuple[Fraction, Fraction]:
+        """Of ρ and ν."""
+        recipe = watch(2, self.claimed.epsilon, questions=2).mechanism.recipe
+        return recipe.threshold_scale, recipe.question_scale
+
+    def watch(self) -> Watch:
+        """The mechanism itself, with the threshold of this law."""
+        recipe = watch(2, self.claimed.epsilon, questions=2).mechanism.recipe
+        return Watch(prepare(recipe, threshold=self._T))
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: for each count its side, and then its gap."""
+        coins, (r, b) = system_coins(), self._scales
+        up = coins.geometrics(r, size)
+        down = up if self.shared else coins.geometrics(r, size)
+        told = []
+        for value in answers:
+            rises = value + coins.geometrics(b, size) - (self._T + up)
+            falls = -value + coins.geometrics(b, size) - (self._T + down)
+            side = np.where(rises >= 0, 1, np.where(falls >= 0, -1, 0))
+            gap = np.where(side == 1, rises, np.where(side == -1, falls, 0))
+            told += [side, np.minimum(gap, self._FAR)]
+        return np.column_stack(told)
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """Every side and gap of both counts: a sum over ρ₊ and one over ρ₋ for each."""
+        kinds = [(0, 0), *((side, gap) for side in (1, -1) for gap in range(self._FAR + 1))]
+        law = {}
+        for told in product(kinds, repeat=len(answers)):
+            asked = list(zip(answers, told, strict=True))
+            up = [(value, gap if side == 1 else None) for value, (side, gap) in asked]
+            down = [(-value, gap if side else None) for value, (side, gap) in asked if side != 1]
+            chance = self._both(up, down)
+            law[told] = chance
+        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        return found
+
+    def _both(
+        self, up: Sequence[tuple[int, int | None]], down: Sequence[tuple[int, int | None]]
+    ) -> Fraction:
+        if self.shared:
+            return self._over_noise([*up, *down])
+        return self._over_noise(up) * self._over_noise(down)
+
+    def _over_noise(self, asked: Sequence[tuple[int, int | None]]) -> Fraction:
+        """The chance of what was told about some values that share ρ.
+
+        Where ρ is at least ``start`` nothing is above without ν, and each chance is a polynomial in
+        x = q^ρ, of degree 1; so their product is one, whose mean is a sum of geometric series.
+        """
+        r, b = self._scales
+        p, q = _exp_minus(1 / r), _exp_minus(1 / b)
+        start = max([value - self._T for value, _ in asked], default=0)
+        start, found = max(start, 0), Fraction(0)
+        for noise in range(start):
+            chance = (1 - p) * p**noise
+            for value, gap in asked:
+                chance *= self._of_one(self._T + noise - value, gap, q)
+            found += chance
+        product_of_all = [Fraction(1)]
+        for value, gap in asked:
+            power = q ** (self._T + start - value)  # of ν that reaches, at ρ = start
+            if gap is None:
+                constant, slope = Fraction(1), -power
+            else:
+                constant, slope = Fraction(0), power * q**gap * (1 if gap == self._FAR else 1 - q)
+            lower, higher = [*product_of_all, Fraction(0)], [Fraction(0), *product_of_all]
+            product_of_all = [
+                constant * low + slope * high for low, high in zip(lower, higher, strict=True)
+            ]
+        begun = p**start
+        return found + sum(
+            coefficient * begun * (1 - p) / (1 - p * q**degree)
+            for degree, coefficient in enumerate(product_of_all)
+        )
+
+    def _of_one(self, missing: int, gap: int | None, q: Fraction) -> Fraction:
+        """⊥ if there is no gap; else ν is exactly so much more than is missing, or at least."""
+        if gap is None:
+            return 1 - q ** max(missing, 0)
+        if gap == self._FAR:
+            return q ** max(missing + gap, 0)
+        return (1 - q) * q ** (missing + gap) if missing + gap >= 0 else Fraction(0)
+
+
 def _exp_minus(x: Fraction) -> Fraction:
     """e^(−x), but for less than 2^(−256)."""
     return Fraction(certified.exp_minus(x, _BITS)[0], 1 << _BITS)
@@ -152,6 +327,10 @@ def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
         _top(claimed, both_ways=True),
         _top(claimed),
         _top(Privacy(epsilon, "1e-6")),
+        _round(claimed, one_way=True),
+        _round(claimed),
+        _watch(claimed, shared=True),
+        _watch(claimed),
     )
 
 
@@ -174,4 +353,26 @@ def _top(claimed: Privacy, *, both_ways: bool = False) -> ListedTop:
         private=not both_ways,
         pair=((high, high, *[0] * 10), (0, 0, *[1] * 10)),
         why="for counts that move one way" if both_ways else "",
+    )
+
+
+def _round(claimed: Privacy, *, one_way: bool = False) -> ListedRound:
+    return ListedRound(
+        name="synthetic rows, scores taken for counts" if one_way else "synthetic rows, a round",
+        claimed=claimed,
+        private=not one_way,
+        pair=((0,) * 16, (1, *[0] * 15)),
+        why="a person may lower a score" if one_way else "",
+        one_way=one_way,
+    )
+
+
+def _watch(claimed: Privacy, *, shared: bool = False) -> ListedWatch:
+    return ListedWatch(
+        name="watched model, one noise for both sides" if shared else "watched model",
+        claimed=claimed,
+        private=not shared,
+        pair=((2, -2), (1, -1)) if shared else ((0, 0), (1, 1)),
+        why="shifting it for one side is wrong for the other" if shared else "",
+        shared=shared,
     )

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
         small_db_size,
         small_db_utility,
         sparse_vector,
+        synthetic,
         top,
+        watching,
         zcdp,
     )
 
@@ -52,7 +54,9 @@ __all__ = [
     "small_db_size",
     "small_db_utility",
     "sparse_vector",
+    "synthetic",
     "top",
+    "watching",
     "zcdp",
 ]
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "plan": "Which error do I get, and which ε do I need?",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
     "watch": "Ask a table that grows the same questions, after every refresh.",
+    "model": "Ask for counts of people, one a line; every one gets a number.",
     "release": "Release what answers a whole class of questions: counts of ranges, or rows.",
     "shards": "The codes of tables that lie in a folder.",
     "serve": "Serve tables to analysts over HTTP, who never touch the data.",

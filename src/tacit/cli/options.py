@@ -135,6 +135,22 @@ def person_of(column: str | None, each_row: bool) -> Person:
     return EACH_ROW if column is None else column
 
 
+# Lists within one option -------------------------------------------------------------------------
+
+
+def listed(text: str, mark: str = ",") -> list[str]:
+    """A list such as age,town."""
+    return [each.strip() for each in text.split(mark)]
+
+
+def numbered_bins(text: str) -> dict[str, int]:
+    """How many bins some columns have, such as age=10,cost=20."""
+    pairs = [each.rpartition("=") for each in listed(text)]
+    if not all(name and number.isdecimal() for name, _, number in pairs):
+        raise Misuse("--bins is a list such as age=10,cost=20")
+    return {name.strip(): int(number) for name, _, number in pairs}
+
+
 # Files that a command will write, tried before anything is paid -----------------------------------
 
 

@@ -14,18 +14,41 @@ from cyclopts import Group, Parameter
 
 from tacit.cli.conversation import is_silent
 from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
-from tacit.cli.options import Column, File, Name, Number, TableOptions, Whole, check_outputs
+from tacit.cli.options import (
+    Column,
+    File,
+    Name,
+    Number,
+    TableOptions,
+    Whole,
+    check_outputs,
+    listed,
+    numbered_bins,
+)
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
     from tacit.analyst.ranges import RangePlan, Ranges
     from tacit.analyst.release import Release
     from tacit.analyst.release_plan import ReleasePlan
+    from tacit.analyst.synthetic import Synthetic, SyntheticPlan
     from tacit.analyst.table import Table
     from tacit.analyst.top import Top, TopPlan
     from tacit.budget import Budget
 
-_OF_TOP = ("places", "delta", "counts_epsilon")
+    Plans = ReleasePlan | RangePlan | TopPlan | SyntheticPlan
+    Drawn = Release | Ranges | Top | Synthetic
+
+_WHAT = ("ranges", "running", "top", "synthetic", "prefixes", "intervals", "questions")
+_GOES_WITH = {  # what says how, by what is released
+    "ranges": ("max_rows",),
+    "running": ("max_rows",),
+    "top": ("places", "delta", "counts_epsilon"),
+    "synthetic": ("rows", "rounds", "bins", "marginals", "max_rows"),
+    "prefixes": ("alpha", "rows", "max_rows"),
+    "intervals": ("alpha", "rows", "max_rows"),
+    "questions": ("alpha", "rows", "max_rows"),
+}
 _PAID = "what is paid is written first; a second signal would lose it"
 
 
@@ -49,6 +72,15 @@ class ReleaseOptions:
         The δ of --top; 0 by default.
     counts_epsilon
         What a noisy count of each of --top costs, on top of --epsilon.
+    synthetic
+        Invent rows in these columns, such as age,town,smoker
+    rounds
+        How often --synthetic measures what the rows have most wrong.
+    bins
+        Into how many bins --synthetic cuts a column, such as age=10,cost=20
+    marginals
+        Which columns --synthetic may measure together, such as
+        age+town,age+smoker; by default all pairs.
     prefixes
         Draw rows that answer every question  COLUMN <= v
     intervals
@@ -73,6 +105,10 @@ class ReleaseOptions:
     places: Whole | None = None
     delta: Number | None = None
     counts_epsilon: Number | None = None
+    synthetic: str | None = None
+    rounds: Whole | None = None
+    bins: str | None = None
+    marginals: str | None = None
     prefixes: Column | None = None
     intervals: Column | None = None
     questions: File | None = None
@@ -83,30 +119,41 @@ class ReleaseOptions:
 
     def check(self) -> None:
         """One thing is released, and what says how goes with it."""
-        names = ("ranges", "running", "top", "prefixes", "intervals", "questions")
-        if sum(getattr(self, name) is not None for name in names) != 1:
-            raise Misuse(
-                "give one of --ranges, --running, --top, --prefixes, --intervals and --questions: "
-                "they say what is answered"
-            )
-        if self.drawn_rows:
-            only: tuple[str, ...] = _OF_TOP
-        else:
-            only = ("alpha", "rows") if self.top is not None else ("alpha", "rows", *_OF_TOP)
-        if self.top is not None and self.max_rows is not None:
-            only = (*only, "max_rows")
-        for name in only:
+        asked = [name for name in _WHAT if getattr(self, name) is not None]
+        if len(asked) != 1:
+            others = ", ".join(f"--{name}" for name in _WHAT[:-1])
+            raise Misuse(f"give one of {others} and --{_WHAT[-1]}: they say what is answered")
+        every = {name for names in _GOES_WITH.values() for name in names}
+        for name in sorted(every - set(_GOES_WITH[asked[0]])):
             if getattr(self, name) is not None:
                 raise Misuse(f"--{name.replace('_', '-')} does not go with what is released here")
         if self.top is not None and self.places is None:
             raise Misuse("--top needs --places: how many")
         if self.drawn_rows:
             _ = self.asked  # a file of questions is read first of all
+        if self.synthetic is not None:
+            _ = self.invented
 
     @property
     def drawn_rows(self) -> bool:
         """Whether rows are drawn, by SmallDB."""
-        return self.counted is None and self.top is None
+        return self.counted is None and self.top is None and self.synthetic is None
+
+    @cached_property
+    def invented(self) -> dict[str, Any]:
+        """What `Table.synthetic` takes."""
+        marginals = None
+        if self.marginals is not None:
+            marginals = [listed(each, "+") for each in listed(self.marginals)]
+        return {
+            "columns": listed(self.synthetic or ""),
+            "epsilon": self.epsilon,
+            "rows": self.rows,
+            "marginals": marginals,
+            "rounds": self.rounds,
+            "bins": None if self.bins is None else numbered_bins(self.bins),
+            "max_rows": self.max_rows,
+        }
 
     @property
     def counted(self) -> str | None:
@@ -142,16 +189,20 @@ class ReleaseOptions:
             "counts_epsilon": self.counts_epsilon,
         }
 
-    def plan(self, table: Table) -> ReleasePlan | RangePlan | TopPlan:
+    def plan(self, table: Table) -> Plans:
         """What it will be like."""
+        if self.synthetic is not None:
+            return table.plan_synthetic(**self.invented)
         if self.top is not None and self.places is not None:
             return table.plan_top(self.places, self.top, **self.best)
         if self.counted is None:
             return table.plan_small_db(self.asked, **self.size)
         return table.plan_ranges(self.counted, epsilon=self.epsilon, max_rows=self.max_rows)
 
-    def draw(self, table: Table, budget: Budget, analyst: str | None) -> Release | Ranges | Top:
+    def draw(self, table: Table, budget: Budget, analyst: str | None) -> Drawn:
         """Pay for it, and draw it."""
+        if self.synthetic is not None:
+            return table.synthetic(**self.invented, budget=budget, analyst=analyst)
         if self.top is not None and self.places is not None:
             return table.top(self.places, self.top, budget=budget, analyst=analyst, **self.best)
         if self.counted is None:
@@ -189,7 +240,8 @@ class ReleasePayment:
         Only show what it would be like; nothing is paid and no data is used.
     save
         Write the release to this JSON file; tacit.load_release reads rows
-        again, tacit.load_ranges counts, tacit.load_top the largest.
+        again, tacit.load_ranges counts, tacit.load_top the largest,
+        tacit.load_synthetic invented rows.
     csv
         Write the rows, or the counts up to each value, to this CSV file.
     plot
@@ -227,6 +279,8 @@ def release(
             --epsilon 1/2 --max-rows 1 --plan
         tacit release visits.csv --person patient_id --running day \
             --epsilon 1/2 --max-rows 5 --budget clinic.budget --plot days.png
+        tacit release visits.csv --person patient_id --synthetic age,town \
+            --epsilon 1 --max-rows 1 --budget clinic.budget > invented.csv
         tacit release visits.csv --person patient_id --prefixes age \
             --epsilon 1/2 --rows 200 --budget clinic.budget > ages.csv
         tacit release visits.csv --person patient_id --questions list.txt \
@@ -247,7 +301,7 @@ def release(
     where, paid = where or TableOptions(), paid or ReleasePayment()
     wanted.check()
     where.check()
-    if wanted.top is not None and paid.plot is not None:
+    if (wanted.top or wanted.synthetic) is not None and paid.plot is not None:
         raise Misuse("--plot does not go with what is released here")
     if paid.budget is None and not paid.plan:
         raise Misuse(
@@ -278,9 +332,9 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
         check_can_plot(plot)
 
 
-def _write(drawn: Release | Ranges | Top, paid: ReleasePayment) -> int:
+def _write(drawn: Drawn, paid: ReleasePayment) -> int:
     """Rows first, then the rest: what is paid and drawn is not lost to a file that fails."""
-    plot = getattr(drawn, "plot", None)  # which a top has not, and --plot was refused
+    plot = getattr(drawn, "plot", None)  # without one, --plot was refused
     wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, plot))
     failed = [] if paid.csv is not None else _tried("standard output", lambda: _print_rows(drawn))
     for path, write in wanted:
@@ -305,7 +359,7 @@ def _tried(name: str, write: Callable[[], None]) -> list[str]:
     return []
 
 
-def _print_rows(drawn: Release | Ranges | Top) -> None:
+def _print_rows(drawn: Drawn) -> None:
     columns = drawn.to_dict()
     writer = csv_file.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)

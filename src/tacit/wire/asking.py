@@ -18,9 +18,11 @@ if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.plan import Option, Plan
     from tacit.analyst.ranges import Ranges
     from tacit.analyst.release import Release
+    from tacit.analyst.synthetic import Synthetic
     from tacit.analyst.task import Planned
     from tacit.analyst.top import Top
     from tacit.analyst.tuning import Baseline
+    from tacit.analyst.watched import WatchedAnswer
     from tacit.book.answer import Answer
     from tacit.book.laplace import Estimate
     from tacit.tables.show import Statement
@@ -180,6 +182,19 @@ def _read_statement(fields: Json) -> Statement:
     )
 
 
+def _write_watched(answer: WatchedAnswer) -> Json:
+    return answer.as_json()
+
+
+def _read_watched(fields: Json) -> WatchedAnswer:
+    from tacit.analyst.watched import WatchedAnswer
+    from tacit.arguments import one_of
+
+    one_of(fields["source"], "source", ("model", "measured", "unwatched"))
+    integer(fields["surprises_left"])
+    return WatchedAnswer.from_json(fields)
+
+
 # Plans ------------------------------------------------------------------------------------------
 
 
@@ -312,6 +327,16 @@ def _read_ranges(fields: Json) -> Ranges:
     return ranges_from_json(fields)
 
 
+def _write_synthetic(synthetic: Synthetic) -> Json:
+    return synthetic.as_json()
+
+
+def _read_synthetic(fields: Json) -> Synthetic:
+    from tacit.analyst.synthetic import synthetic_from_json
+
+    return synthetic_from_json(fields)
+
+
 def _write_top(top: Top) -> Json:
     return top.as_json()
 
@@ -365,7 +390,9 @@ FORMS = (
     Form("planned", ("analyst.Planned",), _write_planned, _read_planned),
     Form("release", ("analyst.Release",), _write_release, _read_release),
     Form("ranges", ("analyst.Ranges",), _write_ranges, _read_ranges),
+    Form("synthetic", ("analyst.Synthetic",), _write_synthetic, _read_synthetic),
     Form("top", ("analyst.Top",), _write_top, _read_top),
     Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
+    Form("watched answer", ("analyst.WatchedAnswer",), _write_watched, _read_watched),
     Form("error", ("errors.TacitError",), _write_error, _read_error),
 )

@@ -1,0 +1,198 @@
+"""``tacit model``: a number for every question, at the end of a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import Group, Parameter
+
+from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
+from tacit.cli.options import File, Name, Number, TableOptions, Whole, listed, numbered_bins
+
+if TYPE_CHECKING:
+    from tacit.analyst.table import Table
+    from tacit.analyst.watched import WatchedModel
+    from tacit.budget import Budget
+
+_OF_ROWS = ("columns", "bins", "max_rows")
+
+
+@Parameter(name="*", group=Group("The model", sort_key=2))
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The model, and what watches it.
+
+    Parameters
+    ----------
+    epsilon
+        What all answers together may cost, such as 1, 0.1 or 1/2.
+    surprises
+        How often it may be found wrong; by default 20.
+    model
+        By default synthetic: invented rows, for half of ε.  independent: the
+        same, with columns taken to be independent.  Or a public file with the
+        table's columns, which costs nothing.
+    columns
+        Which columns the rows have, such as age,town; by default all that are
+        declared.
+    bins
+        Into how many bins a column is cut, such as age=10,cost=20
+    max_rows
+        How many rows of each person count; by default as many as the schema says.
+    questions
+        About how many questions will come; helps to plan, limits nothing.
+    name
+        What to resume it by.
+    resume
+        Go on with the one of this name; it is not paid again.
+
+    """
+
+    epsilon: Number | None = None
+    surprises: Whole | None = None
+    model: str | None = None
+    columns: str | None = None
+    bins: str | None = None
+    max_rows: Whole | None = None
+    questions: Whole | None = None
+    name: Name | None = None
+    resume: Name | None = None
+
+    def check(self) -> None:
+        """A new one has a price, and one that is resumed is as it was."""
+        if self.resume is None and self.epsilon is None:
+            raise Misuse("give --epsilon for a new watched model, or --resume NAME for an old one")
+        if self.resume is not None:
+            for name in ("epsilon", "surprises", *_OF_ROWS, "questions", "name"):
+                if getattr(self, name) is not None:
+                    raise Misuse(f"--{name.replace('_', '-')} does not go with --resume")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What `Table.watched_model` takes, as far as it was given."""
+        said: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "surprises": self.surprises,
+            "model": self.model,
+            "columns": None if self.columns is None else listed(self.columns),
+            "bins": None if self.bins is None else numbered_bins(self.bins),
+            "max_rows": self.max_rows,
+            "questions": self.questions,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+
+@Parameter(name="*", group=Group("Asking", sort_key=3))
+@dataclass(frozen=True, kw_only=True)
+class WatchAsking:
+    """What pays, and how answers are shown.
+
+    Parameters
+    ----------
+    budget
+        The budget file that pays; tacit budget create makes one.
+    analyst
+        Whose share of the budget pays; by default what is not shared.
+    plan
+        Only show what it would be like; nothing is paid and no data is used.
+    json
+        One JSON object a line, for programs.
+
+    """
+
+    budget: File | None = None
+    analyst: Name | None = None
+    plan: bool = False
+    json: bool = False
+
+
+def model(
+    file: File,
+    /,
+    *,
+    where: TableOptions | None = None,
+    about: ModelOptions | None = None,
+    asking: WatchAsking | None = None,
+) -> int:
+    r"""Ask for counts of people, one a line; every one gets a number.
+
+    Answers come from a public model of the table.  Where it is found wrong,
+    privately, the count is told from the data: a surprise, of which so many are
+    paid for.  Questions are read from standard input; each is answered before
+    the next is read.
+
+    For example:
+
+        tacit model visits.csv --person patient_id --epsilon 1 --max-rows 1 --plan
+        tacit model visits.csv --person patient_id --epsilon 1 --max-rows 1 \
+            --budget clinic.budget --name model < questions.txt
+        tacit model visits.csv --person patient_id --budget clinic.budget \
+            --resume model --json < more.txt
+
+    Parameters
+    ----------
+    file
+        The table: a Parquet, CSV, TSV or DuckDB file.
+    where
+        How it is opened.
+    about
+        What answers, and what watches it.
+    asking
+        What pays, and how answers are shown.
+
+    """
+    where, asking = where or TableOptions(), asking or WatchAsking()
+    about = about or ModelOptions()
+    about.check()
+    where.check()
+    if asking.budget is None and not asking.plan:
+        raise Misuse(
+            "a watched model needs --budget FILE to pay from; --plan shows what it is like"
+        )
+    with where.open(file) as opened:
+        if asking.plan or asking.budget is None:
+            if about.resume is not None:
+                raise Misuse("--plan does not go with --resume")
+            print(opened.plan_watched_model(**about.given))
+            return DONE
+        from tacit.budget import Budget
+
+        with Budget.open(asking.budget) as budget, Signals():
+            return _converse(_opened(opened, budget, about, asking), asking)
+
+
+def _opened(table: Table, budget: Budget, about: ModelOptions, asking: WatchAsking) -> WatchedModel:
+    if about.resume is not None:
+        return table.resume_watched_model(about.resume, budget=budget, model=about.model)
+    say(str(table.plan_watched_model(**about.given)))
+    return table.watched_model(
+        **about.given, budget=budget, name=about.name, analyst=asking.analyst
+    )
+
+
+def _converse(watched: WatchedModel, asking: WatchAsking) -> int:
+    """Answer each line; a question that is refused is told so, and the others go on."""
+    from tacit.errors import BadParameter, QuestionRefused
+    from tacit.wire import to_line
+
+    code = DONE
+    with watched:
+        for question in _lines():
+            try:
+                told = watched.ask(question)
+            except (QuestionRefused, BadParameter) as refusal:
+                code = BAD_INPUT
+                print(to_line(refusal) if asking.json else f"refused: {refusal.fact}", flush=True)
+                continue
+            print(to_line(told) if asking.json else told, flush=True)
+        say(f"{watched.surprises_left} surprises left; resume it with --resume {watched.name}")
+    return code
+
+
+def _lines() -> Iterator[str]:
+    for line in sys.stdin:
+        if (question := line.strip()) and not question.startswith("--"):
+            yield question

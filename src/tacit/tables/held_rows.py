@@ -1,0 +1,59 @@
+"""Public rows as a table in memory: what a release that consists of rows answers questions from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.tables.bitmaps import BitmapEngine, words_of
+from tacit.tables.columns import BitWords, Held, every_row, hold_numbers, hold_words, placed, unpack
+from tacit.tables.question import Predicate
+from tacit.tables.schema import EACH_ROW, Column, Schema
+
+_MEMORY = 256 << 20  # for bitmaps
+
+
+def rows_schema(schema: Schema, columns: Sequence[Column]) -> Schema:
+    """Of a table of such rows: some of the columns, and each row a person."""
+    return Schema(schema.name, EACH_ROW, tuple(columns))
+
+
+class PublicRows(BitmapEngine):
+    """Public rows that also say which of them satisfy a predicate."""
+
+    def packed(self, where: Predicate) -> BitWords:
+        """Which slots have a row that satisfies the predicate, 64 in a word."""
+        with self._lock:
+            self._used = 0
+            return words_of(self._node(where, True), self._layout.filled, 0, self._layout.words)
+
+    def matches(self, where: Predicate) -> NDArray[np.bool_]:
+        """The same, one by one."""
+        return unpack(self.packed(where))
+
+    @property
+    def slots(self) -> int:
+        """How many there are: the rows, and some without a row at the end."""
+        return self._layout.slots
+
+
+def rows_engine(schema: Schema, codes: NDArray[np.int64]) -> PublicRows:
+    """Rows of codes, one column for each of the schema; of text, places among the keys."""
+    layout = every_row(len(codes))
+    held = {
+        column.name: placed(_held(column, codes[:, place]), layout.slots, None)
+        for place, column in enumerate(schema.columns)
+    }
+    return PublicRows(schema, layout, held, limit=_MEMORY)
+
+
+def _held(column: Column, codes: NDArray[np.int64]) -> Held:
+    nulls = np.zeros(len(codes), np.bool_)
+    if column.type != "text":
+        return hold_numbers(np.ascontiguousarray(codes), nulls)
+    keys = [str(key) for key in column.keys or ()]
+    words = sorted(keys)
+    rank = np.array([words.index(key) for key in keys], np.int64)
+    return hold_words(rank[codes], nulls, len(words), lambda: words)
