@@ -181,6 +181,9 @@ def _plain_code(value: Code) -> exp.Expr:
     return exp.Literal.string(value) if isinstance(value, str) else _whole_number(value)
 
 
+_PARTS_BY_NAME = {"dow": "dayofweek"}  # parts of dates that DuckDB's function calls otherwise
+
+
 def computed(schema: Schema, function: str, name: str) -> exp.Expr:
     """What a function of a column gives, in codes."""
     subject: exp.Expr = column(name)
@@ -198,7 +201,7 @@ def computed(schema: Schema, function: str, name: str) -> exp.Expr:
     # Every day of the years 1 to 9999 fits, and the cast is one that cannot fail.
     days = exp.TryCast(this=exp.paren(subject), to=exp.DataType.build("integer"))
     first = exp.cast(exp.Literal.string("1970-01-01"), "date")
-    return _call(word, exp.paren(exp.Add(this=first, expression=days)))
+    return _call(_PARTS_BY_NAME.get(word, word), exp.paren(exp.Add(this=first, expression=days)))
 
 
 def _call(function: str, *values: exp.Expr) -> exp.Expr:

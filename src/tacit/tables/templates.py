@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tacit.errors import QuestionRefused
 from tacit.tables.arithmetic import Linear, solved
 from tacit.tables.codes import Code, Unfit
-from tacit.tables.parsing import Span, refused
 from tacit.tables.question import (
     Among,
     And,
@@ -35,6 +34,9 @@ from tacit.tables.question import (
     with_where,
 )
 from tacit.tables.schema import Column
+
+if TYPE_CHECKING:
+    from tacit.tables.parsing import Span
 
 NULL = Constant(None)
 
@@ -257,8 +259,14 @@ def ready_or_pending(
         raise _unfit(column, place(), problem) from None
 
 
+def _refused(fact: str, place: Span, advice: str) -> QuestionRefused:
+    from tacit.tables.parsing import refused  # with the parser, which columns have no use for
+
+    return refused(fact, place, advice)
+
+
 def _unfit(column: Column, place: Span, problem: Unfit) -> QuestionRefused:
-    return refused(f"{column.name} cannot be compared with this value", place, str(problem))
+    return _refused(f"{column.name} cannot be compared with this value", place, str(problem))
 
 
 def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
@@ -299,7 +307,7 @@ def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[obje
 def _several(name: str, value: object, place: Span) -> list[object]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
-    raise refused(f":{name} must be a list", place, "give a list, tuple or set of values")
+    raise _refused(f":{name} must be a list", place, "give a list, tuple or set of values")
 
 
 def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
