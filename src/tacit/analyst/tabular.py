@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tacit.arguments import file_path
 from tacit.errors import BadParameter, NotWritten, TacitError
-from tacit.tables.schema import EACH_ROW
 
 if TYPE_CHECKING:
     from tacit.tables.codes import Code
@@ -146,7 +145,7 @@ def rows_chosen_from_json(fields: Mapping[str, Any]) -> RowsChosen:
 
 def counted_rows(schema: Schema, max_rows: int, chosen: RowsChosen) -> str:
     """What was counted of each person, in words; nothing if each row is a person."""
-    if schema.person is EACH_ROW:
+    if not isinstance(schema.person, str):
         return ""
     rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
     which = "chosen at random" if chosen == "at random" else "the least"
