@@ -86,6 +86,7 @@ class SyntheticMechanism:
             ("rounds", rounds),
         ):
             object.__setattr__(self, name, value)
+        flag(self.tree, "tree")
         if not 1 <= len(sizes) <= _MOST_COLUMNS:
             raise BadParameter("sizes", len(sizes), f"give 1 to {_MOST_COLUMNS} columns")
         several = iterated(self.candidates, "candidates", "give tuples of places of columns")

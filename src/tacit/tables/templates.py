@@ -259,14 +259,15 @@ def ready_or_pending(
         raise _unfit(column, place(), problem) from None
 
 
-def _refused(fact: str, place: Span, advice: str) -> QuestionRefused:
-    from tacit.tables.parsing import refused  # with the parser, which columns have no use for
+def refused(fact: str, place: Span, advice: str) -> QuestionRefused:
+    """As `parsing` has it, which comes with the parser: columns have no use for that."""
+    from tacit.tables import parsing
 
-    return refused(fact, place, advice)
+    return parsing.refused(fact, place, advice)
 
 
 def _unfit(column: Column, place: Span, problem: Unfit) -> QuestionRefused:
-    return _refused(f"{column.name} cannot be compared with this value", place, str(problem))
+    return refused(f"{column.name} cannot be compared with this value", place, str(problem))
 
 
 def _filled(pending: Pending, parameters: Mapping[str, object]) -> Predicate:
@@ -307,7 +308,7 @@ def _all_values(pending: Pending, parameters: Mapping[str, object]) -> list[obje
 def _several(name: str, value: object, place: Span) -> list[object]:
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
-    raise _refused(f":{name} must be a list", place, "give a list, tuple or set of values")
+    raise refused(f":{name} must be a list", place, "give a list, tuple or set of values")
 
 
 def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
