@@ -46,7 +46,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e '.[plot]'
+	$(PIP) install -c constraints.txt -e '.[plot,server]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
