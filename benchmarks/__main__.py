@@ -1,7 +1,8 @@
 """``make bench``: run every ``bench_*.py`` here, or the ones named, and print a table.
 
-``python -m benchmarks [name ...] [--write FILE]``; ``peers`` compares with other libraries and is
-run only when it is named (``make bench-peers`` gives it an environment of its own).
+``python -m benchmarks [name ...] [--write FILE]``; ``peers``, which compares with other libraries,
+and ``spark`` are run only when they are named (``make bench-peers`` and ``make bench-spark`` give
+them environments of their own).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def main() -> None:
     measured: list[tuple[str, Sequence[Row]]] = []
     for name in names:
         report = Report()
-        module = "benchmarks.peers" if name == "peers" else f"benchmarks.bench_{name}"
+        module = f"benchmarks.{name}" if name in ("peers", "spark") else f"benchmarks.bench_{name}"
         with console.status(f"measuring {name} ..."):
             import_module(module).run(report)
         measured.append((name, report.rows))

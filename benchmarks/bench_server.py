@@ -1,8 +1,14 @@
-"""The server: what a request costs beside an echo, and whether time tells questions apart.
+"""The server: what a request costs beside an echo, and whether time tells tables apart.
 
 The server runs in a process of its own (``python -m benchmarks.bench_server FOLDER``), whose
 processor time is compared within one run.  "Without the clock" its responses leave when they are
 done.
+
+Two tables are neighbours: the second has the rows of one more person, of whom there are so many
+that everything about them takes longer.
+
+Many clients who ask without a pause are served at a period of their own: each period must have room
+for one question of each, which is public, and so is what the server's file says.
 """
 
 from __future__ import annotations
@@ -16,13 +22,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 from math import exp, fsum, sqrt
 from pathlib import Path
 from statistics import median, quantiles
-from threading import Thread
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 import numpy as np
@@ -40,7 +46,10 @@ from tacit.server.service import Service
 from tacit.server.tokens import TokenFile
 
 ROWS, SIDE, ASKED, CLIENTS = 200_000, 100, 2000, 64
+OF_ONE_PERSON = 1_000_000  # rows
 PERIOD_MS = 50
+CROWD_MS = 200  # about 3 ms for each of the clients
+CROWD_SECONDS = 60.0
 KEYS = ", ".join(map(str, range(SIDE)))
 SCHEMA = f"""
 [columns.pid]
@@ -56,7 +65,9 @@ type = "real"
 grid = "0.001"
 bounds = [0, 1000]
 """
-CONFIG = 'budget = "b.budget"\n[tables.visits]\nsource = "visits.parquet"\nperson = "pid"\n'
+CONFIG = 'budget = "b.budget"\n' + "".join(
+    f'[tables.{name}]\nsource = "{name}.parquet"\nperson = "pid"\n' for name in ("visits", "more")
+)
 CELLS = "select count(distinct pid) from visits group by a, b"
 OPENING: dict[str, Any] = {"threshold": 10**6, "at_most": 2, "epsilon": 1, "questions": 100}
 
@@ -123,8 +134,8 @@ def serve(folder: Path, period: int) -> None:
 class Running:
     """A server, and a connection to it."""
 
-    def __init__(self, process: subprocess.Popen[str], port: int, token: str) -> None:
-        self.process, self.port, self.token = process, port, token
+    def __init__(self, process: subprocess.Popen[str], folder: Path, port: int, token: str) -> None:
+        self.process, self.folder, self.port, self.token = process, folder, port, token
         self.connection = HTTPConnection("127.0.0.1", port)
 
     @property
@@ -136,6 +147,11 @@ class Running:
         """What the server has used so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self) -> int:
+        """What the server holds of its own, in kilobytes."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
 
     def ask(self, path: str, connection: HTTPConnection | None = None, **body: Any) -> float:
         """One request under a new key; how long it took."""
@@ -170,7 +186,7 @@ def running(folder: Path, token: str, period: int) -> Iterator[Running]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield Running(process, int(process.stdout.readline()), token)
+        yield Running(process, folder, int(process.stdout.readline()), token)
     finally:
         process.terminate()
         process.wait()
@@ -183,16 +199,23 @@ def prepared(folder: Path) -> str:
     from pyarrow import parquet
 
     random = np.random.default_rng(1)
-    columns = {
-        "pid": np.arange(ROWS),
-        "a": random.integers(0, SIDE, ROWS),
-        "b": random.integers(0, SIDE, ROWS),
-        "score": random.integers(0, 10**6, ROWS) / 1000,
-    }
-    parquet.write_table(pyarrow.table(columns), folder / "visits.parquet")
-    (folder / "visits.toml").write_text(SCHEMA)
+
+    def rows(people: Any, count: int) -> dict[str, Any]:
+        return {
+            "pid": people,
+            "a": random.integers(0, SIDE, count),
+            "b": random.integers(0, SIDE, count),
+            "score": random.integers(0, 10**6, count) / 1000,
+        }
+
+    some = rows(np.arange(ROWS), ROWS)
+    one = rows(np.full(OF_ONE_PERSON, ROWS), OF_ONE_PERSON)
+    both = {name: np.concatenate([some[name], one[name]]) for name in some}
+    for name, columns in (("visits", some), ("more", both)):
+        parquet.write_table(pyarrow.table(columns), folder / f"{name}.parquet")
+        (folder / f"{name}.toml").write_text(SCHEMA)
     (folder / "tacit.toml").write_text(CONFIG)
-    with Budget.create(folder / "b.budget", epsilon=10**6, covers=["visits"]) as budget:
+    with Budget.create(folder / "b.budget", epsilon=10**6, covers=["visits", "more"]) as budget:
         budget.share("ana", epsilon=10**5)
     return TokenFile(folder / "b.budget-tokens").add("ana", share="ana")
 
@@ -216,34 +239,54 @@ def run(report: Report) -> None:
         token = prepared(folder)
         with running(folder, token, 0) as server:
             costs(report, server, folder)
-            quick, slow = times(server, ASKED)
-            told = f"p = {apart(quick, slow):.1g}, medians {ms(quick)} and {ms(slow)} ms"
-            report.note(f"{ASKED} quick and slow questions without the clock", told)
+            times = neighbours(server, ASKED)
+            told = f"{ASKED} questions to each of two neighbouring tables, without the clock: p"
+            report.at_most(told, apart(*times), 1e-4, "")
+            report.note("their medians", f"{ms(times[0])} and {ms(times[1])} ms")
         with running(folder, token, PERIOD_MS) as server:
-            server.ask("/v1/streams/open", table="visits", algorithm="sparse", name="t", **OPENING)
-            quick, slow = times(server, ASKED // 4, to="t")
+            times = neighbours(server, ASKED)
+            report.at_least("the same with the clock: p", apart(*times), 1e-4, "")
+            quick, slow = quick_and_slow(server, ASKED // 4)
             differ = abs(median(quick) - median(slow)) * 1000 / PERIOD_MS
             report.at_most("medians of a quick and a slow question differ by", 100 * differ, 2, "%")
-            report.at_least("the clock: p that their times are alike", apart(quick, slow), 1e-4, "")
-            crowd(report, server, 60)
+        with running(folder, token, CROWD_MS) as server:
+            crowd(report, server, CROWD_SECONDS)
 
 
 def ms(took: list[float]) -> str:
     return f"{1000 * median(took):.2f}"
 
 
-def times(server: Running, count: int, to: str = "s") -> tuple[list[float], list[float]]:
+def opened(server: Running, name: str, table: str = "visits") -> None:
+    """A stream."""
+    server.ask("/v1/streams/open", table=table, algorithm="sparse", name=name, **OPENING)
+
+
+def neighbours(server: Running, count: int) -> tuple[list[float], list[float]]:
+    """How long the same questions take about two neighbouring tables, in turn."""
+    took: dict[str, list[float]] = {"visits": [], "more": []}
+    names = {table: f"{table} {secrets.token_hex(4)}" for table in took}
+    for table, name in names.items():
+        opened(server, name, table)
+    for number in range(count):
+        for table, name in names.items():
+            took[table].append(server.put(number / 1000 + 1, to=name))
+    return took["visits"], took["more"]
+
+
+def quick_and_slow(server: Running, count: int) -> tuple[list[float], list[float]]:
     """How long quick and slow questions take, in turn."""
+    opened(server, "t")
     quick, slow = [], []
     for number in range(count):
-        quick.append(server.put(500, to=to))
-        slow.append(server.put(number / 1000 + 1, to=to))
+        quick.append(server.put(500, to="t"))
+        slow.append(server.put(number / 1000 + 10, to="t"))
     return quick, slow
 
 
 def costs(report: Report, server: Running, folder: Path) -> None:
     """Processor time of the server for a question beside an echo, and for a batch."""
-    server.ask("/v1/streams/open", table="visits", algorithm="sparse", name="s", **OPENING)
+    opened(server, "s")
     each: dict[str, float] = {"ask": 0, "echo": 0}
     for _ in range(4):  # in turn, so that both meet the same machine
         for path in each:
@@ -280,9 +323,10 @@ def costs(report: Report, server: Running, folder: Path) -> None:
 
 
 def crowd(report: Report, server: Running, seconds: float) -> None:
-    """Many clients at once, each with a stream of its own."""
+    """Many clients at once, each with a stream of its own, who ask without a pause."""
     took: list[float] = []
     wrong: list[BaseException] = []
+    begin = Barrier(CLIENTS + 1)
 
     def client(number: int) -> None:
         connection = HTTPConnection("127.0.0.1", server.port)
@@ -290,23 +334,40 @@ def crowd(report: Report, server: Running, seconds: float) -> None:
             name = f"crowd {number}"
             opening = {"table": "visits", "algorithm": "sparse", "name": name, **OPENING}
             server.ask("/v1/streams/open", connection, **opening)
+            begin.wait()
             until = time.monotonic() + seconds
             while time.monotonic() < until:
                 took.append(server.put(500, connection, name))
         except BaseException as error:
             wrong.append(error)
+            begin.abort()
         finally:
             connection.close()
 
     threads = [Thread(target=client, args=(number,)) for number in range(CLIENTS)]
     for thread in threads:
         thread.start()
+    with suppress(BrokenBarrierError):
+        begin.wait()
+    time.sleep(seconds / 4)
+    early = server.memory()
     for thread in threads:
         thread.join()
+    late = server.memory()
     p99 = quantiles(took, n=100)[98] * 1000
-    report.at_most(f"{CLIENTS} clients, {seconds:g} s: errors", len(wrong), 0, "")
-    report.at_most(f"{CLIENTS} clients: p99", p99 / PERIOD_MS, 1.2, "periods")
+    who = f"{CLIENTS} clients, {seconds:g} s at {CROWD_MS} ms"
+    report.at_most(f"{who}: errors", len(wrong), 0, "")
+    report.at_most(f"{who}: answers that are not on record", len(took) - on_record(server), 0, "")
+    report.at_most(f"{who}: p99", p99 / CROWD_MS, 1.2, "periods")
+    report.at_most(f"{who}: memory in the end beside that after a quarter", late / early, 1.1)
     report.note("questions answered", f"{len(took) / seconds:.0f} a second")
+
+
+def on_record(server: Running) -> int:
+    """How many answers of the crowd the budget has kept."""
+    with Budget.open(server.folder / "b.budget") as budget:
+        told = (entry for entry in budget.history if entry.kind in ("top", "told"))
+        return sum(entry.body["stream"].startswith("crowd") for entry in told)
 
 
 if __name__ == "__main__":

@@ -286,7 +286,9 @@ def _bitmap_work(table: Table, prepared: Prepared) -> Callable[[dict[str, Any]],
     def work(value: dict[str, Any]) -> int:
         matching = found.get(tuple(value.values()))
         if matching is None:
-            node = engine._node(prepared.question(**value).terms[0].where, True)
+            tree = prepared.question(**value).terms[0].where
+            engine._node(tree, True)  # bitmaps are built when they are asked for again
+            node = engine._node(tree, True)
             matching = found[tuple(value.values())] = partial(words_of, node, engine._layout.filled)
         return people_total(engine._layout, matching)
 

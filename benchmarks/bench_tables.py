@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,7 +20,7 @@ import numpy as np
 import sqlglot
 from sqlglot import exp
 
-from benchmarks.report import Report, seconds
+from benchmarks.report import Report, memory, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.duckdb import DuckDBEngine
@@ -237,6 +239,26 @@ def _people_scans(report: Report, path: Path) -> None:
         taken[DuckDBEngine] / taken[_CountedScans],
         0.25,
     )
+    for name in _PLANS:
+        more = (_scan_memory(name, 120, path) - _scan_memory(name, 1, path)) / 2**20
+        what = f"people scanned: more memory for 120 questions than for 1, {name}"
+        report.note(what, f"{more:.0f} MB")
+
+
+_PLANS: dict[str, type[DuckDBEngine]] = {"bits": DuckDBEngine, "counts as in 0.1": _CountedScans}
+
+
+def _scan_memory(plan: str, questions: int, path: Path) -> int:
+    """The most memory that a process takes which does nothing but one scan."""
+    asked = [sys.executable, "-m", "benchmarks.bench_tables", plan, str(questions), str(path)]
+    return int(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+
+
+def _scan_alone(plan: str, questions: int, path: Path) -> int:
+    schema = read_schema(SCHEMA, name="visits", person="pid")
+    with _PLANS[plan](schema, open_source(path, table=None, memory_limit=2**33)) as engine:
+        engine.totals([parse(text, schema).terms[0] for text in _texts()[:questions]])
+    return memory("VmHWM")
 
 
 def _shards(report: Report, path: Path, folder: Path) -> None:
@@ -287,3 +309,7 @@ def _reading(report: Report) -> None:
     ours = _each(lambda text: parse(text, schema), texts, 50)
     report.note("sqlglot's own parse", f"{parsing * 1e6:.0f} µs")
     report.at_most("reading a new text, against sqlglot's parse", ours / parsing, 2)
+
+
+if __name__ == "__main__":
+    print(_scan_alone(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from functools import partial
@@ -15,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 import tacit
-from benchmarks.report import seconds
+from benchmarks.report import memory, seconds
 from tacit.analyst.table import Table
 from tacit.privacy import Cost
 
@@ -34,19 +35,22 @@ Series = dict[int, float]
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows, scans = by_rows(folder)
+        rows, scans, new, opening, peak = by_rows(folder)
         asked = by_questions(folder)
         charged, opened = by_history(folder)
     for what, series in (
         ("seconds for one ask, by rows", rows),
         ("seconds for a batch of 1 000 cells, by rows", scans),
+        ("seconds for one ask with a constant never seen, by rows", new),
+        ("seconds to open a table until each column was asked, by rows", opening),
+        ("peak bytes of a process that does so, by rows", peak),
         ("seconds for one ask, by questions asked before", asked),
         ("seconds for one durable charge, by entries before", charged),
         ("seconds to open a budget, by entries", opened),
     ):
         print(what + ":", ", ".join(f"{at:g}: {time:.3g}" for at, time in series.items()))
     if len(sys.argv) > 1:
-        draw(Path(sys.argv[1]), rows, scans, asked, charged, opened)
+        draw(Path(sys.argv[1]), rows, scans, new, opening, peak, asked, charged, opened)
 
 
 def table_of(rows: int, folder: Path) -> Table:
@@ -79,17 +83,48 @@ def asking(table: Table, count: int) -> list[float]:
     return times[500:]
 
 
-def by_rows(folder: Path) -> tuple[Series, Series]:
-    singles, batches = {}, {}
+def by_rows(folder: Path) -> tuple[Series, Series, Series, Series, Series]:
+    singles: Series = {}
+    batches, new, openings, peaks = dict(singles), dict(singles), dict(singles), dict(singles)
     rows = 10_000
     while rows <= LARGEST:
         with table_of(rows, folder) as table:
             singles[rows] = middle(asking(table, 300))
+            new[rows] = middle(new_constants(table, 100))
             cells = [f"age = {age} and week = {week}" for age in range(20) for week in range(1, 51)]
             questions = [table.prepare(text).question() for text in cells]
             batches[rows] = seconds(partial(table.engine.values, questions), 5)
+        openings[rows], peaks[rows] = opened_alone(folder / f"visits{rows}.parquet")
         rows *= 10
-    return singles, batches
+    return singles, batches, new, openings, peaks
+
+
+def new_constants(table: Table, count: int) -> list[float]:
+    """The time of each of `count` questions about a bound that was never asked about before."""
+    prepared = table.prepare("age <= :most and smoker")
+    times = []
+    for number in range(count):
+        question = prepared.question(most=number)
+        start = perf_counter()
+        table.engine.values([question])
+        times.append(perf_counter() - start)
+    return times
+
+
+def opened_alone(path: Path) -> tuple[float, float]:
+    """Seconds and peak memory of a process that opens a file and asks about each column."""
+    asked = [sys.executable, "-m", "benchmarks.growth", "--open", str(path)]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True)
+    taken, peak = map(float, done.stdout.split())
+    return taken, peak
+
+
+def open_and_ask(path: Path) -> None:
+    start = perf_counter()
+    with tacit.open(path, person=tacit.EACH_ROW, name="visits", schema=SCHEMA) as table:
+        for text in ("age >= 20", "week = 3", "smoker"):
+            table.engine.values([table.prepare(text).question()])
+        print(perf_counter() - start, memory("VmHWM"))
 
 
 def by_questions(folder: Path) -> Series:
@@ -118,23 +153,32 @@ def by_history(folder: Path) -> tuple[Series, Series]:
 def draw(path: Path, *series: Series) -> None:
     from matplotlib.figure import Figure
 
-    rows, scans, asked, charged, opened = series
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    first, second, third = figure.subplots(1, 3)
+    rows, scans, new, opening, peak, asked, charged, opened = series
+    figure = Figure(figsize=(13, 3.2), layout="constrained")
+    first, memories, second, third = figure.subplots(1, 4)
     first.plot(rows.keys(), rows.values(), "o-", label="one question of three predicates")
     first.plot(scans.keys(), scans.values(), "s-", label="1 000 cells in one scan")
-    first.set(xlabel="rows", title="rows")
+    first.plot(new.keys(), new.values(), "^-", label="a constant never seen")
+    first.plot(opening.keys(), opening.values(), "v-", label="opening, all columns asked")
+    first.set(xlabel="rows", title="rows", ylabel="seconds")
+    memories.plot(peak.keys(), peak.values(), "o-", label="peak of a process that opens it")
+    memories.set(xlabel="rows", title="memory", ylabel="bytes")
     second.plot(asked.keys(), asked.values(), "o-", label="one question, 10 000 rows")
     second.set(xlabel="questions asked before", title="questions", ylim=(1e-5, 1e-3))
     third.plot(charged.keys(), charged.values(), "o-", label="one durable charge")
     third.plot(opened.keys(), opened.values(), "s-", label="opening the budget")
     third.set(xlabel="entries before", title="history", ylim=(1e-4, 1e-1))
-    for axes in (first, second, third):
-        axes.set(xscale="log", yscale="log", ylabel="seconds")
+    for axes in (second, third):
+        axes.set(ylabel="seconds")
+    for axes in (first, memories, second, third):
+        axes.set(xscale="log", yscale="log")
         axes.grid(alpha=0.3)
         axes.legend(fontsize=7)
     figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--open"]:
+        open_and_ask(Path(sys.argv[2]))
+    else:
+        main()

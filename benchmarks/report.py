@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 
 
@@ -17,6 +18,12 @@ def seconds(
         work()
         best = min(best, clock() - start)
     return best
+
+
+def memory(name: str) -> int:
+    """Bytes of this process: VmRSS is what it has, VmHWM the most that it had since its start."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ SER, the score error rate: 1 − (average score of what was picked) / (average s
 An algorithm may pick fewer than c; a place left empty counts with score 0.
 
 "Asked again": what was ⊥ is asked again, in up to `ROUNDS` rounds, for which the plan allows.
+"Descending": a price for each ⊤, asked at scales from the number of baskets over ln(k/.05) down to
+`LEAST`, with no c; it ends when ε is used up, and the first c that were found count.
 
 ``python -m benchmarks.utility_frequent_items [--picture FILE]``
 """
@@ -27,6 +29,7 @@ from tacit.analyst.task import Kind
 from tacit.book import recipes
 from tacit.book.coins import Coins
 from tacit.book.one_sided import prepare
+from tacit.book.priced import asked_at, descending_from
 from tacit.book.recipes import Recipe
 from tacit.book.sparse_vector import SparseVector
 from tacit.numbers import Number
@@ -35,6 +38,8 @@ from tacit.privacy import Privacy
 EPSILON, DELTA, SHUFFLES = "0.1", "1e-6", 100
 ROUNDS = 100
 SIZES = (25, 50, 100, 200)
+LEAST = 50  # the smallest scale of the scan that descends
+LARGEST = 88_162 / 12.7  # public: the number of baskets, over ln(k/.05)
 
 
 def main() -> None:
@@ -49,6 +54,8 @@ def main() -> None:
         for name, (recipe, rounds) in contestants(size, len(counts)).items():
             figures = score(recipe, counts, size, options.shuffles, rounds)
             found.setdefault(name, {})[size] = figures
+        figures = score(scan_recipe(len(counts)), counts, size, options.shuffles, 1)
+        found.setdefault("a price for each ⊤, descending", {})[size] = figures
     head = ["recipe", *[f"c = {size}" for size in SIZES]]
     print(f"SER / FNR (picked), ε = {EPSILON}, {options.shuffles} shuffles\n")
     rows = [
@@ -95,6 +102,11 @@ def contestants(size: int, questions: int) -> dict[str, tuple[Recipe, int]]:
     }
 
 
+def scan_recipe(questions: int) -> Recipe:
+    """A stream in which each ⊤ has a price; it knows no c."""
+    return plan.priced(questions=questions, epsilon=EPSILON, least_scale=LEAST).recipe
+
+
 def score(
     recipe: Recipe, counts: NDArray[np.int64], size: int, shuffles: int, rounds: int
 ) -> tuple[float, float, float]:
@@ -105,11 +117,30 @@ def score(
     figures = []
     for _ in range(shuffles):
         shuffled = order.permutation(len(counts))
-        chosen = shuffled[picked(mechanism, counts[shuffled], coins, rounds)]
+        pick = descending if recipe.least_scale is not None else picked
+        chosen = shuffled[pick(mechanism, counts[shuffled], coins, rounds)][:size]
         missed = 1 - np.count_nonzero(chosen < size) / size
         figures.append((1 - counts[chosen].sum() / top, missed, len(chosen)))
     ser, fnr, many = np.mean(figures, axis=0)
     return float(ser), float(fnr), float(many)
+
+
+def descending(
+    mechanism: SparseVector, values: NDArray[np.int64], coins: Coins, rounds: int
+) -> NDArray[np.int64]:
+    """The places that were ⊤, in the order in which they were found, until ε₂ is used up."""
+    state, left = mechanism.start(coins), np.arange(len(values))
+    found: list[int] = []
+    for scale in descending_from(mechanism, LARGEST):
+        at_scale, at, tops = asked_at(mechanism, scale), 0, []
+        while at < len(left) and not at_scale.halted(state):
+            answered, top, state = at_scale.scan(state, values[left[at:]], coins)
+            at += answered
+            if top is not None:
+                tops.append(at - 1)
+        found += left[tops].tolist()
+        left = np.delete(left, tops)
+    return np.array(found, np.int64)
 
 
 def picked(

@@ -12,7 +12,7 @@ import argparse
 import csv
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, log2, sqrt
+from math import ceil, log2
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from benchmarks.shared_data import shared, table
 from tacit.book.coins import Coins
+from tacit.book.laplace import error_steps
 from tacit.book.range_tree import best_tree, rising
-from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, small_db
+from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes, certifying, small_db
 from tacit.book.small_db_size import alpha_of_rows
-from tacit.book.small_db_utility import best_rows, error_bound
+from tacit.book.small_db_utility import best_rows, error_bound, usual_rows
 from tacit.draws.linear_queries import linear_queries
 
 Histogram = NDArray[np.int64]
@@ -60,10 +61,13 @@ def main() -> None:
 
 
 KEYS = (
-    "m, proved best",
-    "bound (95 %)",
+    "m*",
+    "bound of m*",
+    "SmallDB, m*",
+    "m",
+    "bound",
     "SmallDB",
-    "SmallDB, m = √(εn)",
+    "certificate",
     "histogram",
     "tree",
     "smoothed tree",
@@ -96,9 +100,7 @@ def adult(column: str, largest: int) -> Histogram:
 def ordered(histogram: Histogram, kind: str, epsilon: str, draws: int) -> dict[str, Any]:
     people, domain = int(histogram.sum()), len(histogram)
     size = best_rows(people, epsilon=epsilon, beta=BETA, structure=kind, atoms=domain).rows
-    usual = ceil(sqrt(people * Fraction(epsilon)))
-    alpha = alpha_of_rows(size, structure=kind, atoms=domain).alpha
-    bound = error_bound(people, epsilon=epsilon, beta=BETA, rows=size, alpha_m=alpha, atoms=domain)
+    usual = max(usual_rows(people, epsilon=epsilon, atoms=domain), size)
     points = np.repeat(np.arange(1, domain + 1), histogram)
     questions = (Prefixes if kind == "prefixes" else Intervals)(domain)
     truth = np.cumsum(histogram) / people
@@ -108,16 +110,31 @@ def ordered(histogram: Histogram, kind: str, epsilon: str, draws: int) -> dict[s
         away = np.concatenate([[0.0], estimate - truth])
         return float(abs(away).max() if kind == "prefixes" else away.max() - away.min())
 
-    def ours(m: int) -> NDArray[np.float64]:
-        y = small_db(points, questions, rows=m, epsilon=epsilon, coins=COINS)
-        return np.cumsum(np.bincount(y, minlength=domain + 1)[1:]) / m
+    def bound(m: int) -> float:
+        alpha = alpha_of_rows(m, structure=kind, atoms=domain).alpha
+        return float(
+            error_bound(people, epsilon=epsilon, beta=BETA, rows=m, alpha_m=alpha, atoms=domain)
+        )
 
+    def ours(m: int) -> tuple[float, float]:
+        """The largest error of a release, and what its certificate says (ε/10 more)."""
+        y = small_db(points, questions, rows=m, epsilon=epsilon, coins=COINS)
+        measuring = certifying(questions, rows=m, epsilon=Fraction(epsilon) / 10)
+        found = measuring.draw(questions.score(points, y), COINS)
+        certified = found.value + error_steps(found.noise_scale, 2 * Fraction(BETA)) * found.grid
+        shares = np.cumsum(np.bincount(y, minlength=domain + 1)[1:]) / m
+        return off(shares), float(certified) / people
+
+    proved, drawn = ([ours(m) for _ in range(draws)] for m in (size, usual))
     trees = [tree(histogram, epsilon) for _ in range(draws)]
     return {
-        "m, proved best": size,
-        "bound (95 %)": float(bound),
-        "SmallDB": _spread([off(ours(size)) for _ in range(draws)]),
-        "SmallDB, m = √(εn)": _spread([off(ours(usual)) for _ in range(draws)]),
+        "m*": size,
+        "bound of m*": bound(size),
+        "SmallDB, m*": _spread([error for error, _ in proved]),
+        "m": usual,
+        "bound": bound(usual),
+        "SmallDB": _spread([error for error, _ in drawn]),
+        "certificate": _spread([certified for _, certified in drawn]),
         "histogram": _spread([off(noisy_histogram(histogram, epsilon)) for _ in range(draws)]),
         "tree": _spread([off(prefixes / people) for prefixes in trees]),
         "smoothed tree": _spread([off(smoothed(prefixes, people)) for prefixes in trees]),
@@ -224,8 +241,9 @@ def draw(drawn: list[tuple[str, dict[str, Any]]], path: Path) -> None:
     figure = Figure(figsize=(10, 4), layout="constrained")
     axes = figure.subplots()
     shapes = {
-        "SmallDB": "o",
-        "SmallDB, m = √(εn)": "D",
+        "SmallDB, m*": "o",
+        "SmallDB": "D",
+        "certificate": "1",
         "histogram": "s",
         "tree": "^",
         "smoothed tree": "v",
@@ -233,13 +251,13 @@ def draw(drawn: list[tuple[str, dict[str, Any]]], path: Path) -> None:
     }
     for shift, (name, shape) in enumerate(shapes.items()):
         middle = [figures[name][0] for _, figures in drawn]
-        places = np.arange(len(drawn)) + 0.13 * (shift - 2.5)
+        places = np.arange(len(drawn)) + 0.11 * (shift - 3)
         reach = [figures[name][1] - figures[name][0] for _, figures in drawn]
         axes.errorbar(
             places, middle, yerr=[[0.0] * len(reach), reach], fmt=shape, label=name, markersize=5
         )
-    bounds = [figures["bound (95 %)"] for _, figures in drawn]
-    axes.plot(range(len(drawn)), bounds, "k_", markersize=22, label="bound of SmallDB (95 %)")
+    bounds = [figures["bound of m*"] for _, figures in drawn]
+    axes.plot(range(len(drawn)), bounds, "k_", markersize=22, label="bound of m* (95 %)")
     axes.set_xticks(range(len(drawn)), [label for label, _ in drawn], fontsize=7)
     axes.set(yscale="log", ylabel="largest error, share of people")
     axes.grid(axis="y", alpha=0.3)

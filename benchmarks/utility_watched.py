@@ -44,7 +44,7 @@ def main() -> None:
         asked, true = three_way(adult, truth)
         for model, surprises in (("synthetic", 20), ("independent", 60)):
             found = [cells(adult, model, surprises, asked, true) for _ in range(runs)]
-            lines.append([model, surprises, *(f"{x:.3g}" for x in np.mean(found, axis=0))])
+            lines.append([model, surprises, *map(shown, np.mean(found, axis=0))])
     head = ["model", "surprises", "mean error", "95 %", "largest", "measured", "unwatched"]
     print(f"{len(asked)} three-way cells at ε = 1, average of {runs} runs\n")
     print(table(head, lines))
@@ -56,11 +56,15 @@ def main() -> None:
         plain = np.abs(Coins().laplaces(len(texts), runs * len(texts))).astype(np.float64)
     noise = [plain.mean(), float(np.quantile(plain, 0.95)), plain.max()]
     lines = [
-        ["watched model, 20 surprises", *(f"{x:.3g}" for x in np.mean(found, axis=0))],
-        ["Laplace on each", *(f"{x:.3g}" for x in noise), "507", "0"],
+        ["watched model, 20 surprises", *map(shown, np.mean(found, axis=0))],
+        ["Laplace on each", *map(shown, noise), "507", "0"],
     ]
     print(f"\n{len(texts)} predicates of APEx at ε = 1, average of {runs} runs\n")
     print(table(["", *head[2:]], lines))
+
+
+def shown(error: float) -> str:
+    return f"{error:.1f}" if error < 100 else f"{error:.0f}"
 
 
 def all_columns() -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.chromium import NAMED_BY, found_chromium
 from tests.postgres import postgres_budget, postgres_budgets, postgres_database, postgres_server
 from tests.signals import as_usual
 
@@ -25,3 +26,14 @@ def usual_signals():
     """Signals that are sent are heard, though the tests may have been started under nohup."""
     with as_usual():
         yield
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line that the pages were not looked at."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    pages = any(report.nodeid.startswith("tests/page/") for report in skipped)
+    if pages and found_chromium() is None:
+        terminalreporter.write_line(
+            "No Chromium was found, so the pages were not looked at in a browser: "
+            f"make browser installs one on Debian, or {NAMED_BY} names one."
+        )

@@ -21,6 +21,17 @@ import tacit.audit
 import tacit.book
 import tacit.tables
 from tacit.analyst.histogram import CellSum, Histogram, NoisyHistogram
+from tacit.analyst.histogram_plan import HistogramPlan
+from tacit.analyst.query import QueryPlan
+from tacit.analyst.query_columns import (
+    MeanColumn,
+    QuantileColumn,
+    QueryColumn,
+    RatioColumn,
+    ShareColumn,
+    SpreadColumn,
+)
+from tacit.analyst.query_result import QueryResult
 from tacit.analyst.ranges import RangeCount, RangePlan, Ranges
 from tacit.analyst.release import Release
 from tacit.analyst.release_plan import ReleasePlan
@@ -28,7 +39,8 @@ from tacit.analyst.stream import Stream
 from tacit.analyst.synthetic import MarginalReport, Synthetic, SyntheticPlan
 from tacit.analyst.table import Table
 from tacit.analyst.top import Top, TopPlan
-from tacit.analyst.watched import WatchedAnswer, WatchedModel
+from tacit.analyst.watched import WatchedModel
+from tacit.analyst.watched_answer import WatchedAnswer
 from tacit.analyst.watched_plan import WatchedPlan
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, InsecureTestCoins
@@ -69,6 +81,15 @@ HELD = {  # what the functions above return, and people go on with
     "Estimate": Estimate,
     "CellSum": CellSum,
     "Histogram": Histogram,
+    "HistogramPlan": HistogramPlan,
+    "MeanColumn": MeanColumn,
+    "QuantileColumn": QuantileColumn,
+    "QueryColumn": QueryColumn,
+    "RatioColumn": RatioColumn,
+    "ShareColumn": ShareColumn,
+    "SpreadColumn": SpreadColumn,
+    "QueryPlan": QueryPlan,
+    "QueryResult": QueryResult,
     "RangeCount": RangeCount,
     "RangePlan": RangePlan,
     "Ranges": Ranges,
@@ -87,7 +108,10 @@ KNOWN_BY_ANOTHER_NAME = {"tacit.Schema", *(f"tacit.{name}" for name in HELD)}
 
 MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own, as are protocols
     *("Table", "Stream", "Answer", "Estimate", "CellSum", "Histogram", "Release", "ReleasePlan"),
+    "HistogramPlan",
     *("RangeCount", "RangePlan", "Ranges", "Top", "TopPlan"),
+    *("MeanColumn", "QueryColumn", "QueryPlan", "QueryResult"),
+    *("QuantileColumn", "RatioColumn", "ShareColumn", "SpreadColumn"),
     *("MarginalReport", "Synthetic", "SyntheticPlan"),
     *("WatchedAnswer", "WatchedModel", "WatchedPlan"),
     *("tacit.plan.Plan", "tacit.plan.Option", "tacit.audit.ExactLoss", "tacit.audit.SampledLoss"),
@@ -97,7 +121,9 @@ MADE_BY_US = {  # results and parts: whoever builds one by hand is on their own,
     *("tacit.tables.Statement", "tacit.tables.Engine", "tacit.book.accuracy.Guarantee"),
     *("tacit.book.accuracy.Verdict", "tacit.book.experiment.View", "tacit.book.experiment.Step"),
     *("tacit.book.experiment.Adversary", "tacit.book.experiment.NotedCoins"),
+    "tacit.book.chance.ChanceAbove",
     *("tacit.errata.Erratum", "tacit.book.watching.Watch"),
+    "tacit.book.multiplicative_weights.ModelAnswer",
     *("tacit.book.answer.Answer", "tacit.book.answer.Recorded", "tacit.book.laplace.Estimate"),
     *("tacit.book.shattering.VcDimension", "tacit.book.shattering.FatShatteringDimension"),
     *("tacit.book.small_db.LinearQueries", "tacit.book.small_db.SampledClass"),
@@ -107,7 +133,13 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *(f"tacit.book.range_tree.RangeTree.{name}" for name in ("nodes", "prefixes", "prefix_noises")),
     "tacit.book.range_tree.rising",
     "RangePlan.noises",
+    *("QueryPlan.noise_scale", "QueryColumn.from_json", "QueryColumn.ranges"),
+    *("QuantileColumn.from_json", "QueryPlan.quantile"),
+    *("RatioColumn.from_json", "ShareColumn.from_json", "SpreadColumn.from_json"),
+    *("MeanColumn.from_json", "tacit.tables.Engine.rows_by_person"),
+    "tacit.tables.Engine.people_of",
     "tacit.book.top.TopMechanism.draw",
+    "tacit.book.multiplicative_weights.updated",
     "tacit.book.watching.WatchState",
     *(f"tacit.book.watching.Watch.{name}" for name in ("start", "step", "after_loss")),
     "WatchedAnswer.from_json",
@@ -115,14 +147,16 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
     *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
-    "tacit.tables.Engine.totals",
+    *("tacit.tables.Engine.totals", "tacit.tables.Engine.cell_values"),
+    "tacit.tables.Engine.point_counts",
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),
     *("tacit.tables.Column.literal", "tacit.book.experiment.Adversary.choose"),
     *(
         f"tacit.book.small_db.{kind}.{name}"
         for kind in ("Prefixes", "Intervals", "FiniteQuestions")
-        for name in ("check", "draw", "candidates", "enumerated", "multisets", "part")
+        for name in ("check", "draw", "candidates", "enumerated", "score", "steps")
     ),
+    *(f"tacit.book.small_db.FiniteQuestions.{name}" for name in ("multisets", "part")),
     *("tacit.book.small_db.SampledClass", "tacit.book.small_db.LinearQueries"),
     *(f"tacit.book.answer.Answer.{name}" for name in ("from_json", "from_told", "on_record")),
     *("Answer.from_told", "tacit.book.laplace.Estimate.from_json", "Estimate.from_json"),
@@ -223,13 +257,15 @@ def _a_server() -> str:
 def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
     """Recipes and how exactly they answer."""
     book, privacy = tacit.book, tacit.Privacy(1, "1e-6")
+    mechanism = book.one_sided.prepare(recipe, threshold=2)
     noise = {"threshold_epsilon": "1/4", "question_epsilon": "1/2", "value_epsilon": "1/4"}
     return {
         "tacit.book.noise.family_of": Call(book.noise.family_of, {"noise": "one-sided"}),
         "tacit.book.recipes.Recipe": Call(
             book.recipes.Recipe,
             {"name": "mine", "noise": "one-sided", "privacy": privacy, "at_most": 2, "groups": 1}
-            | {**noise, "monotone": False, "shift": 0, "value_shift": None, "directed": False},
+            | {**noise, "monotone": False, "shift": 0, "value_shift": None, "directed": False}
+            | {"least_scale": None},
         ),
         "tacit.book.recipes.Recipe.shifted": Call(recipe.shifted, {"shift": 1}),
         "tacit.book.recipes.Recipe.telling_gaps": Call(
@@ -247,6 +283,12 @@ def _recipe_calls(recipe: Recipe) -> dict[str, Call]:
             )
             for name in ("book", "book_least_noise")
         },
+        "tacit.book.chance.chance_above": Call(
+            book.chance.chance_above, {"mechanism": mechanism, "value": 3, "threshold": 4}
+        ),
+        "tacit.book.chance.least_value": Call(
+            book.chance.least_value, {"mechanism": mechanism, "chance": "1/2", "threshold": 4}
+        ),
         "tacit.book.half_gap.half_gap": Call(
             book.half_gap.half_gap, {"recipe": recipe, "questions": 10, "beta": 0.1}
         ),
@@ -297,12 +339,33 @@ def _small_db_calls(coins: Coins) -> dict[str, Call]:
             }
             | {"coins": coins, "rows_per_person": 1, "progress": None},
         ),
+        "small_db.certifying": Call(
+            book.small_db.certifying,
+            {"questions": book.small_db.Prefixes(9), "rows": 2, "epsilon": 1, "rows_per_person": 1},
+        ),
+        "multiplicative_weights.most_updates": Call(
+            book.multiplicative_weights.most_updates,
+            {"universe": 9, "alpha": "1/9", "sharper": False},
+        ),
+        "multiplicative_weights.least_alpha": Call(
+            book.multiplicative_weights.least_alpha,
+            {"universe": 9, "people": 10**9, "questions": 9, "epsilon": 1, "beta": 0.1}
+            | {"delta": 0, "sharper": False},
+        ),
+        "multiplicative_weights.multiplicative_weights": Call(
+            lambda **given: list(book.multiplicative_weights.multiplicative_weights(**given)),
+            {"x": np.array([4, 1]), "questions": [[1, 0]], "people": 5, "alpha": "1/2"}
+            | {"epsilon": 1, "delta": 0, "grid": 1, "sharper": False, "coins": coins},
+        ),
         "small_db_size.sauer": Call(book.small_db_size.sauer, {"vc": 2, "points": 4}),
         "small_db_size.rows_needed": Call(book.small_db_size.rows_needed, {"alpha": 0.1, **known}),
         "small_db_size.alpha_of_rows": Call(book.small_db_size.alpha_of_rows, {"rows": 9, **known}),
         "small_db_utility.best_rows": Call(book.small_db_utility.best_rows, {"n": 1000, **served}),
         "small_db_utility.people_needed": Call(
             book.small_db_utility.people_needed, {"error": 0.1, **served}
+        ),
+        "small_db_utility.usual_rows": Call(
+            book.small_db_utility.usual_rows, {"n": 1000, "epsilon": 1, "atoms": 9}
         ),
         "small_db_utility.error_bound": Call(
             book.small_db_utility.error_bound,
@@ -348,6 +411,7 @@ def budget_calls(folder: Path) -> dict[str, Call]:
         "table": "visits",
         "analyst": None,
         "identity": identity,
+        "beside": {"visits": identity},
     }
     stream: dict[str, Any] = {
         "name": "s",
@@ -401,7 +465,13 @@ def budget_calls(folder: Path) -> dict[str, Call]:
         "open_stream": on_new("open_stream", **stream, **paid, retry=None),
         "resume_stream": Call(
             resume,
-            {"name": "s", "binding": stream["binding"], "after_loss": bytes, "identity": identity},
+            {
+                "name": "s",
+                "binding": stream["binding"],
+                "after_loss": bytes,
+                "identity": identity,
+                "beside": {},
+            },
         ),
         "share": on_new("share", analyst="ana", epsilon=1, delta=None, rho=None),
         "stream": Call(of_stream, {"name": "s"}),
@@ -416,6 +486,10 @@ def _key_of_block(number: int) -> RetryKey:
     return RetryKey(f"k{number}", None, "ask_all", "age > 3")
 
 
+def _key_of_watched_block(number: int) -> RetryKey:
+    return RetryKey(f"k{number}", None, "ask_all watched", "age > 3")
+
+
 def calls(folder: Path) -> dict[str, Call]:
     """Every public callable with right arguments; files go to the folder."""
     table = opened()
@@ -425,13 +499,30 @@ def calls(folder: Path) -> dict[str, Call]:
     stream = table.sparse(threshold=10**6, at_most=10**6, epsilon=10**9, budget=budget, name="s")
     stream.suspend()
     asked = table.sparse(threshold=10**6, at_most=9, epsilon=1, budget=budget)
-    release = table.small_db(["age <= 3", "age > 7"], epsilon=1, rows=5, budget=budget)
+    release = table.small_db(["age <= 3", "age > 7"], max_rows=1, epsilon=1, rows=5, budget=budget)
     release.save(folder / "release.json")
-    histogram = table.histogram("age", epsilon=1, budget=budget)
+    histogram = table.histogram("age", max_rows=1, epsilon=1, budget=budget)
+    planned_cells = table.plan_histogram("age", max_rows=1, epsilon=1)
     ranges = table.ranges("age", epsilon=1, budget=budget)
     ranges.save(folder / "ranges.json")
     tree = tacit.book.range_tree.RangeTree(13, 4, 2)
     cells = "select count(distinct pid) from visits group by town"
+    both = "select count(distinct pid), avg(age) from visits group by town"
+    asks: dict[str, Any] = {"sql": both, "weights": [1, 2], "max_rows": 1, "max_cells": 1}
+    asks |= {"params": None, "delta": 0}
+    queried = table.query(**asks, epsilon=1, budget=budget)
+    queried.save(folder / "query.json")
+    counted, averaged = queried.columns
+    assert isinstance(averaged, MeanColumn)
+    quotients = table.query(
+        """select count(*) filter (where age > 3) / count(*), count(distinct pid) / count(*),
+            stddev(age), median(age) from visits""",
+        epsilon=1,
+        max_rows=1,
+        budget=budget,
+    )
+    *quotients_alone, ranked = quotients.columns
+    derived = dict(zip(("Share", "Ratio", "Spread"), quotients_alone, strict=True))
     planned_top = table.plan_top(1, cells, epsilon=1, counts_epsilon=1)
     top = table.top(1, cells, epsilon=1, budget=budget)
     top.save(folder / "top.json")
@@ -474,6 +565,7 @@ def calls(folder: Path) -> dict[str, Call]:
     planned = {"questions": 10, "epsilon": 1, "alpha": None, "beta": "1/20", "kind": "counts"}
     planned["rounds"] = 2
     tops = {**planned, "at_most": 2, "delta": 0}
+    around = {"threshold": 5, "recipe": "book", "sensitivity": 1, "grid": 1}
     solved = {"alpha": None, "beta": "1/20", "epsilon": 1, "questions": 10}
     run = {"values": [1, 2, 3], "threshold": 2, "epsilon": 1, "sensitivity": 1, "grid": 1}
     run = {**run, "coins": coins}
@@ -512,8 +604,18 @@ def calls(folder: Path) -> dict[str, Call]:
                 "grows_by": None,
             },
         ),
+        "tacit.open_all": Call(
+            tacit.open_all,
+            {
+                "tables": {
+                    name: {"source": pyarrow.table({"pid": [1]}), "person": "pid"}
+                    for name in ("visits", "labs")
+                }
+            },
+        ),
         "tacit.prefixes": Call(tacit.prefixes, {"column": "age"}),
         "tacit.intervals": Call(tacit.intervals, {"column": "age"}),
+        "tacit.load_query": Call(tacit.load_query, {"path": folder / "query.json"}),
         "tacit.load_ranges": Call(tacit.load_ranges, {"path": folder / "ranges.json"}),
         "tacit.load_release": Call(tacit.load_release, {"path": folder / "release.json"}),
         "tacit.load_synthetic": Call(tacit.load_synthetic, {"path": folder / "synthetic.json"}),
@@ -530,10 +632,27 @@ def calls(folder: Path) -> dict[str, Call]:
         # Plans
         "tacit.plan.above_threshold": Call(tacit.plan.above_threshold, planned),
         "tacit.plan.sparse": Call(tacit.plan.sparse, tops),
+        "tacit.plan.priced": Call(
+            tacit.plan.priced,
+            {
+                "questions": 9,
+                "epsilon": 1,
+                "least_scale": 5,
+                "scale": 9,
+                "beta": "1/20",
+                "kind": "counts",
+                "numeric": True,
+            },
+        ),
         "tacit.plan.numeric_sparse": Call(tacit.plan.numeric_sparse, {**tops, "values": "gap"}),
         "tacit.plan.Plan.option": Call(plan.option, {"name": "book"}),
+        "tacit.plan.Plan.chance": Call(plan.chance, {"count": 3, **around}),
+        "tacit.plan.Plan.chances": Call(plan.chances, around),
         "tacit.plan.Plan.recipe": Call(plan.recipe, {"name": "book"}),
         **budget_calls(folder),
+        "tacit.compose": Call(
+            tacit.compose, {"k": 9, "delta": "1e-6", "epsilon_each": 1, "epsilon": None}
+        ),
         "tacit.connect": Call(tacit.connect, {"url": _a_server(), "token": "tct_x", "timeout": 60}),
         "tacit.dummy": Call(
             lambda **given: tacit.dummy(**given).close(),
@@ -546,6 +665,30 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.count": on_table("count", question="age > 3", params=None, **pays),
         "Table.sum": on_table("sum", column="age", where=None, params=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
+        "Table.plan_histogram": on_table("plan_histogram", columns="age", epsilon=1, max_rows=1),
+        "HistogramPlan.error": Call(planned_cells.error, {"beta": 0.1}),
+        "HistogramPlan.worst_error": Call(planned_cells.worst_error, {"beta": 0.1}),
+        "HistogramPlan.prefix_error": Call(planned_cells.prefix_error, {"beta": 0.1}),
+        "HistogramPlan.sums_error": Call(planned_cells.sums_error, {"questions": 5, "beta": 0.1}),
+        "Table.plan_query": on_table("plan_query", **asks, epsilon=1),
+        "Table.query": on_table("query", **asks, **pays),
+        "QueryPlan.error": Call(
+            table.plan_query(**asks, epsilon=1).error,
+            {"name": "avg_age", "beta": 0.1, "values": 100},
+        ),
+        "QueryColumn.errors": Call(counted.errors, {"beta": 0.1}),
+        **{
+            f"{kind}Column.{name}": Call(getattr(column, name), {"beta": 0.1})
+            for kind, column in derived.items()
+            for name in ("errors", "intervals")
+        },
+        "QuantileColumn.errors": Call(ranked.errors, {"beta": 0.1}),
+        "MeanColumn.errors": Call(averaged.errors, {"beta": 0.1}),
+        "MeanColumn.intervals": Call(averaged.intervals, {"beta": 0.1}),
+        "QueryResult.column": Call(queried.column, {"name": "count"}),
+        "QueryResult.save": Call(queried.save, {"path": folder / "q.json"}),
+        "QueryResult.to_csv": Call(queried.to_csv, {"path": folder / "q.csv"}),
+        "QueryResult.to_parquet": Call(queried.to_parquet, {"path": folder / "q.parquet"}),
         "Table.plan_ranges": on_table("plan_ranges", column="age", epsilon=1, max_rows=2),
         "Table.ranges": on_table("ranges", column="age", max_rows=2, **pays),
         "Table.running": on_table("running", column="age", max_rows=2, **pays),
@@ -570,7 +713,14 @@ def calls(folder: Path) -> dict[str, Call]:
             lambda **given: table.resume_watched_model(**given).suspend(),
             {"name": "w", "budget": budget, "model": histogram},
         ),
-        "WatchedModel.ask": Call(held.ask, {"question": "age > 3", "params": None}),
+        "WatchedModel.ask": Call(
+            held.ask, {"question": "age > 3", "params": None, "retry_key": None}
+        ),
+        "WatchedModel.ask_blocks": Call(
+            lambda **given: list(held.ask_blocks(given.pop("questions"), **given)),
+            {"questions": ["age > 3"], "size": 1, "most": 9, "keys": _key_of_watched_block}
+            | {"skip": 0, "params": None},
+        ),
         "WatchedModel.ask_all": Call(held.ask_all, {"questions": ["age > 3"], "params": None}),
         "WatchedPlan.error": Call(held.plan.error, {"beta": 0.1}),
         "tacit.book.watching.watch": Call(tacit.book.watching.watch, watches),
@@ -594,6 +744,9 @@ def calls(folder: Path) -> dict[str, Call]:
         "Top.save": Call(top.save, {"path": folder / "p.json"}),
         "Top.to_csv": Call(top.to_csv, {"path": folder / "p.csv"}),
         "Top.to_parquet": Call(top.to_parquet, {"path": folder / "p.parquet"}),
+        "tacit.book.top.TopMechanism.alpha_steps": Call(
+            planned_top.mechanism.alpha_steps, {"candidates": 5, "beta": 0.1}
+        ),
         "tacit.book.top.TopMechanism": Call(
             tacit.book.top.TopMechanism,
             {"places": 2, "privacy": tacit.Privacy(1), "sensitivity": 1},
@@ -633,13 +786,16 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.Cost.pure": Call(Cost.pure, {"epsilon": 1}),
         "Table.release": on_table(
             "release",
-            mechanism=NoisyHistogram(schema, ["age"], epsilon=1),
+            mechanism=NoisyHistogram(schema, ["age"], epsilon=1, max_rows=1),
             **{k: v for k, v in pays.items() if k != "epsilon"},
         ),
         "Table.above_threshold": on_table("above_threshold", **streams),
-        "Table.sparse": on_table("sparse", at_most=1, **streams),
+        "Table.sparse": on_table("sparse", at_most=1, least_scale=None, **streams),
         "Table.numeric_sparse": on_table(
-            "numeric_sparse", at_most=1, **{k: v for k, v in streams.items() if k != "numeric"}
+            "numeric_sparse",
+            at_most=1,
+            least_scale=None,
+            **{k: v for k, v in streams.items() if k != "numeric"},
         ),
         "Table.resume": Call(
             lambda name, budget: table.resume(name, budget=budget).suspend(),
@@ -654,10 +810,12 @@ def calls(folder: Path) -> dict[str, Call]:
             alpha=None,
             rows=5,
             max_rows=1,
+            certificate_epsilon=1,
         ),
         "Table.small_db": on_table(
             "small_db",
             **{"questions": ["age < 3"], "alpha": None, "rows": 5, "max_rows": 1, **pays},
+            certificate_epsilon=1,
             progress=None,
         ),
         "Stream.ask": Call(
@@ -666,24 +824,33 @@ def calls(folder: Path) -> dict[str, Call]:
                 "question": "age > 3",
                 "threshold": None,
                 "below": False,
+                "scale": None,
                 "retry_key": None,
                 "params": None,
             },
         ),
         "Stream.check": Call(
             asked.check,
-            {"question": "age > 3", "threshold": None, "below": False, "params": None},
+            {
+                "question": "age > 3",
+                "threshold": None,
+                "below": False,
+                "scale": None,
+                "params": None,
+            },
         ),
         "Stream.accuracy": Call(asked.accuracy, {"questions": 100, "beta": "1/20", "rounds": 2}),
         "Stream.ask_blocks": Call(
             lambda **given: list(asked.ask_blocks(given.pop("questions"), **given)),
             {"questions": ["age > 3"], "size": 1, "most": 9, "keys": _key_of_block}
-            | {"threshold": None, "skip": 0, "params": None},
+            | {"threshold": None, "skip": 0, "params": None}
+            | {"below": False, "again": False, "only": [0], "scale": None}
+            | {"descending": False, "round_number": 0},
         ),
         "Stream.ask_all": Call(
             asked.ask_all,
             {"questions": ["age > 3"], "threshold": None, "params": None}
-            | {"below": False, "again": False},
+            | {"below": False, "again": False, "scale": None, "descending": False},
         ),
         "Answer.error": Call(
             Answer(above=True, value=Fraction(1), noise_scale=tacit.Privacy(1).epsilon).error,
@@ -705,6 +872,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "Release.answer": Call(release.answer, {"question": "age <= 3"}),
         "Release.count": Call(release.count, {"question": "age <= 3", "people": 10}),
         "Release.guarantee": Call(release.guarantee, {"beta": 0.1}),
+        "Release.certified": Call(release.certified, {"beta": 0.1}),
         "Release.plot": Call(release.plot, {"path": folder / "r.png"}),
         "Release.save": Call(release.save, {"path": folder / "r.json"}),
         "Release.to_csv": Call(release.to_csv, {"path": folder / "r.csv"}),
@@ -718,12 +886,15 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "tacit.tables.Schema": Call(
             tacit.tables.Schema,
-            {"name": "t", "person": "pid", "columns": schema.columns, "max_rows": 3},
+            {"name": "t", "person": "pid", "columns": schema.columns, "max_rows": 3}
+            | {"max_cells": 2, "beside": ()},
         ),
         "tacit.tables.Schema.find": Call(schema.find, {"name": "age"}),
+        "tacit.tables.Schema.table": Call(schema.table, {"name": schema.name}),
         "tacit.tables.Schema.column": Call(schema.column, {"name": "age"}),
         "tacit.tables.Prepared.bind": Call(prepared.bind, {"parameters": {"age": 3}}),
         "tacit.tables.Prepared.bind_batch": Call(prepared.bind_batch, {"parameters": {"age": 3}}),
+        "tacit.tables.Prepared.bind_cells": Call(prepared.bind_cells, {"parameters": {"age": 3}}),
         **{
             f"tacit.tables.{name}": Call(
                 getattr(tacit.tables, name),

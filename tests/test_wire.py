@@ -22,7 +22,7 @@ from tacit.analyst.histogram import CellSum
 from tacit.analyst.history import History
 from tacit.book.answer import Answer, GapNoise
 from tacit.book.laplace import Estimate
-from tacit.budget import Entry, Share, Verified
+from tacit.budget import Entry, RetryKey, Share, Verified
 from tacit.wire import BudgetSummary, Reply, from_json, from_line, to_json, to_line
 
 POISON = "Zyzzyva-4711"
@@ -62,7 +62,7 @@ def values(tmp_path_factory):
         top = stream.ask("town = 'Ghent'", threshold="41/2")
         stream.ask("age = 3 and town = 'Bruges'")
         again = stream.ask("town = 'Ghent'", threshold="41/2")
-        histogram = visits.histogram("town", "age", epsilon=7, **pays)
+        histogram = visits.histogram("town", "age", max_rows=1, epsilon=7, **pays)
         cells = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"
         ranges = visits.ranges("age", epsilon=7, max_rows=1, **pays)
         stream.ask("age = 4", retry_key="first")
@@ -107,6 +107,13 @@ def values(tmp_path_factory):
             "estimate": visits.sum("cost", epsilon=20, **pays),
             "cell sum": histogram.count("age >= 5"),
             "histogram": histogram,
+            "query": visits.query(
+                "SELECT town, COUNT(DISTINCT pid), AVG(cost) FROM visits GROUP BY town",
+                epsilon=9,
+                max_cells=1,
+                max_rows=1,
+                **pays,
+            ),
             "ranges": ranges,
             "range": visits.ranges("cost", epsilon=7, max_rows=1, **pays).count("cost >= 5"),
             "synthetic": visits.synthetic(
@@ -115,15 +122,39 @@ def values(tmp_path_factory):
             "watched answer": visits.watched_model(
                 epsilon=9, surprises=2, model=histogram, **pays
             ).ask("age >= 5"),
+            "watched block": next(
+                visits.watched_model(epsilon=9, surprises=2, model=histogram, **pays).ask_blocks(
+                    ["age >= 5", "age < 5"],
+                    size=2,
+                    most=2,
+                    keys=lambda start: RetryKey("w", None, f"from {start}", None),
+                )
+            ),
             "top": visits.top(2, cells, epsilon=9, **pays),
             "top with counts": visits.top(2, cells, epsilon=9, counts_epsilon=2, **pays),
-            "release": visits.small_db(tacit.prefixes("age"), epsilon=50, rows=20, **pays),
-            "release of a list": visits.small_db(["age = 3"], epsilon=50, rows=5, **pays),
+            "release": visits.small_db(
+                tacit.prefixes("age"), max_rows=1, epsilon=50, rows=20, **pays
+            ),
+            "certified release": visits.small_db(
+                tacit.prefixes("age"),
+                max_rows=1,
+                epsilon=50,
+                rows=20,
+                certificate_epsilon=5,
+                **pays,
+            ),
+            "release of a list": visits.small_db(
+                ["age = 3"], max_rows=1, epsilon=50, rows=5, **pays
+            ),
             "statement": visits.check("town = 'Ghent'"),
             "statement about cells": visits.check("SELECT COUNT(DISTINCT pid) GROUP BY town"),
             "refusal": visits.check("age / 2 > 1"),
             "plan": tacit.plan.sparse(questions=50, at_most=3, epsilon="1/3", delta="1e-6"),
             "plan for α": tacit.plan.numeric_sparse(questions=9, at_most=2, alpha=40, kind="any"),
+            "chance": tacit.plan.sparse(questions=9, at_most=1, epsilon=1).chance(3),
+            "chances": tacit.plan.sparse(questions=9, at_most=1, epsilon=1).chances(threshold=7),
+            "composed": tacit.compose(9, epsilon_each=1000, delta="1e-6"),
+            "priced plan": tacit.plan.priced(questions=50, epsilon="1/3", least_scale=9),
             "planned": stream.planned,
             "budget": wire.summary(budget),
             "shown budget": wire.ShownBudget(
@@ -168,19 +199,26 @@ NAMES = [
     "estimate",
     "cell sum",
     "histogram",
+    "query",
     "ranges",
     "range",
     "synthetic",
     "watched answer",
+    "watched block",
     "top",
     "top with counts",
     "release",
+    "certified release",
     "release of a list",
     "statement",
     "statement about cells",
     "refusal",
     "plan",
     "plan for α",
+    "chance",
+    "chances",
+    "composed",
+    "priced plan",
     "planned",
     "budget",
     "shown budget",
@@ -212,7 +250,7 @@ def facts(value):
         return type(value), str(value), value.fact, value.advice, value.exit_code
     if isinstance(value, Entry):
         return value.number, value.text, value.hash
-    if hasattr(value, "to_dict"):
+    if hasattr(value, "to_dict") and hasattr(value, "schema"):
         return type(value), str(value), value.to_dict(), value.privacy, value.schema.digest
     return value
 
@@ -317,6 +355,7 @@ def test_a_key_that_is_missing_is_noticed_and_a_new_one_is_not(values, name):
         "refused",
         "counts",
         "rows_chosen",
+        "certificate",
     }  # with them it says something else
     for key in fields.keys() - optional:
         assert refused(changed(fields, (key,), drop)) is None, key

@@ -49,7 +49,8 @@ WRONG = {
 SIZES = ("a huge number", "thousands of digits", "a tiny number")
 """Numbers, and so of the right kind: another parameter may be named that no longer fits."""
 
-TEXTS = {"question", "questions", "text", "where", "analyst", "name", "path", "source", "retry_key"}
+TEXTS = {"question", "questions", "sql", "text", "where", "analyst", "name", "path", "source"}
+TEXTS |= {"retry_key"}
 """Parameters for which a text, or a set of them, is of the right kind."""
 
 RIGHT_KINDS = {
@@ -65,7 +66,7 @@ EXEMPT = {
         for name in ("sample", "support_test", "precision_test")
         for kind in ("a function", "a class")
     ),
-    ("Stream.ask_blocks", "keys", "a function"),
+    *((f"{kind}.ask_blocks", "keys", "a function") for kind in ("Stream", "WatchedModel")),
     *((f"tacit.audit.{name}", "pair", "None") for name in ("sample", "precision_test")),
     # So many steps are right, and never end.
     ("tacit.book.experiment.Experiment.run", "steps", "a huge number"),

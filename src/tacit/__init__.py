@@ -17,6 +17,7 @@ _HOME = {
     "Estimate": "tacit.book.laplace",
     "Histogram": "tacit.analyst.histogram",
     "Privacy": "tacit.privacy",
+    "QueryResult": "tacit.analyst.query_result",
     "Ranges": "tacit.analyst.ranges",
     "Release": "tacit.analyst.release",
     "Schema": "tacit.tables.schema",
@@ -28,17 +29,20 @@ _HOME = {
     "WatchedModel": "tacit.analyst.watched",
     "audit": "tacit.audit",
     "book": "tacit.book",
+    "compose": "tacit.analyst.composed",
     "connect": "tacit.remote.connection",
     "dummy": "tacit.analyst.dummy:dummy",
     "errata": "tacit.errata",
     "errors": "tacit.errors",
     "fat_shattering_dimension": "tacit.analyst.question_class",
     "intervals": "tacit.analyst.question_class",
+    "load_query": "tacit.analyst.query_result",
     "load_ranges": "tacit.analyst.ranges",
     "load_release": "tacit.analyst.release",
     "load_synthetic": "tacit.analyst.synthetic",
     "load_top": "tacit.analyst.top",
     "open": "tacit.analyst.table:open_table",
+    "open_all": "tacit.analyst.open_tables",
     "plan": "tacit.analyst.plan",
     "prefixes": "tacit.analyst.question_class",
     "shatters": "tacit.book.shattering",
@@ -48,8 +52,11 @@ _HOME = {
 if TYPE_CHECKING:
     from tacit import audit, book, errata, errors
     from tacit.analyst import plan
+    from tacit.analyst.composed import compose
     from tacit.analyst.dummy import dummy
     from tacit.analyst.histogram import Histogram
+    from tacit.analyst.open_tables import open_all
+    from tacit.analyst.query_result import QueryResult, load_query
     from tacit.analyst.question_class import (
         fat_shattering_dimension,
         intervals,
@@ -81,6 +88,7 @@ __all__ = [
     "Estimate",
     "Histogram",
     "Privacy",
+    "QueryResult",
     "Ranges",
     "Release",
     "Schema",
@@ -92,17 +100,20 @@ __all__ = [
     "WatchedModel",
     "audit",
     "book",
+    "compose",
     "connect",
     "dummy",
     "errata",
     "errors",
     "fat_shattering_dimension",
     "intervals",
+    "load_query",
     "load_ranges",
     "load_release",
     "load_synthetic",
     "load_top",
     "open",
+    "open_all",
     "plan",
     "prefixes",
     "shatters",

@@ -32,7 +32,8 @@
         ├── StreamEnded      the stream is halted, closed or dead
         └── StreamMismatch   resumed on another table, schema or recipe
 
-There is one warning of our own, ``NotExact``: a search met its time limit and gives bounds.
+There are two warnings of our own.  ``NotExact``: a search met its time limit and gives bounds.
+``Advice``: something else would answer the same with less error.
 
 A message says what was asked, what is wrong and what to do. It never carries a value that
 came from the data: positions and public parameters only.
@@ -231,3 +232,7 @@ class StreamMismatch(BudgetError):
 
 class NotExact(UserWarning):
     """A search met its time limit: the result holds proved bounds, not the exact number."""
+
+
+class Advice(UserWarning):
+    """What was asked is answered; something else would have answered it with less error."""

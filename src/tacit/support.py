@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from importlib import import_module
 from os import PathLike
 from time import monotonic
@@ -75,6 +76,27 @@ class Closing(Uncopyable, ABC):
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close()
+
+
+# Tables for notebooks.
+
+
+def html_row(*cells: str) -> str:
+    """A row of an HTML table, from what `html_cell` returns."""
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def html_cell(text: str, tag: str = "td", *, align: str | None = None) -> str:
+    """A cell of an HTML table; its text is escaped."""
+    style = "" if align is None else f" style='text-align:{align}'"
+    return f"<{tag}{style}>{escape(text)}</{tag}>"
+
+
+def html_table(title: str, rows: Iterable[Iterable[str]], head: Iterable[str] = ()) -> str:
+    """A table of texts, with a line above it."""
+    heads = html_row(*(html_cell(text, "th", align="left") for text in head))
+    lines = [html_row(*(html_cell(text, align="left") for text in row)) for row in rows]
+    return f"<p><b>{escape(title)}</b></p><table>{heads if head else ''}{''.join(lines)}</table>"
 
 
 # Whether a plot can be made, which is checked before any work is done or anything is paid.

@@ -29,8 +29,10 @@ RELEASES: dict[str, Any] = {
     "count": lambda table, **more: table.count("town = 'Ghent'", **more),
     "parameters": lambda table, **more: table.count("town = :town", town="Ghent", **more),
     "sum": lambda table, **more: table.sum("cost", where="town = 'Ghent'", **more),
-    "histogram": lambda table, **more: table.histogram("town", **more),
-    "small_db": lambda table, **more: table.small_db(tacit.prefixes("age"), rows=20, **more),
+    "histogram": lambda table, **more: table.histogram("town", max_rows=1, **more),
+    "small_db": lambda table, **more: table.small_db(
+        tacit.prefixes("age"), rows=20, max_rows=1, **more
+    ),
     "ranges": lambda table, **more: table.ranges("age", max_rows=2, **more),
     "running": lambda table, **more: table.running("age", max_rows=2, **more),
     "top": lambda table, **more: table.top(2, TOWNS, **more),
@@ -41,7 +43,9 @@ OTHERS: dict[str, Any] = {
     "parameters": lambda table, **more: table.count("town = :town", town="Ypres", **more),
     "sum": lambda table, **more: table.sum("cost", where="town = 'Ypres'", **more),
     "histogram": lambda table, **more: table.histogram("town", max_rows=2, **more),
-    "small_db": lambda table, **more: table.small_db(tacit.prefixes("age"), rows=21, **more),
+    "small_db": lambda table, **more: table.small_db(
+        tacit.prefixes("age"), rows=21, max_rows=1, **more
+    ),
     "ranges": lambda table, **more: table.running("age", max_rows=2, **more),
     "running": lambda table, **more: table.running("age", max_rows=1, **more),
     "top": lambda table, **more: table.top(2, TOWNS, counts_epsilon=1, **more),
@@ -378,7 +382,7 @@ def test_a_histogram_is_kept_at_a_length_that_is_public(table, budget):
     lengths = set()
     for epsilon in ("1/1000", "1/999", "1/998", 1):
         for _ in range(3):
-            table.histogram("town", "age", epsilon=epsilon, budget=budget)
+            table.histogram("town", "age", max_rows=1, epsilon=epsilon, budget=budget)
     for answer in budget.answers:
         assert answer.kept.response is not None
         lengths.add(len(answer.kept.response))

@@ -44,7 +44,7 @@ def test_one_answer_alone_needs_no_distance_at_one_half():
     for given in aims:
         for questions in (1, 2, 100):
             made = plan.above_threshold(questions=questions, beta="1/2", **given)
-            known, all_of_them = made.baselines
+            known, all_of_them, *_ = made.baselines
             assert (known.alpha, known.epsilon) == ((0, 1) if "epsilon" in given else (20, 0))
             assert (all_of_them.alpha == 0 or all_of_them.epsilon == 0) == (questions == 1)
             assert str(made)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.analyst.stream import as_secret, from_secret
+from tacit.analyst.live_stream import as_secret, from_secret
 from tacit.book.sparse_vector import State
 from tacit.budget import Budget
 from tacit.budget.chain import canonical, digest

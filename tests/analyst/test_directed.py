@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit import wire
 from tacit.analyst import plan
-from tacit.analyst.stream import as_secret, from_secret
+from tacit.analyst.live_stream import as_secret, from_secret
 from tacit.book import recipes
 from tacit.book.answer import Answer
 from tacit.book.coins import Coins, InsecureTestCoins
@@ -209,7 +209,7 @@ def test_other_recipes_are_stored_as_before_and_other_secrets_are_damaged():
 
 
 def test_a_state_of_another_recipe_is_damaged(visits, budget, monkeypatch):
-    module = "tacit.analyst.stream.from_secret"
+    module = "tacit.analyst.live_stream.from_secret"
     monkeypatch.setattr(module, lambda secret: State(3, 0))
     with pytest.raises(LedgerDamaged, match="recipe"):
         visits.sparse(threshold=9, at_most=1, epsilon=1, budget=budget, kind="directed")

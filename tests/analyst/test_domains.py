@@ -85,7 +85,7 @@ def test_a_class_of_questions_has_the_domain_of_a_histogram(table, budget):
     ):
         found = table.questions(questions)
         assert [column.name for column in found.columns] == names
-        cells = table.histogram(*names, epsilon=10**6, budget=budget)
+        cells = table.histogram(*names, max_rows=1, epsilon=10**6, budget=budget)
         assert tuple(found.universe) == cells.cells
         assert found.data(table.engine, 1, InsecureTestCoins(1)).tolist() == cells.counts.tolist()
         elements = np.arange(len(found.universe))
@@ -100,7 +100,7 @@ def test_a_class_of_questions_has_the_domain_of_a_histogram(table, budget):
 
 
 def test_rows_outside_the_keys_take_no_part(table, budget):
-    release = table.small_db(["week = 3"], epsilon=10**6, rows=300, budget=budget)
+    release = table.small_db(["week = 3"], max_rows=1, epsilon=10**6, rows=300, budget=budget)
     assert set(release.to_dict()["week"]) <= {3, 1, 7}
     assert release.answer("week = 3") == pytest.approx(1 / 3, abs=0.02)
 
@@ -108,7 +108,7 @@ def test_rows_outside_the_keys_take_no_part(table, budget):
 def test_a_column_without_a_domain_is_told_what_to_declare(table, budget):
     for ask in (
         lambda: table.questions(["pid < 3"]),
-        lambda: table.histogram("pid", epsilon=1, budget=budget),
+        lambda: table.histogram("pid", max_rows=1, epsilon=1, budget=budget),
     ):
         with pytest.raises(QuestionRefused, match=r"\[columns.pid\] bounds = \[...\], or keys"):
             ask()
@@ -117,7 +117,9 @@ def test_a_column_without_a_domain_is_told_what_to_declare(table, budget):
 def test_a_saved_release_keeps_its_domain(table, budget, tmp_path):
     """Also one that 0.1 saved, for which the bounds of a number were its domain."""
     path = tmp_path / "release.json"
-    release = table.small_db(["age >= 5", "height = 1"], epsilon=10**5, rows=40, budget=budget)
+    release = table.small_db(
+        ["age >= 5", "height = 1"], max_rows=1, epsilon=10**5, rows=40, budget=budget
+    )
     release.save(path)
     assert json.loads(path.read_text())["domains"] == "keys"
     again = tacit.load_release(path)
@@ -138,7 +140,7 @@ def test_a_saved_release_keeps_its_domain(table, budget, tmp_path):
 
 def test_only_a_release_by_keys_says_so(table, budget, tmp_path):
     for questions in (["height = 1", "town = 'Ghent'"], tacit.prefixes("age")):
-        release = table.small_db(questions, epsilon=10**5, rows=10, budget=budget)
+        release = table.small_db(questions, max_rows=1, epsilon=10**5, rows=10, budget=budget)
         release.save(tmp_path / "release.json")
         assert "domains" not in json.loads((tmp_path / "release.json").read_text())
 

@@ -40,6 +40,14 @@ class Failing:
         self._fail_if_told()
         return self._engine.values(questions)
 
+    def cell_values(self, questions):
+        self._fail_if_told()
+        return self._engine.cell_values(questions)
+
+    def point_counts(self, columns, *, max_rows=1, coins=None):
+        self._fail_if_told()
+        return self._engine.point_counts(columns, max_rows=max_rows, coins=coins)
+
     def points(self, columns, *, max_rows=1, coins=None):
         self._fail_if_told()
         return self._engine.points(columns, max_rows=max_rows, coins=coins)
@@ -184,9 +192,11 @@ def test_a_closed_table_is_refused_before_and_costs_nothing(visits_file, budget,
 PAID = {
     "count": lambda table, **paid: table.count("age > 3", **paid),
     "sum": lambda table, **paid: table.sum("cost", **paid),
-    "histogram": lambda table, **paid: table.histogram("town", **paid),
-    "prefixes": lambda table, **paid: table.small_db(tacit.prefixes("age"), rows=5, **paid),
-    "small_db": lambda table, **paid: table.small_db(["age > 3"], rows=5, **paid),
+    "histogram": lambda table, **paid: table.histogram("town", max_rows=1, **paid),
+    "prefixes": lambda table, **paid: table.small_db(
+        tacit.prefixes("age"), rows=5, max_rows=1, **paid
+    ),
+    "small_db": lambda table, **paid: table.small_db(["age > 3"], rows=5, max_rows=1, **paid),
 }
 
 

@@ -19,6 +19,8 @@ from tacit.analyst.histogram import sum_error
 from tacit.budget import Budget
 from tacit.errors import BadParameter, BudgetExhausted, Infeasible, QuestionRefused
 from tacit.tables import EACH_ROW, parse_batch
+from tacit.tables.point_counts import one_each
+from tacit.tables.schema import write_schema
 from tacit.tables.universe import count_elements
 from tacit.testing import meaning as brute
 from tacit.testing.random_questions import tables
@@ -33,9 +35,9 @@ def rich():
 
 
 def test_every_declared_cell_is_there_in_order(visits, rich):
-    towns = visits.histogram("town", epsilon=LOTS, budget=rich)
+    towns = visits.histogram("town", max_rows=1, epsilon=LOTS, budget=rich)
     assert towns.to_dict() == {"town": ["Bruges", "Ghent", "Ypres"], "count": [200, 90, 10]}
-    both = visits.histogram("age", "town", epsilon=LOTS, budget=rich)
+    both = visits.histogram("age", "town", max_rows=1, epsilon=LOTS, budget=rich)
     assert len(both) == 121 * 3
     assert both[5, "Bruges"].value == 2
     assert both[5, "Ghent"].value == 1
@@ -46,19 +48,19 @@ def test_every_declared_cell_is_there_in_order(visits, rich):
 
 def test_it_costs_its_epsilon_once_and_first(visits):
     budget = Budget.in_memory(epsilon=1, covers=["visits"])
-    visits.histogram("town", "age", epsilon="3/4", budget=budget)
+    visits.histogram("town", "age", max_rows=1, epsilon="3/4", budget=budget)
     assert budget.spent.epsilon == Fraction(3, 4)
     (charge,) = [entry.body for entry in budget.history if entry.kind == "charge"]
     assert charge["what"] == "histogram of town, age"
     with pytest.raises(BudgetExhausted, match="histogram of town on visits"):
-        visits.histogram("town", epsilon="1/2", budget=budget)
+        visits.histogram("town", max_rows=1, epsilon="1/2", budget=budget)
 
 
 @pytest.mark.parametrize("max_rows", [1, 3])
 def test_each_count_has_laplace_noise_of_the_stated_scale(tmp_path, rich, max_rows):
-    (tmp_path / "people.csv").write_text("n\n7\n")
-    schema = '[columns.n]\ntype = "integer"\nbounds = [0, 3999]\n'
-    with tacit.open(tmp_path / "people.csv", person=EACH_ROW, schema=schema) as table:
+    (tmp_path / "people.csv").write_text("pid,n\n1,7\n")
+    schema = '[columns.pid]\ntype = "text"\n[columns.n]\ntype = "integer"\nbounds = [0, 3999]\n'
+    with tacit.open(tmp_path / "people.csv", person="pid", schema=schema) as table:
         drawn = table.histogram("n", epsilon="3/2", max_rows=max_rows, budget=rich)
     assert drawn.noise_scale == Fraction(2 * max_rows, 3)
     noise = (drawn.counts - (np.arange(4000) == 7)).tolist()
@@ -85,7 +87,7 @@ NAMES = st.lists(
 
 def true_counts(engine, names, max_rows):
     columns = [engine.schema.column(name) for name in names]
-    return count_elements(engine.points(names, max_rows=max_rows), columns)
+    return count_elements(one_each(engine.points(names, max_rows=max_rows)), columns)
 
 
 @CALM
@@ -142,7 +144,7 @@ def test_the_error_bar_of_a_sum_holds_and_is_not_wasteful(scale, cells):
 
 
 def test_sums_over_a_predicate(visits, rich):
-    drawn = visits.histogram("age", "town", epsilon=1, budget=rich)
+    drawn = visits.histogram("age", "town", max_rows=1, epsilon=1, budget=rich)
     some = drawn.count("age between 30 and 39 and town <> 'Ypres'")
     assert some.cells == 20
     assert some.value == sum(drawn[a, t].value for a in range(30, 40) for t in ("Bruges", "Ghent"))
@@ -159,19 +161,19 @@ def test_sums_over_a_predicate(visits, rich):
 def test_what_cannot_be_drawn_is_refused_before_paying(visits, rich):
     before = rich.left
     with pytest.raises(BadParameter, match="it must be one of pid, town, age, cost"):
-        visits.histogram("agee", epsilon=1, budget=rich)
+        visits.histogram("agee", max_rows=1, epsilon=1, budget=rich)
     with pytest.raises(QuestionRefused, match="pid needs a declared domain"):
-        visits.histogram("town", "pid", epsilon=1, budget=rich)
+        visits.histogram("town", "pid", max_rows=1, epsilon=1, budget=rich)
     for columns in ((), ("age", "age"), ("age", "AGE")):
         with pytest.raises(BadParameter, match="none twice"):
-            visits.histogram(*columns, epsilon=1, budget=rich)
+            visits.histogram(*columns, max_rows=1, epsilon=1, budget=rich)
     for name, wrong in (("epsilon", {"epsilon": "1e-30"}), ("max_rows", {"max_rows": 0})):
         with pytest.raises(BadParameter, match=name):
-            visits.histogram("age", **{"epsilon": 1, **wrong}, budget=rich)
+            visits.histogram("age", **{"epsilon": 1, "max_rows": 1, **wrong}, budget=rich)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MOST_ELEMENTS", 100)
         with pytest.raises(Infeasible, match=r"age have 121 cells.*Nothing was spent"):
-            visits.histogram("age", epsilon=1, budget=rich)
+            visits.histogram("age", max_rows=1, epsilon=1, budget=rich)
     assert rich.left == before
 
 
@@ -190,7 +192,7 @@ grid = "0.25"
 bounds = [0, 1]
 """
     with tacit.open(tmp_path / "people.csv", person=EACH_ROW, schema=schema) as table:
-        drawn = table.histogram("day", "smoker", "dose", epsilon=LOTS, budget=rich)
+        drawn = table.histogram("day", "smoker", "dose", max_rows=1, epsilon=LOTS, budget=rich)
     assert len(drawn) == 3 * 2 * 5
     assert (
         drawn[date(2026, 1, 31), True, 0.5].value
@@ -205,7 +207,7 @@ bounds = [0, 1]
 
 
 def test_how_it_looks(visits, rich):
-    towns = visits.histogram("town", epsilon=LOTS, budget=rich)
+    towns = visits.histogram("town", max_rows=1, epsilon=LOTS, budget=rich)
     assert str(towns).splitlines() == [
         "town    count",
         "Bruges    200",
@@ -215,7 +217,7 @@ def test_how_it_looks(visits, rich):
     ]
     assert repr(towns).startswith("<Histogram of town: 3 cells")
     assert "<td style='text-align:left'>Bruges</td>" in towns._repr_html_()
-    ages = visits.histogram("age", epsilon=1, budget=rich)
+    ages = visits.histogram("age", max_rows=1, epsilon=1, budget=rich)
     assert "... and 81 more" in str(ages)
     assert len(str(ages).splitlines()) == 43
     with pytest.raises(ValueError, match="read-only"):
@@ -223,7 +225,7 @@ def test_how_it_looks(visits, rich):
 
 
 def test_its_shapes(visits, rich, tmp_path):
-    towns = visits.histogram("town", epsilon=1, budget=rich)
+    towns = visits.histogram("town", max_rows=1, epsilon=1, budget=rich)
     assert towns.to_arrow().column_names == ["town", "count"]
     assert towns.to_pandas().shape == towns.to_polars().shape == (3, 2)
     towns.to_csv(tmp_path / "towns.csv")
@@ -231,7 +233,7 @@ def test_its_shapes(visits, rich, tmp_path):
     (tmp_path / "people.csv").write_text("count\n1\n")
     schema = '[columns.count]\ntype = "integer"\nbounds = [0, 2]\n'
     with tacit.open(tmp_path / "people.csv", person=EACH_ROW, schema=schema) as table:
-        counts = table.histogram("count", epsilon=LOTS, budget=rich)
+        counts = table.histogram("count", max_rows=1, epsilon=LOTS, budget=rich)
     assert counts.to_dict() == {"count": [0, 1, 2], "count_": [0, 1, 0]}
 
 
@@ -246,6 +248,26 @@ def year(tmp_path):
     schema = '[columns.pid]\ntype = "integer"\n[columns.week]\ntype = "integer"\nbounds = [1, 52]\n'
     with tacit.open(tmp_path / "people.csv", person="pid", schema=schema) as table:
         yield table
+
+
+def test_there_is_no_default_but_the_schemas(tmp_path, year, rich):
+    """A bound that nobody chose would bias the counts, as one row of 52 does."""
+    for release in (year.histogram, year.small_db, year.plan_small_db):
+        asked = "week" if release == year.histogram else tacit.prefixes("week")
+        paid = {} if release == year.plan_small_db else {"budget": rich}
+        rows = {} if release == year.histogram else {"rows": 4}
+        with pytest.raises(BadParameter, match="how many rows of each person count"):
+            release(asked, epsilon=1, **rows, **paid)
+    assert rich.spent.epsilon == 0
+    toml = "max_rows = 52\n" + write_schema(year.schema)
+    with tacit.open(tmp_path / "people.csv", person="pid", schema=toml) as table:
+        weeks = table.histogram("week", epsilon=LOTS, budget=rich)
+        assert "up to 52 rows of each person" in repr(weeks)
+        for week in (1, 52):  # everybody's rows count, so both say the same
+            count = table.count(f"week = {week}", epsilon=LOTS, budget=rich)
+            assert weeks[week].value == count.value == 600
+        planned = table.plan_small_db(tacit.prefixes("week"), epsilon=1, rows=4)
+        assert planned.max_rows == 52
 
 
 @pytest.mark.parametrize("max_rows", [1, 5, 52])
@@ -264,7 +286,7 @@ def test_a_flat_year_looks_flat(year, rich, max_rows):
 
 def test_a_small_database_of_a_flat_year_is_flat(year, rich):
     asked = tacit.prefixes("week")
-    release = year.small_db(asked, epsilon=LOTS, rows=300, budget=rich)
+    release = year.small_db(asked, max_rows=1, epsilon=LOTS, rows=300, budget=rich)
     assert abs(release.answer("week <= 26") - Fraction(1, 2)) < Fraction(1, 5)
     assert str(release).endswith("; 1 row of each person, chosen at random")
 

@@ -279,11 +279,11 @@ def test_the_epsilon_for_an_alpha_is_enough_and_hardly_more(arguments, alpha):
 
 def test_laplace_on_c_or_k_questions():
     made = plan.sparse(questions=1000, at_most=10, epsilon=1, delta="1e-6")
-    known, known_optimal, all_k, all_optimal = made.baselines
+    known, known_optimal, all_k, all_optimal, cells = made.baselines
     # A bit is right unless the noise passes α on one side.
-    for line, n, each in ((known, 10, 1 / 10), (all_k, 1000, 1 / 1000)):
+    for line, n, each in ((known, 10, 1 / 10), (all_k, 1000, 1 / 1000), (cells, 1000, 1)):
         assert (1 - exp(-line.alpha * each) / 2) ** n == pytest.approx(0.95, rel=1e-9)
-    assert [line.on_all for line in made.baselines] == [False, False, True, True]
+    assert [line.on_all for line in made.baselines] == [False, False, True, True, False]
     assert known_optimal.alpha <= known.alpha * (1 + 1e-9)
     assert all_optimal.alpha < all_k.alpha / 5
     # The optimal theorem allows what that α takes of each, and hardly more.
@@ -294,11 +294,28 @@ def test_laplace_on_c_or_k_questions():
 
 def test_laplace_baselines_for_values_and_for_an_alpha():
     made = plan.numeric_sparse(questions=1000, at_most=10, alpha=50)
-    known, all_k = made.baselines
+    known, all_k, cells = made.baselines
     noise = exp(-50 * known.epsilon / 10)
     assert (1 - noise) ** 10 == pytest.approx(0.95, rel=1e-9)
     noise = exp(-50 * all_k.epsilon / 1000)
     assert (1 - noise) ** 10 * (1 - noise / 2) ** 990 == pytest.approx(0.95, rel=1e-9)
+    assert cells.epsilon == pytest.approx(all_k.epsilon / 1000, rel=1e-9)
+
+
+def test_it_says_in_how_many_cells_a_person_may_be_for_noise_on_all_to_win():
+    made = plan.sparse(questions=1000, at_most=10, epsilon=1)
+    (cells,) = [line for line in made.baselines if line.in_one]
+    assert 7 * cells.alpha < made.alpha <= 8 * cells.alpha
+    assert "nobody is in more than 7 of them" in made.why
+    assert "α = 9.185 for each cell" in made.why
+    assert "against 70.9" in made.why
+    found = plan.numeric_sparse(questions=1000, at_most=10, alpha=50)
+    (cells,) = [line for line in found.baselines if line.in_one]
+    most = ceil(found.options[0].epsilon / Fraction(cells.epsilon)) - 1
+    assert f"nobody is in more than {most} of them" in found.why
+    assert "takes less ε" in found.why
+    # With few ⊤, half the noise and no bound on cells, a stream is as good.
+    assert "GROUP BY" not in plan.above_threshold(questions=10**12, epsilon=1, beta="1/2").why
 
 
 def test_it_says_when_plain_noise_is_better():
@@ -315,6 +332,7 @@ def test_no_more_questions_than_tops_is_planned_too():
     assert [line.name for line in made.baselines] == [
         "Laplace on 3 known in advance",
         "Laplace on all 3",
+        "Laplace on all 3, as cells: a person in one",
     ]
 
 

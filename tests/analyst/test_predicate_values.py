@@ -68,7 +68,7 @@ bounds = [0, 2]
 """
     budget = tacit.Budget.in_memory(epsilon=10**7, covers=["pairs"])
     with tacit.open(file, person=EACH_ROW, schema=schema) as table:
-        release = table.small_db(["x <= y"], epsilon=10**6, rows=2, budget=budget)
+        release = table.small_db(["x <= y"], max_rows=1, epsilon=10**6, rows=2, budget=budget)
         assert release.answer("x <= y") == Fraction(1, 2)
         pairs = zip(*release.to_dict().values(), strict=True)
         assert sorted(x <= y for x, y in pairs) == [False, True]

@@ -28,8 +28,8 @@ def purse():
 def ways(visits, purse):
     """Every way in, as functions of a text."""
     stream = visits.sparse(threshold=1000, at_most=1, epsilon=1, budget=purse)
-    release = visits.small_db(["age >= 60", "age < 3"], epsilon=1, rows=5, budget=purse)
-    histogram = visits.histogram("age", epsilon=1, budget=purse)
+    release = visits.small_db(["age >= 60", "age < 3"], max_rows=1, epsilon=1, rows=5, budget=purse)
+    histogram = visits.histogram("age", max_rows=1, epsilon=1, budget=purse)
     cost = {"epsilon": 1, "budget": purse}
     return {
         "prepare": visits.prepare,
@@ -40,8 +40,8 @@ def ways(visits, purse):
         "ask_all, a list": lambda text: list(stream.ask_all(["age >= 60", text])),
         "ask_all, a pair": lambda text: list(stream.ask_all([(text, {})])),
         "questions": lambda text: visits.questions(["age < 3", text]),
-        "plan_small_db": lambda text: visits.plan_small_db([text], epsilon=1, rows=5),
-        "small_db": lambda text: visits.small_db([text], rows=5, **cost),
+        "plan_small_db": lambda text: visits.plan_small_db([text], max_rows=1, epsilon=1, rows=5),
+        "small_db": lambda text: visits.small_db([text], rows=5, max_rows=1, **cost),
         "release.answer": release.answer,
         "release.count": release.count,
         "histogram.count": histogram.count,
@@ -101,7 +101,9 @@ def test_a_line_of_the_command_has_the_same_limit(visits):
 
 def test_a_release_of_0_1_with_a_longer_question_is_still_read(visits, purse, tmp_path):
     path = tmp_path / "release.json"
-    visits.small_db(["age >= 60", "age < 3"], epsilon=1, rows=5, budget=purse).save(path)
+    visits.small_db(["age >= 60", "age < 3"], max_rows=1, epsilon=1, rows=5, budget=purse).save(
+        path
+    )
     stored = json.loads(path.read_text())
     stored["questions"][0] = stored["questions"][0].ljust(2 * LONGEST_QUESTION)
     path.write_text(json.dumps(stored))

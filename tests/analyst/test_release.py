@@ -11,7 +11,14 @@ import tacit
 from tacit.analyst.question_class import FiniteClass, OrderedClass
 from tacit.book import shattering
 from tacit.budget import Budget
-from tacit.errors import BadParameter, BudgetExhausted, Infeasible, NotWritten, QuestionRefused
+from tacit.errors import (
+    BadParameter,
+    BudgetExhausted,
+    Infeasible,
+    KeyReused,
+    NotWritten,
+    QuestionRefused,
+)
 from tacit.tables import Column
 
 LOTS = 10**6
@@ -28,7 +35,9 @@ def truth(test, people=300):
 
 
 def test_with_much_epsilon_a_release_is_as_good_as_its_size_allows(visits, rich_budget):
-    release = visits.small_db(tacit.prefixes("age"), epsilon=LOTS, alpha="1/40", budget=rich_budget)
+    release = visits.small_db(
+        tacit.prefixes("age"), max_rows=1, epsilon=LOTS, alpha="1/40", budget=rich_budget
+    )
     assert release.rows == 20  # ⌈1/(2α)⌉
     for age in range(0, 120, 7):
         found = release.answer(f"age <= {age}")
@@ -38,7 +47,7 @@ def test_with_much_epsilon_a_release_is_as_good_as_its_size_allows(visits, rich_
 
 def test_intervals_answer_both_ends(visits, rich_budget):
     release = visits.small_db(
-        tacit.intervals("age"), epsilon=LOTS, alpha="1/20", budget=rich_budget
+        tacit.intervals("age"), max_rows=1, epsilon=LOTS, alpha="1/20", budget=rich_budget
     )
     assert release.rows == 20
     for low in range(0, 100, 13):
@@ -52,7 +61,7 @@ def test_intervals_answer_both_ends(visits, rich_budget):
 
 def test_a_list_of_predicates_over_several_columns(visits, rich_budget):
     questions = ["town = 'Bruges'", "town = 'Bruges' and age < 50", "age >= 90"]
-    release = visits.small_db(questions, epsilon=LOTS, rows=6, budget=rich_budget)
+    release = visits.small_db(questions, max_rows=1, epsilon=LOTS, rows=6, budget=rich_budget)
     assert abs(release.answer("town = 'Bruges'") - Fraction(2, 3)) <= release.plan.size.alpha
     assert release.answer("not (age < 90)") == release.answer("age >= 90")  # one of the class
     assert release.answer("town <> 'Bruges'") == 1 - release.answer("town = 'Bruges'")
@@ -63,7 +72,9 @@ def test_a_list_of_predicates_over_several_columns(visits, rich_budget):
 
 
 def test_what_is_not_of_the_class_is_refused(visits, rich_budget):
-    release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
+    release = visits.small_db(
+        tacit.prefixes("age"), max_rows=1, epsilon=1, rows=5, budget=rich_budget
+    )
     with pytest.raises(QuestionRefused, match="only prefixes of age"):
         release.answer("age between 30 and 39")
     with pytest.raises(QuestionRefused, match="predicates"):
@@ -78,33 +89,37 @@ def test_the_plan_is_public_and_costs_nothing(visits_file, tmp_path):
     plans = []
     for file in (visits_file, other):
         with tacit.open(file, person="pid", people=300) as table:
-            plans.append(str(table.plan_small_db(tacit.intervals("age"), epsilon=1, rows=9)))
-            plans.append(str(table.plan_small_db(["age < 3"], epsilon=1, rows=9)))
+            plans.append(
+                str(table.plan_small_db(tacit.intervals("age"), max_rows=1, epsilon=1, rows=9))
+            )
+            plans.append(str(table.plan_small_db(["age < 3"], max_rows=1, epsilon=1, rows=9)))
     assert plans[:2] == plans[2:]
 
 
 def test_the_size_comes_from_the_smallest_proved_clause(visits):
-    plan = visits.plan_small_db(tacit.prefixes("age"), epsilon=1, alpha="0.01")
+    plan = visits.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1, alpha="0.01")
     assert (plan.rows, plan.size.clause) == (50, "prefixes")
-    finite = visits.plan_small_db(["age < 30", "age < 60"], epsilon=1, rows=4)
+    finite = visits.plan_small_db(["age < 30", "age < 60"], max_rows=1, epsilon=1, rows=4)
     assert finite.expectation.sampler == "enumeration"
-    chosen = visits.plan_small_db(tacit.prefixes("age"), epsilon=1)
+    chosen = visits.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1)
     assert chosen.guarantee() is not None
 
 
 def test_the_guarantee_needs_a_public_number_of_people(visits_file):
     with tacit.open(visits_file, person="pid") as table:
-        plan = table.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=9)
+        plan = table.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1, rows=9)
         assert plan.guarantee() is None
         assert "unknown without people" in str(plan)
         with pytest.raises(BadParameter, match="people"):
-            table.plan_small_db(tacit.prefixes("age"), epsilon=1)
+            table.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1)
 
 
 def test_the_guarantee_holds_in_a_hundred_releases(visits, rich_budget):
     failures = 0
     for _ in range(100):
-        release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=8, budget=rich_budget)
+        release = visits.small_db(
+            tacit.prefixes("age"), max_rows=1, epsilon=1, rows=8, budget=rich_budget
+        )
         worst = max(
             abs(release.answer(f"age <= {age}") - truth(lambda a, age=age: a <= age))
             for age in range(0, 121, 4)
@@ -115,52 +130,59 @@ def test_the_guarantee_holds_in_a_hundred_releases(visits, rich_budget):
 
 def test_the_planner_says_when_something_simpler_is_better(visits_file, rich_budget):
     with tacit.open(visits_file, person="pid", people=10**6) as table:
-        advice = table.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=99).advice
-        assert "histogram (table.histogram('age', ...)) is expected to err less" in advice
-        assert table.histogram("age", epsilon=1, budget=rich_budget)  # what it names can be called
-        listed = table.plan_small_db(["age < 9", "age < 50"], epsilon=1, rows=3).advice
-        assert "(table.count, ε/2 each) is expected to err less" in listed
-        unlisted = table.plan_small_db(tacit.prefixes("pid"), epsilon=1, rows=99).advice
+        advice = table.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1, rows=99).advice
+        assert "table.ranges('age', ...) is expected to err less" in advice
+        assert table.ranges("age", epsilon=1, max_rows=1, budget=rich_budget)  # it can be called
+        listed = table.plan_small_db(["age < 9", "age < 50"], max_rows=1, epsilon=1, rows=3).advice
+        assert "table.count for each of 2 questions is expected to err less" in listed
+        unlisted = table.plan_small_db(tacit.prefixes("pid"), max_rows=1, epsilon=1, rows=99).advice
         assert "histogram" not in unlisted  # it has no declared domain
     with tacit.open(visits_file, person="pid", people=300) as table:
-        assert table.plan_small_db(tacit.prefixes("age"), epsilon="1/10", rows=5).advice == ""
+        assert (
+            table.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon="1/10", rows=5).advice
+            == ""
+        )
 
 
 def test_what_cannot_be_drawn_is_refused_before_paying(visits, rich_budget):
     before = rich_budget.left
     with pytest.raises(Infeasible, match="Nothing was spent"):
-        visits.small_db(tacit.intervals("age"), epsilon=1, rows=60_000, budget=rich_budget)
+        visits.small_db(
+            tacit.intervals("age"), max_rows=1, epsilon=1, rows=60_000, budget=rich_budget
+        )
     with pytest.raises(QuestionRefused, match="declared domain"):
-        visits.small_db(["pid < 3"], epsilon=1, rows=3, budget=rich_budget)
+        visits.small_db(["pid < 3"], max_rows=1, epsilon=1, rows=3, budget=rich_budget)
     with pytest.raises(QuestionRefused, match="text"):
-        visits.small_db(tacit.prefixes("town"), epsilon=1, rows=3, budget=rich_budget)
+        visits.small_db(tacit.prefixes("town"), max_rows=1, epsilon=1, rows=3, budget=rich_budget)
     with pytest.raises(BadParameter, match="column"):
-        visits.small_db(tacit.prefixes("agee"), epsilon=1, rows=3, budget=rich_budget)
+        visits.small_db(tacit.prefixes("agee"), max_rows=1, epsilon=1, rows=3, budget=rich_budget)
     with pytest.raises(BadParameter, match="not both"):
-        visits.small_db(tacit.prefixes("age"), epsilon=1, rows=3, alpha=0.1, budget=rich_budget)
+        visits.small_db(
+            tacit.prefixes("age"), max_rows=1, epsilon=1, rows=3, alpha=0.1, budget=rich_budget
+        )
     with pytest.raises(BadParameter, match="questions"):
-        visits.small_db([], epsilon=1, rows=3, budget=rich_budget)
+        visits.small_db([], max_rows=1, epsilon=1, rows=3, budget=rich_budget)
     assert rich_budget.left == before
 
 
 def test_a_universe_that_cannot_be_listed_is_refused(visits, monkeypatch):
     monkeypatch.setattr("tacit.analyst.question_class.MOST_ANSWERS", 200)
     with pytest.raises(Infeasible, match="more than 200 answers"):
-        visits.plan_small_db(["age < 3", "age < 4"], epsilon=1, rows=3)
+        visits.plan_small_db(["age < 3", "age < 4"], max_rows=1, epsilon=1, rows=3)
     monkeypatch.setattr("tacit.analyst.question_class.MOST_ELEMENTS", 100)
     with pytest.raises(Infeasible, match="at most 100 can be listed"):
-        visits.plan_small_db(["age < 3"], epsilon=1, rows=3)
+        visits.plan_small_db(["age < 3"], max_rows=1, epsilon=1, rows=3)
 
 
 def test_a_release_is_paid_first(visits):
     budget = Budget.in_memory(epsilon=1, covers=["visits"])
-    visits.small_db(tacit.prefixes("age"), epsilon="3/4", rows=5, budget=budget)
+    visits.small_db(tacit.prefixes("age"), max_rows=1, epsilon="3/4", rows=5, budget=budget)
     with pytest.raises(BudgetExhausted):
-        visits.small_db(tacit.prefixes("age"), epsilon="1/2", rows=5, budget=budget)
+        visits.small_db(tacit.prefixes("age"), max_rows=1, epsilon="1/2", rows=5, budget=budget)
 
 
 def test_disguises_cost_and_err_like_the_one_question(visits):
-    once = visits.plan_small_db(["age >= 60"], epsilon=1, rows=7)
+    once = visits.plan_small_db(["age >= 60"], max_rows=1, epsilon=1, rows=7)
     disguised = visits.plan_small_db(
         [
             form
@@ -172,6 +194,7 @@ def test_disguises_cost_and_err_like_the_one_question(visits):
                 "age < 60 or age is null",
             )
         ],
+        max_rows=1,
         epsilon=1,
         rows=7,
     )
@@ -190,6 +213,13 @@ def test_vc_dimension_of_questions_over_the_declared_domain(visits):
     (age,) = ages.universe[point]
     assert not age <= int(out.split()[-1])
     assert age <= int(into.split()[-1])
+    assert str(found) == f"VC dimension 1 (point age = {age} shattered)"
+    towns = visits.questions(["town = 'Ghent'", "town = 'Bruges'", "age <= 119"]).vc_dimension()
+    assert towns.values
+    assert all("town = '" in value for value in towns.values)  # as it is written, not as a code
+    assert str(visits.questions(tacit.intervals("age")).vc_dimension()) == (
+        "VC dimension 2 (points age = 0, age = 2 shattered)"
+    )
     assert visits.questions(["age < 3", "age >= 3"]).vc_dimension().dimension == 1  # as given
     assert visits.questions(["age < 3"]).vc_dimension().dimension == 0
     assert visits.questions(tacit.prefixes("age")).vc_dimension().dimension == 1
@@ -216,14 +246,18 @@ def test_a_class_of_questions_is_built_once(visits, rich_budget, monkeypatch):
         "vc_dimension",
         lambda *m, **o: searched.append(m) or search(*m, **o),
     )
-    release = visits.small_db(["age < 50", "age < 9"], epsilon=1, rows=4, budget=rich_budget)
+    release = visits.small_db(
+        ["age < 50", "age < 9"], max_rows=1, epsilon=1, rows=4, budget=rich_budget
+    )
     release.answer("age < 50")
     release.to_dict()
     assert (len(built), len(searched)) == (1, 1)
 
 
 def test_saving_loading_and_other_shapes(visits, rich_budget, tmp_path):
-    release = visits.small_db(["town = 'Ypres'", "age < 50"], epsilon=1, rows=4, budget=rich_budget)
+    release = visits.small_db(
+        ["town = 'Ypres'", "age < 50"], max_rows=1, epsilon=1, rows=4, budget=rich_budget
+    )
     release.save(tmp_path / "r.json")
     again = tacit.load_release(tmp_path / "r.json")
     assert again.to_dict() == release.to_dict()
@@ -255,13 +289,129 @@ def test_saving_loading_and_other_shapes(visits, rich_budget, tmp_path):
 def test_the_guarantee_is_what_is_proved_and_survives_saving(
     visits, rich_budget, tmp_path, questions, size
 ):
-    release = visits.small_db(questions, epsilon=1, budget=rich_budget, **size)
+    release = visits.small_db(questions, max_rows=1, epsilon=1, budget=rich_budget, **size)
     if "alpha" in size:
         assert release.plan.size.alpha <= Fraction(size["alpha"])
-    by_rows = visits.plan_small_db(questions, epsilon=1, rows=release.rows)
+    by_rows = visits.plan_small_db(questions, max_rows=1, epsilon=1, rows=release.rows)
     assert release.guarantee() == by_rows.guarantee()
     release.save(tmp_path / "r.json")
     assert tacit.load_release(tmp_path / "r.json").guarantee() == release.guarantee()
+
+
+def worst_in_people(release, people=300):
+    """The largest error of any prefix of age: all take part, one row each."""
+    return people * max(
+        abs(release.answer(f"age <= {age}") - truth(lambda a, age=age: a <= age))
+        for age in range(121)
+    )
+
+
+def test_a_certificate_says_how_far_the_drawn_rows_are_off(visits, rich_budget):
+    release = visits.small_db(
+        tacit.prefixes("age"),
+        max_rows=1,
+        epsilon=1,
+        rows=8,
+        certificate_epsilon=LOTS,
+        budget=rich_budget,
+    )
+    assert release.off_by.value == worst_in_people(release)  # of such a large ε no noise is left
+    assert release.certified() == release.off_by.value
+    listed = ["town = 'Bruges'", "age < 50"]
+    release = visits.small_db(
+        listed, max_rows=1, epsilon=1, rows=3, certificate_epsilon=LOTS, budget=rich_budget
+    )
+    shares = Fraction(2, 3), truth(lambda a: a < 50)
+    errors = [abs(release.answer(text) - share) for text, share in zip(listed, shares, strict=True)]
+    assert release.off_by.value == 300 * max(errors)
+
+
+def test_a_certificate_holds_as_often_as_it_says(visits, rich_budget):
+    failures = 0
+    for _ in range(200):
+        release = visits.small_db(
+            tacit.prefixes("age"),
+            max_rows=1,
+            epsilon=1,
+            rows=4,
+            certificate_epsilon=1,
+            budget=rich_budget,
+        )
+        failures += worst_in_people(release) > release.certified("1/4")
+    assert 15 <= failures <= 90  # of 200 at β = 1/4: 50 at most are expected, and not far fewer
+    assert release.certified("1/20") > release.certified("1/4") >= release.certified("3/4")
+
+
+def test_a_certificate_is_paid_for_together_with_its_rows(visits):
+    budget = Budget.in_memory(epsilon=1, covers=["visits"])
+    asked = {"questions": tacit.prefixes("age"), "epsilon": "9/10", "rows": 5, "max_rows": 1}
+    with pytest.raises(BudgetExhausted):
+        visits.small_db(**asked, certificate_epsilon="1/5", budget=budget)
+    assert budget.spent.epsilon == 0
+    release = visits.small_db(**asked, certificate_epsilon="1/10", budget=budget, retry_key="once")
+    assert budget.spent.epsilon == release.privacy.epsilon == 1
+    (told,) = [entry.body["what"] for entry in budget.history if "what" in entry.body]
+    assert told == "release of prefixes of age, certified"
+    again = visits.small_db(**asked, certificate_epsilon="1/10", budget=budget, retry_key="once")
+    assert again.certified() == release.certified()
+    with pytest.raises(KeyReused):
+        visits.small_db(**asked, budget=budget, retry_key="once")
+    plan = visits.plan_small_db(**asked, certificate_epsilon="1/10")
+    assert plan.cost.parts == ((1, Fraction(9, 10)), (1, Fraction(1, 10)))
+    assert plan.guarantee() == visits.plan_small_db(**asked).guarantee()
+    assert "measured  afterwards: how far the drawn rows are off, ± 30 people (95 %)" in str(plan)
+    assert "measured" not in str(visits.plan_small_db(**asked))
+    for wrong in (0, -1, "x", "1e-13", "1e13", True):
+        with pytest.raises(BadParameter, match="certificate_epsilon"):
+            visits.small_db(**asked, certificate_epsilon=wrong, budget=budget)
+
+
+def test_a_certificate_is_saved_with_its_release(visits, rich_budget, tmp_path):
+    release = visits.small_db(
+        tacit.prefixes("age"),
+        max_rows=1,
+        epsilon=1,
+        rows=7,
+        certificate_epsilon="1/3",
+        budget=rich_budget,
+    )
+    assert "measured: within" in str(release)
+    release.save(tmp_path / "r.json")
+    again = tacit.load_release(tmp_path / "r.json")
+    assert (again.off_by, again.privacy) == (release.off_by, release.privacy)
+    assert again.certified("1/9") == release.certified("1/9")
+    fields = json.loads((tmp_path / "r.json").read_text())
+    measured = fields["certificate"]
+    empty: tuple[object, ...] = ({}, [], 3)
+    for wrong in (*empty, {**measured, "off_by": "1/5"}, {**measured, "epsilon": "-1"}):
+        (tmp_path / "r.json").write_text(json.dumps({**fields, "certificate": wrong}))
+        with pytest.raises(BadParameter, match="not a release that Tacit saved"):
+            tacit.load_release(tmp_path / "r.json")
+    plain = visits.small_db(
+        tacit.prefixes("age"), max_rows=1, epsilon=1, rows=7, budget=rich_budget
+    )
+    assert plain.certified() is None
+    assert "certificate" not in plain.as_json()
+    with pytest.raises(BadParameter, match="beta"):
+        plain.certified(2)
+
+
+def test_the_chosen_size_is_the_one_that_usually_errs_least(visits_file):
+    with tacit.open(visits_file, person="pid", people=10_000) as table:
+        plan = table.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1)
+        assert plan.rows == 100  # √(εn)
+        proved = "these rows usually err least; rows=44 have the least proved error"
+        assert proved in plan.advice
+        fewer = table.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1, rows=44)
+        assert (fewer.guarantee() or 1) < (plan.guarantee() or 0)
+        assert (
+            proved
+            not in table.plan_small_db(
+                tacit.prefixes("age"), max_rows=1, epsilon=1, rows=100
+            ).advice
+        )
+        wide = table.plan_small_db(tacit.prefixes("pid"), max_rows=1, epsilon=1)  # 2^62 values
+        assert wide.rows < 60  # there are too many candidates for √(εn)
 
 
 def wrong_releases(fields):
@@ -282,7 +432,9 @@ def wrong_releases(fields):
 
 
 def test_what_is_not_a_whole_release_is_refused_in_words(visits, rich_budget, tmp_path):
-    release = visits.small_db(["town = 'Ypres'", "age < 50"], epsilon=1, rows=4, budget=rich_budget)
+    release = visits.small_db(
+        ["town = 'Ypres'", "age < 50"], max_rows=1, epsilon=1, rows=4, budget=rich_budget
+    )
     file = tmp_path / "r.json"
     release.save(file)
     fields = json.loads(file.read_text())
@@ -300,7 +452,9 @@ def test_what_is_not_a_whole_release_is_refused_in_words(visits, rich_budget, tm
 
 
 def test_a_count_needs_a_whole_number_of_people(visits, rich_budget):
-    release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
+    release = visits.small_db(
+        tacit.prefixes("age"), max_rows=1, epsilon=1, rows=5, budget=rich_budget
+    )
     for people in ("abc", -5, 0, 2.5, True):
         with pytest.raises(BadParameter, match="people"):
             release.count("age < 50", people=people)
@@ -308,7 +462,9 @@ def test_a_count_needs_a_whole_number_of_people(visits, rich_budget):
 
 
 def test_a_path_that_cannot_be_written_loses_nothing(visits, rich_budget, tmp_path):
-    release = visits.small_db(tacit.prefixes("age"), epsilon=1, rows=5, budget=rich_budget)
+    release = visits.small_db(
+        tacit.prefixes("age"), max_rows=1, epsilon=1, rows=5, budget=rich_budget
+    )
     for name, write in [
         ("r.json", release.save),
         ("r.csv", release.to_csv),
@@ -351,21 +507,23 @@ def people(tmp_path):
 def test_real_numbers_dates_and_missing_values(people, rich_budget):
     """The seed's infinite class: every threshold on the real line, by order alone."""
     heights = people.small_db(
-        tacit.prefixes("height"), epsilon=LOTS, alpha="1/50", budget=rich_budget
+        tacit.prefixes("height"), max_rows=1, epsilon=LOTS, alpha="1/50", budget=rich_budget
     )
     assert abs(heights.answer("height <= 1.7") - Fraction(201, 400)) <= Fraction(1, 50) + Fraction(
         1, 400
     )
     assert all(1.4 < height < 2.0 for height in heights.to_dict()["height"])
-    born = people.small_db(tacit.intervals("born"), epsilon=LOTS, rows=40, budget=rich_budget)
+    born = people.small_db(
+        tacit.intervals("born"), max_rows=1, epsilon=LOTS, rows=40, budget=rich_budget
+    )
     found = born.answer("born between '1960-01-01' and '1969-12-31'")
     assert abs(found - Fraction(80, 401)) <= born.plan.size.alpha + Fraction(1, 400)
-    smokers = people.small_db(["smoker"], epsilon=LOTS, rows=20, budget=rich_budget)
+    smokers = people.small_db(["smoker"], max_rows=1, epsilon=LOTS, rows=20, budget=rich_budget)
     assert abs(smokers.answer("smoker") - Fraction(301, 401)) <= Fraction(1, 20)
 
 
 def test_several_rows_of_a_person_count_as_declared(visits, rich_budget):
-    one = visits.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=8)
+    one = visits.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon=1, rows=8)
     two = visits.plan_small_db(tacit.prefixes("age"), epsilon=1, rows=8, max_rows=2)
     assert two.guarantee() > one.guarantee()
     release = visits.small_db(
@@ -380,14 +538,18 @@ def test_an_integer_without_bounds_keeps_its_resolution(tmp_path, rich_budget):
     file.write_text("age,weight\n" + "4,0.25\n" * 2000)
     schema = '[columns.age]\ntype = "integer"\n[columns.weight]\ntype = "real"\n'
     with tacit.open(file, person=tacit.EACH_ROW, schema=schema, people=2000) as table:
-        ages = table.small_db(tacit.prefixes("age"), epsilon=10, rows=20, budget=rich_budget)
+        ages = table.small_db(
+            tacit.prefixes("age"), max_rows=1, epsilon=10, rows=20, budget=rich_budget
+        )
         bound = ages.guarantee("1e-6")
         assert bound is not None
         assert ages.answer("age <= 3") <= bound
         assert ages.answer("age <= 4") >= 1 - bound
         with pytest.raises(QuestionRefused, match="with ends from -2305843009213693951"):
             ages.answer("age <= 3000000000000000000")
-        spans = table.small_db(tacit.intervals("weight"), epsilon=LOTS, rows=2, budget=rich_budget)
+        spans = table.small_db(
+            tacit.intervals("weight"), max_rows=1, epsilon=LOTS, rows=2, budget=rich_budget
+        )
         assert spans.answer("weight between 0.25 and 0.25") == 1
         assert spans.answer("weight > 0.25") == spans.answer("weight < 0.25") == 0
         assert spans.answer("weight > 0") == 1

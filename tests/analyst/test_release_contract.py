@@ -76,7 +76,8 @@ def by_equal_chances(laws):
 
 class TestHistogram(ReleaseContract):
     def mechanism(self, schema, **given):
-        return NoisyHistogram(schema, given.pop("names", ["town"]), **{"epsilon": 1, **given})
+        names = given.pop("names", ["town"])
+        return NoisyHistogram(schema, names, **{"epsilon": 1, "max_rows": 1, **given})
 
     def wrong(self, schema):
         return [
@@ -113,9 +114,15 @@ class TestSmallDb(ReleaseContract):
 
     def mechanism(self, schema, epsilon=1, people=3):
         asked = tacit.prefixes("age")
-        task = ReleaseTask(
-            question_class(asked, schema), describe(asked), Privacy(epsilon), people, max_rows=1
+        facts = (
+            question_class(asked, schema),
+            describe(asked),
+            Privacy(epsilon),
+            people,
+            1,
+            schema,
         )
+        task = ReleaseTask(*facts)
         return SmallDb(plan_release(task, rows=self.ROWS_DRAWN), schema, asked)
 
     def wrong(self, schema):
@@ -147,12 +154,28 @@ class TestSmallDb(ReleaseContract):
         return {rows: weight / total for rows, weight in weights.items()}
 
 
+class TestCertifiedSmallDb(TestSmallDb):
+    """The rows have the same law, and beside them there is the certificate."""
+
+    def mechanism(self, schema, epsilon=1, people=3):
+        asked = tacit.prefixes("age")
+        facts = (
+            question_class(asked, schema),
+            describe(asked),
+            Privacy(epsilon),
+            people,
+            1,
+            schema,
+        )
+        task = ReleaseTask(*facts)
+        plan = plan_release(task, rows=self.ROWS_DRAWN, certificate_epsilon="1/10")
+        return SmallDb(plan, schema, asked)
+
+
 class TestListedSmallDb(ReleaseContract):
     def mechanism(self, schema):
         asked = ["age >= 2", "town = 'Ghent'"]
-        task = ReleaseTask(
-            question_class(asked, schema), describe(asked), Privacy(1), people=3, max_rows=1
-        )
+        task = ReleaseTask(question_class(asked, schema), describe(asked), Privacy(1), 3, 1, schema)
         return SmallDb(plan_release(task, rows=3), schema, asked)
 
     def outcome(self, drawn):
@@ -299,7 +322,7 @@ def test_a_mechanism_of_another_table_is_refused_before_it_is_paid(visits, budge
     toml = "[columns.pid]\ntype = 'integer'\n[columns.town]\ntype = 'text'\nkeys = ['Ghent']\n"
     with tacit.open(tmp_path / "more.csv", person="pid", name="visits", schema=toml) as other:
         for mechanism in (
-            NoisyHistogram(other.schema, ["town"], epsilon=1),
+            NoisyHistogram(other.schema, ["town"], epsilon=1, max_rows=1),
             NoisyCount(Reader(other.schema).read("town = 'Ghent'", {}), epsilon=1),
         ):
             with pytest.raises(BadParameter, match="'visits' with a schema that is not"):
@@ -309,7 +332,7 @@ def test_a_mechanism_of_another_table_is_refused_before_it_is_paid(visits, budge
 
 @pytest.mark.parametrize("missing", ["cost", "what", "needs", "check", "draw"])
 def test_what_lacks_a_part_is_no_mechanism(visits, budget, missing):
-    sound = NoisyHistogram(visits.schema, ["town"], epsilon=1)
+    sound = NoisyHistogram(visits.schema, ["town"], epsilon=1, max_rows=1)
     parts = {name: getattr(sound, name) for name in ("cost", "what", "needs", "check", "draw")}
     with pytest.raises(BadParameter, match=r"mechanism .*draw\(engine, coins\)"):
         visits.release(type("Part", (), {**parts, missing: None})(), budget=budget)
@@ -322,7 +345,7 @@ def test_reproducible_coins_pay_for_nothing(visits):
 
 
 def test_what_a_draw_says_when_it_fails_is_withheld(visits, budget):
-    sound = NoisyHistogram(visits.schema, ["town"], epsilon=1)
+    sound = NoisyHistogram(visits.schema, ["town"], epsilon=1, max_rows=1)
 
     def draw(engine, coins):
         raise LookupError("patient 4711")
@@ -343,8 +366,10 @@ class WentThroughTheOnePlace(Exception):
 PAID = {
     "count": lambda table, **paid: table.count("age > 3", **paid),
     "sum": lambda table, **paid: table.sum("cost", **paid),
-    "histogram": lambda table, **paid: table.histogram("town", **paid),
-    "small_db": lambda table, **paid: table.small_db(tacit.prefixes("age"), rows=5, **paid),
+    "histogram": lambda table, **paid: table.histogram("town", max_rows=1, **paid),
+    "small_db": lambda table, **paid: table.small_db(
+        tacit.prefixes("age"), rows=5, max_rows=1, **paid
+    ),
     "above_threshold": lambda table, **paid: table.above_threshold(threshold=1, **paid),
     "sparse": lambda table, **paid: table.sparse(threshold=1, at_most=2, **paid),
     "numeric_sparse": lambda table, **paid: table.numeric_sparse(threshold=1, at_most=2, **paid),

@@ -391,6 +391,20 @@ def test_threads_that_ask_the_same_question_use_one_top(visits, budget, calm):
     assert stream.tops_left == 4
 
 
+def test_an_answer_below_of_a_batch_waits_as_one_above_does(visits, budget, calm):
+    """If only a ⊤ waited for another thread's, and was drawn again, it would count for nothing."""
+    stream = visits.sparse(threshold=10**6, at_most=5, budget=budget, **calm)
+    answers = stream.ask_all([f"age >= {age}" for age in range(5)])
+    assert not next(answers).above
+    with ThreadPoolExecutor(1) as pool:
+        with stream._lease.turn():
+            told = pool.submit(next, answers)
+            with pytest.raises(TimeoutError):
+                told.result(timeout=0.2)
+        assert not told.result().above
+    assert len(list(answers)) == 3
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_copy_refuses(visits, budget, calm):
     stream = visits.sparse(threshold=100, at_most=5, budget=budget, **calm)

@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 from tests.fit import ACCEPT, chi_square_p
 
+import tacit
+from tacit.analyst.query import Query
+from tacit.analyst.query_columns import QueryColumn
 from tacit.audit import exact, releases, sample
-from tacit.audit.release_laws import Listed, ListedRound, ListedWatch
+from tacit.audit.release_laws import Listed, ListedCertified, ListedRound, ListedWatch
 from tacit.audit.table import rows
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.range_tree import RangeTree
+from tacit.book.small_db import certifying, small_db
 from tacit.book.synthetic import SyntheticMechanism
 from tacit.book.top import TopMechanism
 from tacit.book.weighted_rows import WeightedRows
@@ -27,7 +31,7 @@ def named(name: str, epsilon: object = 1) -> Listed:
 
 def test_the_table_refutes_the_broken_ones_and_no_other():
     found = list(rows(releases("1/10"), runs=None))
-    assert len(found) == 9
+    assert len(found) == 21
     assert not any(row.surprising for row in found)
     assert {row.refuted for row in found} == {True, False}
 
@@ -195,9 +199,154 @@ def test_the_watch_that_runs_has_the_law_that_is_listed():
     assert chi_square_p([sum(bulk[each] for each in group) for group in groups], chances) > 1e-12  # type: ignore[index, misc]
 
 
+def test_a_certificate_keeps_its_claim_on_every_pair_and_its_sibling_does_not():
+    found = named("SmallDB with a certificate")
+    for counts in product(range(4), repeat=3):
+        for place in range(3):
+            more = tuple(count + (at == place) for at, count in enumerate(counts))
+            if sum(more) <= 4:  # so that no score is beyond what is told apart
+                assert not exact(found, counts, more).exceeds(1), (counts, more)
+    assert exact(found, *found.pair).loss > 0.7
+    sibling = named("SmallDB, its certificate's steps taken for people")
+    assert exact(sibling, *sibling.pair).at_least() > 1.2
+
+
+def test_the_certificate_that_is_released_has_the_law_that_is_listed():
+    found, counts = named("SmallDB with a certificate", 4), (2, 0, 1)
+    assert isinstance(found, ListedCertified)
+    law, coins = found.outcome_law(counts), InsecureTestCoins(1)
+    x = np.repeat(np.arange(1, 4), counts)
+
+    def p_value(epsilon: int) -> float:
+        seen: Counter[tuple[int, ...]] = Counter()
+        measuring = certifying(found.CLASS, rows=found.ROWS, epsilon=epsilon)
+        for _ in range(3000):
+            y = small_db(x, found.CLASS, rows=found.ROWS, epsilon=2, coins=coins)
+            told = measuring.draw(found.CLASS.score(x, y), coins).value / measuring.grid
+            seen[(*y.tolist(), min(max(int(told), -1), 8))] += 1
+        assert set(seen) <= set(law)
+        return chi_square_p([seen[told] for told in law], list(map(float, law.values())))  # type: ignore[index]
+
+    assert p_value(2) > ACCEPT
+    assert p_value(4) < 1e-9
+    bulk = Counter(map(tuple, found(counts, 20_000).tolist()))
+    assert chi_square_p([bulk[told] for told in law], list(map(float, law.values()))) > 1e-12  # type: ignore[index]
+
+
 def test_samples_do_not_refute_the_tree_and_refute_its_sibling():
     tree, root = named("range tree", 2), named("range tree, its root unpaid", 2)
     sure = "0.999999999999"  # these are real coins
     for one, claim, refuted in ((tree, 2, False), (root, "1/2", True)):
         found = sample(one, one.pair, epsilon=claim, confidence=sure, runs=20_000, workers=1)
         assert found.refuted is refuted
+
+
+def test_a_query_keeps_its_claim_on_every_pair_and_its_sibling_does_not():
+    found = named("query of two cells")
+    for people in product(range(2), repeat=3):
+        for place in range(3):
+            more = tuple(count + (at == place) for at, count in enumerate(people))
+            assert not exact(found, people, more).exceeds(1), (people, place)
+    assert exact(found, *found.pair).loss == pytest.approx(1, abs=1e-12)
+    sibling = named("query of two cells, nothing chosen")
+    assert exact(sibling, *sibling.pair).loss == pytest.approx(2, abs=1e-12)
+
+
+def test_the_query_that_is_released_has_the_law_that_is_listed(tmp_path):
+    """The real mechanism on a table; with half the noise, or without a choice, it is noticed."""
+    people = first, second, both = 1, 0, 2
+    towns = ["a"] * first + ["b"] * second + ["ab"] * both
+    rows = [f"{pid},{town}" for pid, each in enumerate(towns) for town in each]
+    (tmp_path / "t.csv").write_text("pid,town\n" + "\n".join(rows) + "\n")
+    schema = '[columns.pid]\ntype="integer"\n[columns.town]\ntype="text"\nkeys=["a","b"]\n'
+    law, coins = named("query of two cells").outcome_law(people), InsecureTestCoins(1)
+    sql = "select town, count(distinct pid) from t group by town"
+
+    with tacit.open(tmp_path / "t.csv", person="pid", schema=schema) as table:
+
+        def p_value(epsilon: int, max_cells: int) -> float:
+            drawn = Query(table.plan_query(sql, epsilon=epsilon, max_cells=max_cells))
+            seen: Counter[tuple[int, ...]] = Counter()
+            for _ in range(1200):
+                (counts,) = drawn.draw(table.engine, coins).columns
+                assert isinstance(counts, QueryColumn)
+                seen[tuple(np.sign(np.array(counts.steps) - 2).tolist())] += 1
+            return chi_square_p([seen[told] for told in law], list(map(float, law.values())))  # type: ignore[index]
+
+        assert p_value(1, 1) > ACCEPT
+        assert p_value(2, 1) < 1e-9
+        assert p_value(2, 2) < 1e-3
+
+
+def test_the_query_in_bulk_has_the_law_that_is_listed():
+    found, people = named("query of two cells"), (1, 0, 2)
+    law = found.outcome_law(people)
+    bulk = Counter(map(tuple, np.sign(found(people, 20_000) - 2).tolist()))
+    chances = list(map(float, law.values()))
+    assert chi_square_p([bulk[told] for told in law], chances) > 1e-12  # type: ignore[index]
+
+
+def test_a_percentage_keeps_its_claim_on_every_pair_and_its_sibling_does_not():
+    found = named("percentage")
+    for people in product(range(2), repeat=3):
+        for place in range(3):
+            more = tuple(count + (at == place) for at, count in enumerate(people))
+            assert not exact(found, people, more).exceeds(1), (people, place)
+    assert exact(found, *found.pair).loss == pytest.approx(1, abs=1e-12)
+    sibling = named("percentage, its parts not disjoint")
+    assert exact(sibling, *sibling.pair).loss == pytest.approx(2, abs=1e-12)
+
+
+def test_the_percentage_that_is_released_has_the_law_that_is_listed(tmp_path):
+    """Also in bulk; with half the noise it is noticed."""
+    people = inside, outside, both = 1, 1, 2
+    lines = ["a"] * inside + ["b"] * outside + ["ab"] * both
+    rows = [f"{pid},{town}" for pid, each in enumerate(lines) for town in each]
+    (tmp_path / "t.csv").write_text("pid,town\n" + "\n".join(rows) + "\n")
+    schema = '[columns.pid]\ntype="integer"\n[columns.town]\ntype="text"\nkeys=["a","b"]\n'
+    found = named("percentage")
+    law, coins = found.outcome_law(people), InsecureTestCoins(1)
+    sql = "select count(distinct pid) filter (where town = 'a') / count(distinct pid) from t"
+
+    def p_value(drawn: np.ndarray) -> float:
+        seen = Counter(map(tuple, np.sign(drawn - 2).tolist()))
+        return chi_square_p([seen[told] for told in law], list(map(float, law.values())))  # type: ignore[index]
+
+    assert p_value(found(people, 20_000)) > 1e-12  # these are real coins
+    with tacit.open(tmp_path / "t.csv", person="pid", schema=schema) as table:
+        for epsilon, good in ((1, True), (2, False)):
+            query = Query(table.plan_query(sql, epsilon=epsilon))
+            drawn = [query.draw(table.engine, coins).columns[0] for _ in range(1200)]
+            steps = [[part.steps[0] for part in each.measured] for each in drawn]  # type: ignore[union-attr]
+            assert p_value(np.array(steps)) > ACCEPT if good else p_value(np.array(steps)) < 1e-9
+
+
+def test_a_median_keeps_its_claim_on_every_pair_and_its_sibling_does_not():
+    found, sibling = named("median"), named("median, its scores taken for counts")
+    for counts in product(range(3), repeat=4):
+        for place in range(4):
+            more = tuple(count + (at == place) for at, count in enumerate(counts))
+            assert not exact(found, counts, more).exceeds(1), (counts, place)
+    assert exact(found, *found.pair).loss > 0.75
+    assert exact(sibling, *sibling.pair).loss > 1.5
+
+
+def test_the_median_that_is_released_has_the_law_that_is_listed(tmp_path):
+    counts = (0, 2, 0, 3)
+    rows = [f"{value}" for value, count in enumerate(counts) for _ in range(count)]
+    (tmp_path / "t.csv").write_text("n\n" + "\n".join(rows) + "\n")
+    schema = '[columns.n]\ntype="integer"\nbounds=[0, 3]\n'
+    found, coins = named("median"), InsecureTestCoins(1)
+    law = found.outcome_law(counts)
+    with tacit.open(tmp_path / "t.csv", person=tacit.EACH_ROW, schema=schema) as table:
+
+        def p_value(epsilon: int) -> float:
+            drawn = Query(table.plan_query("select median(n) from t", epsilon=epsilon))
+            seen = Counter(drawn.draw(table.engine, coins).columns[0].values[0] for _ in range(600))
+            return chi_square_p([seen[told[0]] for told in law], list(map(float, law.values())))  # type: ignore[index]
+
+        assert p_value(1) > ACCEPT
+        assert p_value(4) < 1e-9
+    bulk = Counter(found(counts, 2000)[:, 0].tolist())
+    chances = list(map(float, law.values()))
+    assert chi_square_p([bulk[told[0]] for told in law], chances) > 1e-12  # type: ignore[index]

@@ -291,3 +291,19 @@ def test_candidates_that_would_fill_the_memory_are_fewer():
     questions = FiniteQuestions(linear_queries(np.eye(40, dtype=int)))
     assert questions.part(20) == 10**5
     assert questions.part(10**4) * 10**4 < 10**8
+
+
+@pytest.mark.parametrize("matrix", [*MATRICES, [[1, 1, 1]]])
+def test_the_score_is_the_largest_error_of_any_query(matrix):
+    questions, universe = FiniteQuestions(linear_queries(matrix)), len(matrix[0])
+    for x in [(), (0,), (0, 1, 2), (0, 0, 1, 2, 2)]:
+        for rows in (1, 3):
+            for y in databases(range(universe), rows):
+                found = questions.score(_histogram(x, universe), np.array(y, np.int64))
+                truth = score(_fractions(matrix), x, y, 0)
+                assert Fraction(found, questions.steps(rows)) == truth
+
+
+def test_the_score_of_very_many_people_does_not_overflow():
+    questions = FiniteQuestions(linear_queries([["1/281474976710656", 1]]))  # steps of 2^-48
+    assert questions.score(np.array([10**9, 0]), np.array([1, 1])) == 2 * 10**9 * (2**48 - 1)

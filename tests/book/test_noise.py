@@ -10,6 +10,7 @@ import pytest
 from tests.fit import ACCEPT, chi_square_p
 
 from tacit.book import half_gap, recipes, sparse_vector
+from tacit.book.chance import chance_above
 from tacit.book.coins import InsecureTestCoins
 from tacit.book.noise import FAMILIES, ONE_SIDED, TWO_SIDED, LaplaceSteps, NoiseFamily, family_of
 from tacit.book.one_sided import prepare
@@ -94,6 +95,9 @@ class Wider(NoiseFamily):
     def log_above(self, x):
         return self.log_below(-x)
 
+    def reaching(self, distance, rho, nu, bits):
+        return TWO_SIDED.reaching(distance, 2 * rho, 2 * nu, bits)
+
 
 def test_a_new_family_is_one_value(monkeypatch):
     wider = Wider("wider", "Wider", both_sides=True, tells_gap=False)
@@ -115,6 +119,12 @@ def test_a_new_family_is_one_value(monkeypatch):
     assert half_gap.half_gap(recipe, 100, "1/20") == pytest.approx(
         2 * half_gap.half_gap(plain, 100, "1/20"), rel=1e-6
     )
+    # Its chances are those of twice the distance, but for the steps of the grid.
+    near, far = (
+        chance_above(prepare(each, threshold=0, grid="1/1000"), value)
+        for each, value in ((plain, 4), (recipe, 8))
+    )
+    assert float(far) == pytest.approx(float(near), abs=1e-3)
 
 
 def _laplaces(scales, coins):

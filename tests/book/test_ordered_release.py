@@ -49,6 +49,17 @@ def _differences(x, y, domain):
     ]
 
 
+@given(small_cases(), st.sampled_from([Prefixes, Intervals]), st.data())
+@settings(max_examples=150)
+def test_the_score_is_the_largest_error_of_any_question(case, kind, data):
+    x, domain, rows = case
+    y = tuple(sorted(data.draw(st.lists(st.integers(1, domain), min_size=rows, max_size=rows))))
+    questions = kind(domain)
+    found = questions.score(np.array(x, np.int64), np.array(y, np.int64))
+    asked = QUESTIONS[questions.slacks](domain)
+    assert Fraction(found, questions.steps(rows)) == score(asked, x, y, 1)
+
+
 @given(small_cases(), st.data())
 @settings(max_examples=150)
 def test_counts_equal_brute_force(case, data):

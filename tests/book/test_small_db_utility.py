@@ -17,6 +17,7 @@ from tacit.book.small_db_utility import (
     error_bound,
     log_candidates,
     people_needed,
+    usual_rows,
 )
 from tacit.errors import BadParameter
 
@@ -156,3 +157,25 @@ def test_bad_plans_are_refused() -> None:
         people_needed(1, epsilon=1, beta="1/20", structure="prefixes", atoms=9)
     with pytest.raises(BadParameter, match="structure"):
         best_rows(100, epsilon=1, beta="1/20", atoms=9, structure="convex")
+
+
+def test_the_usual_number_of_rows_is_the_largest_that_its_rule_allows() -> None:
+    epsilons = (Fraction(1, 10), Fraction(1), Fraction(3))
+    for n, epsilon, atoms in itertools.product((1, 30, 941, 9415), epsilons, (1, 5, 4096)):
+        signal = epsilon * n
+        with mpmath.workdps(30):
+            allowed = [
+                m
+                for m in range(1, 300)
+                if m * m <= signal
+                and 2 * mpmath.log(mpmath.binomial(atoms + m - 1, m)) <= mpmath.mpf(2) / 5 * signal
+            ]
+        assert usual_rows(n, epsilon=epsilon, atoms=atoms) == max(allowed, default=1)
+    assert usual_rows(10**12, epsilon=10**6, atoms=2**62) == 10**5  # no more can be drawn
+
+
+def test_the_usual_number_of_rows_needs_a_public_number_of_people() -> None:
+    with pytest.raises(BadParameter, match="n"):
+        usual_rows(0, epsilon=1, atoms=3)
+    with pytest.raises(BadParameter, match="epsilon"):
+        usual_rows(3, epsilon=0, atoms=3)

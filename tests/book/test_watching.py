@@ -45,9 +45,9 @@ def test_down_is_compared_only_after_up_stayed_below():
     seen: list[int] = []
 
     class Noted(type(watched.mechanism)):  # type: ignore[misc]
-        def step_of(self, state, steps, coins, *, threshold=None):
+        def step_of(self, state, steps, coins, **more):
             seen.append(steps)
-            return super().step_of(state, steps, coins, threshold=threshold)
+            return super().step_of(state, steps, coins, **more)
 
     noted = Noted.build(watched.mechanism.recipe, threshold=watched.threshold)
     noisy = Watch(noted)

@@ -10,6 +10,7 @@ from tests.toys.json_ledger import JsonLedger
 from tacit.budget.memory import MemoryLedger
 from tacit.budget.postgres import PostgresLedger
 from tacit.budget.sqlite import SqliteLedger
+from tacit.budget.sqlite_together import TogetherLedger
 from tacit.testing.budgets import BudgetContract
 from tacit.testing.ledgers import LedgerContract
 
@@ -25,6 +26,16 @@ class TestMemory(LedgerContract, BudgetContract):
 
 class TestSqlite(LedgerContract, BudgetContract):
     ledger_class = SqliteLedger
+
+    @pytest.fixture
+    def address(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path / 'contract.budget'}"
+
+
+class TestTogether(LedgerContract, BudgetContract):
+    """The file of a server, whose threads share transactions."""
+
+    ledger_class = TogetherLedger
 
     @pytest.fixture
     def address(self, tmp_path: Path) -> str:

@@ -316,17 +316,17 @@ def test_a_commit_whose_reply_is_lost_is_told_to_be_unknown(server, database, ur
     with Budget.open(url) as budget:
         ledger = budget._ledger
         assert isinstance(ledger, PostgresLedger)
-        connection = ledger.connection()
-        execute = connection.execute
+        journeys = ledger.journeys()
+        together = journeys.together
 
-        def lose_the_reply(query, *more, **options):
-            done = execute(query, *more, **options)
-            if query == "COMMIT":
+        def lose_the_reply(statements):
+            done = together(statements)
+            if statements[-1][0] == "COMMIT":
                 end_connections(server, database)
-                execute("SELECT 1")
+                together([("SELECT 1", ())])
             return done
 
-        monkeypatch.setattr(connection, "execute", lose_the_reply)
+        monkeypatch.setattr(journeys, "together", lose_the_reply)
         with pytest.raises(LedgerUnwritable, match="may be on record or not"):
             charge(budget, key="monday")
         number = charge(budget, key="monday")

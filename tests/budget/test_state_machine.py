@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from fractions import Fraction
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -287,6 +288,32 @@ class SqliteMachine(BudgetMachine):
             self.folder.cleanup()
 
 
+class PostgresMachine(BudgetMachine):
+    """The same on a server, which may also end every connection while their holders live."""
+
+    database = ""  # its URL, which the test class has
+
+    def make(self) -> Budget:
+        self.path = f"{self.database}#b_{uuid4().hex[:12]}"
+        return Budget.create(self.path, epsilon=1, covers=["visits"])
+
+    def reopen(self) -> Budget:
+        self.budget.close()
+        return Budget.open(self.path)
+
+    @precondition(lambda self: hasattr(self, "budget"))
+    @rule()
+    def the_server_ends_all_connections(self) -> None:
+        """Nobody else wants the streams, so that their holders go on."""
+        import psycopg
+
+        with psycopg.connect(self.database, autocommit=True) as administrator:
+            administrator.execute(
+                "SELECT pg_terminate_backend(pid, 120000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 TestInMemory = BudgetMachine.TestCase
@@ -297,6 +324,23 @@ TestInAFile = SqliteMachine.TestCase
 TestInAFile.settings = settings(
     max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=QUIET
 )
+
+
+class TestOnAServer(PostgresMachine.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(
+        max_examples=4, stateful_step_count=20, deadline=None, suppress_health_check=QUIET
+    )
+
+    @pytest.fixture(autouse=True)
+    def _with_a_database(self, postgres_database, monkeypatch):
+        monkeypatch.setattr(PostgresMachine, "database", postgres_database)
+
+
+@pytest.mark.long
+class TestOnAServerForLong(TestOnAServer):
+    settings = settings(
+        max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=QUIET
+    )
 
 
 @pytest.mark.long

@@ -147,12 +147,14 @@ def visits(person="pid", schema=AGES):
 USES = {
     "count": lambda table, budget: table.count("age > 30", epsilon="1/100", budget=budget),
     "sum": lambda table, budget: table.sum("age", epsilon="1/100", budget=budget),
-    "histogram": lambda table, budget: table.histogram("age", epsilon="1/100", budget=budget),
+    "histogram": lambda table, budget: table.histogram(
+        "age", max_rows=1, epsilon="1/100", budget=budget
+    ),
     "stream": lambda table, budget: table.sparse(
         threshold=50, at_most=1, epsilon="1/100", budget=budget
     ).suspend(),
     "release": lambda table, budget: table.small_db(
-        tacit.prefixes("age"), epsilon="1/100", rows=1, budget=budget
+        tacit.prefixes("age"), max_rows=1, epsilon="1/100", rows=1, budget=budget
     ),
 }
 

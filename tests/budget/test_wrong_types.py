@@ -31,6 +31,9 @@ NOT_A_COST = [5, None, "1", Privacy(1), made("x"), made(None), changed(COST, par
 ]
 NOT_A_MAPPING = [5, None, "x", [("a", "b")], {"a": 5}, {5: "a"}, {"a": "\ud800"}, {"": "x"}]
 NOT_AN_IDENTITY = [5, "pid", object(), ("pid", None, None), TableIdentity("\ud800")]
+ANYBODY = TableIdentity("pid")
+NOT_BESIDE: list[Any] = [5, "labs", [("labs", None)], {5: ANYBODY}, {"": ANYBODY}]
+NOT_BESIDE += [{"labs": wrong} for wrong in NOT_AN_IDENTITY]
 
 NOT_A_KEY = ["x", 5, b"x", object(), ("monday", None, "visits.count", 1)]
 NOT_A_HEAD = [5, b"x", object(), "", "f" * 63, "F" * 64, "x" * 64, "\ud800"]
@@ -47,6 +50,7 @@ WRONG = [
     ("charge", CHARGE, "identity", NOT_AN_IDENTITY),
     ("charge", CHARGE, "as_of", [value for value in NOT_TEXT if value is not None]),
     ("charge", CHARGE, "retry", NOT_A_KEY),
+    ("charge", CHARGE, "beside", NOT_BESIDE),
     ("keep", {"response": {}}, "number", [*NOT_AN_AMOUNT, "3/2", 1, 2]),
     ("keep", {"number": 1}, "response", [5, None, "x", [1], {"a": object()}, {"a": 1j}]),
     ("drawn", {}, "number", [*NOT_AN_AMOUNT, "3/2"]),
@@ -58,6 +62,7 @@ WRONG = [
     ("open_stream", {"name": "s", **STREAM}, "secret", ["x", 5, None, object()]),
     ("open_stream", {"name": "s", **STREAM}, "analyst", [5, object(), "", "\ud800"]),
     ("open_stream", {"name": "s", **STREAM}, "identity", NOT_AN_IDENTITY),
+    ("open_stream", {"name": "s", **STREAM}, "beside", NOT_BESIDE),
     ("open_stream", STREAM, "name", [value for value in NOT_TEXT if value is not None]),
     ("resume_stream", {"name": "flu", "after_loss": bytes}, "binding", NOT_A_MAPPING),
     ("resume_stream", {"name": "flu", "binding": BINDING}, "after_loss", [5, None, b"x"]),
@@ -66,6 +71,12 @@ WRONG = [
         {"name": "flu", "binding": BINDING, "after_loss": bytes},
         "identity",
         NOT_AN_IDENTITY,
+    ),
+    (
+        "resume_stream",
+        {"name": "flu", "binding": BINDING, "after_loss": bytes},
+        "beside",
+        NOT_BESIDE,
     ),
     ("resume_stream", {"binding": BINDING, "after_loss": bytes}, "name", NOT_TEXT),
     ("share", {"epsilon": 1}, "analyst", NOT_TEXT),
@@ -97,7 +108,7 @@ for maker in ("create", "in_memory"):
     ]
 
 # Names under which the command line knows a parameter.
-ALSO = {"name": "stream"}
+ALSO = {"beside": "identity", "name": "stream"}
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,8 @@ def ask(tacit, clinic):
 
     def asked(stdin: str, *options: str) -> Ended:
         default = usual if "--resume" in options else usual | new
+        if "--least-scale" in options:
+            default = {name: word for name, word in default.items() if name != "--at-most"}
         unsaid = [word for name in default if name not in options for word in (name, default[name])]
         ended: Ended = tacit("ask", "visits.csv", *unsaid, *options, stdin=stdin)
         return ended

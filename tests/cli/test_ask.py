@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
-from typing import Any
 
 import pytest
 from tests.cli.running import POISON
@@ -14,7 +13,6 @@ from tacit.analyst.table import open_table
 from tacit.budget import Budget, Lease
 from tacit.cli import conversation as clocks
 from tacit.cli.conversation import LONGEST, Clock, seconds
-from tacit.cli.exits import Misuse
 from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable
 from tacit.privacy import Cost
 
@@ -172,7 +170,7 @@ def test_an_input_that_does_not_end_is_told_so_and_costs_nothing(ask, monkeypatc
     assert ask("age >= 0\n" * 111, "--at-most", "1").code == 0
 
 
-@pytest.mark.parametrize("broken", ["tacit.tables.prepared.read", "tacit.cli.conversation.read"])
+@pytest.mark.parametrize("broken", ["tacit.tables.shapes.readable", "tacit.cli.conversation.read"])
 @pytest.mark.parametrize("error", [IndexError(POISON), MemoryError(POISON)])
 def test_an_error_that_nobody_expected_is_one_line_s_own(ask, monkeypatch, broken, error):
     """Whatever a parser raises is told before paying, and the lines after it are answered."""
@@ -214,6 +212,7 @@ def test_group_by_is_one_answer_for_each_cell(ask):
     ]
     assert cells[1]["question"] == "count(town = 'Ghent')"
     assert {each["line"] for each in cells} == {1}
+    assert "3 cells of town: noise on all of them at once" in ended.err  # errs less than a stream
 
 
 def test_cells_after_the_halt_are_counted(ask):
@@ -571,20 +570,57 @@ def test_at_most_is_asked_with_below(ask):
     assert both.code == 2
 
 
+PRICED = ("--least-scale", "1", "--threshold", "20", "--epsilon", "12", "--questions", "50")
+
+
+def test_each_top_has_a_price(ask):
+    low = {"question": "town = 'Ghent'", "scale": 3}
+    ended = ask(f"town = 'Bruges'\n{json.dumps(low)}", *PRICED, "--scale", "2", "--json")
+    assert ended.code == 0
+    assert "100 % of what pays for ⊤ left" in ended.err
+    assert "% of what pays for ⊤ left; --resume stream-1" in ended.err
+    told = objects(ended)
+    assert told[0]["above"]
+    assert told[0]["tops_left"] == 9  # at scale 1, from what was 10.07 and is 9.57
+    again = ask("age >= 0", "--resume", "stream-1", "--scale", "2", "--json")
+    assert objects(again)[0]["above"]
+    unpayable = ask("age >= 0\nage >= 1\nage >= 2", "--resume", "stream-1", "--one-by-one")
+    assert unpayable.code == 0
+
+
+def test_a_line_that_is_too_dear_is_refused_and_the_next_is_read(ask):
+    lines = ["town = 'Bruges'", "age >= 0", '{"question": "age >= 1", "scale": 30}']
+    options = ("--least-scale", "1", "--threshold", "20", "--epsilon", "2", "--questions", "50")
+    ended = ask("\n".join(lines), *options)
+    assert ended.code == 0
+    assert "ask at scale" in ended.err
+    assert len(ended.out.splitlines()) == 2
+
+
+def test_a_scan_descends(ask):
+    lines = "town = 'Bruges'\nage >= 0\ntown = 'Nowhere'"
+    ended = ask(lines, *PRICED, "--descending", "--scale", "8")
+    assert [line[0] for line in ended.out.splitlines()] == ["⊤", "⊤", "⊥"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--scale", "3"],
+        ["--descending"],
+        [*PRICED, "--at-most", "3"],
+        [*PRICED, "--descending", "--one-by-one"],
+        [*PRICED, "--scale", "1/2"],
+    ],
+)
+def test_wrong_prices_are_refused_before_anything_is_paid(ask, options):
+    before = left()
+    assert ask("age > 3", *options).code == 2
+    assert left() == before
+
+
 def test_what_a_server_does_not_take_is_refused_before_it_is_asked(tacit):
     new = ["--threshold", "9", "--epsilon", "1", "--at-most", "1", "--table", "visits"]
-    for options in (["--rounds", "2"], ["--again", "--rounds", "2"], ["--again"]):
-        ended = tacit("ask", "--url", "http://127.0.0.1:9", "--token-file", "t", *new, *options)
-        assert ended.code == 2
-        assert "go with a FILE" in ended.err
-
-
-def test_lines_that_a_server_does_not_take_are_found():
-    line = '{"question": "age > 3", "below": true}'
-    with pytest.raises(Misuse, match=r"-count\(\.\.\.\)"):
-        clocks.refuse_below(["# towns", "", "age > 3", line])
-    clocks.refuse_below(["age > 3", '{"question": "age > 3"}', "{"])
-    stream: Any = object()  # neither a local stream nor one that is asked
-    _, asking, refusal = clocks._checked(stream, line)
-    assert asking is None
-    assert "over HTTP" in refusal
+    ended = tacit("ask", "--url", "http://127.0.0.1:9", "--token-file", "t", *new, "--descending")
+    assert ended.code == 2
+    assert "goes with a FILE" in ended.err

@@ -99,6 +99,7 @@ def test_show_as_json_is_exact(ask, tacit, clinic):
             "lost": 0,
             "tops_left": 2,
             "threshold": "100",
+            "in_parts": False,
         }
     ]
     with Budget.open(clinic) as budget:
@@ -198,7 +199,7 @@ def test_answers_are_printed_as_they_were_told(tacit, clinic, folder):
         library.open(folder / "visits.csv", person="pid") as visits,
     ):
         count = visits.count("age > 30", epsilon=1, budget=budget, analyst="ana")
-        cells = visits.histogram("town", epsilon=1, budget=budget)
+        cells = visits.histogram("town", max_rows=1, epsilon=1, budget=budget)
         first, second = budget.answers
     told = tacit("budget", "answers", clinic).out
     assert f"count: age > 30  ana\n        {count}\n" in told

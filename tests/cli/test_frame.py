@@ -158,7 +158,10 @@ def test_a_whole_number_is_read_exactly(tacit, clinic, words):
         ),
         ("schema no.csv", "FILE no.csv is not allowed: there is no such file"),
         ("schema two.duckdb", "--table is missing: name one of its tables: a, b"),
-        ("release visits.csv --person pid --prefixes age --epsilon 1 --plan", "--alpha is missing"),
+        (
+            "release visits.csv --person pid --prefixes age --max-rows 1 --epsilon 1 --plan",
+            "--alpha is missing",
+        ),
         ("NEW --epsilon 1 --analyst eve", "'eve' has no share of"),
         ("NEW --epsilon 1 --called labs", "covers visits, not 'labs'\n  tacit budget share and"),
         ("NEW --epsilon 1 --memory lots", "--memory lots is not allowed: give a number of bytes"),

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tacit import wire
-from tacit.analyst.watched import WatchedAnswer
+from tacit.analyst.watched_answer import WatchedAnswer
 
 WATCH = ("model", "visits.csv", "--person", "pid")
 NEW = ("--epsilon", "1", "--max-rows", "1", "--columns", "age,town", "--bins", "age=4")

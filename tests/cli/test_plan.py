@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from tacit.analyst import plan
+from tacit.wire import from_line
 
 SPARSE = ("plan", "sparse", "--questions", "1000", "--at-most", "10")
 
@@ -63,6 +64,7 @@ def test_the_other_way_round_the_epsilon_reaches_the_error(tacit):
         (["--epsilon", "1", "--beta", "2"], "beta"),
         (["--epsilon", "1", "--delta", "1"], "--delta '1'"),
         (["--epsilon", "1", "--plot", "picture.xyz"], "must end in one of"),
+        (["--epsilon", "1", "--plot-chances", "c.png"], "about a threshold: give one"),
     ],
 )
 def test_bad_input_is_told(tacit, options, said):
@@ -77,6 +79,18 @@ def test_plot_draws_into_the_file(tacit, folder):
     ended = tacit(*asked, "--plot", "alpha.svg")
     assert (ended.code, ended.err) == (0, "tacit: drew α against ε into alpha.svg\n")
     assert (folder / "alpha.svg").read_text().startswith("<?xml")
+
+
+def test_with_a_threshold_it_says_how_likely_counts_are(tacit, folder):
+    pytest.importorskip("matplotlib")
+    planned = plan.sparse(questions=1000, at_most=10, epsilon=1)
+    around = planned.chances(threshold=70)
+    ended = tacit(*SPARSE, "--epsilon", "1", "--threshold", "70", "--plot-chances", "c.svg")
+    assert (ended.code, ended.err) == (0, "tacit: drew the chances of ⊤ into c.svg\n")
+    assert ended.out == f"{planned}\n\n{around}\n"
+    assert (folder / "c.svg").read_text().startswith("<?xml")
+    lines = tacit(*SPARSE, "--epsilon", "1", "--threshold", "70", "--json").out.splitlines()
+    assert [from_line(line) for line in lines] == [planned, around]
 
 
 def test_the_lines_of_the_picture_are_the_plans(monkeypatch):

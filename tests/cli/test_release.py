@@ -10,12 +10,12 @@ import sys
 import pytest
 from tests.cli.running import POISON
 
-from tacit import load_ranges, load_synthetic, load_top
+from tacit import load_ranges, load_release, load_synthetic, load_top
 
 RELEASE = ("release", "visits.csv", "--person", "pid")
 TOWNS = "select count(distinct pid) from visits group by town"
 PAID = ("--epsilon", "1/2", "--budget", "b.budget")
-THREE_AGES = (*RELEASE, "--prefixes", "age", "--rows", "3", *PAID)
+THREE_AGES = (*RELEASE, "--prefixes", "age", "--max-rows", "1", "--rows", "3", *PAID)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,18 @@ def paid(tacit):
 
 def test_a_plan_costs_nothing_and_needs_no_budget(tacit):
     ended = tacit(
-        *RELEASE, "--prefixes", "age", "--epsilon", "1", "--rows", "9", "--people", "300", "--plan"
+        *RELEASE,
+        "--prefixes",
+        "age",
+        "--max-rows",
+        "1",
+        "--epsilon",
+        "1",
+        "--rows",
+        "9",
+        "--people",
+        "300",
+        "--plan",
     )
     assert ended.code == 0, ended.err
     assert "m = 9 rows" in ended.out
@@ -37,6 +48,8 @@ def test_rows_go_to_standard_output_and_files(tacit, folder):
         *RELEASE,
         "--prefixes",
         "age",
+        "--max-rows",
+        "1",
         "--epsilon",
         "1/2",
         "--rows",
@@ -59,6 +72,8 @@ def test_rows_go_to_standard_output_and_files(tacit, folder):
         *RELEASE,
         "--questions",
         "list.txt",
+        "--max-rows",
+        "1",
         "--epsilon",
         "1/2",
         "--rows",
@@ -70,6 +85,20 @@ def test_rows_go_to_standard_output_and_files(tacit, folder):
     )
     assert (more.code, more.out) == (0, "")
     assert len((folder / "r.csv").read_text().splitlines()) == 5
+
+
+def test_a_certificate_is_told_and_saved(tacit, folder):
+    ended = tacit(*THREE_AGES, "--certificate-epsilon", "1/4", "--save", "r.json")
+    assert ended.code == 0, ended.err
+    assert "measured: within" in ended.err
+    assert "measured" not in ended.out
+    release = load_release(folder / "r.json")
+    assert str(release) in ended.err
+    assert release.certified() is not None
+    assert "ε = 1.25, δ = 0" in tacit("budget", "show", "b.budget").out
+    refused = tacit(*RELEASE, "--ranges", "age", *PAID, "--certificate-epsilon", "1")
+    assert refused.code == 2
+    assert "--certificate-epsilon does not go with" in refused.err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk")
@@ -185,7 +214,7 @@ def test_rows_on_standard_output_are_csv(tacit, folder):
         'keys = ["Ghent, \\"east\\"", "Bruges, old"]\n'
     )
     (folder / "list.txt").write_text("town = 'Bruges, old'\n")
-    ended = tacit(*RELEASE, "--questions", "list.txt", "--rows", "4", *PAID)
+    ended = tacit(*RELEASE, "--questions", "list.txt", "--max-rows", "1", "--rows", "4", *PAID)
     assert ended.code == 0, ended.err
     head, *rows = csv.reader(ended.out.splitlines())
     assert head == ["town"]
@@ -209,11 +238,15 @@ def test_a_standard_output_that_fails_does_not_keep_the_files_from_being_written
     ("options", "code", "said"),
     [
         ((), 2, "--prefixes, --intervals and --questions"),
-        (("--prefixes", "age", "--intervals", "age"), 2, "one of"),
-        (("--prefixes", "age", "--rows", "3"), 2, "--budget"),
+        (("--prefixes", "age", "--max-rows", "1", "--intervals", "age"), 2, "one of"),
+        (("--prefixes", "age", "--max-rows", "1", "--rows", "3"), 2, "--budget"),
         (("--prefixes", "agee", "--rows", "3", "--budget", "b.budget"), 2, "column"),
         (("--questions", "nosuch.txt", "--budget", "b.budget"), 2, "cannot be read"),
-        (("--prefixes", "age", "--rows", "3", "--budget", "nosuch.budget"), 2, "nosuch.budget"),
+        (
+            ("--prefixes", "age", "--max-rows", "1", "--rows", "3", "--budget", "nosuch.budget"),
+            2,
+            "nosuch.budget",
+        ),
     ],
 )
 def test_bad_input_is_explained(tacit, options, code, said):
@@ -225,7 +258,17 @@ def test_bad_input_is_explained(tacit, options, code, said):
 
 def test_a_release_that_the_budget_cannot_pay_is_refused(tacit):
     ended = tacit(
-        *RELEASE, "--prefixes", "age", "--epsilon", "3", "--rows", "3", "--budget", "b.budget"
+        *RELEASE,
+        "--prefixes",
+        "age",
+        "--max-rows",
+        "1",
+        "--epsilon",
+        "3",
+        "--rows",
+        "3",
+        "--budget",
+        "b.budget",
     )
     assert (ended.code, ended.out) == (3, "")
     assert "Nothing was spent" in ended.err
@@ -288,7 +331,7 @@ def test_a_running_count_is_paid_under_its_name(tacit):
         (("--ranges", "age", "--rows", "5"), "--rows does not go with"),
         (("--ranges", "age", "--prefixes", "age"), "give one of --ranges"),
         (("--ranges", "age", "--places", "5"), "--places does not go with"),
-        (("--prefixes", "age", "--delta", "0"), "--delta does not go with"),
+        (("--prefixes", "age", "--max-rows", "1", "--delta", "0"), "--delta does not go with"),
         (("--top", TOWNS, "--places", "2", "--max-rows", "5"), "--max-rows does not go with"),
         (("--top", TOWNS, "--places", "2", "--plot", "t.png"), "--plot does not go with"),
         (("--top", TOWNS), "--top needs --places"),

@@ -20,7 +20,7 @@ class Face:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.table, name)
-        more = self.resumes if name == "resume" else self.pays if name in PAID else {}
+        more = self.resumes if name in RESUMED else self.pays if name in PAID else {}
         return (
             (lambda *given, **named: found(*given, **more, **named)) if callable(found) else found
         )
@@ -30,8 +30,9 @@ class Face:
         return refused(getattr(self, name), *given, **named)
 
 
-PAID = {"count", "sum", "histogram", "ranges", "running", "top", "small_db"}
-PAID |= {"above_threshold", "sparse", "numeric_sparse"}
+PAID = {"count", "sum", "histogram", "query", "ranges", "running", "top", "small_db", "synthetic"}
+PAID |= {"above_threshold", "sparse", "numeric_sparse", "watched_model"}
+RESUMED = {"resume", "resume_watched_model"}
 
 
 def refused(function: Any, /, *given: Any, **named: Any) -> tuple[type[TacitError], str]:

@@ -6,6 +6,8 @@ import json
 import select
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +15,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.server.clinic import POISON
+from tests.cli.running import ENVIRONMENT
+from tests.server.clinic import POISON, write_clinic
 from tests.server.conftest import PATIENCE, Got, Running, served
+from tests.signals import as_usual
 
 import tacit
 from tacit import wire
@@ -37,26 +41,34 @@ SECURITY = {
 PAID: dict[str, dict[str, Any]] = {
     "/v1/count": {"question": "age > 3"},
     "/v1/sum": {"column": "cost"},
-    "/v1/histogram": {"columns": ["town"]},
+    "/v1/histogram": {"columns": ["town"], "max_rows": 1},
     "/v1/ranges": {"column": "age", "max_rows": 1},
     "/v1/running": {"column": "age", "max_rows": 1},
+    "/v1/query": {"query": "SELECT COUNT(DISTINCT pid) FROM visits"},
     "/v1/top": {"n": 1, "questions": [{"question": "age > 3"}, {"question": "age > 50"}]},
-    "/v1/small_db": {"questions": {"kind": "prefixes", "column": "age"}, "rows": 2},
+    "/v1/small_db": {
+        "questions": {"kind": "prefixes", "column": "age"},
+        "rows": 2,
+        "max_rows": 1,
+    },
+    "/v1/synthetic": {"columns": ["town"], "rows": 9, "max_rows": 1},
     "/v1/streams/open": {"algorithm": "above_threshold", "threshold": 5, "questions": 10},
+    "/v1/watched/open": {"columns": ["age"], "bins": {"age": 4}, "max_rows": 1, "surprises": 2},
 }
 
 
 def body_of(path: str) -> dict[str, Any] | None:
     if path in PAID:
         return {"key": "k", "table": "visits", "epsilon": "1/100", **PAID[path]}
-    if path.startswith("/v1/streams/"):
+    if path.startswith(("/v1/streams/", "/v1/watched/")):
         asked: dict[str, Any] = (
             {"key": "k", "question": "age > 200"} if path.endswith("ask") else {}
         )
         if path.endswith("ask_all"):
             asked = {"key": "k", "questions": [{"question": "age > 200"}]}
         table = {"table": "visits"} if path.endswith("resume") else {}
-        return {"stream": "watch", **asked, **table}
+        stream = "model" if path.startswith("/v1/watched/") else "watch"
+        return {"stream": stream, **asked, **table}
     bodies: dict[str, dict[str, Any]] = {
         "/v1/check": CHECK,
         "/v1/plan": PLAN,
@@ -65,17 +77,20 @@ def body_of(path: str) -> dict[str, Any] | None:
         "/v1/request": {"epsilon": 1, "reason": "why not"},
         "/v1/stop": {"kind": "token", "name": "ben"},
         "/v1/go_on": {"kind": "token", "name": "ben"},
+        "/v1/refresh": {"table": "labs", "as_of": "later"},
     }
     return bodies.get(path)
 
 
 @pytest.fixture(scope="module")
 def watching(tmp_path_factory) -> Iterator[Running]:
-    """A server with a stream that ana opened."""
+    """A server with a stream and a watched model that ana opened."""
     with served(tmp_path_factory.mktemp("watching")) as running:
         opening = {**PAID["/v1/streams/open"], "algorithm": "sparse", "at_most": 9}
         body = {"key": "w", "table": "visits", "epsilon": "1/10", "name": "watch", **opening}
         assert running.ask("POST", "/v1/streams/open", body).status == 200
+        body = {**(body_of("/v1/watched/open") or {}), "key": "m", "name": "model"}
+        assert running.ask("POST", "/v1/watched/open", body).status == 200
         yield running
 
 
@@ -128,7 +143,8 @@ def test_every_role_gets_what_it_may_and_nobody_else(watching, endpoint):
         assert server.ask("POST", "/v1/stop", body, token="boss").status == 200
     for name, role in roles.items():
         got = server.ask(endpoint.method, endpoint.path, body, token=name)
-        if endpoint.line is not None and role == "steward":
+        spends = endpoint.line is not None and endpoint.path != "/v1/refresh"
+        if spends and role == "steward":
             assert "no share" in is_problem(got, 403, "NotAuthorised").fact
         elif endpoint.roles is None or role in endpoint.roles:
             assert got.status == 200, got.body
@@ -394,7 +410,7 @@ def test_headers_that_are_not_what_they_should_be(server, headers, status):
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/", 404),
+        ("GET", "/nothing", 404),
         ("GET", "/v1", 404),
         ("GET", "/v1/tables/", 404),
         ("GET", "/v1/../../etc/passwd", 404),
@@ -441,7 +457,7 @@ HEAD = b"POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\
         HEAD + b"Content-Length : 2\r\n\r\n{}",
         HEAD + b"X: " + b"a" * 100_000 + b"\r\n\r\n",
         b"GET /v1/tables HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /nothing HTTP/9.9\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00",
         b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
@@ -562,6 +578,21 @@ def test_a_signal_ends_it_after_what_is_being_answered(tmp_path, name):
             socket.create_connection(("127.0.0.1", server.port))
     with tacit.Budget.open(tmp_path / "clinic.budget") as budget:
         budget.verify()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_that_comes_before_anything_was_asked_ends_it(tmp_path, name):
+    program = (
+        "import os, signal, sys\n"
+        "from tacit.server.config import read_config\n"
+        "from tacit.server.running import run\n"
+        f"ready = lambda url: os.kill(os.getpid(), signal.{name})\n"
+        "run(read_config(sys.argv[1]), ready=ready)\n"
+    )
+    command = [sys.executable, "-c", program, str(write_clinic(tmp_path))]
+    with as_usual():
+        ended = subprocess.run(command, env=ENVIRONMENT, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0
 
 
 def test_what_cannot_be_opened_is_told_and_nothing_is_served(tmp_path, capsys):

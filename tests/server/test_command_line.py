@@ -77,6 +77,22 @@ def test_a_stream_is_asked_suspended_and_resumed(server, command):
     assert out.count("town = ") >= 1
 
 
+def test_questions_are_asked_again_and_of_at_most(server, command):
+    new = (*NEW, "--epsilon", "1", "--name", "twice", "--rounds", "2", "--again")
+    code, out, err = command("ask", *reach(server, "ana"), *new, stdin="age > 200\nage >= 0\n")
+    assert code == 0, err
+    assert out == "⊥  age > 200\n⊤  age >= 0\n"
+    low = '{"question": "age > 98", "below": true}\n'
+    counts = (*NEW, "--epsilon", "1", "--name", "low")
+    code, out, err = command("ask", *reach(server, "ana"), *counts, stdin=low)
+    assert (code, out) == (2, "")
+    assert "kind='directed'" in err
+    directed = (*counts, "--kind", "directed")
+    code, out, err = command("ask", *reach(server, "ana"), *directed, stdin=low)
+    assert code == 0, err
+    assert out == "⊤  -count(age >= 99)\n"
+
+
 def test_a_question_that_would_be_refused_costs_nothing(server, command):
     new = (*NEW, "--epsilon", "1")
     code, out, err = command("ask", *reach(server, "ana"), *new, stdin="age > 3\nage / 2 > 1\n")
@@ -133,3 +149,19 @@ def test_a_budget_is_shown_as_far_as_the_token_may_see_it(server, command):
             assert told.whole == budget.whole
             assert told.promise == budget.promise
         assert shown == {"ana": ["  ana "], "vera": [], "boss": ["  ana ", "  ben ", "not shared"]}
+
+
+def test_a_query_is_planned_and_paid_for_from_the_tokens_share(server, command):
+    sql = "SELECT town, COUNT(DISTINCT pid) AS n FROM visits GROUP BY town"
+    asked = ("query", sql, *reach(server, "ana"), "--table", "visits", "--max-cells", "1")
+    code, out, err = command(*asked, "--epsilon", "1", "--plan")
+    assert (code, err) == (0, "")
+    assert "A query of 2 rows" in out
+    code, out, err = command(*asked, "--epsilon", "1")
+    assert code == 0, err
+    assert out.splitlines()[0].split() == ["town", "n"]
+    with Budget.open(server.folder / "clinic.budget") as budget:
+        assert budget.shares[1].spent.epsilon == 1
+    code, _, err = command(*asked, "--epsilon", "1", "--analyst", "ana")
+    assert code == 2
+    assert "the token says whose share pays" in err

@@ -16,10 +16,12 @@ from tests.server.faces import Face, local_face, refused, remote_face
 import tacit
 from tacit import wire
 from tacit.errors import (
+    Advice,
     BadParameter,
     BudgetExhausted,
     Halted,
     KeyReused,
+    QuestionRefused,
     StreamEnded,
     StreamMismatch,
 )
@@ -75,7 +77,33 @@ RELEASES: dict[str, Any] = {
     "sum": lambda face, **more: face.sum(
         "cost", where="town = :town", town="Ghent", epsilon=10**6, **more
     ),
-    "histogram": lambda face, **more: face.histogram("town", "age", epsilon=1000, **more),
+    "histogram": lambda face, **more: face.histogram(
+        "town", "age", max_rows=1, epsilon=1000, **more
+    ),
+    "query": lambda face, **more: face.query(
+        "SELECT town, COUNT(DISTINCT pid) AS n, SUM(cost) FROM visits WHERE age < :a GROUP BY town",
+        params={"a": Fraction(101, 2)},
+        epsilon=10**6,
+        weights=[2, Decimal("1.5")],
+        max_cells=3,
+        **more,
+    ),
+    "query, quotients": lambda face, **more: face.query(
+        "SELECT 100.0 * COUNT(*) FILTER (WHERE age > 50) / COUNT(*) AS p, STDDEV(cost) FROM visits",
+        epsilon=10**10,
+        max_rows=9,
+        **more,
+    ),
+    "query, largest": lambda face, **more: face.query(
+        "SELECT town, COUNT(DISTINCT pid) FROM visits GROUP BY town ORDER BY 2 DESC LIMIT 2",
+        epsilon=10**6,
+        weights=[1, 2],
+        max_cells=1,
+        **more,
+    ),
+    "query, rows": lambda face, **more: face.query(
+        "SELECT COUNT(*) FROM visits", epsilon=10**6, max_rows=2, **more
+    ),
     "ranges": lambda face, **more: face.ranges("age", epsilon=10**6, max_rows=1, **more),
     "running": lambda face, **more: face.running("age", epsilon=10**6, max_rows=1, **more),
     "top": lambda face, **more: face.top(2, TOWNS, epsilon=10**6, counts_epsilon=10**6, **more),
@@ -83,13 +111,30 @@ RELEASES: dict[str, Any] = {
         1, ["age > 3", ("age > :a", {"a": 50})], epsilon=10**6, **more
     ),
     "small_db": lambda face, **more: face.small_db(
-        tacit.prefixes("age"), epsilon=10**9, rows=3, **more
+        tacit.prefixes("age"), max_rows=1, epsilon=10**9, rows=3, **more
+    ),
+    "small_db, certified": lambda face, **more: face.small_db(
+        tacit.prefixes("age"), max_rows=1, epsilon=10**9, rows=3, certificate_epsilon=10**9, **more
     ),
     "predicates": lambda face, **more: face.small_db(
-        ["age <= 3", "age > 7"], epsilon=10**9, rows=3, **more
+        ["age <= 3", "age > 7"], max_rows=1, epsilon=10**9, rows=3, **more
+    ),
+    "synthetic": lambda face, **more: face.synthetic(
+        ["town", "age"], epsilon=10**6, rows=50, bins={"age": [0, 20, 60]}, max_rows=1, **more
+    ),
+    "synthetic, in rounds": lambda face, **more: face.synthetic(
+        ["town", "age"],
+        epsilon=Fraction(10**7, 3),
+        rounds=1,
+        marginals=[["age", "town"]],
+        rows=20,
+        bins={"age": 4},
+        max_rows=1,
+        **more,
     ),
 }
-DRAWN = {"small_db", "predicates"}  # several are as good as one another
+DRAWN = {"small_db", "small_db, certified", "predicates"}  # several are as good as one another
+INVENTED = {"synthetic", "synthetic, in rounds"}  # rows are drawn from what was measured
 
 
 @pytest.mark.parametrize("kind", RELEASES)
@@ -97,9 +142,15 @@ def test_a_release_is_the_same(local, remote, kind):
     here, there = RELEASES[kind](local), RELEASES[kind](remote)
     assert type(here) is type(there)
     told, other = wire.to_json(here), wire.to_json(there)
-    if kind in DRAWN:
+    if kind in INVENTED:
+        assert here.plan == there.plan
+        assert all(each.pop("codes") for each in (told, other))
+        told.pop("tacit synthetic"), other.pop("tacit synthetic")
+        assert told == other
+    elif kind in DRAWN:
         assert told.keys() == other.keys()
         assert here.guarantee("1/20") == there.guarantee("1/20")
+        assert here.certified("1/20") == there.certified("1/20")
     else:
         assert told == other
 
@@ -134,15 +185,27 @@ def test_a_key_brings_it_again_and_costs_nothing(face, kind):
         ("histogram", ["pid"], {"epsilon": 1}),
         ("histogram", [], {"epsilon": 1}),
         ("histogram", ["town"], {"epsilon": 1, "max_rows": 0}),
+        ("query", ["age > 3"], {"epsilon": 1}),
+        ("query", ["SELECT COUNT(DISTINCT pid) FROM visits"], {"epsilon": 0}),
+        ("query", ["SELECT COUNT(DISTINCT pid) FROM visits"], {"epsilon": 1, "weights": [1, 2]}),
+        ("query", [TOWNS], {"epsilon": 1}),
+        ("query", [TOWNS], {"epsilon": 1, "max_cells": 0}),
+        ("query", [3], {"epsilon": 1}),
         ("ranges", ["town"], {"epsilon": 1}),
         ("ranges", ["age"], {"epsilon": 1}),
         ("running", ["town"], {"epsilon": 1}),
         ("top", [3, TOWNS], {"epsilon": 1}),
         ("top", [1, ["age > 3"]], {"epsilon": 1}),
         ("top", [1, 5], {"epsilon": 1}),
+        ("synthetic", [["nothing"]], {"epsilon": 1}),
+        ("synthetic", [["town", "age"]], {"epsilon": 1, "max_rows": 0}),
+        ("synthetic", [["town", "age"]], {"epsilon": 1, "max_rows": 1, "bins": {"age": "x"}}),
+        ("synthetic", [["town", "age"]], {"epsilon": 1, "max_rows": 1, "marginals": [["no"]]}),
+        ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "rounds": 0}),
         ("small_db", [tacit.prefixes("nothing")], {"epsilon": 1}),
         ("small_db", ["age > 3"], {"epsilon": 1}),
         ("small_db", [tacit.prefixes("age")], {"epsilon": 1, "rows": -1}),
+        ("small_db", [tacit.prefixes("age")], {"epsilon": 1, "certificate_epsilon": 0}),
         ("sparse", [], {"threshold": 1, "at_most": 0, "epsilon": 1}),
         ("sparse", [], {"threshold": "x", "at_most": 1, "epsilon": 1}),
         ("sparse", [], {"threshold": 1, "at_most": 1, "epsilon": 1, "kind": "all"}),
@@ -171,8 +234,11 @@ def test_what_does_not_fit_is_refused_and_costs_nothing(face):
 def test_what_is_planned_is_the_same(local, remote):
     for plan in (
         lambda face: str(face.plan_ranges("age", epsilon=1, max_rows=1)),
+        lambda face: str(face.plan_histogram("town", max_rows=1, epsilon=1)),
         lambda face: str(face.plan_top(1, TOWNS, epsilon=1)),
-        lambda face: str(face.plan_small_db(tacit.intervals("age"), epsilon=1, rows=4)),
+        lambda face: str(face.plan_synthetic(["town", "age"], epsilon=1, max_rows=1)),
+        lambda face: str(face.plan_query(TOWNS, epsilon=1, max_cells=2)),
+        lambda face: str(face.plan_small_db(tacit.intervals("age"), max_rows=1, epsilon=1, rows=4)),
         lambda face: face.questions(tacit.prefixes("age")).vc_dimension().dimension,
         lambda face: face.prepare("age > :a").shape,
     ):
@@ -210,6 +276,53 @@ def test_a_stream_answers_looks_and_halts_alike(face):
     assert stream.ask("town = 'Bruges'") == top  # it is on record
 
 
+def test_each_top_has_a_price_alike(face):
+    stream = opened(face, at_most=None, least_scale=1, threshold=20, epsilon=6, name="priced")
+    paid = stream.recipe.question_epsilon
+    assert stream.epsilon_left == paid
+    assert stream.ask("town = 'Bruges'", scale=4).above
+    assert 0 <= paid - stream.epsilon_left - Fraction(1, 4) < paid / 10**6
+    answers = [answer.above for answer in stream.ask_all(["age > 98", "age > 3"], scale=2)]
+    assert answers == [False, True]
+    assert stream.tops_left == (stream.epsilon_left * 10**6 / paid) // stream.recipe.price
+    assert refused(stream.ask, "age > 3", scale="1/2")[0] is BadParameter
+    assert not stream.check("age > 3", scale="1/2")
+    assert refused(opened(face).ask, "age > 3", scale=3)[0] is BadParameter
+    assert refused(opened, face, least_scale=3)[0] is BadParameter
+    asked = [f"age >= {age}" for age in range(9)]
+    tops = list(stream.ask_all(asked))
+    assert 0 < len(tops) < 9
+    assert stream.unanswered == tuple(asked[len(tops) :])
+    assert refused(stream.ask, "age >= 8")[0] is Halted
+    stream.suspend()
+    assert face.resume("priced").epsilon_left < 1
+
+
+def test_large_surprises_are_found_first_alike(local, remote):
+    asked = ["age > 98", "town = 'Bruges'", "age > 97", "town = 'Ghent'", "age > 96"]
+    told = []
+    for face in (local, remote):
+        stream = opened(face, at_most=None, least_scale=1, threshold=50, epsilon=10**4)
+        paid = stream.recipe.question_epsilon
+        answers = list(stream.ask_all(asked, descending=True, scale="1.5"))
+        assert "".join("⊤" if answer else "⊥" for answer in answers) == "⊥⊤⊥⊤⊥"
+        spent = paid - stream.epsilon_left
+        assert 2 * Fraction(2, 3) <= spent < 2 * Fraction(2, 3) + paid / 10**5
+        assert stream.unanswered == ()
+        numeric = opened(
+            face, at_most=None, least_scale=1, threshold=50, epsilon=10**4, numeric=True, rounds=2
+        )
+        tops = list(numeric.ask_all(asked, descending=True, again=True, scale="1.5"))
+        told.append([top.gap_noise.rounds for top in tops if top] + [len(numeric.history)])
+        rounds = told[-1][0]
+        assert told[-1] == [rounds, rounds, 5 + 3 * (rounds - 1)]
+    assert told[0] == told[1]
+    here, there = (opened(face, name="not descending") for face in (local, remote))
+    for named in ({"descending": True}, {"descending": 1}, {"scale": 2}):
+        words = [refused(stream.ask_all, asked, **named) for stream in (here, there)]
+        assert words[0] == words[1]
+
+
 @pytest.mark.parametrize(
     ("questions", "named"),
     [
@@ -235,6 +348,77 @@ def test_a_batch_is_answered_alike(face, questions, named):
     assert answers == expected[size]
     assert stream.unanswered == ()
     assert len(stream.history) == 1 + size
+
+
+def test_a_group_by_is_told_what_errs_less(face):
+    stream = opened(face, at_most=3, epsilon="1/2")
+    with pytest.warns(Advice, match="2 cells of town: noise on all of them at once") as heard:
+        batch = stream.ask_all(TOWNS)
+    assert heard[0].filename == __file__
+    assert str(heard[0].message) == batch.instead
+
+
+def test_questions_of_at_most(face):
+    stream = opened(face, kind="directed", numeric=True, at_most=4)
+    few = "town = 'Ghent' and age < 9"
+    assert stream.check(few, below=True).refusal is None
+    assert not stream.ask("town = 'Bruges'", below=True)
+    low = stream.ask(few, below=True, retry_key="low")
+    assert low.above
+    assert 0 <= low.value + low.error() < 100
+    assert stream.ask(few, below=True, retry_key="low") == low
+    assert stream.ask(few, below=True, retry_key="recorded") == low
+    assert not stream.ask(few), "the other direction is another question"
+    assert stream.ask("town = 'Bruges'").above
+    assert not stream.ask("town = 'Bruges'", below=True, threshold=150)
+    batch = stream.ask_all(["town = 'Bruges'", few, "age < 3"], below=True, threshold=99)
+    assert [answer.above for answer in batch] == [False, True, True]
+    assert stream.halted
+    assert [str(each.question)[:1] for each in stream.history][:2] == ["-", "-"]
+    history = [(each.answer.above, each.threshold) for each in stream.history]
+    assert history[0] == (False, -100)
+    assert history[-1] == (True, -99)
+    assert refused(opened(face).ask, "age > 3", below=True)[0] is QuestionRefused
+
+
+def test_what_at_most_is_refused_for_is_the_same(local, remote):
+    here, there = opened(local, name="at most"), opened(remote, name="at most")
+    for named in ({"below": True}, {"below": 1}, {"below": True, "threshold": "x"}):
+        assert refused(here.ask, "age > 3", **named) == refused(there.ask, "age > 3", **named)
+        for batch in (["age > 3"], TOWNS):
+            words = [refused(stream.ask_all, batch, **named) for stream in (here, there)]
+            assert words[0] == words[1]
+    for named in ({"again": True}, {"again": 1}):
+        words = [refused(stream.ask_all, ["age > 3"], **named) for stream in (here, there)]
+        assert words[0] == words[1]
+
+
+@pytest.mark.parametrize(
+    ("questions", "at_most", "expected"),
+    [
+        (["age > 98", "age > 3", "age > 97", "town = 'Bruges'", "age > 96"], 4, "⊥⊤⊥⊤⊥"),
+        ([f"age > {age}" for age in (98, 3, 97, 4, 5, 96)], 2, "⊥⊤⊥⊤"),
+        ("select count(distinct pid) from visits group by town", 3, "⊤⊥"),
+        (["age > 98"], 1, "⊥"),
+        (["age > 3"], 1, "⊤"),
+        ([], 1, ""),
+    ],
+)
+def test_what_is_below_is_asked_again(face, questions, at_most, expected):
+    threshold = 150 if isinstance(questions, str) else 100
+    stream = opened(face, at_most=at_most, rounds=3, numeric=True, threshold=threshold)
+    assert stream.planned.rounds == 3
+    assert stream.accuracy(rounds=5).alpha >= stream.accuracy().alpha
+    answers = list(stream.ask_all(questions, again=True))
+    assert "".join("⊤" if answer else "⊥" for answer in answers) == expected
+    tops = [answer for answer in answers if answer]
+    assert all(top.gap_noise is None or top.gap_noise.rounds == 3 for top in tops)
+    assert stream.tops_left == at_most - len(tops)
+    asked = len(expected)  # then what is left, twice more, if it has not halted
+    left = 0 if stream.halted else expected.count("⊥")
+    assert len(stream.history) == asked + 2 * left
+    recorded = [each.answer for each in stream.recorded]
+    assert all(top.gap_noise is None or top.gap_noise.rounds == 3 for top in recorded)
 
 
 def test_a_batch_stops_when_the_stream_halts(face):

@@ -8,22 +8,29 @@ that spends was charged for once.
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from http.client import HTTPConnection
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
+import pyarrow
 import pytest
+from tests.cli.running import ENVIRONMENT, SOURCE
 from tests.server.conftest import PATIENCE, Running, started
 from tests.server.conftest import served as serving
+from tests.signals import as_usual
 
 import tacit
 from tacit import Budget, wire
@@ -31,17 +38,23 @@ from tacit.errors import ServerUnavailable
 
 EACH = Fraction(1, 10**6)
 OPENING: dict[str, Any] = {"threshold": 250, "at_most": 80, "epsilon": 800, "questions": 100}
+EACH_KILL = 2  # more ⊤ are paid for than kills can lose and clients can get in between
 AGES = range(99)
+PUBLIC = {"town": ["Ghent", "Bruges"], "age": [3, 60], "cost": [1.5, 1.5]}  # a model that is wrong
 
 
 class Client(threading.Thread):
     """Asks until told to stop, and then until all that it ever asked is answered."""
 
-    def __init__(self, number: int, place: str, token: str, stop: threading.Event) -> None:
+    def __init__(
+        self, number: int, place: str, token: str, stop: threading.Event, at_most: int
+    ) -> None:
         super().__init__(daemon=True)
+        self.opening = {**OPENING, "at_most": at_most, "epsilon": 10 * at_most}
         self.number, self.place, self.token, self.stop = number, place, token, stop
         self.dice = random.Random(number)
         self.stream = f"stream {number % 4}"  # two clients each
+        self.own = f"pid <> {number}"
         self.asked: dict[str, tuple[str, str]] = {}
         self.told: dict[str, Any] = {}
         self.repeated = 0
@@ -67,17 +80,26 @@ class Client(threading.Thread):
         if self.asked and self.dice.random() < 0.4:
             return self.dice.choice(list(self.asked))
         key = f"{self.number}: {len(self.asked)}"
-        kind = self.dice.choice(["count", "ask", "ask", "ask", "all"])
-        self.asked[key] = kind, f"age > {self.dice.choice(AGES)} and pid <> {self.number}"
+        kind = self.dice.choice(["count", "ask", "ask", "all", "watched", "all watched"])
+        question = f"age > {self.dice.choice(AGES)}"
+        self.asked[key] = kind, question if "watched" in kind else f"{question} and {self.own}"
         return key
 
     def _connected(self) -> Any:
-        """A table and a stream; the connection is opened again when it breaks."""
+        """A table, a stream and a model; the connection is opened again when it breaks."""
         if self.held is None:
             self.connection = tacit.connect(self.place, token=self.token, timeout=PATIENCE)
             visits = self.connection.table("visits")
-            stream = visits.sparse(**OPENING, name=self.stream, retry_key=self.stream)
-            self.held = visits, stream
+            stream = visits.sparse(**self.opening, name=self.stream, retry_key=self.stream)
+            model = visits.watched_model(
+                epsilon=self.opening["epsilon"],
+                surprises=self.opening["at_most"],
+                questions=self.opening["questions"],
+                model=pyarrow.table(PUBLIC),
+                name=f"model of {self.stream}",
+                retry_key=self.stream,
+            )
+            self.held = visits, stream, model
         return self.held
 
     def _let_go(self) -> None:
@@ -89,11 +111,15 @@ class Client(threading.Thread):
         """Ask under a key; if nobody answers, it is asked another time."""
         kind, question = self.asked[key]
         try:
-            visits, stream = self._connected()
+            visits, stream, model = self._connected()
             if kind == "count":
                 answer: Any = visits.count(question, epsilon=EACH, retry_key=key)
             elif kind == "ask":
                 answer = stream.ask(question, retry_key=key)
+            elif kind == "watched":
+                answer = model.ask(question, retry_key=key)
+            elif kind == "all watched":
+                answer = list(model.ask_all([question, "age > 2", "age < 7"], retry_key=key))
             else:
                 several = [question, "age > 200", f"{question} and age < 200"]
                 answer = list(stream.ask_all(several, retry_key=key))
@@ -117,9 +143,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def clients(place: str, token: str, count: int) -> Iterator[list[Client]]:
-    stop = threading.Event()
-    asking = [Client(number, place, token, stop) for number in range(count)]
+def clients(place: str, token: str, count: int, kills: int) -> Iterator[list[Client]]:
+    stop, at_most = threading.Event(), OPENING["at_most"] + EACH_KILL * kills
+    asking = [Client(number, place, token, stop, at_most) for number in range(count)]
     for client in asking:
         client.start()
     try:
@@ -146,15 +172,62 @@ def check(path: Path, asking: list[Client], killed: int) -> None:
         assert charged == sum(
             kind == "count" for client in asking for kind, _ in client.asked.values()
         )
-        assert sum(entry.kind == "open" for entry in budget.history) == 4
+        assert sum(entry.kind == "open" for entry in budget.history) == 8
         for client in asking:
             assert client.told.keys() == client.asked.keys()
             for key, told in client.told.items():
-                if client.asked[key][0] != "all":  # whose blocks are on record
+                if "all" not in client.asked[key][0]:  # whose blocks are on record
                     assert told in responses
         for state in budget.streams():
             assert state.lost <= killed
-            assert state.tops + state.lost <= OPENING["at_most"]
+            assert state.tops + state.lost <= state.at_most
+
+
+class Killed:
+    """Servers, one after another, each forked from one process, since starting takes its time."""
+
+    def __init__(self, config: Path) -> None:
+        command = [sys.executable, "-m", "tests.server.forking", str(config)]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        with as_usual():
+            self._process = subprocess.Popen(command, env=_WITH_TESTS, text=True, **pipes)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._order, self._said = self._process.stdin, self._process.stdout
+        self._ready: Queue[str] = Queue()
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if "listening at" in line:
+                self._ready.put(line)
+
+    def start(self) -> int:
+        """The number of a process that serves."""
+        print(file=self._order, flush=True)
+        child = int(self._said.readline())
+        self._ready.get(timeout=PATIENCE)
+        return child
+
+    def kill(self, child: int) -> None:
+        """Kill it, and wait until it has gone."""
+        os.kill(child, signal.SIGKILL)
+        assert self._said.readline() == "ended\n"
+
+    def close(self) -> None:
+        """No more of them."""
+        self._order.close()
+        self._process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        self._said.close()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+
+_WITH_TESTS = {**ENVIRONMENT, "PYTHONPATH": f"{SOURCE}{os.pathsep}{SOURCE.parent}"}
 
 
 def crash(folder: Path, kills: int) -> list[Client]:
@@ -165,15 +238,16 @@ def crash(folder: Path, kills: int) -> list[Client]:
     config = folder / "tacit.toml"
     config.write_text(config.read_text().replace("port = 0", listen))
     dice, place = random.Random(7), f"http://127.0.0.1:{listen.removeprefix('port = ')}"
-    with clients(place, tokens["ana"], 8) as asking:
+    with closing(Killed(config)) as killed, clients(place, tokens["ana"], 8, kills) as asking:
         for _ in range(kills):
-            with started(config, tokens) as server:
-                before = sum(len(client.told) + client.repeated for client in asking)
-                wanted = before + dice.randrange(5, 30)
-                while sum(len(client.told) + client.repeated for client in asking) < wanted:
-                    time.sleep(0.01)  # something was answered: then anywhere
-                time.sleep(dice.random() / 50)
-                server.stop(signal.SIGKILL)
+            child = killed.start()
+            before = sum(len(client.told) + client.repeated for client in asking)
+            wanted = before + dice.randrange(5, 30)
+            while sum(len(client.told) + client.repeated for client in asking) < wanted:
+                time.sleep(0.01)  # something was answered: then anywhere
+                assert all(client.is_alive() for client in asking), "a client has found a fault"
+            time.sleep(dice.random() / 50)
+            killed.kill(child)
         running = started(config, tokens)
         running.__enter__()
     try:
@@ -184,7 +258,7 @@ def crash(folder: Path, kills: int) -> list[Client]:
 
 
 def test_killed_under_eight_clients(tmp_path):
-    asking = crash(tmp_path, 4)
+    asking = crash(tmp_path, 20)
     assert sum(client.repeated for client in asking) > 8
 
 

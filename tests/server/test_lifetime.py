@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +221,45 @@ def test_the_note_follows_the_history(tmp_path):
     path.write_bytes(b"tacit head 1\n" + b"0" * 20)
     with pytest.raises(LedgerDamaged, match="remove this file"), noted(path, budget):
         pass
+
+
+def test_a_batch_that_takes_too_long_for_the_end_is_cut_and_goes_on_later(tmp_path):
+    """The server waits for what is being answered, but not for longer than it may take to end."""
+    with serving(tmp_path, epsilon=10**6, share=10**5, milliseconds=400) as server:
+        tokens, config = server.tokens, tmp_path / "tacit.toml"
+        text = config.read_text()
+        server.stop()
+    config.write_text(text.replace("milliseconds = 400", "milliseconds = 400\nquestions = 5"))
+    opening: dict[str, Any] = {"threshold": 250, "at_most": 3, "epsilon": 1000, "questions": 10}
+    questions = ["age > 98"] * 150  # thirty blocks, of which the first leaves after twelve seconds
+    with started(config, tokens) as server:
+        with tacit.connect(server.url, token=tokens["ana"]) as connection:
+            stream = connection.table("visits").sparse(**opening, name="long")
+        body = {"key": "k 0", "stream": stream.name, "questions": [{"question": "age > 98"}] * 150}
+        told: list[Any] = []
+
+        def ask() -> None:
+            with suppress(OSError, HTTPException):  # it is cut
+                told.append(server.ask("POST", "/v1/streams/ask_all", body))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        with Budget.open(tmp_path / "clinic.budget") as budget:
+            while not any(entry.kind == "told" for entry in budget.history):  # it has begun
+                asking.join(0.01)
+        assert server.stop() == 0
+        asking.join(PATIENCE)
+        assert [got.status for got in told if got.status == 200] == []
+    config.write_text(config.read_text().replace("milliseconds = 400", "milliseconds = 1"))
+    with (
+        started(config, tokens) as server,
+        tacit.connect(server.url, token=tokens["ana"]) as connection,
+    ):
+        stream = connection.table("visits").resume("long")
+        got = server.ask("POST", "/v1/streams/ask_all", body)
+        assert sum(json.loads(line)["answered"] for line in got.body.splitlines()) == 150
+        assert not any(stream.ask_all(questions))
+    with Budget.open(tmp_path / "clinic.budget") as budget:
+        assert sum(entry.kind == "told" for entry in budget.history) == 60, "each block once"
+        assert budget.stream("long").lost == 0
+        budget.verify()

@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
 from tests.server import http_page
@@ -177,6 +177,9 @@ def drive(server: Running, examples: int) -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(requests())
+    @example(("GET", "/v1/tables", None))
+    @example(("POST", "/v1/tables", {}))
+    @example(("POST", "/nowhere", {}))
     def sent(request):
         method, path, body = request
         for variant in variants(body):

@@ -97,7 +97,7 @@ def test_everybody_is_shown_what_they_may_see(tmp_path):
         budget.share("ben", epsilon=1)
         pays: dict[str, Any] = {"epsilon": "1/10", "budget": budget}
         count = visits.count("age > 30", analyst="ana", **pays)
-        histogram = visits.histogram("town", **pays)
+        histogram = visits.histogram("town", max_rows=1, **pays)
         other = labs.count("age > 40", analyst="ben", **pays)
         stream = visits.sparse(
             threshold=100, at_most=2, name="watch", analyst="ana", budget=budget, epsilon=1

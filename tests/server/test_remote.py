@@ -16,7 +16,9 @@ from tests.server.conftest import Running, served
 
 import tacit
 from tacit import errors, wire
+from tacit.analyst.blocks import Block
 from tacit.errors import BadParameter, NotAuthorised, NotCovered, ServerUnavailable
+from tacit.remote import transport
 
 
 @pytest.fixture
@@ -290,3 +292,33 @@ def test_an_error_of_the_server_is_raised_as_it_was_there():
         pytest.raises(errors.LedgerBusy, match="the budget is in use; wait"),
     ):
         tacit.connect(url, token="tct_x")
+
+
+def test_what_may_have_been_paid_for_is_asked_again_when_a_proxy_speaks(monkeypatch):
+    """A proxy whose server is being restarted says so in its own words, until it is back."""
+    monkeypatch.setattr(transport, "_PAUSES", (0, 0, 0))
+    line = wire.to_line(Block(1, 1, (), True))
+    told = [b"<html>Bad Gateway", b"", b'{"answer": 1}', b"Internal Server Error", line.encode()]
+    keys: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            keys.append(sent["key"])
+            body = told.pop(0)
+            self.send_response(200 if body.startswith(b"{") else 502)
+            self.send_header("Content-Length", str(len(body) + 1))
+            self.end_headers()
+            self.wfile.write(body + b"\n")
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as stub:
+        threading.Thread(target=stub.serve_forever, daemon=True).start()
+        with transport.Transport(f"http://127.0.0.1:{stub.server_port}", "t", timeout=60) as asks:
+            assert asks.pay("/v1/streams/ask", "k", {}) == {"answer": 1}
+            (block,) = asks.pay_in_blocks("/v1/streams/ask_all", "b", {})
+            assert wire.from_json(block, Block).done
+        stub.shutdown()
+    assert keys == ["k", "k", "k", "b", "b"]

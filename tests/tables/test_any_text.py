@@ -31,7 +31,7 @@ def answered_or_refused(text: str) -> bool:
         behind = caught.value.__context__  # nothing of the parser's own
         assert behind is None or type(behind).__module__.startswith("tacit.")
         with suppress(TacitError, RecursionError):  # nor did our own reader stumble and hide it
-            sql._Reader(text, SCHEMA, None, None).read()
+            sql.TextReader(text, SCHEMA, None, None).read()
         return False
     prepared = prepare(text, SCHEMA)
     assert str(stated)

@@ -19,6 +19,7 @@ from tacit.errors import QuestionRefused
 from tacit.tables import (
     aggregates,
     function_calls,
+    named_people,
     operands,
     parse,
     parse_batch,
@@ -33,6 +34,8 @@ from tacit.tables import (
     templates,
 )
 from tacit.tables import parsing as refusal
+from tacit.tables.schema import Schema
+from tacit.tables.select import read_select
 from tacit.testing.meaning import TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
@@ -43,6 +46,7 @@ MODULES = (
     aggregates,
     operands,
     function_calls,
+    named_people,
     predicates,
     templates,
     prepared,
@@ -55,12 +59,17 @@ def blocks(kind: str) -> list[tuple[str, str]]:
     return re.findall(rf"^```{kind}([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def page_schema() -> str:
-    found = re.search(
-        r'declared = """\n(.*?)\.\.\. """', PAGE.read_text(encoding="utf-8"), re.DOTALL
-    )
+def page_schema(called: str = "declared") -> str:
+    page = PAGE.read_text(encoding="utf-8")
+    found = re.search(rf'>>> {called} = """\n(.*?)\.\.\. """', page, re.DOTALL)
     assert found
     return found[1].replace("... ", "")
+
+
+def of_page(toml: str) -> Schema:
+    """The table of the page, with the one that is open beside it."""
+    labs = read_schema(page_schema("declared_labs"), name="labs", person="pid")
+    return replace(read_schema(toml, name="visits", person="pid"), beside=(labs,))
 
 
 def test_the_code_on_the_page_runs() -> None:
@@ -86,7 +95,7 @@ def test_there_are_thirty_ordinary_questions() -> None:
 
 @pytest.mark.parametrize("text", HOW)
 def test_an_ordinary_question_can_be_asked(text: str) -> None:
-    schema = read_schema("max_rows = 5\n" + page_schema(), name="visits", person="pid")
+    schema = of_page("max_rows = 5\n" + page_schema())
     given = {"towns": ["Ghent"], "as_of": "2026-03-08"}
     batch = parse_batch(text, schema, {key: given[key] for key in given if f":{key}" in text})
     assert batch.questions[0].sensitivity > 0
@@ -96,7 +105,7 @@ REFUSALS = blocks("refused")
 
 
 def refuse(options: str, body: str) -> str:
-    schema = read_schema(page_schema(), name="visits", person="pid")
+    schema = of_page(page_schema())
     given = json.loads(options) if options.strip() else {}
     question = given.pop("question", body.split("\n")[1][2:])  # given if it is shown in part
     with pytest.raises(QuestionRefused) as caught:
@@ -141,7 +150,7 @@ def test_every_hint_works(body: str, options: str, instead: str) -> None:
             toml = declared_too(toml, line)
         else:
             asked.append(line)
-    schema = read_schema(toml, name="visits", person="pid")
+    schema = of_page(toml)
     assert asked, "a hint needs an example of what works instead"
     for text in asked:
         assert parse_batch(text, schema, json.loads(options) if options.strip() else {}).questions
@@ -167,7 +176,7 @@ READ = read_lines()
 
 
 def shown(text: str, parameters: dict[str, object] | None = None) -> str:
-    schema = read_schema("max_rows = 5\n" + page_schema(), name="visits", person="pid")
+    schema = of_page("max_rows = 5\n" + page_schema())
     question = parse_batch(text, schema, parameters).questions[0]
     whole = replace(prepare(text, schema), keys=()).bind(parameters or {})
     assert question.promise == whole.promise
@@ -288,3 +297,20 @@ def test_too_many_cells() -> None:
     )
     with pytest.raises(QuestionRefused, match="at most 1000000 cells"):
         parse("select count(distinct pid) from t group by a, b", schema)
+
+
+# What a query takes ---------------------------------------------------------------------------
+
+
+def queries() -> list[str]:
+    """The second column of the table of queries."""
+    _, after = PAGE.read_text(encoding="utf-8").split("in `table.query(...)` |\n", 1)
+    table, *_ = after.split("\n\n")
+    return re.findall(r"\| `(.*)` \|$", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", queries())
+def test_a_query_of_the_page_is_read(text: str) -> None:
+    schema = of_page("max_rows = 5\n" + page_schema())
+    assert read_select(text, schema).columns
+    assert len(queries()) == 12

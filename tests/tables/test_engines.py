@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tables.engines import ENGINES, arrow, quick
 
 from tacit.errors import QuestionRefused
-from tacit.tables import EACH_ROW, Engine, Schema, parse, write_schema
+from tacit.tables import EACH_ROW, Engine, Schema, bitmaps, parse, write_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.cells import grouped
 from tacit.tables.schema import Person
@@ -57,7 +57,8 @@ def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person
         expected.append(brute.answer(parts, homes))
     steps = engine.values(read)
     assert [step * question.grid for step, question in zip(steps, read, strict=True)] == expected
-    assert [step for question in read for step in engine.values([question])] == steps
+    for _ in range(2):  # the second time bitmaps are built, from the third on they are kept
+        assert [step for question in read for step in engine.values([question])] == steps
 
 
 @SOME
@@ -87,7 +88,9 @@ def test_bitmaps_answer_as_plain_python_at_length(
 
 def ask(engine: Engine, text: str, **parameters: object) -> Fraction:
     question = parse(text, engine.schema, parameters)
-    return engine.values([question])[0] * question.grid
+    first, second, third = (engine.values([question])[0] for _ in range(3))
+    assert first == second == third  # new, built and kept
+    return first * question.grid
 
 
 def test_every_row_of_people_of_every_size_is_seen() -> None:
@@ -125,7 +128,8 @@ def test_a_crowd_of_all_sizes_against_plain_python() -> None:
         parts = [brute.people(Fraction(1), where), brute.some_rows(Fraction(3), where, 2)]
         parts.append(brute.total(Fraction(-2), "cost", where))
         question = parse(brute.text_of(parts), engine.schema, max_rows=2)
-        assert engine.values([question])[0] * question.grid == brute.answer(parts, homes)
+        for _ in range(3):
+            assert engine.values([question])[0] * question.grid == brute.answer(parts, homes)
 
 
 def test_what_all_cells_share_is_a_condition_and_no_key() -> None:
@@ -142,9 +146,28 @@ def test_what_all_cells_share_is_a_condition_and_no_key() -> None:
     assert len(set(group.cells)) == 1
 
 
+@pytest.mark.parametrize("few", [1, 128, 10**9], ids=["always", "as usual", "never"])
+def test_a_new_atom_is_tested_on_what_the_others_leave(
+    few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bitmaps, "_FEW", few)
+    ages = [int(age) or None for age in np.random.default_rng(17).integers(0, 50, 3000)]
+    rows = [row(n // 3, age=age, week=n % 7) for n, age in enumerate(ages)]
+    engine = quick(rows, "pid")
+    assert [ask(engine, f"week = {week}") for week in range(7)]  # which are kept from then on
+    for least in range(50):
+        week = least % 7
+        of_week = [(n // 3, age) for n, age in enumerate(ages) if n % 7 == week]
+        later = {pid for pid, age in of_week if age is not None and age > least}
+        unlike = {pid for pid, age in of_week if age is None or age not in (1, least)}
+        assert ask(engine, f"week = {week} and age > {least}") == len(later)
+        where = f"week = {week} and (age is null or age not in (1, {least}))"
+        assert ask(engine, where) == len(unlike)
+
+
 def test_bitmaps_stay_within_their_limit() -> None:
     rows = [row(n, age=n % 100, week=n % 5) for n in range(640)]
-    engine = quick(rows, EACH_ROW, limit=4 * 80)  # four bitmaps of 640 bits
+    engine = quick(rows, EACH_ROW, limit=4 * (80 + 512))  # four bitmaps of 640 bits
     assert isinstance(engine, BitmapEngine)
     for age in range(100):
         assert ask(engine, f"age = {age}") == 7 - (age >= 40)

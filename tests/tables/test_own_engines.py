@@ -111,9 +111,9 @@ def test_releases_that_need_points_are_refused_before_they_are_paid(
 ) -> None:
     table, before = tacit.open(engine), budget.spent
     with pytest.raises(QuestionRefused, match="rows themselves"):
-        table.histogram("town", epsilon=1, budget=budget)
+        table.histogram("town", max_rows=1, epsilon=1, budget=budget)
     with pytest.raises(QuestionRefused, match="rows themselves"):
-        table.small_db(tacit.intervals("age"), epsilon=1, rows=10, budget=budget)
+        table.small_db(tacit.intervals("age"), max_rows=1, epsilon=1, rows=10, budget=budget)
     assert budget.spent == before
 
 
@@ -198,7 +198,7 @@ def test_what_it_says_is_withheld(
         asked.ask("age >= 60")
     table = tacit.open(engine)
     with pytest.raises(EngineFailed) as also:
-        table.histogram("town", epsilon=1, budget=budget)
+        table.histogram("town", max_rows=1, epsilon=1, budget=budget)
     with pytest.raises(EngineFailed) as closing:
         table.close()
     for error in (caught.value, also.value, closing.value):
@@ -213,7 +213,7 @@ def test_points_that_are_no_codes_are_failures(
 ) -> None:
     engine.cannot, engine.points = (), lambda columns, max_rows, coins: points
     with pytest.raises(EngineFailed, match="withheld"):
-        tacit.open(engine).histogram("town", epsilon=1, budget=budget)
+        tacit.open(engine).histogram("town", max_rows=1, epsilon=1, budget=budget)
 
 
 def test_numpy_integers_are_whole_numbers(engine: Any, budget: tacit.Budget) -> None:

@@ -501,6 +501,9 @@ def test_what_the_role_has_set_changes_nothing(clinic: Clinic) -> None:
         "GRANT TRUNCATE ON visits TO {}",
         "ALTER TABLE other OWNER TO {}",
         "GRANT CREATE ON SCHEMA public TO {}",
+        "GRANT TRIGGER ON visits TO {}",
+        "GRANT USAGE ON SEQUENCE numbers TO {}",
+        "GRANT UPDATE ON SEQUENCE numbers TO {}",
         "GRANT pg_write_all_data TO {}",
         "ALTER ROLE {} CREATEDB",
         "ALTER ROLE {} SUPERUSER",
@@ -509,6 +512,7 @@ def test_what_the_role_has_set_changes_nothing(clinic: Clinic) -> None:
 def test_a_role_that_may_write_is_refused(clinic: Clinic, grant: str) -> None:
     clinic.table("pid bigint", "(1)")
     clinic.table("pid bigint", name="other")
+    clinic.run("CREATE SEQUENCE numbers")
     load(clinic.url, table="visits", person="pid").close()
     clinic.run(grant.format(clinic.role))
     with pytest.raises(BadParameter, match=f"the role {clinic.role} ") as refused:
@@ -520,6 +524,32 @@ def test_a_role_that_may_write_is_refused(clinic: Clinic, grant: str) -> None:
         load(other, table="visits", person="pid").close()
     finally:
         clinic.run(f"DROP OWNED BY {clinic.role}_2", f"DROP ROLE {clinic.role}_2")
+
+
+@pytest.mark.parametrize(
+    "may",
+    [
+        "GRANT INSERT ON visits TO {}",
+        "ALTER TABLE visits OWNER TO {}",
+        "GRANT CREATE ON SCHEMA public TO {}",
+        "ALTER ROLE {} CREATEROLE",
+        "GRANT pg_write_all_data TO {}",
+    ],
+)
+def test_a_role_that_may_become_one_that_writes_is_refused(clinic: Clinic, may: str) -> None:
+    """SET ROLE would do, though it has inherited nothing."""
+    clinic.table("pid bigint", "(1)")
+    writer = f"{clinic.role}_writer"
+    clinic.run(f"CREATE ROLE {writer}", f"ALTER ROLE {clinic.role} NOINHERIT")
+    try:
+        clinic.run(f"GRANT {writer} TO {clinic.role}")
+        load(clinic.url, table="visits", person="pid").close()
+        clinic.run(may.format(writer))
+        with pytest.raises(BadParameter, match=f"the role {clinic.role} "):
+            load(clinic.url, table="visits", person="pid")
+    finally:
+        clinic.run(f"REASSIGN OWNED BY {writer} TO CURRENT_USER", f"DROP OWNED BY {writer}")
+        clinic.run(f"DROP ROLE {writer}")
 
 
 # Passwords

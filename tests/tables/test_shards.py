@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -21,7 +22,16 @@ from tests.tables.engines import arrow, opened
 
 import tacit
 from tacit.errors import BadParameter, EngineFailed, NotWritten
-from tacit.tables import EACH_ROW, Engine, load, loading, parse, read_schema, shard_sets
+from tacit.tables import (
+    EACH_ROW,
+    Engine,
+    load,
+    loading,
+    parse,
+    read_schema,
+    shard_sets,
+    sources,
+)
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import count_rows, cut_up, read_all
 from tacit.tables.schema import Person
@@ -461,6 +471,33 @@ def test_a_source_that_changes_meanwhile_is_not_bound(
     with pytest.raises(EngineFailed, match="changed"):
         kept(file, folder, memory_limit="1GB")
     assert sets(folder) == []
+
+
+def test_a_file_that_is_as_it_was_noted_is_not_digested_again(
+    file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_anyway(path: Path) -> str:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(shard_sets, "_SETTLED_SECONDS", -60.0)
+    kept(file, folder).close()
+    with monkeypatch.context() as patched:
+        patched.setattr(sources, "_digest", read_anyway)
+        patched.setattr("tacit.tables.shards.hashlib", SimpleNamespace(sha256=read_anyway))
+        kept(file, folder).close()
+        assert len(sets(folder)) == 1
+        flip(file)
+        with pytest.raises(EngineFailed):
+            kept(file, folder)
+
+
+def test_what_was_noted_of_a_file_that_was_just_written_does_not_count(
+    file: Path, folder: Path
+) -> None:
+    os.utime(file)
+    kept(file, folder).close()
+    (made,) = sets(folder)
+    assert json.loads((made / shard_sets.MANIFEST).read_bytes())["noted"]["source"] is None
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(

@@ -209,7 +209,7 @@ def test_a_decimal_stored_in_more_bytes_than_it_needs_is_refused_by_its_type(
     stored = pa.table({"y": [1], "x": pa.array([(5).to_bytes(16, "big")], pa.binary(16))})
     bare, path = tmp_path / "bare.parquet", tmp_path / "t.parquet"
     pq.write_table(stored, bare)
-    start, footer = parquet._footer(bare)
+    start, footer = parquet._footer(bare, "it")
     elements, first, last = parquet._elements(footer)
     elements[2] |= {6: (5, bytes([10])), 7: (5, bytes([4])), 8: (5, bytes([20]))}
     footer = footer[:first] + b"".join(map(parquet._written, elements)) + footer[last:]

@@ -10,7 +10,8 @@ import pytest
 
 from tacit.tables import EACH_ROW, Schema, load, parse, read_schema
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.loading import FEW_ROWS, MOST_COLUMNS, hold
+from tacit.tables.fetching import FEW_ROWS, MOST_COLUMNS
+from tacit.tables.loading import hold
 from tacit.tables.sources import open_source
 
 COLUMNS = [

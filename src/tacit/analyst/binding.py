@@ -20,10 +20,13 @@ from tacit.tables.codes import literal
 
 if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector
+    from tacit.budget import TableIdentity
     from tacit.tables.schema import Column, Person, Schema
 
 _WHOSE = ("table", "person")
-_COLUMN, _RECIPE, _PLANNED = "column.", "recipe.", "planned."
+_COLUMN, _RECIPE, _PLANNED, _BESIDE = "column.", "recipe.", "planned.", "beside."
+MAY_BE_ADDED = (_COLUMN, _BESIDE)
+"""Columns and other tables may be added to a table after a stream was opened."""
 _DIGEST = "schema"  # a hash, which is all that 0.1 stored about the columns
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TacitError)
 
@@ -33,10 +36,8 @@ def binding_of(
 ) -> dict[str, str]:
     """Table, people, columns, kind of questions, threshold, recipe and plan, as text."""
     rows = {} if schema.max_rows is None else {"max_rows": str(schema.max_rows)}
-    columns = {
-        column.name: json.dumps(_facts(column), sort_keys=True, separators=(",", ":"))
-        for column in schema.columns
-    }
+    columns = {column.name: _as_text(_facts(column)) for column in schema.columns}
+    beside = {other.name: _as_text(_facts_of_table(other)) for other in schema.beside}
     return {
         "table": schema.name,
         "person": person_text(schema.person),
@@ -46,6 +47,7 @@ def binding_of(
         "sensitivity": str(mechanism.sensitivity),
         "grid": str(mechanism.grid),
         **_under(_COLUMN, columns),
+        **_under(_BESIDE, beside),
         **_under(_RECIPE, mechanism.recipe.as_json()),
         **_under(_PLANNED, {} if planned is None else planned.as_json()),
     }
@@ -103,7 +105,7 @@ def _not_about_the_table(binding: Mapping[str, str]) -> dict[str, str]:
     return {
         key: text
         for key, text in binding.items()
-        if key not in of_table and not key.startswith(_COLUMN)
+        if key not in of_table and not key.startswith(MAY_BE_ADDED)
     }
 
 
@@ -112,6 +114,15 @@ def person_text(person: Person) -> str:
     if not isinstance(person, str):
         return "each row"
     return f'"{person}"' if person == "each row" or person.startswith('"') else person
+
+
+def identity_of(schema: Schema) -> TableIdentity:
+    """Who the people of a table are."""
+    from tacit.budget import TableIdentity
+
+    person = schema.person
+    read_as = schema.column(person).type if isinstance(person, str) else person.value
+    return TableIdentity(person_text(person), read_as, schema.digest)
 
 
 # What is kept of a column ---------------------------------------------------------------------
@@ -128,17 +139,42 @@ def _facts(column: Column) -> dict[str, Any]:
     return {name: fact for name, fact in declared.items() if fact is not None}
 
 
+def _facts_of_table(schema: Schema) -> dict[str, Any]:
+    """What a question may depend on of a table that is open together with the stream's."""
+    columns = {column.name: _facts(column) for column in schema.columns}
+    return {"person": person_text(schema.person), "columns": columns}
+
+
+def _as_text(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+
+
 def _differences(binding: Mapping[str, str], schema: Schema) -> Iterator[str]:
     """In words, what is declared differently now than when the stream was opened."""
     rows = None if schema.max_rows is None else str(schema.max_rows)
     if binding.get("max_rows") != rows:
         yield _was("max_rows", binding.get("max_rows"), rows)
+    read = {name: json.loads(text) for name, text in _part(_COLUMN, binding).items()}
+    yield from _differing_columns(read, schema)
+    beside = {other.name: other for other in schema.beside}
+    for name, text in _part(_BESIDE, binding).items():
+        if name not in beside:
+            yield f"table {name}: open together with it when it was opened, not now"
+            continue
+        then, other = json.loads(text), beside[name]
+        for what in _differing_columns(then["columns"], other):
+            yield f"table {name}: {what}"
+        if then["person"] != person_text(other.person):
+            yield f"table {name}: {_was('person', then['person'], person_text(other.person))}"
+
+
+def _differing_columns(stored: Mapping[str, Any], schema: Schema) -> Iterator[str]:
     columns = {column.name: column for column in schema.columns}
-    for name, text in _part(_COLUMN, binding).items():
+    for name, then in stored.items():
         if name not in columns:
             yield f"column {name}: declared when it was opened, not declared now"
             continue
-        then, now = json.loads(text), _facts(columns[name])
+        now = _facts(columns[name])
         if then["type"] != now["type"]:  # then nothing else can be compared
             then, now = {"type": then["type"]}, {"type": now["type"]}
         for fact in sorted({*then, *now}):

@@ -9,16 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from tacit.book.answer import BELOW, Answer
+from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
-    from tacit.analyst.stream import Stream, UnderWay
     from tacit.budget import PaidAnswer, RetryKey
+
+
+class OneBlock(Protocol):
+    """What a batch needs to know of a block."""
+
+    FORM: ClassVar[str]  # its name in ``tacit.wire``
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """One that is on record."""
+        ...
+
+    @property
+    def asked(self) -> int:
+        """How many questions it stands for, answered or not."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the batch ends with it."""
+        ...
+
+
+Told = TypeVar("Told", bound=OneBlock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +52,8 @@ class Block:
     >>> print(*block.answers)
     ⊥ ⊤
     """
+
+    FORM: ClassVar[str] = "block"
 
     asked: int
     answered: int
@@ -57,56 +80,56 @@ class Block:
 
 
 def told_blocks(
-    asked: Callable[[RetryKey], PaidAnswer | None], keys: Callable[[int], RetryKey]
-) -> Iterator[Block]:
+    asked: Callable[[RetryKey], PaidAnswer | None],
+    keys: Callable[[int], RetryKey],
+    kind: type[Told],
+) -> Iterator[Told]:
     """The blocks of a batch that are on record."""
     start, done = 0, False
     while not done and (paid := asked(keys(start))) is not None and paid.response is not None:
-        block = Block.from_json(paid.response)
+        if f"tacit {kind.FORM}" not in paid.response:
+            raise BadParameter("keys", "this key", "it was used to ask something else")
+        block = kind.from_json(paid.response)
         yield block
         start, done = start + block.asked, block.done
 
 
-class Blocks(Iterator[Block]):
-    """The blocks of a batch, one after another; from ``stream.ask_blocks``.
+class Blocks(Iterator[Told]):
+    """The blocks of a batch, one after another; from ``ask_blocks`` of a stream or a watched model.
 
-    First come those that are on record.  ``steps`` are the true values, in steps, of the questions
-    after them; they are secret.
+    First come those that are on record.  Then ``answer`` answers the questions from one number up
+    to another, under a key, as one more block.
     """
 
     def __init__(
         self,
-        stream: Stream,
-        batch: Sequence[UnderWay],
-        stored: Sequence[Block],
-        steps: NDArray[np.int64],
+        questions: int,
+        stored: Sequence[Told],
+        answer: Callable[[int, int, RetryKey], Told],
         *,
         size: int,
         keys: Callable[[int], RetryKey],
     ) -> None:
-        self._stream = stream
-        self._batch = batch
+        self._questions = questions
         self._stored = iter(stored)
-        self._steps = steps
+        self._answer = answer
         self._size = size
         self._keys = keys
         self._at = 0
-        self._done = not batch
+        self._done = not questions
 
     @property
     def questions(self) -> int:
         """How many there are in all."""
-        return len(self._batch)
+        return self._questions
 
-    def __next__(self) -> Block:
+    def __next__(self) -> Told:
         if self._done:
             raise StopIteration
         block = next(self._stored, None)
         if block is None:
-            upto = self._at + self._size
-            steps, self._steps = np.split(self._steps, [self._size])
-            asked, last = self._batch[self._at : upto], upto >= len(self._batch)
-            block = self._stream._ask_block(asked, steps, self._keys(self._at), last=last)
+            upto = min(self._at + self._size, self._questions)
+            block = self._answer(self._at, upto, self._keys(self._at))
         self._at += block.asked
         self._done = block.done
         return block

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tacit.analyst.history import AnsweredBy
 from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.numbers import Number
@@ -61,6 +62,12 @@ class NoisyCount:
     def read_release(self, fields: Mapping[str, Any]) -> Estimate:
         """The inverse of `write_release`."""
         return Estimate.from_json(fields)
+
+    def with_facts(self, released: Estimate, *, at: str, on_record: bool | None) -> Estimate:
+        """An estimate that says what it is about."""
+        privacy = self.noise.privacy
+        about = AnsweredBy(self.read.schema.name, privacy).about(self.read, at)
+        return replace(released, about=about, on_record=on_record)
 
     def check(self, schema: Schema) -> None:
         """Refuse another table than the one that the question was read for."""

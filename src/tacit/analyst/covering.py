@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tacit.arguments import flag
+from tacit.book.priced import asked_at
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, exact, show
 from tacit.tables.prepared import Read
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector
     from tacit.tables.prepared import Askable, Reader
     from tacit.tables.schema import Schema
+
+
+class AskedHow(NamedTuple):
+    """How a question is asked, besides its words."""
+
+    threshold: Number | None = None
+    below: bool = False
+    scale: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +44,19 @@ class Covering:
         self.mechanism.threshold_in_steps(threshold)
         return exact(threshold, "threshold")
 
+    def scale(self, given: Number) -> Fraction:
+        """A question's own scale, checked before any coin is drawn."""
+        asked_at(self.mechanism, given)
+        return exact(given, "scale")
+
     def below(self, read: Read, limit: Fraction | None) -> tuple[Read, Fraction]:
         """Whether a value is at most T: whether minus the value is at least −T."""
         promise = read.question.promise
         steps = tuple(-step for step in promise.steps)
         turned = replace(promise, steps=steps, direction=-promise.direction)
-        asked = Read(replace(read.question, promise=turned), read.schema)
+        asked = Read(
+            replace(read.question, promise=turned), read.schema, None, read.keys, read.codes
+        )
         return asked, self.limit(-(self.mechanism.threshold if limit is None else limit))
 
     def rounds(self, planned: Planned | None) -> int:
@@ -90,18 +106,18 @@ class Covering:
         reader: Reader,
         schema: Schema,
         question: Askable,
-        threshold: Number | None,
+        how: AskedHow,
         given: Callable[[], Mapping[str, object]],
-        *,
-        below: bool = False,
     ) -> Statement:
         """What is promised about a question, or why it would be refused."""
         try:
             parameters = given()
             prepared = reader.prepare(question)
-            limit = None if threshold is None else self.limit(threshold)
+            limit = None if how.threshold is None else self.limit(how.threshold)
+            if how.scale is not None:
+                self.scale(how.scale)
             reads = reader.read_all(prepared, parameters)
-            if flag(below, "below"):
+            if flag(how.below, "below"):
                 reads = [self.below(read, limit)[0] for read in reads]
             for read in reads:
                 self.steps_each(read)

@@ -30,18 +30,20 @@ from tacit.analyst.tabular import (
     RowsChosen,
     Tabular,
     counted_rows,
-    html_cell,
-    html_row,
     plain_value,
     rows_chosen_as_json,
     rows_chosen_from_json,
+    rows_that_count,
 )
 from tacit.book.laplace import Estimate, error_steps
+from tacit.book.noisy_number import About
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
+from tacit.support import html_cell, html_row
 from tacit.tables.codes import Code, Unfit
-from tacit.tables.engine import chosen_points, needs_chosen_points
+from tacit.tables.engine import needs_chosen_points
+from tacit.tables.point_counts import chosen_counts
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, count_elements, holds
 
@@ -61,7 +63,7 @@ class CellSum(Estimate):
 
     def error(self, beta: Number = "1/20") -> Fraction:
         """How far the sum may be off, except with probability β."""
-        return Fraction(sum_error(self.noise_scale, self.cells, beta))
+        return sum_error(self.noise_scale, self.cells, beta) * self.grid
 
     def as_json(self) -> dict[str, Any]:
         """As an estimate, and of how many cells."""
@@ -80,21 +82,18 @@ class CellSum(Estimate):
         )
 
 
-@dataclass(frozen=True, repr=False)
-class Histogram(Tabular):
-    """Noisy counts, one for each cell of the declared domains, in the order of the domains.
+class CellNoise:
+    """How far noisy counts of cells are off, of which a person adds to ``max_rows`` at most.
 
-    All of it was paid for and is public: it may be printed, saved and published.
+    It follows from public numbers, before and after.
     """
 
-    schema: Schema
-    columns: tuple[Column, ...]
-    cells: tuple[tuple[Code, ...], ...]
-    counts: NDArray[np.int64]
     privacy: Privacy
     max_rows: int
-    rows_chosen: RowsChosen = "at random"
-    """Which rows count of somebody who has more than `max_rows`; version 0.1 took the least."""
+
+    def __len__(self) -> int:
+        """How many cells there are."""
+        raise NotImplementedError
 
     @property
     def noise_scale(self) -> Fraction:
@@ -109,6 +108,23 @@ class Histogram(Tabular):
         """How far any of the counts may be off, except with probability β for all together."""
         return self.error(probability(beta, "beta") / len(self))
 
+
+@dataclass(frozen=True, repr=False)
+class Histogram(CellNoise, Tabular):
+    """Noisy counts, one for each cell of the declared domains, in the order of the domains.
+
+    All of it was paid for and is public: it may be printed, saved and published.
+    """
+
+    schema: Schema
+    columns: tuple[Column, ...]
+    cells: tuple[tuple[Code, ...], ...]
+    counts: NDArray[np.int64]
+    privacy: Privacy
+    max_rows: int
+    rows_chosen: RowsChosen = "at random"
+    """Which rows count of somebody who has more than `max_rows`; version 0.1 took the least."""
+
     # Answering ----------------------------------------------------------------------------
 
     def __getitem__(self, cell: object) -> Estimate:
@@ -122,10 +138,13 @@ class Histogram(Tabular):
             raise BadParameter(
                 "cell", as_given(cell), f"give one declared value for each of {names}"
             ) from None
+        codes = zip(self.columns, self.cells[place], strict=True)
+        chosen = {column.name: plain_value(column, code) for column, code in codes}
         return Estimate(
             value=Fraction(int(self.counts[place])),
             noise_scale=self.noise_scale,
             privacy=self.privacy,
+            about=About(f"histogram of {names}", self.schema.name, None, self.privacy, chosen),
         )
 
     @cached_property
@@ -278,6 +297,15 @@ def sum_error(noise_scale: Fraction, noises: int | Fraction, beta: Number) -> in
     return min(noises * error_steps(noise_scale, allowed / noises), best)
 
 
+def prefix_error(noise_scale: Fraction, noises: int, beta: Number) -> int:
+    """An m with Pr[the sum of the first so many exceeds m in size, for any number of them] ≤ β.
+
+    Lévy's inequality: for independent, symmetric noises that is at most twice as likely as that the
+    sum of all does.
+    """
+    return sum_error(noise_scale, noises, probability(beta, "beta") / 2)
+
+
 @dataclass(frozen=True)
 class NoisyHistogram:
     """A count for every cell of some columns with discrete Laplace noise, for `Table.release`.
@@ -295,11 +323,11 @@ class NoisyHistogram:
     cost: Cost
 
     def __init__(
-        self, schema: Schema, names: Sequence[str], *, epsilon: Number, max_rows: int = 1
+        self, schema: Schema, names: Sequence[str], *, epsilon: Number, max_rows: int | None = None
     ) -> None:
         columns = _columns(schema, names)
         _refuse_too_many(columns)
-        cost, rows = Cost.pure(epsilon), whole(max_rows, "max_rows")
+        cost, rows = Cost.pure(epsilon), rows_that_count(schema, max_rows)
         if rows / cost.privacy.epsilon > _WIDEST_NOISE:
             raise BadParameter(
                 "epsilon",
@@ -343,7 +371,7 @@ class NoisyHistogram:
     def draw(self, engine: Engine, coins: Coins) -> Histogram:
         """Count the rows of each cell and add noise to each count."""
         names = [column.name for column in self.columns]
-        points = chosen_points(engine, names, self.max_rows, coins)
+        points = chosen_counts(engine, names, self.max_rows, coins)
         true = count_elements(points, self.columns)
         privacy = self.cost.privacy
         noise = coins.laplace_sampler(self.max_rows / privacy.epsilon)
@@ -360,15 +388,6 @@ def _columns(schema: Schema, names: Sequence[str]) -> tuple[Column, ...]:
             "columns", ", ".join(names) or "none", "name at least one column, and none twice"
         )
     return columns
-
-
-def can_be_listed(column: Column) -> bool:
-    """Whether a histogram of this one column is possible."""
-    try:
-        _refuse_too_many([column])
-    except (QuestionRefused, Infeasible):
-        return False
-    return True
 
 
 def _refuse_too_many(columns: Sequence[Column]) -> None:

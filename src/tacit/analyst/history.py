@@ -1,18 +1,52 @@
-"""The questions asked and their answers, as a list that prints as a table."""
+"""The questions asked and their answers, as a list that prints as a table and becomes a frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, overload
+from time import gmtime, strftime, time
+from typing import TYPE_CHECKING, Any, Union, overload
 
-from tacit.analyst.tabular import html_cell, html_row
-from tacit.book.answer import Answer
-from tacit.numbers import show
+from tacit.analyst.tabular import Tabular, plain_value
+from tacit.book.answer import BELOW, Answer
+from tacit.book.noisy_number import About
+from tacit.numbers import plain, show
+from tacit.support import html_cell, html_row
 
 if TYPE_CHECKING:
+    from tacit.privacy import Privacy
     from tacit.tables.prepared import Read
+
+
+def told_at(seconds: float | None = None) -> str:
+    """A time as the history of a budget writes it; by default now."""
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))
+
+
+def question_of(words: str | Read) -> str:
+    """What was asked, on one line."""
+    return words if isinstance(words, str) else words.text
+
+
+def cell_of(words: str | Read) -> dict[str, Any]:
+    """The cell of a GROUP BY, as plain values by key; empty for other questions."""
+    if isinstance(words, str):
+        return {}
+    codes = zip(words.keys, words.codes, strict=True)
+    return {key: plain_value(words.schema.column(key), code) for key, code in codes}
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredBy:
+    """The stream that answered: the name of its table, and what it cost."""
+
+    table: str
+    privacy: Privacy
+
+    def about(self, words: str | Read, at: str) -> About:
+        """What its answer to a question is about."""
+        return About(question_of(words), self.table, at, self.privacy, cell_of(words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,32 +56,56 @@ class Asked:
     words: str | Read = field(repr=False)
     answer: Answer
     threshold: Fraction | None = None  # the question's own; None if it is the stream's
+    seconds: float | None = field(default=None, repr=False)  # since 1970
 
     @property
     def question(self) -> str:
         """What was asked, on one line."""
-        return self.words if isinstance(self.words, str) else self.words.text
+        return question_of(self.words)
+
+    @property
+    def cell(self) -> Mapping[str, Any]:
+        """The cell of a GROUP BY, as values by key; empty for other questions."""
+        return cell_of(self.words)
+
+    @property
+    def at(self) -> str | None:
+        """When it was told (UTC)."""
+        return None if self.seconds is None else told_at(self.seconds)
 
     def __str__(self) -> str:
         own = "" if self.threshold is None else f"  (threshold {show(self.threshold)})"
         return f"{self.answer}  {self.question}{own}"
 
 
-_Entry = tuple["str | Read", Answer, Fraction | None]
+_Words = Union[str, "Read", tuple[Sequence["Read"], int]]
+"""What was asked; of a batch, which of its questions: it is put together when it is looked up."""
+_Entry = tuple[_Words, Answer, Fraction | None] | tuple[_Words, Answer, Fraction | None, float]
 
 
-class History(Sequence[Asked]):
+def _asked(words: _Words, *answered: Any) -> Asked:
+    return Asked(words[0][words[1]] if isinstance(words, tuple) else words, *answered)
+
+
+class History(Sequence[Asked], Tabular):
     """The answers that one stream object has given, oldest first; in a notebook, a table.
 
     A stream may be asked without end, so only the latest ⊥ are kept, at least ``KEEPS`` of them,
-    together with every ⊤.
+    together with every ⊤.  Each answer in it knows its question, cell, table, time and ε.
     """
 
     KEEPS = 10_000
 
-    def __init__(self, entries: Iterable[_Entry] = (), *, forgotten: int = 0) -> None:
+    def __init__(
+        self,
+        entries: Iterable[_Entry] = (),
+        *,
+        forgotten: int = 0,
+        answered_by: AnsweredBy | None = None,
+    ) -> None:
         self._entries = list(entries)
         self._forgotten = forgotten
+        self._by = answered_by
 
     @overload
     def __getitem__(self, index: int) -> Asked: ...
@@ -55,8 +113,9 @@ class History(Sequence[Asked]):
     def __getitem__(self, index: slice) -> History: ...
     def __getitem__(self, index: int | slice) -> Asked | History:
         if isinstance(index, slice):
-            return History(self._entries[index])
-        return Asked(*self._entries[index])
+            return History(self._entries[index], answered_by=self._by)
+        asked = _asked(*self._entries[index])
+        return replace(asked, answer=self._with_facts(asked.words, asked.answer, asked.seconds))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -66,11 +125,34 @@ class History(Sequence[Asked]):
         """How many of the oldest ⊥ are no longer kept."""
         return self._forgotten
 
-    def add(self, words: str | Read, answer: Answer, threshold: Fraction | None) -> None:
-        """Add what was just answered."""
-        self._entries.append((words, answer, threshold))
+    def add(self, words: str | Read, answer: Answer, threshold: Fraction | None) -> Answer:
+        """Add what was just answered; a ⊤ is returned with what it is about.
+
+        By far most answers are ⊥, which are one shared object: what a ⊥ is about is put together
+        only when somebody looks it up here.
+        """
+        now = time()
+        if answer.above:
+            answer = self._with_facts(words, answer, now)
+        self._entries.append((words, answer, threshold, now))
         if len(self._entries) > 2 * self.KEEPS:
             self._forget()
+        return answer
+
+    def add_below(self, reads: Sequence[Read], place: int, threshold: Fraction | None) -> None:
+        """Add a ⊥ to one of the questions of a batch."""
+        self._entries.append(((reads, place), BELOW, threshold, time()))
+        if len(self._entries) > 2 * self.KEEPS:
+            self._forget()
+
+    def _with_facts(self, words: str | Read, answer: Answer, seconds: float | None) -> Answer:
+        if self._by is None or answer.about is not None:
+            return answer
+        if answer.recorded is not None:
+            return replace(answer, about=self._by.about(words, answer.recorded.at))
+        if seconds is None:
+            return answer
+        return replace(answer, about=self._by.about(words, told_at(seconds)))
 
     def clear(self) -> None:
         """Forget everything: what was answered stays on record where it was recorded."""
@@ -87,7 +169,13 @@ class History(Sequence[Asked]):
     @property
     def tops(self) -> History:
         """Only the answers above the threshold."""
-        return History([entry for entry in self._entries if entry[1]])
+        return History([entry for entry in self._entries if entry[1]], answered_by=self._by)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """A row for each answer: its question, cell, answer, threshold and time."""
+        columns = as_columns((each.words, each.answer) for each in self)
+        columns["threshold"] = [plain(each.threshold) for each in self]
+        return columns | {"at": [each.at for each in self]}
 
     def __str__(self) -> str:
         older = f"… {self._forgotten} older ⊥ were not kept\n" if self._forgotten else ""
@@ -102,3 +190,63 @@ class History(Sequence[Asked]):
             said = (html_cell(text, align="left") for text in (entry.question, str(entry.answer)))
             rows.append(html_row(html_cell(str(number)), *said))
         return f"<table>{''.join(rows)}</table>"
+
+
+class BatchAnswers(Iterator[Answer], Tabular):
+    """The answers of a batch, one by one as they are fetched; as a frame, all of them.
+
+    Where the stream halted before a question, its row says None.
+    """
+
+    def __init__(
+        self, reads: Sequence[Read], answers: Iterator[Answer], instead: str | None = None
+    ) -> None:
+        self._reads = reads
+        self._told: list[Answer] = []
+        self._answers = answers
+        self._instead = instead
+
+    def __next__(self) -> Answer:
+        answer = next(self._answers)
+        self._told.append(answer)
+        return answer
+
+    @property
+    def told(self) -> Sequence[Answer]:
+        """Those that have been fetched."""
+        return self._told
+
+    @property
+    def instead(self) -> str | None:
+        """What would have erred less on these questions, with both errors; None if nothing."""
+        return self._instead
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """A row for each question, with its cell and answer; fetches what is left."""
+        for _ in self:
+            pass
+        left: list[Answer | None] = [None] * (len(self._reads) - len(self._told))
+        return as_columns(zip(self._reads, [*self._told, *left], strict=True))
+
+
+def as_columns(rows: Iterable[tuple[str | Read, Answer | None]]) -> dict[str, list[Any]]:
+    """Questions with their cells and answers, column by column, as plain values.
+
+    A key that is called as one of our columns gets an underscore.
+    """
+    rows = list(rows)
+    cells = [cell_of(words) for words, _ in rows]
+    ours: dict[str, list[Any]] = {
+        "question": [question_of(words) for words, _ in rows],
+        "above": [None if answer is None else answer.above for _, answer in rows],
+        "value": [None if answer is None else plain(answer.value) for _, answer in rows],
+        "error": [None if answer is None else plain(answer.error()) for _, answer in rows],
+        "recorded": [
+            None if answer is None or answer.recorded is None else answer.recorded.at
+            for _, answer in rows
+        ],
+    }
+    keys = dict.fromkeys(key for cell in cells for key in cell)
+    taken = {*ours, "threshold", "at"}
+    grouped = {key + "_" * (key in taken): [cell.get(key) for cell in cells] for key in keys}
+    return grouped | ours

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tacit.analyst import plan
-from tacit.analyst.binding import binding_of
+from tacit.analyst.binding import MAY_BE_ADDED, binding_of
+from tacit.analyst.live_stream import as_secret
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.stream import as_secret
+from tacit.analyst.priced import recipe_for
 from tacit.analyst.task import Kind, Planned, Task, planned_for
 from tacit.arguments import text
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
-from tacit.numbers import Number
+from tacit.numbers import Number, as_given, exact
 from tacit.privacy import Cost, Privacy
 
 if TYPE_CHECKING:
@@ -84,13 +85,13 @@ class StreamOpening:
     def retry_key(
         self, name: str | None, analyst: str | None, given: str | RetryKey | None
     ) -> RetryKey | None:
-        """The key under which it is opened, if there is one; columns may be added in between."""
+        """The key under which it is opened, if there is one; what may be added is no part of it."""
         from tacit.budget import RetryKey
 
         if given is None or isinstance(given, RetryKey):
             return given
         binding = self.binding.items()
-        asked = {part: text for part, text in binding if not part.startswith("column.")}
+        asked = {part: text for part, text in binding if not part.startswith(MAY_BE_ADDED)}
         return RetryKey(given, analyst, f"open {self.schema.name}", {**asked, "name": name})
 
     def start(self, coins: Coins) -> bytes:
@@ -152,6 +153,10 @@ def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
             recipe.name,
             "it is directed, which needs kind='directed' or 'counts'; give one that is not",
         )
+    if recipe.least_scale is not None:
+        raise BadParameter(
+            "recipe", recipe.name, "it has a price for each ⊤: give least_scale, and no at_most"
+        )
     if recipe.at_most != task.at_most:
         raise BadParameter(
             "at_most", task.at_most, f"it must be the {recipe.at_most} ⊤ that the recipe pays for"
@@ -161,3 +166,45 @@ def _check_recipe(recipe: Recipe, task: Task, promise: Privacy) -> None:
         raise BadParameter(
             "recipe", recipe, f"it costs more than {promise}: give the epsilon and delta it needs"
         )
+
+
+# A price for each ⊤ -----------------------------------------------------------------------
+
+
+def priced_opening(
+    schema: Schema,
+    task: Task,
+    promise: Privacy,
+    least_scale: Number,
+    *,
+    threshold: Number,
+    sensitivity: Number,
+    grid: Number,
+) -> StreamOpening:
+    """A stream before it is paid for, in which each ⊤ will cost by its question's scale."""
+    if task.values == "fresh":
+        raise BadParameter(
+            "values", "fresh", "with a price for each ⊤, values are told from the gap: leave it out"
+        )
+    if promise.delta:
+        raise BadParameter(
+            "delta", as_given(promise.delta), "a price for each ⊤ makes no use of δ: leave it out"
+        )
+    each = exact(sensitivity, "sensitivity") or 1
+    recipe = recipe_for(task, promise, exact(least_scale, "least_scale") / each)
+    mechanism = prepare(recipe, threshold=threshold, sensitivity=sensitivity, grid=grid)
+    expected = planned_for(mechanism, task.questions, task.beta, task.rounds)
+    return StreamOpening(schema, mechanism, task.kind, expected)
+
+
+def refuse_both(at_most: int | None, least_scale: Number | None, recipe: object) -> None:
+    """A stream gives so many ⊤, or each has a price: one of the two is given."""
+    if (at_most is None) == (least_scale is None):
+        raise BadParameter(
+            "at_most",
+            at_most,
+            "give either at_most, how many ⊤ are paid for, or least_scale, and each ⊤ will cost by "
+            "the scale that its question is asked at",
+        )
+    if least_scale is not None and recipe != "best":
+        raise BadParameter("recipe", recipe, "with least_scale there is one recipe: leave this out")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from tacit.analyst.history import told_at
 from tacit.arguments import instance, kind_of
 from tacit.errors import BadParameter, BudgetError, EngineFailed, KeyReused, TacitError
 from tacit.numbers import as_given
@@ -19,7 +20,7 @@ from tacit.privacy import Cost
 from tacit.tables.engine import refuse_unable, withheld
 
 if TYPE_CHECKING:
-    from tacit.analyst.table import Table
+    from tacit.analyst.releasing import ReleasingTable
     from tacit.analyst.versions import Version
     from tacit.book.coins import Coins
     from tacit.budget import Budget, Receipt, RetryKey
@@ -92,6 +93,15 @@ class Keepable(Protocol):
         ...
 
 
+@runtime_checkable
+class SaysWhat(Protocol):
+    """A mechanism whose releases say what they are about."""
+
+    def with_facts(self, released: Any, *, at: str, on_record: bool | None) -> Any:
+        """What was drawn, with what it is about and when it was told."""
+        ...
+
+
 def tagged(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an object of JSON, with the tag by which ``tacit.wire`` knows it."""
     return {f"tacit {name}": 1, **fields}
@@ -107,7 +117,7 @@ class Owed:
 
 
 def pay_then_look(
-    table: Table,
+    table: ReleasingTable,
     mechanism: Payable,
     analyst: str | None,
     *,
@@ -125,7 +135,7 @@ def pay_then_look(
 
 
 def pay_draw_and_keep(
-    table: Table,
+    table: ReleasingTable,
     version: Version,
     mechanism: ReleaseMechanism[Drawn],
     budget: Budget,
@@ -148,24 +158,26 @@ def pay_draw_and_keep(
         )
 
     def look(receipt: Receipt) -> Drawn:
-        kept = None if receipt.before is None else _told_before(version, budget, receipt)
-        if kept is not None:
-            return _as_told(mechanism, kept)
-        released, response = _drawn(version.engine, table.coins, mechanism)
+        before = receipt.before
+        kept = None if before is None else _told_before(version, budget, receipt)
+        if before is not None and kept is not None:
+            return _with_facts(mechanism, _as_told(mechanism, kept), before.at)
+        released, response = _drawn(version.asked, table.coins, mechanism)
         if response is not None:
             if retry is not None:
-                return _as_told(mechanism, budget.keep(receipt.number, response))
+                told = _as_told(mechanism, budget.keep(receipt.number, response))
+                return _with_facts(mechanism, told)
             with suppress(BudgetError):  # it is paid for, and cannot be asked for again
                 budget.keep(receipt.number, response)
         if isinstance(released, TacitError):
             raise released
-        return released
+        return _with_facts(mechanism, released)
 
     return pay_then_look(table, mechanism, analyst, pay=pay, look=look)
 
 
 def _retry(
-    table: Table, mechanism: object, analyst: str | None, retry_key: str | RetryKey | None
+    table: ReleasingTable, mechanism: object, analyst: str | None, retry_key: str | RetryKey | None
 ) -> RetryKey | None:
     """The key under which a release is asked for, if it was given one."""
     from tacit.budget import RetryKey
@@ -227,7 +239,18 @@ def _as_told(mechanism: ReleaseMechanism[Drawn], response: Mapping[str, Any]) ->
     return drawn
 
 
-def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:
+def _with_facts(
+    mechanism: ReleaseMechanism[Drawn], released: Drawn, recorded: str | None = None
+) -> Drawn:
+    """A release that says what it is about, if its mechanism knows how."""
+    if not isinstance(mechanism, SaysWhat):
+        return released
+    at = told_at() if recorded is None else recorded
+    told: Drawn = mechanism.with_facts(released, at=at, on_record=recorded is not None)
+    return told
+
+
+def _accepted(table: ReleasingTable, mechanism: Payable, analyst: str | None) -> Owed:
     """What is owed for a mechanism, once it is clear that it can be drawn from this table."""
     if table.closed:
         raise table_closed()
@@ -236,6 +259,8 @@ def _accepted(table: Table, mechanism: Payable, analyst: str | None) -> Owed:
         refuse_unable(table.engine, ability)
     mechanism.check(table.schema)
     about = {"table": table.name, "identity": table.identity, "analyst": analyst}
+    if table.identities_beside:
+        about["beside"] = table.identities_beside
     return Owed(mechanism.cost, mechanism.what, about)
 
 

@@ -20,7 +20,9 @@ from functools import lru_cache, partial
 from math import log
 from typing import Literal
 
+from tacit.analyst.chances import Chances, chances_around
 from tacit.analyst.plan_shown import as_html, as_text, title, why
+from tacit.analyst.priced import priced
 from tacit.analyst.task import Kind, Task
 from tacit.analyst.tuning import (
     Aim,
@@ -36,12 +38,16 @@ from tacit.analyst.tuning import (
 from tacit.arguments import text
 from tacit.book import accuracy as theorems
 from tacit.book import recipes
+from tacit.book.chance import ChanceAbove, chance_above
 from tacit.book.noise import ONE_SIDED, TWO_SIDED
 from tacit.book.recipes import Recipe, Values
+from tacit.book.sparse_vector import SparseVector
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import Number, as_given, exact, positive, show, small_probability
 from tacit.numerics import certified
 from tacit.privacy import Privacy
+
+__all__ = ["Plan", "above_threshold", "numeric_sparse", "priced", "sparse"]
 
 Algorithm = Literal["above_threshold", "sparse", "numeric_sparse"]
 
@@ -128,6 +134,45 @@ class Plan:
             values=self.values,
             rounds=self.rounds,
         )
+
+    def chance(
+        self,
+        count: Number,
+        *,
+        threshold: Number = 0,
+        recipe: str | None = None,
+        sensitivity: Number = 1,
+        grid: Number = 1,
+    ) -> ChanceAbove:
+        """How likely a true count is ⊤, exactly, if it is the first that is asked; free.
+
+        ``threshold`` is 0 by default: then ``count`` says how far above the threshold it is.
+        ``recipe`` is a name in the table, by default the best's.
+        """
+        mechanism = self._mechanism(recipe, threshold, sensitivity, grid)
+        value = exact(count, "count")
+        if (value / mechanism.grid).denominator != 1:
+            allowed = f"it must be a whole multiple of grid {mechanism.grid}"
+            raise BadParameter("count", as_given(count), allowed)
+        return chance_above(mechanism, value)
+
+    def chances(
+        self,
+        *,
+        threshold: Number = 0,
+        recipe: str | None = None,
+        sensitivity: Number = 1,
+        grid: Number = 1,
+    ) -> Chances:
+        """The counts that are ⊤ with 1 to 99 %, as a table and a picture; see `chance`."""
+        name = self.options[0].name if recipe is None else recipe
+        return chances_around(self._mechanism(recipe, threshold, sensitivity, grid), name)
+
+    def _mechanism(
+        self, recipe: str | None, threshold: Number, sensitivity: Number, grid: Number
+    ) -> SparseVector:
+        chosen = self.best if recipe is None else self.recipe(recipe)
+        return SparseVector.build(chosen, threshold=threshold, sensitivity=sensitivity, grid=grid)
 
     @property
     def why(self) -> str:

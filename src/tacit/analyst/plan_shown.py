@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 from html import escape
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from tacit.analyst.tabular import html_cell, html_row
 from tacit.numbers import four_digits_up, show, spaced
+from tacit.support import html_cell, html_row
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -93,7 +94,29 @@ def why(plan: Plan) -> str:
             "But so few questions are better answered with plain Laplace noise: "
             f"{better[0].name} {'errs less' if plan.wanted_alpha is None else 'takes less ε'}."
         )
+    elif as_cells := _as_cells(plan, best):
+        said.append(as_cells)
     return " ".join(said)
+
+
+def _as_cells(plan: Plan, best: Option) -> str:
+    """In how many cells a person may be for noise on all cells to err less."""
+    for line in plan.baselines:
+        if line.in_one:
+            alike = plan.wanted_alpha is None
+            times = best.alpha / line.alpha if alike else float(best.epsilon) / line.epsilon
+            if times > 1:
+                most = ceil(times) - 1
+                cells = "one of them" if most == 1 else f"{_count(most)} of them"
+                ours, theirs = (best.alpha, line.alpha) if alike else (best.epsilon, line.epsilon)
+                return (
+                    f"But if the questions are cells of a GROUP BY, and nobody is in more than "
+                    f"{cells}, noise on all cells at once (table.query, table.histogram) "
+                    f"{'errs less' if alike else 'takes less ε'}: "
+                    f"{'α' if alike else 'ε'} = {four_digits_up(theirs)} for each cell that a "
+                    f"person may be in, against {four_digits_up(ours)}."
+                )
+    return ""
 
 
 def _against_the_book(plan: Plan, best: Option) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from tacit.analyst.release import Release
 from tacit.analyst.synthetic import Synthetic
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.tables.held_rows import PublicRows, rows_engine, rows_schema
+from tacit.tables.held_rows import rows_engine, rows_schema
 from tacit.tables.loading import load
 from tacit.tables.question import People, Predicate, Rows
 from tacit.tables.schema import EACH_ROW, Column, Schema
@@ -63,21 +63,47 @@ class ModelRows:
         return found.hexdigest()
 
 
-class PublicModel:
-    """Rows with weights; `learn` fits them to what was measured."""
+class Counting(Protocol):
+    """How many people some weights say satisfy a predicate, in units of a weight."""
 
-    def __init__(self, rows: ModelRows) -> None:
-        self._engine: PublicRows = rows_engine(rows.schema, rows.codes)
-        self._filled = np.arange(self._engine.slots) < len(rows.people)
-        self._measured: list[tuple[NDArray[np.bool_], int]] = []
-        weights = np.zeros(self._engine.slots)
-        weights[: len(rows.people)] = np.rint(rows.people * _UNIT)
-        self._put(weights)
+    def units(self, where: Predicate) -> int:
+        """Their sum, exactly."""
 
-    def _put(self, weights: Floats) -> None:
-        """Take these weights, and find for each four slots the sum of any of them."""
-        self._weights = weights
-        four = weights.reshape(-1, 4)
+
+class ByWeight:
+    """Rows of the same weight lie together, in words of their own: their bits are counted."""
+
+    def __init__(self, rows: ModelRows, weights: Floats) -> None:
+        values, of_row, counts = np.unique(weights, return_inverse=True, return_counts=True)
+        words = -(-counts // 64)
+        self._starts = np.cumsum(words) - words
+        rank = np.empty(len(weights), np.int64)
+        order = np.argsort(of_row, kind="stable")
+        rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(counts) - counts, counts)
+        self._engine = rows_engine(rows.schema, rows.codes, self._starts[of_row] * 64 + rank)
+        self._weights = values.astype(np.int64)
+
+    @staticmethod
+    def suits(weights: Floats) -> bool:
+        """Whether few enough weights differ that the rows would take about as much room."""
+        return len(np.unique(weights)) * 64 <= 2 * len(weights) + 64
+
+    def units(self, where: Predicate) -> int:
+        """Their sum, exactly."""
+        ones = np.bitwise_count(self._engine.packed(where))
+        if len(self._starts) == 1:
+            return int(ones.sum()) * int(self._weights[0])
+        return int(np.add.reduceat(ones, self._starts, dtype=np.int64) @ self._weights)
+
+
+class ByRow:
+    """Each row has a weight of its own: for each four slots, the sum of any of them is known."""
+
+    def __init__(self, rows: ModelRows, weights: Floats) -> None:
+        self._engine = rows_engine(rows.schema, rows.codes)
+        padded = np.zeros(self._engine.slots)
+        padded[: len(weights)] = weights
+        four = padded.reshape(-1, 4)
         chosen = (np.arange(16)[:, np.newaxis] >> np.arange(4)) & 1
         sums = np.zeros((len(four), 16))
         for place in range(4):
@@ -85,23 +111,42 @@ class PublicModel:
         self._sums = sums.ravel()
         self._low = np.arange(0, len(sums), 2) * 16
 
+    def units(self, where: Predicate) -> int:
+        """Their sum, exactly."""
+        eight = self._engine.packed(where).view(np.uint8)
+        some = np.flatnonzero(eight)
+        eight, at = eight[some], self._low[some]
+        low, high = at + (eight & 15), at + 16 + (eight >> 4)
+        return int(self._sums[low].sum() + self._sums[high].sum())
+
+
+class PublicModel:
+    """Rows with weights; `learn` fits them to what was measured."""
+
+    def __init__(self, rows: ModelRows) -> None:
+        self._rows = rows
+        self._engine = rows_engine(rows.schema, rows.codes)
+        self._names = frozenset(column.name for column in rows.schema.columns)
+        self._measured: list[tuple[NDArray[np.bool_], int]] = []
+        self._weights: Floats = np.rint(rows.people * _UNIT)
+        self._counting: tuple[Floats, Counting] | None = None  # made when these weights are asked
+
     @property
     def schema(self) -> Schema:
         """Of the rows."""
-        return self._engine.schema
+        return self._rows.schema
 
     def where(self, read: Read) -> Predicate:
         """What a count of people counts; whatever the model cannot answer is refused."""
         question = read.question
         term = question.terms[0]
         counts = isinstance(term, People) or (isinstance(term, Rows) and term.most == 1)
-        if len(question.terms) > 1 or not counts or question.promise.steps != (1,):
+        plain = question.promise.steps == (1,) and not question.promise.names_people
+        if len(question.terms) > 1 or not counts or not plain:
             raise QuestionRefused(
                 f"{read.text}\na watched model answers counts of people, such as age >= 60"
             )
-        unknown = sorted(
-            name for name in set(columns_of(term.where)) if self.schema.find(name) is None
-        )
+        unknown = sorted({name for name in columns_of(term.where) if name not in self._names})
         if unknown:
             known = ", ".join(column.name for column in self.schema.columns)
             raise QuestionRefused(
@@ -111,35 +156,32 @@ class PublicModel:
 
     def count(self, where: Predicate) -> int:
         """About how many people satisfy a predicate."""
-        eight = self._engine.packed(where).view(np.uint8)
-        some = np.flatnonzero(eight)
-        eight, at = eight[some], self._low[some]
-        low, high = at + (eight & 15), at + 16 + (eight >> 4)
-        return round(float(self._sums[low].sum() + self._sums[high].sum()) / _UNIT)
+        weights, kept = self._weights, self._counting
+        if kept is None or kept[0] is not weights:
+            counting = ByWeight if ByWeight.suits(weights) else ByRow
+            self._counting = kept = weights, counting(self._rows, weights)
+        return round(kept[1].units(where) / _UNIT)
 
     def learn(self, where: Predicate, people: int) -> None:
         """Fit the weights to a measured count, and to all that were measured before."""
-        self._measured.append((self._engine.matches(where), people))
+        weights = self._weights
+        self._measured.append((self._engine.matches(where)[: len(weights)], people))
         for _ in range(_SWEEPS):
             for inside, counted in self._measured:
-                self._scale(inside, counted)
-        self._put(self._weights)
+                if inside.any():
+                    weights = _scaled(weights, inside, counted)
+        self._weights = weights
 
-    def _scale(self, inside: NDArray[np.bool_], people: int) -> None:
-        """Scale those inside to a count, and the others so that the total stays."""
-        total, now = float(self._weights.sum()), self._inside(inside)
-        wanted = float(min(max(people, 0), _MOST_PEOPLE) * _UNIT)
-        outside = self._filled & ~inside
-        if not inside.any():
-            return
-        scaled = self._weights * np.where(inside, _factor(wanted, now), 1.0)
-        if outside.any():
-            scaled = scaled * np.where(outside, _factor(total - wanted, total - now), 1.0)
-        # A row keeps at least a millionth of a person, so that it can come back.
-        self._weights = np.where(self._filled, np.maximum(np.rint(scaled), 1.0), 0.0)
 
-    def _inside(self, inside: NDArray[np.bool_]) -> float:
-        return float(np.add.reduce(self._weights, where=inside))
+def _scaled(weights: Floats, inside: NDArray[np.bool_], people: int) -> Floats:
+    """Scale those inside to a count, and the others so that the total stays."""
+    total, now = float(weights.sum()), float(weights[inside].sum())
+    wanted = float(min(max(people, 0), _MOST_PEOPLE) * _UNIT)
+    scaled = weights * np.where(inside, _factor(wanted, now), 1.0)
+    if not inside.all():
+        scaled = scaled * np.where(inside, 1.0, _factor(total - wanted, total - now))
+    # A row keeps at least a millionth of a person, so that it can come back.
+    return np.maximum(np.rint(scaled), 1.0)
 
 
 def _factor(wanted: float, now: float) -> float:
@@ -153,6 +195,8 @@ def _factor(wanted: float, now: float) -> float:
 
 def model_rows(model: Any, schema: Schema, people: int | None) -> ModelRows:
     """The rows of a release of ours, or of a public frame or file with the table's columns."""
+    if isinstance(model, ModelRows):
+        return model
     if isinstance(model, Synthetic):
         columns = [column.column for column in model.plan.columns]
         each = np.full(len(model), model.people / len(model))
@@ -216,6 +260,31 @@ def _of_frame(frame: Any, schema: Schema, people: int | None) -> ModelRows:
     if len(codes) == 0:
         raise BadParameter("model", kind_of(frame), "it has no row with a value in every column")
     return ModelRows(public, codes, np.full(len(codes), _known(people) / len(codes)))
+
+
+def rows_of_codes(
+    schema: Schema,
+    columns: Sequence[str],
+    codes: Sequence[Sequence[int]],
+    people: Sequence[float],
+) -> ModelRows:
+    """Rows that somebody sent: of declared columns, in declared values; of text, places of keys."""
+    names = {column.name: column for column in _declared(schema)}
+    if len(set(columns)) < len(columns) or not names.keys() >= set(columns) or not columns:
+        raise BadParameter("model", "its columns", f"a model has some of {', '.join(names)}")
+    found = [names[name] for name in columns]
+    if any(len(row) != len(found) for row in codes) or len(people) != len(codes):
+        raise BadParameter("model", "its rows", "each has a code for each column, and a weight")
+    if not all(0 <= each <= _MOST_PEOPLE for each in people):
+        raise BadParameter("model", "a weight", f"a row stands for 0 to {_MOST_PEOPLE} people")
+    for place, column in enumerate(found):
+        domain = column.domain or ()
+        allowed = range(len(domain)) if column.type == "text" else domain
+        known = allowed if isinstance(allowed, range) else frozenset(allowed)
+        if not all(row[place] in known for row in codes):
+            raise BadParameter("model", f"a code of {column.name}", "it must be a declared value")
+    held = np.array(codes, np.int64).reshape(len(codes), len(found))
+    return ModelRows(rows_schema(schema, found), held, np.array(people, np.float64))
 
 
 def _declared(schema: Schema) -> Sequence[Column]:

@@ -26,7 +26,7 @@ from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given
 from tacit.support import waiting
 from tacit.tables.codes import Code
-from tacit.tables.engine import chosen_points
+from tacit.tables.point_counts import chosen_counts
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
 from tacit.tables.universe import Points, columns_of, count_elements, holds
@@ -43,6 +43,20 @@ _VC_SECONDS = 2
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionInValues(VcDimension):
+    """The VC dimension of a class over declared domains, whose witness is shown as values."""
+
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.describe("VC dimension", self.values)
+
+
+def _in_values(found: VcDimension, values: Sequence[str]) -> DimensionInValues:
+    return DimensionInValues(found.low, found.high, found.points, found.questions, tuple(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +171,20 @@ class OrderedClass:
         return self.domain
 
     def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
-        """1 for prefixes and 2 for intervals, unless the domain is tiny; points are in order."""
+        """1 for prefixes and 2 for intervals, unless the domain is tiny; its witness as values."""
         few = range(min(self.domain, 4))  # four points show it as well as all of them
         starts = few[:1] if self.kind == "prefixes" else few
         rows = [[u <= point <= v for point in few] for u in starts for v in few if u <= v]
-        return shattering.vc_dimension(rows, seconds=seconds)
+        found = shattering.vc_dimension(rows, seconds=seconds)
+        codes = [int(code) for code in self._points.codes(np.array(found.points, np.int64) + 1)]
+        return _in_values(found, [f"{self.column.name} = {self.column.literal(c)}" for c in codes])
 
     def data(self, engine: Engine, max_rows: int, coins: Coins) -> NDArray[np.int64]:
         """The sorted points.  Rows without a value are left out; values are clamped to bounds."""
-        codes = chosen_points(engine, [self.column.name], max_rows, coins)[:, 0]
-        return np.sort(self._points.of_codes(codes))
+        codes, counts = chosen_counts(engine, [self.column.name], max_rows, coins)
+        points = self._points.of_codes(codes[:, 0])
+        order = np.argsort(points, kind="stable")
+        return np.repeat(points[order], counts[order])
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """A code for each point: the value that is released for it."""
@@ -277,8 +295,14 @@ class FiniteClass:
             return shattering.vc_dimension(self.queries.answers, seconds=_VC_SECONDS)
 
     def vc_dimension(self, *, seconds: Number | None = None) -> VcDimension:
-        """Over the declared domain; the witness gives places in the list and in `universe`."""
-        return shattering.vc_dimension(self.matrix, seconds=seconds)
+        """Over the declared domain; its witness as places in `universe`, and as values."""
+        found = shattering.vc_dimension(self.matrix, seconds=seconds)
+        return _in_values(found, [self._written(self.universe[point]) for point in found.points])
+
+    def _written(self, element: tuple[Code, ...]) -> str:
+        """An element of the universe as an analyst would write it."""
+        pairs = zip(self.columns, element, strict=True)
+        return " and ".join(f"{column.name} = {column.literal(code)}" for column, code in pairs)
 
     @property
     def facts(self) -> ClassFacts:
@@ -297,7 +321,7 @@ class FiniteClass:
 
     def data(self, engine: Engine, max_rows: int, coins: Coins) -> NDArray[np.int64]:
         """The number of rows of each element; rows with NULL or outside the domain are left out."""
-        points = chosen_points(engine, [column.name for column in self.columns], max_rows, coins)
+        points = chosen_counts(engine, [column.name for column in self.columns], max_rows, coins)
         return count_elements(points, self.columns)
 
     def codes(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -339,7 +363,8 @@ def predicate_of(
 ) -> Predicate:
     """The predicate that a text stands for; anything else is refused."""
     question = read(text, schema).question()
-    if len(question.terms) != 1 or not isinstance(question.terms[0], People):
+    alone = len(question.terms) == 1 and not question.promise.names_people
+    if not alone or not isinstance(question.terms[0], People):
         raise QuestionRefused(f"{text}\na release answers only predicates, such as age >= 60")
     return question.terms[0].where
 

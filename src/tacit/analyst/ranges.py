@@ -17,23 +17,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.analyst.histogram import CellSum, sum_error
+from tacit.analyst.histogram import CellSum, prefix_error, sum_error
 from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.question_class import declared_column, declared_domain, predicate_of
-from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json, writing
+from tacit.analyst.tabular import (
+    Tabular,
+    load_json,
+    plain_value,
+    rows_that_count,
+    save_json,
+    writing,
+)
 from tacit.book.laplace import Estimate
 from tacit.book.range_tree import MOST_VALUES, RangeTree, best_tree, rising
-from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.numbers import Number, as_given, probability, show, spaced, whole
+from tacit.errors import Infeasible, QuestionRefused
+from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import check_can_plot
 from tacit.tables.codes import Code
-from tacit.tables.engine import chosen_points, needs_chosen_points
+from tacit.tables.engine import needs_chosen_points
+from tacit.tables.point_counts import CountedPoints, chosen_counts
 from tacit.tables.question import Range
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, count_elements, holds
 
 if TYPE_CHECKING:
+    from tacit.analyst.alternatives import Alternative
     from tacit.book.coins import Coins
     from tacit.tables.engine import Engine
 
@@ -80,7 +89,7 @@ class OrderedColumn:
         domain = declared_domain(self.column)
         return domain if isinstance(domain, range) else sorted(domain)  # type: ignore[arg-type]
 
-    def counts(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+    def counts(self, points: CountedPoints) -> NDArray[np.int64]:
         """How many points each value has.  Secret."""
         counts = count_elements(points, [self.column])
         domain = declared_domain(self.column)
@@ -119,7 +128,7 @@ class RangeCount(Estimate):
 
     def error(self, beta: Number = "1/20") -> Fraction:
         """How far the count may be off, except with probability β."""
-        return Fraction(sum_error(self.noise_scale, self.noises, beta))
+        return sum_error(self.noise_scale, self.noises, beta) * self.grid
 
     def as_json(self) -> dict[str, Any]:
         """As an estimate, and of how many noises."""
@@ -371,10 +380,14 @@ class RangePlan:
 
     def worst_error(self, beta: Number = "1/20") -> Fraction:
         """How far any count up to a value will be off, but with probability β for all of them."""
+        if self.tree.levels == 1:
+            return Fraction(prefix_error(self.noise_scale, self.tree.values, beta))
         each = probability(beta, "beta") / self.tree.values
         return Fraction(sum_error(self.noise_scale, self.most_noises, each))
 
     def __str__(self) -> str:
+        from tacit.analyst.alternatives import lines as as_lines
+
         tree, name, scale = self.tree, self.ordered.name, self.noise_scale
         one = sum_error(scale, self.most_noises, "1/20")
         single = sum_error(scale, self.noises(0, 1), "1/20")
@@ -388,18 +401,16 @@ class RangePlan:
             f"together ± {spaced(self.worst_error())} (95 %)",
             f"            a single value: ± {spaced(Fraction(single))} (95 %)",
         ]
-        return "\n".join(lines + [f"  instead   {line}" for line in self._others()])
+        return "\n".join([*lines, *as_lines(self.alternatives, self.worst_error())])
 
-    def _others(self) -> list[str]:
-        """What else could answer the same questions."""
-        if self.tree.levels == 1:
-            return []
-        per_row, name = self.max_rows / self.privacy.epsilon, self.ordered.name
-        each, most = sum_error(per_row, 1, "1/20"), sum_error(per_row, self.tree.values, "1/20")
-        return [
-            f"table.histogram({name!r}, ...): a single value ± {spaced(Fraction(each))}, up to a "
-            f"value ± {spaced(Fraction(most))} at worst (95 %)"
-        ]
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What else could answer the same, for the same ε, and how far off it would be."""
+        from tacit.analyst.alternatives import Comparison
+
+        ordered = self.ordered
+        others = Comparison(ordered.schema, self.privacy.epsilon, self.people, self.max_rows)
+        return others.for_ranges(ordered.column, but="ranges")
 
 
 def plan_ranges(
@@ -420,24 +431,6 @@ def refuse_without_steps(column: Column) -> None:
             f"{column.name} is {column.type}: a running count is over dates or whole numbers; "
             f"table.ranges({column.name!r}, ...) counts other values in order"
         )
-
-
-def rows_that_count(schema: Schema, max_rows: int | None) -> int:
-    """How many rows of a person count: as was said here, or in the schema; there is no default."""
-    if schema.person is EACH_ROW:
-        if max_rows not in (None, 1):
-            whole(max_rows, "max_rows")
-            raise BadParameter("max_rows", as_given(max_rows), "each row is a person: leave it out")
-        return 1
-    if max_rows is not None:
-        return whole(max_rows, "max_rows")
-    if schema.max_rows is None:
-        raise BadParameter(
-            "max_rows",
-            None,
-            "say how many rows of each person count, here or in the schema: more rows, more noise",
-        )
-    return schema.max_rows
 
 
 @dataclass(frozen=True)
@@ -487,7 +480,7 @@ class NoisyRanges:
     def draw(self, engine: Engine, coins: Coins) -> Ranges:
         """Count the rows of each value, and measure the tree."""
         plan = self.plan
-        points = chosen_points(engine, [plan.ordered.name], plan.max_rows, coins)
+        points = chosen_counts(engine, [plan.ordered.name], plan.max_rows, coins)
         measured = plan.tree.measure(
             plan.ordered.counts(points),
             epsilon=plan.privacy.epsilon,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,10 @@ from tacit.analyst.tabular import (
     writing,
 )
 from tacit.arguments import function
+from tacit.book.laplace import Estimate, error_steps
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.numbers import Number, show, whole
+from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Progress, check_can_plot, waiting
 from tacit.tables.codes import Code
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 
 _VERSION = 1
+_NEARLY_SURE = Fraction(999, 1000)
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,11 +66,13 @@ class Release(Tabular):
     codes: NDArray[np.int64]
     rows_chosen: RowsChosen = "at random"
     """Which rows took part of somebody who has more than `max_rows`; 0.1 took the least."""
+    off_by: Estimate | None = None
+    """How far the worst answer is off, in people, with noise: the certificate if it was paid."""
 
     @property
     def privacy(self) -> Privacy:
         """What it cost."""
-        return self.plan.privacy
+        return self.plan.cost.privacy
 
     @property
     def rows(self) -> int:
@@ -77,6 +82,23 @@ class Release(Tabular):
     def guarantee(self, beta: Number = "1/20") -> Fraction | None:
         """No answer errs by more than this, except with probability β; None without people."""
         return self.plan.guarantee(beta)
+
+    def certified(self, beta: Number = "1/20") -> Fraction | None:
+        """No answer errs by more than this many people, except with probability β, as measured.
+
+        None if no certificate was paid for.  For all questions of the class at once: `answer`
+        times the number of people who take part, those with a value in every column asked about,
+        is within this of the true count.  How many take part is secret; a share of them needs a
+        lower bound that was paid for.  Where several rows of a person take part it counts rows.
+
+        Accuracy: what was measured, and as much as discrete Laplace noise is below 0 with
+        probability β at most.
+        """
+        allowed, measured = probability(beta, "beta"), self.off_by
+        if measured is None:
+            return None
+        steps = error_steps(measured.noise_scale, min(2 * allowed, _NEARLY_SURE))  # on one side
+        return max(measured.value + steps * measured.grid, Fraction(0))
 
     # Answering ----------------------------------------------------------------------------
 
@@ -139,7 +161,7 @@ class Release(Tabular):
             "person": self.schema.person if isinstance(self.schema.person, str) else None,
             "schema": write_schema(self.schema),
             "questions": _asked_as_json(self.asked),
-            "epsilon": str(self.privacy.epsilon),
+            "epsilon": str(self.plan.privacy.epsilon),
             "people": self.plan.people,
             "max_rows": self.plan.max_rows,
             **rows_chosen_as_json(self.rows_chosen),
@@ -147,6 +169,9 @@ class Release(Tabular):
         }
         if self._class.by_keys:
             fields["domains"] = "keys"
+        if self.off_by is not None:
+            paid = str(self.off_by.privacy.epsilon)
+            fields["certificate"] = {"epsilon": paid, "off_by": str(self.off_by.value)}
         return fields
 
     def save(self, path: str | Path) -> None:
@@ -159,6 +184,9 @@ class Release(Tabular):
     def __str__(self) -> str:
         promised = self.guarantee()
         bound = "" if promised is None else f", every answer within {show(promised)} (95 %)"
+        if (certified := self.certified()) is not None:
+            of = "people" if self.plan.max_rows == 1 else "rows"
+            bound += f", measured: within {spaced(Fraction(ceil(certified)))} {of} (95 %)"
         counted = counted_rows(self.schema, self.plan.max_rows, self.rows_chosen)
         return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}{counted}"
 
@@ -173,7 +201,8 @@ def _asked_as_json(asked: Questions) -> Any:
 class SmallDb:
     """A small database that answers a class of questions, for `Table.release`.
 
-    Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.
+    Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.  A certificate costs its
+    own ε on top: the score of the drawn rows, against the same data, with Laplace noise.
     """
 
     plan: ReleasePlan
@@ -192,24 +221,28 @@ class SmallDb:
 
     @property
     def cost(self) -> Cost:
-        """(ε, 0), as one pure part."""
-        return Cost.pure(self.plan.privacy.epsilon)
+        """(ε, 0), as one pure part, and another for a certificate."""
+        return self.plan.cost
 
     @property
     def what(self) -> str:
         """Which class of questions."""
-        return f"release of {self.plan.questions}"
+        measured = "" if self.plan.certificate_epsilon is None else ", certified"
+        return f"release of {self.plan.questions}{measured}"
 
     @property
     def request(self) -> dict[str, Any]:
         """All that is asked."""
         plan = self.plan
-        return {
+        asked = {
             "small_db": _asked_as_json(self.asked),
             "epsilon": str(plan.privacy.epsilon),
             "rows": plan.rows,
             "max_rows": plan.max_rows,
         }
+        if plan.certificate_epsilon is not None:
+            asked["certificate_epsilon"] = str(plan.certificate_epsilon)
+        return asked
 
     def write_release(self, released: Release) -> dict[str, Any]:
         """A release as it is kept."""
@@ -225,10 +258,11 @@ class SmallDb:
 
     def draw(self, engine: Engine, coins: Coins) -> Release:
         """Draw the rows; the plan has made sure that this takes a reasonable time."""
-        questions = self.plan.question_class
+        questions, measuring = self.plan.question_class, self.plan.certifying
+        data = questions.data(engine, self.plan.max_rows, coins)
         with waiting("drawing", self.progress) as report:
             points = small_db(
-                questions.data(engine, self.plan.max_rows, coins),
+                data,
                 questions.sampler,
                 rows=self.plan.rows,
                 epsilon=self.plan.privacy.epsilon,
@@ -236,8 +270,12 @@ class SmallDb:
                 rows_per_person=self.plan.max_rows,
                 progress=report,
             )
+        off_by = None
+        if measuring is not None:
+            off_by = measuring.draw(questions.sampler.score(data, points), coins)
         frozen = self.asked if isinstance(self.asked, Ordered) else tuple(self.asked)
-        return Release(self.plan, self.schema, frozen, questions.codes(points))
+        codes = questions.codes(points)
+        return Release(self.plan, self.schema, frozen, codes, off_by=off_by)
 
 
 # Reading a saved release -------------------------------------------------------------------------
@@ -268,9 +306,22 @@ def release_from_json(fields: Any) -> Release:
         Privacy(fields["epsilon"]),
         None if people is None else whole(people, "people"),
         whole(fields["max_rows"], "max_rows"),
+        schema,
     )
-    planned = plan_release(task, rows=len(codes))
-    return Release(planned, schema, asked, codes, rows_chosen_from_json(fields))
+    measured = fields.get("certificate")
+    extra = None if measured is None else Privacy(measured["epsilon"]).epsilon
+    planned = plan_release(task, rows=len(codes), certificate_epsilon=extra)
+    off_by = None if measured is None else _measured(planned, Fraction(measured["off_by"]))
+    return Release(planned, schema, asked, codes, rows_chosen_from_json(fields), off_by)
+
+
+def _measured(plan: ReleasePlan, value: Fraction) -> Estimate:
+    """What the certificate measured, with the noise that its plan says."""
+    measuring = plan.certifying
+    if measuring is None or (value / measuring.grid).denominator != 1:
+        raise ValueError
+    scale, grid = measuring.scale, measuring.grid
+    return Estimate(value=value, noise_scale=scale, privacy=measuring.privacy, grid=grid)
 
 
 def _checked_codes(rows: Any, columns: Sequence[Column]) -> NDArray[np.int64]:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from math import log, sqrt
+from math import ceil
+from typing import TYPE_CHECKING
 
-from tacit.analyst.histogram import can_be_listed
 from tacit.analyst.question_class import FiniteClass, OrderedClass, QuestionClass
-from tacit.book.range_tree import MOST_VALUES, RangeTree, best_tree
+from tacit.book.laplace import LaplaceMechanism, error_steps
+from tacit.book.small_db import certifying
 from tacit.book.small_db_size import ProvedSize, alpha_of_rows, rows_needed
-from tacit.book.small_db_utility import Expectation, best_rows, error_bound, expect, most_rows
+from tacit.book.small_db_utility import (
+    Expectation,
+    best_rows,
+    error_bound,
+    expect,
+    most_rows,
+    usual_rows,
+)
 from tacit.draws.candidates import reach
 from tacit.errors import BadParameter, Infeasible
-from tacit.numbers import Number, probability, show, whole
+from tacit.numbers import Number, as_given, positive, probability, show, spaced, whole
 from tacit.numerics import certified
-from tacit.privacy import Privacy
+from tacit.privacy import Cost, Privacy
+
+if TYPE_CHECKING:
+    from tacit.analyst.alternatives import Alternative
+    from tacit.tables.schema import Schema
 
 MOST_SECONDS = 600
 _PATIENT_SECONDS = 10  # if Tacit chooses m
+_LEAST_EPSILON = Fraction(1, 10**12)
 _ASSUMED_PEOPLE = 10_000  # for the expected time only, if the steward has given no number
 
 
@@ -33,12 +46,35 @@ class ReleasePlan:
     people: int | None
     max_rows: int
     question_class: QuestionClass = field(repr=False, compare=False)
-    advice: str = ""
+    schema: Schema = field(repr=False, compare=False)
+    proof: str = ""  # which m would promise more, where another was taken
+    certificate_epsilon: Fraction | None = None
+    """What a certificate costs beyond ``privacy``, which is what the rows cost."""
 
     @property
     def rows(self) -> int:
         """m, the rows of the released database."""
         return self.size.rows
+
+    @property
+    def cost(self) -> Cost:
+        """The draw, and the certificate if there is one: pure parts."""
+        drawn, extra = self.privacy.epsilon, self.certificate_epsilon
+        if extra is None:
+            return Cost.pure(drawn)
+        return Cost(Privacy(drawn + extra), ((1, drawn), (1, extra)))
+
+    @property
+    def certifying(self) -> LaplaceMechanism | None:
+        """What measures how far the drawn rows are off; None if it is not paid for."""
+        if self.certificate_epsilon is None:
+            return None
+        return certifying(
+            self.question_class.sampler,
+            rows=self.rows,
+            epsilon=self.certificate_epsilon,
+            rows_per_person=self.max_rows,
+        )
 
     def guarantee(self, beta: Number = "1/20") -> Fraction | None:
         """No answer errs by more than this, except with probability β; None without people.
@@ -72,6 +108,8 @@ class ReleasePlan:
         return min(certified.round_up(self.size.alpha + away + drawn), Fraction(1))
 
     def __str__(self) -> str:
+        from tacit.analyst.alternatives import lines as as_lines
+
         promised = self.guarantee()
         error = (
             "unknown without people=, a public number that the steward gives"
@@ -80,13 +118,60 @@ class ReleasePlan:
         )
         seconds = self.expectation.seconds
         lines = [
-            f"SmallDB release of {self.questions}, {self.privacy}",
+            f"SmallDB release of {self.questions}, {self.cost.privacy}",
             f"  sampler   {self.expectation.sampler}",
             f"  rows      {self.size}",
             f"  error     {error}",
+            *self._certified_lines(),
             f"  time      about {'a second or less' if seconds < 1 else f'{seconds:.0f} s'}",
         ]
-        return "\n".join([*lines, f"  advice    {self.advice}"] if self.advice else lines)
+        if self.advice:
+            lines.append(f"  advice    {self.advice}")
+        return "\n".join([*lines, *as_lines(self.alternatives, self._usual)])
+
+    @property
+    def _usual(self) -> Fraction | None:
+        from tacit.analyst.alternatives import usual_error
+
+        return usual_error(self)
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What else could answer the same, for the same ε, and how far off it would be."""
+        from tacit.analyst.alternatives import Comparison
+
+        asked = self.question_class
+        others = Comparison(self.schema, self.privacy.epsilon, self.people, self.max_rows)
+        if isinstance(asked, OrderedClass):
+            ends = 1 if asked.kind == "prefixes" else 2
+            return others.for_ranges(asked.column, ends=ends, but="small_db")
+        questions = max(len(asked.queries.answers), 1)
+        return others.for_list(questions, columns=asked.columns, but="small_db")
+
+    @property
+    def advice(self) -> str:
+        """Whether something simpler is expected to err less, according to public numbers."""
+        least = self._usual
+        better = [each for each in self.alternatives if each.errs_less(least)]
+        said = []
+        if better and least is not None:
+            said.append(
+                f"{better[0].call} is expected to err less (± {spaced(better[0].error or least)} "
+                f"people against about ± {spaced(least)}); choose SmallDB if you want rows that "
+                "answer every question of the class"
+            )
+        return "; ".join(filter(None, [*said, self.proof]))
+
+    def _certified_lines(self) -> list[str]:
+        measuring, extra = self.certifying, self.certificate_epsilon
+        if measuring is None or extra is None:
+            return []
+        within = Fraction(ceil(error_steps(measuring.scale, "1/20") * measuring.grid))
+        of = "people" if self.max_rows == 1 else "rows"
+        return [
+            f"  measured  afterwards: how far the drawn rows are off, ± {spaced(within)} {of} "
+            f"(95 %), for ε = {show(extra)} of this"
+        ]
 
 
 @dataclass(frozen=True)
@@ -98,6 +183,7 @@ class ReleaseTask:
     privacy: Privacy
     people: int | None
     max_rows: int
+    schema: Schema
 
     def expect(self, rows: int) -> Expectation:
         """Which sampler draws this many rows, and how long that takes."""
@@ -111,9 +197,14 @@ class ReleaseTask:
 
 
 def plan_release(
-    task: ReleaseTask, *, alpha: Number | None = None, rows: int | None = None
+    task: ReleaseTask,
+    *,
+    alpha: Number | None = None,
+    rows: int | None = None,
+    certificate_epsilon: Number | None = None,
 ) -> ReleasePlan:
     """Choose m, and refuse at no cost what would take too long to draw."""
+    extra = None if certificate_epsilon is None else _measurable(certificate_epsilon)
     size = _size(task, alpha, rows)
     expectation = task.expect(size.rows)
     _refuse_if_too_long(task.question_class, size.rows, expectation)
@@ -125,8 +216,36 @@ def plan_release(
         task.people,
         task.max_rows,
         question_class=task.question_class,
+        schema=task.schema,
+        certificate_epsilon=extra,
     )
-    return replace(planned, advice=_advice(planned))
+    chosen = alpha is None and rows is None
+    return replace(planned, proof=_proof(task, planned, chosen))
+
+
+def _measurable(epsilon: Number) -> Fraction:
+    """The ε of a certificate, within the bounds that SmallDB's own has."""
+    given = positive(epsilon, "certificate_epsilon")
+    if not _LEAST_EPSILON <= given <= 1 / _LEAST_EPSILON:
+        raise BadParameter(
+            "certificate_epsilon", as_given(epsilon), "it must lie between 1e-12 and 1e12"
+        )
+    return given
+
+
+def _proof(task: ReleaseTask, plan: ReleasePlan, chosen: bool) -> str:
+    """Which m would promise more, where Tacit took another that usually errs less."""
+    promised = plan.guarantee()
+    if not chosen or promised is None:
+        return ""
+    rows = _quick_enough(task, _best_proved(task))
+    proved = plan_release(task, rows=rows).guarantee()
+    if proved is None or proved >= promised:
+        return ""
+    return (
+        f"these rows usually err least; rows={rows} have the least proved error, {show(proved)} "
+        "(certificate_epsilon pays for the error that is drawn)"
+    )
 
 
 def _size(task: ReleaseTask, alpha: Number | None, rows: int | None) -> ProvedSize:
@@ -141,7 +260,15 @@ def _size(task: ReleaseTask, alpha: Number | None, rows: int | None) -> ProvedSi
 
 
 def _best_rows(task: ReleaseTask) -> int:
-    """The m with the least promised error, or fewer if that would take too long."""
+    """The m that usually errs least, at least the one of least proved error; or a quick one."""
+    proved, epsilon = _best_proved(task), task.privacy.epsilon / task.max_rows
+    assert task.people is not None
+    usual = usual_rows(task.people, epsilon=epsilon, atoms=task.question_class.atoms)
+    return _quick_enough(task, max(proved, usual))
+
+
+def _best_proved(task: ReleaseTask) -> int:
+    """The m with the least proved error, whatever it takes."""
     if task.people is None:
         raise BadParameter(
             "alpha",
@@ -151,7 +278,12 @@ def _best_rows(task: ReleaseTask) -> int:
     questions = task.question_class
     epsilon = task.privacy.epsilon / task.max_rows
     facts = asdict(replace(questions.facts, atoms=questions.atoms))
-    rows = best_rows(task.people, epsilon=epsilon, beta="1/20", **facts).rows
+    return best_rows(task.people, epsilon=epsilon, beta="1/20", **facts).rows
+
+
+def _quick_enough(task: ReleaseTask, rows: int) -> int:
+    """So many rows, or fewer if they would take too long."""
+    questions = task.question_class
     if isinstance(questions, FiniteClass):  # all of a range is better than part of a larger one
         rows = min(rows, most_rows(questions.sampler) or rows)
     while rows > 1 and _longest(task.expect(rows)) > _PATIENT_SECONDS:
@@ -174,62 +306,3 @@ def _refuse_if_too_long(questions: QuestionClass, rows: int, expectation: Expect
         f"a release with {rows} rows would take about {longest:.0f} s, longer than "
         f"{MOST_SECONDS} s: ask for {hint}. Nothing was spent."
     )
-
-
-def _advice(plan: ReleasePlan) -> str:
-    """Whether something simpler is expected to err less, according to public numbers."""
-    questions = plan.question_class
-    if plan.people is None:
-        return ""
-    epsilon, people = float(plan.privacy.epsilon / plan.max_rows), plan.people
-    ours = float(plan.guarantee() or 1)
-    if isinstance(questions, OrderedClass):
-        ours = min(ours, _expected_ordered(questions, plan.rows, epsilon, people))
-        simpler = _simpler_ordered(questions, epsilon, people)
-    else:
-        asked = max(len(questions.queries.answers), 1)
-        name = f"Laplace noise on each question (table.count, ε/{asked} each)"
-        simpler = {name: asked * log(max(asked, 2) * 20) / epsilon / people}
-    said: list[str] = []
-    least = ours
-    for name, error in simpler.items():  # what Tacit offers comes first
-        if error < least:
-            said.append(
-                f"{name} is expected to err less{' still' if said else ''} "
-                f"(about {show(error, 2)} against {show(least, 2)})"
-            )
-            least = error
-    rows = "choose SmallDB if you want rows that answer every question of the class"
-    return "; ".join([*said, rows]) if said else ""
-
-
-def _simpler_ordered(questions: OrderedClass, epsilon: float, people: int) -> dict[str, float]:
-    """Simpler ways to answer prefixes and intervals, and their expected errors."""
-    simpler = {}
-    name, listed = questions.column.name, questions.column.domain_size
-    if can_be_listed(questions.column):
-        call = f"table.histogram({name!r}, ...)"
-        simpler[f"a noisy histogram ({call})"] = _histogram_error(questions, epsilon, people)
-    if listed is not None and listed <= MOST_VALUES:
-        tree = f"a tree of noisy counts (table.ranges({name!r}, ...))"
-        simpler[tree] = _tree_error(questions, best_tree(listed), epsilon) / people
-    return simpler
-
-
-def _expected_ordered(questions: OrderedClass, rows: int, epsilon: float, people: int) -> float:
-    """Half a row, and what the draw adds: 1.6/√(εn) was measured at m = √(εn)."""
-    ends = 1 if questions.kind == "prefixes" else 2
-    noise = 0.8 * rows / (epsilon * people) + 0.3 / sqrt(epsilon * people)
-    return min(ends * (0.5 / rows + noise), 1.0)
-
-
-def _histogram_error(questions: OrderedClass, epsilon: float, people: int) -> float:
-    """A sum of N Laplace draws, at its worst prefix: 2.24 standard deviations (95 %)."""
-    ends = 1 if questions.kind == "prefixes" else 1.6
-    return ends * 2.24 * sqrt(2 * questions.domain) / (epsilon * people)
-
-
-def _tree_error(questions: OrderedClass, tree: RangeTree, epsilon: float) -> float:
-    """The worst of N prefixes: two to three times the largest deviation was measured (95 %)."""
-    ends = 1 if questions.kind == "prefixes" else sqrt(2)
-    return ends * 3 * sqrt(2 * tree.worst_prefix) * tree.levels / epsilon

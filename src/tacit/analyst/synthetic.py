@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.binned import BinnedColumn, Bins, binned, places_of
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.question_class import MOST_ELEMENTS
-from tacit.analyst.ranges import rows_that_count
-from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json
+from tacit.analyst.tabular import Tabular, load_json, plain_value, rows_that_count, save_json
 from tacit.book.laplace import error_steps
 from tacit.book.synthetic import SUPPORT, SyntheticMechanism
 from tacit.book.weighted_rows import Marginal, cell_places
@@ -35,6 +33,7 @@ from tacit.tables.prepared import parse
 from tacit.tables.schema import EACH_ROW, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
+    from tacit.analyst.alternatives import Alternative
     from tacit.book.coins import Coins
     from tacit.tables.bitmaps import BitmapEngine
     from tacit.tables.engine import Engine
@@ -242,6 +241,8 @@ class SyntheticPlan:
         return Fraction(error_steps(scale, beta)) if scale else None
 
     def __str__(self) -> str:
+        from tacit.analyst.alternatives import lines as as_lines
+
         columns, rounds = len(self.columns), self.mechanism.rounds
         names = ", ".join(column.name for column in self.columns)
         tree = f"{columns} column{'s' * (columns > 1)}, each count ± {spaced(self.error())}"
@@ -260,7 +261,7 @@ class SyntheticPlan:
                 f"{len(self.mechanism.candidates)} marginals, each count ± {spaced(error)} (95 %)"
             )
         lines.append(f"  advice    {self._advice()}")
-        return "\n".join(lines + [f"  instead   {line}" for line in self._others()])
+        return "\n".join([*lines, *as_lines(self.alternatives)])
 
     def _advice(self) -> str:
         if len(self.columns) < 3 and not self.mechanism.rounds:
@@ -273,19 +274,14 @@ class SyntheticPlan:
         chosen = "rounds" if self.mechanism.rounds else "the tree alone"
         return f"{'rounds' if helps else 'the tree alone'} ({where}); this is {chosen}"
 
-    def _others(self) -> list[str]:
-        """What else could answer the same questions."""
-        per_row, found = self.max_rows / self.privacy.epsilon, []
-        names = ", ".join(repr(column.name) for column in self.columns)
-        whole_cells = prod(column.column.domain_size or 0 for column in self.columns)
-        if whole_cells <= MOST_ELEMENTS:
-            each = spaced(Fraction(error_steps(per_row, "1/20")))
-            found.append(f"table.histogram({names}, ...): every cell ± {each} (95 %)")
-        pairs = len(self.columns) * (len(self.columns) - 1) // 2
-        if pairs > 1:
-            each = spaced(Fraction(error_steps(pairs * per_row, "1/20")))
-            found.append(f"a histogram of each of the {pairs} pairs: every cell ± {each} (95 %)")
-        return found
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What else could answer the same, for the same ε, and how far off it would be."""
+        from tacit.analyst.alternatives import Comparison
+
+        others = Comparison(self.schema, self.privacy.epsilon, self.people, self.max_rows)
+        columns = [column.column for column in self.columns]
+        return (*others.for_cells(columns, but="synthetic"), *others.for_pairs(columns))
 
 
 def plan_synthetic(

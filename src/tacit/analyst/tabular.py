@@ -5,15 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 from tacit.arguments import file_path
 from tacit.errors import BadParameter, NotWritten, TacitError
+from tacit.numbers import as_given, whole
 
 if TYPE_CHECKING:
     from tacit.tables.codes import Code
@@ -44,17 +44,23 @@ class Tabular(ABC):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the rows as Parquet."""
-        rows, parquet = self.to_arrow(), _needs("pyarrow.parquet")
+        from tacit.tables.public_rows import parquet_file
+
+        written = parquet_file(self.to_dict())
         with writing(path):
-            parquet.write_table(rows, str(path))
+            Path(path).write_bytes(written)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the rows as CSV."""
-        columns = self.to_dict()
         with writing(path), Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            write_csv(self.to_dict(), file)
+
+
+def write_csv(columns: Mapping[str, Sequence[Any]], file: IO[str]) -> None:
+    """Write columns as CSV, with their names."""
+    writer = csv.writer(file)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
 
 
 @contextmanager
@@ -99,17 +105,6 @@ def plain_value(column: Column, code: Code) -> Any:
     return datetime.fromisoformat(text) if column.type == "timestamp" else text
 
 
-def html_row(*cells: str) -> str:
-    """A row of an HTML table, from what `html_cell` returns."""
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def html_cell(text: str, tag: str = "td", *, align: str | None = None) -> str:
-    """A cell of an HTML table; its text is escaped."""
-    style = "" if align is None else f" style='text-align:{align}'"
-    return f"<{tag}{style}>{escape(text)}</{tag}>"
-
-
 def _needs(module: str) -> Any:
     from importlib import import_module
 
@@ -150,3 +145,21 @@ def counted_rows(schema: Schema, max_rows: int, chosen: RowsChosen) -> str:
     rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
     which = "chosen at random" if chosen == "at random" else "the least"
     return f"; {rows} of each person, {which}"
+
+
+def rows_that_count(schema: Schema, max_rows: int | None) -> int:
+    """How many rows of a person count: as was said here, or in the schema; there is no default."""
+    if not isinstance(schema.person, str):
+        if max_rows not in (None, 1):
+            whole(max_rows, "max_rows")
+            raise BadParameter("max_rows", as_given(max_rows), "each row is a person: leave it out")
+        return 1
+    if max_rows is not None:
+        return whole(max_rows, "max_rows")
+    if schema.max_rows is None:
+        raise BadParameter(
+            "max_rows",
+            None,
+            "say how many rows of each person count, here or in the schema: more rows, more noise",
+        )
+    return schema.max_rows

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tacit.arguments import flag, one_of
 from tacit.book.half_gap import half_gap, read_beta
+from tacit.book.priced import at_one_scale
 from tacit.book.recipes import Recipe, Values
 from tacit.errors import BadParameter
 from tacit.numbers import Number, exact, show, spaced, whole
@@ -125,9 +126,10 @@ class Planned:
 def planned_for(mechanism: SparseVector, questions: int, beta: Number, rounds: int = 1) -> Planned:
     """How far the answers of a mechanism can be trusted, from public numbers only."""
     read_beta(beta)
-    asked = _enough(_questions(questions), mechanism.recipe.at_most)
+    recipe = at_one_scale(mechanism.recipe)  # where each ⊤ has a price: if all are at the least
+    asked = _enough(_questions(questions), recipe.at_most)
     times, chance = _rounds(rounds), exact(beta, "beta")
-    alpha = _half_gap(mechanism.recipe, asked * times, chance) * mechanism.sensitivity
+    alpha = _half_gap(recipe, asked * times, chance) * mechanism.sensitivity
     return Planned(asked, chance, ceil(alpha / mechanism.grid) * mechanism.grid, times)
 
 

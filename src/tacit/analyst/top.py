@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from tacit.analyst.alternatives import Alternative, Comparison
+from tacit.analyst.alternatives import lines as as_lines
 from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json
 from tacit.book.coins import clamped
 from tacit.book.laplace import Estimate, error_steps
 from tacit.book.top import TopMechanism
 from tacit.errors import BadParameter, QuestionRefused
-from tacit.numbers import Number, as_given, exact, positive, probability, show, spaced, whole
-from tacit.numerics import certified
+from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.tables.codes import Code
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
@@ -193,14 +194,8 @@ class TopPlan:
         return Cost(privacy, (*drawn.parts, (1, extra)))
 
     def alpha(self, beta: Number = "1/20") -> Fraction:
-        """Each one drawn is at most this far below the largest then left, but with probability β.
-
-        Accuracy: one that is further than α below is drawn with probability at most e^(−ε₀α/Δ), of
-        k at most k times that, in any of n draws at most kn times that.
-        """
-        failing = probability(beta, "beta") / (len(self.contest.reads) * self.mechanism.places)
-        steps = ceil(certified.ln(1 / failing)[1] / self.mechanism.rate)
-        return steps * self.contest.grid
+        """Each one drawn is at most this far below the largest left, but with probability β."""
+        return self.mechanism.alpha_steps(len(self.contest.reads), beta) * self.contest.grid
 
     @property
     def noise_scale(self) -> Fraction | None:
@@ -219,19 +214,22 @@ class TopPlan:
         drawn, asked = self.mechanism, self.contest
         lines = [
             f"Top {drawn.places} of {asked.described}, {self.cost.privacy}",
-            f"  each draw  ε₀ = {show(drawn.epsilon_each)}",
-            f"  error      each is at most {spaced(self.alpha())} below the largest left (95 %)",
+            f"  draws     ε₀ = {show(drawn.epsilon_each)} each",
+            f"  error     each is at most {spaced(self.alpha())} below the largest left (95 %)",
         ]
         if (error := self.error()) is not None:
-            lines.append(f"  counts     ± {spaced(error)} each (95 %)")
-        noisy = error_steps(1 / self.cost.privacy.epsilon, Fraction(1, 20 * len(asked.reads)))
+            lines.append(f"  counts    ± {spaced(error)} each (95 %)")
+        # The largest of counts that are off by e each are at most 2e below the largest.
+        return "\n".join([*lines, *as_lines(self.alternatives, self.alpha() / 2)])
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What else could answer the same, for the same ε, and how far off it would be."""
+        asked, places = self.contest, self.mechanism.places
+        others = Comparison(asked.schema, self.cost.privacy.epsilon)
         if asked.columns:
-            names = ", ".join(repr(column.name) for column in asked.columns)
-            lines.append(
-                f"  instead    table.histogram({names}, ...), where one row of a person counts: "
-                f"every count ± {spaced(Fraction(noisy))} (95 % for all together)"
-            )
-        return "\n".join(lines)
+            return others.for_cells(asked.columns, tops=places, but="top")
+        return others.for_list(len(asked.reads), tops=places, but="top")
 
 
 def plan_top(

@@ -91,6 +91,7 @@ class Baseline:
     alpha: float
     epsilon: float
     on_all: bool  # it answers all k questions, and so is a real alternative
+    in_one: bool = False  # if each person is in one of them, as in cells; with w, w times α or ε
 
 
 # Recipes ------------------------------------------------------------------------------------------
@@ -306,7 +307,29 @@ def laplace_baselines(task: Task, aim: Aim) -> tuple[Baseline, ...]:
                 each = reach / float(aim.alpha)
                 total = optimal_epsilon(answered, each, allowed) if each else 0.0
                 lines.append(Baseline(name, float(aim.alpha), total, on_all))
+    if asked > 1:
+        lines.append(_on_cells(task, aim))
     return tuple(lines)
+
+
+def _on_cells(task: Task, aim: Aim) -> Baseline:
+    """Noise on all k cells of a GROUP BY at once, where a person is in one cell."""
+    name = f"Laplace on all {spaced(Fraction(task.questions))}, as cells: a person in one"
+    if aim.epsilon is not None:
+        alpha = noise_on_cells(task, aim.epsilon)
+        return Baseline(name, alpha, float(aim.epsilon), on_all=False, in_one=True)
+    assert aim.alpha is not None
+    epsilon = noise_on_cells(task, aim.alpha)  # α and ε have a constant product
+    return Baseline(name, float(aim.alpha), epsilon, on_all=False, in_one=True)
+
+
+def noise_on_cells(task: Task, epsilon: Fraction) -> float:
+    """The half-gap of noise on k cells of which a person is in one, in units of Δ.
+
+    All cells together then change by Δ at most, so noise of scale Δ/ε on each is enough (Theorem
+    3.6).  For a person in at most w cells it is w times as much.
+    """
+    return _scales(task, task.questions) / float(epsilon)
 
 
 def _scales(task: Task, answered: int) -> float:

@@ -7,9 +7,9 @@ the old version until the last question about it is answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -22,44 +22,76 @@ from tacit.tables.frames import is_frame, is_stream
 from tacit.tables.growing import growing_column, window_of
 from tacit.tables.loading import load, load_more
 from tacit.tables.prepared import Reader, checked_label
+from tacit.tables.shard_sets import is_folder
+from tacit.tables.spark import is_spark
+from tacit.tables.together import TogetherEngine
 
 if TYPE_CHECKING:
     from tacit.tables.engine import Engine
 
 
+class SharedEngine:
+    """The data of a version, which those of tables beside it use as well."""
+
+    __slots__ = ("engine", "users")
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.users: list[None] = []
+
+    def leave(self) -> None:
+        """Use it no longer.  The last user releases the data."""
+        self.users.pop()
+        if not self.users:
+            self.engine.close()
+
+
 class Version:
     """One version of a table: its data, its label, and how questions are read under that."""
 
-    __slots__ = ("_over", "_users", "as_of", "engine", "reader")
+    __slots__ = ("as_of", "asked", "engine", "over", "own", "reader", "schema", "shared", "users")
 
-    def __init__(self, engine: Engine, as_of: str | None) -> None:
-        self.engine = engine
+    def __init__(
+        self, engine: SharedEngine, as_of: str | None, beside: Sequence[Version] = ()
+    ) -> None:
+        self.own = engine
+        self.shared = [engine, *(other.own for other in beside)]
+        for each in self.shared:
+            each.users.append(None)
+        self.engine = engine.engine
         self.as_of = as_of
-        self.reader = Reader(engine.schema, as_of, engine.cannot)
+        others = {other.engine.schema.name: other for other in beside}
+        self.schema = self.engine.schema
+        if others:
+            schemas = tuple(other.engine.schema for other in others.values())
+            self.schema = replace(self.schema, beside=schemas)
+        self.asked = TogetherEngine(
+            self.engine, self.schema, {name: other.engine for name, other in others.items()}
+        )
+        labels = {name: other.as_of for name, other in others.items()}
+        self.reader = Reader(self.schema, as_of, self.engine.cannot, labels)
         # There is no lock, which a forked copy could inherit closed.  A user comes before it looks
         # whether the version is over; whoever ends it does so before looking for users.  So one of
         # the two sees the other.
-        self._users: list[None] = []
-        self._over = False
-
-    def enter(self) -> bool:
-        """Begin to use it; False if it is over."""
-        self._users.append(None)
-        if self._over:
-            self.leave()
-        return not self._over
+        self.users: list[None] = []
+        self.over = False
 
     def leave(self) -> None:
         """Use it no longer.  The last user of a version that is over releases its data."""
-        self._users.pop()
-        if self._over and not self._users:
-            self.engine.close()
+        self.users.pop()
+        if self.over and not self.users:
+            self._release()
 
     def end(self) -> None:
         """Let nobody else use it."""
-        self._over = True
-        if not self._users:
-            self.engine.close()
+        self.over = True
+        if not self.users:
+            self._release()
+
+    def _release(self) -> None:
+        with suppress(IndexError):  # two may come at once, and each takes what is left
+            while True:
+                self.shared.pop().leave()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +109,13 @@ class Rereading:
         """The rows after the last label and up to this one with those before; or all rows."""
         schema = before.engine.schema
         given = self._again() if source is None else source
-        if not is_frame(given) and is_engine(given):
+        if not is_frame(given) and not is_spark(given) and is_engine(given):
             return _same_table(load(given, grows_by=self.grows_by), before.engine)
         if self.grows_by is not None:
             assert before.as_of is not None
             column = growing_column(schema, self.grows_by)
             window_of(schema, column, before.as_of, as_of)  # the new label must be a later one
-            if not whole:
+            if not whole and not is_folder(given):  # whose shards are whole
                 return load_more(
                     before.engine,
                     given,
@@ -110,7 +142,8 @@ class Rereading:
 
     def _again(self) -> object:
         """What it was opened with, if that can be read a second time."""
-        if self.source is not None and (is_frame(self.source) or not is_stream(self.source)):
+        again = is_frame(self.source) or is_spark(self.source) or not is_stream(self.source)
+        if self.source is not None and again:
             return self.source
         raise BadParameter(
             "source",
@@ -138,15 +171,24 @@ class TableVersions:
     def __init__(self, first: Version, rereading: Rereading) -> None:
         self.now = first
         self.open = True
+        self.beside: tuple[TableVersions, ...] = ()
         self._rereading = rereading
         self._labels = {first.as_of}
-        self._refreshing = Lock()
+        self._refreshing = Lock()  # one for all that are open together
+
+    def enter(self) -> Version:
+        """The version of this moment, which stays until its ``leave``."""
+        while True:
+            version = self.now
+            version.users.append(None)
+            if not version.over:
+                return version
+            version.leave()  # it was replaced just now
 
     @contextmanager
     def used(self) -> Iterator[Version]:
         """The version of this moment, which stays until the block ends."""
-        while not (version := self.now).enter():
-            pass  # it was replaced just now
+        version = self.enter()
         try:
             yield version
         finally:
@@ -164,10 +206,19 @@ class TableVersions:
             if not isinstance(whole, bool):
                 raise BadParameter("whole", kind_of(whole), "give True or False")
             before = self.now
-            self.now = Version(self._rereading.read(before, label, source, whole), label)
+            read = SharedEngine(self._rereading.read(before, label, source, whole))
+            self.now = Version(read, label, [other.now for other in self.beside])
             self._labels.add(label)
+            for other in self.beside:
+                other._see_others()
             before.end()
         self._release_if_closed()  # meanwhile
+
+    def _see_others(self) -> None:
+        """Let questions from now on see the tables beside this one as they are now."""
+        before = self.now
+        self.now = Version(before.own, before.as_of, [other.now for other in self.beside])
+        before.end()
 
     def close(self) -> None:
         """Release the data."""
@@ -177,3 +228,13 @@ class TableVersions:
     def _release_if_closed(self) -> None:
         if not self.open:
             self.now.engine.close()
+
+
+def put_beside(tables: Sequence[TableVersions]) -> None:
+    """Let questions about each of these tables name the others, from now on."""
+    lock = Lock()
+    for table in tables:
+        table.beside = tuple(other for other in tables if other is not table)
+        table._refreshing = lock
+    for table in tables:
+        table._see_others()

@@ -9,19 +9,31 @@ the model is rebuilt from the record when a watched model is resumed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import finalize
 
+from tacit.analyst.blocks import Blocks, told_blocks
+from tacit.analyst.live_stream import MOST_WORDS, recorded_words, room_of_answer
+from tacit.analyst.paying import tagged
 from tacit.analyst.public_model import PublicModel
 from tacit.analyst.question_class import predicate_of
-from tacit.book.answer import Answer, Recorded
+from tacit.analyst.watched_answer import (
+    LONGEST_GUESS,
+    WatchedAnswer,
+    WatchedBlock,
+    as_told,
+    measured,
+)
+from tacit.arguments import function
+from tacit.book.answer import BELOW, Answer, Recorded
 from tacit.book.watching import WatchState
-from tacit.errors import EngineFailed, LedgerDamaged, TacitError
-from tacit.numbers import exact, plain, spaced
+from tacit.errors import BadParameter, EngineFailed, LedgerDamaged, TacitError
+from tacit.numbers import whole
 from tacit.support import Uncopyable
 from tacit.tables.prepared import given_by_name
 from tacit.tables.question import Predicate, Question
@@ -33,10 +45,9 @@ if TYPE_CHECKING:
 
     from tacit.analyst.versions import TableVersions, Version
     from tacit.analyst.watched_plan import WatchedPlan
-    from tacit.budget import Lease
+    from tacit.budget import Lease, PaidAnswer, RetryKey
+    from tacit.budget.answers import Telling
     from tacit.tables.prepared import Askable, AskableWithValues, Read
-
-Source = Literal["model", "measured", "unwatched"]
 
 
 def as_watch_secret(state: WatchState) -> bytes:
@@ -53,61 +64,26 @@ def from_watch_secret(secret: bytes) -> WatchState:
     raise LedgerDamaged("the stored state of a watched model cannot be read: the file is damaged")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedAnswer:
-    """A number, where it came from, and within which bounds the truth lies.
+class AskedCount(NamedTuple):
+    """A question as it is asked: read, what it counts, and about the version with this label."""
 
-    "model": the model's own answer, compared with the truth and not found wrong.  "measured": a
-    surprise, told from the data.  "unwatched": the model's answer after all surprises were used;
-    nothing is promised about it.
-    """
-
-    value: Fraction
-    source: Source
-    surprises_left: int
-    below: Fraction | None = None  # the truth is at least value − below, at 95 %
-    above: Fraction | None = None  # and at most value + above
-    recorded: Recorded | None = None
+    read: Read
+    where: Predicate
+    as_of: str | None
 
     @property
-    def interval(self) -> tuple[Fraction, Fraction] | None:
-        """Bounds on the true count, at 95 %; None if it is unwatched."""
-        if self.below is None or self.above is None:
-            return None
-        return max(self.value - self.below, Fraction(0)), self.value + self.above
+    def shown(self) -> str:
+        """What it counts, as the record has it: the model learns it again from there."""
+        return show_predicate(self.where, self.read.schema)
 
-    def as_json(self) -> dict[str, Any]:
-        """As it leaves a process: numbers for people, and beside them what is exact."""
-        since, interval = self.recorded, self.interval
-        parts = {"value": self.value, "below": self.below, "above": self.above}
-        return {
-            "value": plain(self.value),
-            "source": self.source,
-            "interval": None if interval is None else [plain(end) for end in interval],
-            "surprises_left": self.surprises_left,
-            "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
-            "exact": {name: str(part) for name, part in parts.items() if part is not None},
-        }
 
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> WatchedAnswer:
-        """The inverse of `as_json`."""
-        since, numbers = fields["recorded"], fields["exact"]
-        known = {name: exact(numbers[name], name) for name in ("below", "above") if name in numbers}
-        return cls(
-            value=exact(numbers["value"], "value"),
-            source=fields["source"],
-            surprises_left=fields["surprises_left"],
-            recorded=None if since is None else Recorded(since["at"], since["as_of"]),
-            **known,
-        )
+class Surprise(NamedTuple):
+    """What was drawn, and is not on record yet."""
 
-    def __str__(self) -> str:
-        if self.interval is None:
-            return f"{spaced(self.value)} (unwatched)"
-        low, high = map(spaced, self.interval)
-        said = f"{spaced(self.value)} ({low} to {high}, 95 %), {self.source}"
-        return said if self.recorded is None else f"{said}, {self.recorded}"
+    asked: AskedCount
+    answer: Answer
+    side: int
+    state: WatchState
 
 
 class WatchedModel(Uncopyable):
@@ -125,20 +101,26 @@ class WatchedModel(Uncopyable):
         model: PublicModel,
         *,
         name: str,
+        analyst: str | None,
         lease: Lease | None,
         records: Mapping[str, Mapping[str, str]],
+        under: Callable[[RetryKey], PaidAnswer | None],
     ) -> None:
         self._plan = plan
         self._versions = versions
         self._coins = coins
         self._model = model
         self._name = name
+        self._analyst = analyst
         self._lease = lease
+        self._under = under  # what was told under a key
+        self._asked_once = Lock()  # one question under a key at a time
         self._error = plan.error()  # found once: it takes longer than a question
-        self._earlier: dict[str, WatchedAnswer] = {}
+        self._earlier: dict[str, WatchedAnswer] = {}  # on record before this object was made
+        self._tops: dict[tuple[Question, str | None], WatchedAnswer] = {}
         self._state = WatchState(0, 0) if lease is None else from_watch_secret(lease.secret)
         for key, record in records.items():
-            self._learn(key, record)
+            self._earlier[key] = self._learn(key, record)
         if lease is not None:
             finalize(self, _suspend_quietly, lease)
 
@@ -151,6 +133,11 @@ class WatchedModel(Uncopyable):
     def name(self) -> str:
         """The name to resume it by."""
         return self._name
+
+    @property
+    def live(self) -> bool:
+        """Whether it can be asked: the watch was neither left nor cut short."""
+        return self._lease is None or self._lease.halted or self._lease.alive
 
     @property
     def surprises_left(self) -> int:
@@ -169,28 +156,52 @@ class WatchedModel(Uncopyable):
         question: Askable,
         /,
         *,
+        retry_key: str | RetryKey | None = None,
         params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> WatchedAnswer:
         """A number for a count of people, such as "age >= 60 and smoker".
 
         A surprise that is on record is told again, for the same label of the table.  A parameter
-        with the name of an option is given in ``params``, where any may be given.
+        with the name of an option is given in ``params``, where any may be given.  With a
+        ``retry_key`` the answer is on the disk before it is returned, and asking again under the
+        same key returns that answer.
         """
-        with self._versions.used() as version:
+        version = self._versions.enter()  # ``with used()`` would take a tenth of a question
+        try:
             read = version.reader.read(question, given_by_name(parameters, params))
-            where = self._model.where(read)
-            if (known := self._recorded(read.question, version)) is not None:
-                return known
-            if not self.watched:
-                return self._unwatched(where)
-            assert self._lease is not None
-            with self._lease.turn(evaluating=True) as turn:
-                if (known := self._recorded(read.question, version)) is not None:
-                    return known  # another thread was faster
-                (value,) = self._values(version, [read.question])
+            asked = AskedCount(read, self._model.where(read), version.as_of)
+            if retry_key is None:
+                return self._ask(asked, version)
+            retry = self._retry(asked, retry_key)
+            if self._lease is not None:
+                self._lease.refuse_if_forked()  # or it would wait for ever
+            with self._asked_once:
+                told = self._under(retry)
+                return self._ask(asked, version, retry) if told is None else as_told(told)
+        finally:
+            version.leave()
+
+    def _ask(
+        self, asked: AskedCount, version: Version, retry: RetryKey | None = None
+    ) -> WatchedAnswer:
+        """What is on record, or else the model's answer, once it was compared with the truth."""
+        known, lease = self._recorded(asked), self._lease
+        if known is not None and (retry is None or lease is None or not lease.alive):
+            return known
+        if known is None and not self.watched:
+            return self._unwatched(asked.where)
+        assert lease is not None
+        with lease.turn(evaluating=True) as turn:
+            known = self._recorded(asked)  # another thread may have been faster
+            if known is None:
+                (value,) = self._values(version, [asked.read.question])
                 turn.evaluated()
-                return self._decide(read, where, value, version)
+                return self._decide(asked, value, retry)
+            turn.evaluated()
+            if retry is not None:
+                self._keep_told(asked, self._telling(asked, known, retry))
+            return known
 
     def ask_all(
         self,
@@ -205,69 +216,213 @@ class WatchedModel(Uncopyable):
         All questions are read and checked first; then answers come one by one, as from `ask`.
         """
         with self._versions.used() as version:
-            reads = version.reader.read_all(questions, given_by_name(parameters, params))
-            wheres = [self._model.where(read) for read in reads]
-            values: Sequence[int] = [0] * len(reads)
-            if self.watched:
-                assert self._lease is not None
-                with self._lease.turn(evaluating=True):
-                    values = self._values(version, [read.question for read in reads])
-        return self._answer_all(list(zip(reads, wheres, values, strict=True)), version)
+            batch = self._read_all(version, questions, given_by_name(parameters, params))
+            values = self._values_if_watched(version, batch)
+        return self._answer_all(batch, values)
 
     def _answer_all(
-        self, asked: Sequence[tuple[Read, Predicate, int]], version: Version
+        self, batch: Sequence[AskedCount], values: Sequence[int]
     ) -> Iterator[WatchedAnswer]:
-        for read, where, value in asked:
-            known = self._recorded(read.question, version)
+        for asked, value in zip(batch, values, strict=True):
+            known = self._recorded(asked)
             if known is not None:
                 yield known
             elif self.watched:
                 assert self._lease is not None
                 with self._lease.turn():
-                    told = self._recorded(read.question, version)
-                    told = self._decide(read, where, value, version) if told is None else told
+                    told = self._recorded(asked)
+                    told = self._decide(asked, value) if told is None else told
                 yield told
             else:
-                yield self._unwatched(where)
+                yield self._unwatched(asked.where)
+
+    def ask_blocks(
+        self,
+        questions: Askable | Iterable[AskableWithValues],
+        /,
+        *,
+        size: int,
+        most: int,
+        keys: Callable[[int], RetryKey],
+        skip: int = 0,
+        params: Mapping[str, object] | None = None,
+    ) -> Blocks[WatchedBlock]:
+        """Ask a batch under retry keys, ``size`` questions in a block; for those who serve models.
+
+        ``keys`` gives the key of the block that begins with the question of this number.  The
+        batch ends with its first new surprise.  The first ``skip`` questions are left out;
+        ``most`` is how many there may be.
+        """
+        size, most, skip = whole(size, "size"), whole(most, "most"), whole(skip, "skip", at_least=0)
+        function(keys, "keys", "give a function from a question's number to a RetryKey")
+        with self._versions.used() as version:
+            batch = self._read_all(version, questions, given_by_name({}, params))
+            if len(batch) > most:
+                raise BadParameter("questions", f"{len(batch)} questions", f"ask at most {most}")
+            batch = batch[skip:]
+            stored = list(told_blocks(self._under, keys, WatchedBlock))
+            at = sum(block.asked for block in stored)
+            over = bool(stored) and stored[-1].done
+            values = [] if over else self._values_if_watched(version, batch[at:])
+
+        def answer(start: int, stop: int, retry: RetryKey) -> WatchedBlock:
+            last = stop == len(batch)
+            return self._ask_block(
+                batch[start:stop], values[start - at : stop - at], retry, last=last
+            )
+
+        return Blocks(len(batch), stored, answer, size=size, keys=keys)
+
+    def _ask_block(
+        self, batch: Sequence[AskedCount], values: Sequence[int], retry: RetryKey, *, last: bool
+    ) -> WatchedBlock:
+        """Decide for some questions up to the first new surprise; record it all in one write."""
+        if not self.watched:  # then all of it follows from what is public
+            known = [self._recorded(asked) or self._unwatched(asked.where) for asked in batch]
+            return WatchedBlock(len(batch), tuple(known), last)
+        assert self._lease is not None
+        with self._lease.turn():
+            told, shown, surprise = list[WatchedAnswer](), 0, None
+            for asked, value in zip(batch, values, strict=True):
+                answer = self._recorded(asked)
+                if answer is not None:
+                    shown += len(json.dumps(answer.as_json()))
+                else:
+                    answer, surprise = self._drawn(asked, value)
+                told.append(answer)
+                if surprise is not None:
+                    break
+            block = WatchedBlock(len(batch), tuple(told), last or surprise is not None)
+            telling = self._telling_block(batch, block, shown, retry)
+            if surprise is None:
+                self._keep_told(batch[-1], telling)
+            else:
+                self._keep(surprise, telling)
+        return block
+
+    def _read_all(
+        self,
+        version: Version,
+        questions: Askable | Iterable[AskableWithValues],
+        given: Mapping[str, object],
+    ) -> list[AskedCount]:
+        reads = version.reader.read_all(questions, given)
+        return [AskedCount(read, self._model.where(read), version.as_of) for read in reads]
+
+    def _values_if_watched(self, version: Version, batch: Sequence[AskedCount]) -> Sequence[int]:
+        """The true counts, which are secret; nobody needs them when nothing is compared."""
+        if not batch or not self.watched:
+            return [0] * len(batch)
+        assert self._lease is not None
+        with self._lease.turn(evaluating=True):
+            return self._values(version, [asked.read.question for asked in batch])
 
     def _values(self, version: Version, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true counts.  They are secret."""
         with suppress(Exception):
-            return version.engine.values(questions)
+            return version.asked.values(questions)
         raise EngineFailed(
             "answering failed; the engine's own message is withheld because it may quote data. "
             "Since a failure may depend on the data, the surprise that was reserved is lost",
             advice="table.resume_watched_model(...) goes on with what is left",
         )
 
-    def _decide(self, read: Read, where: Predicate, value: int, version: Version) -> WatchedAnswer:
+    def _decide(
+        self, asked: AskedCount, value: int, retry: RetryKey | None = None
+    ) -> WatchedAnswer:
         """Inside a turn: compare, and record a surprise before anybody sees it."""
-        assert self._lease is not None
-        guess = self._model.count(where)
-        answer, side, state = self._plan.watch.step(self._state, value, guess, self._coins)
-        if not side:
-            return WatchedAnswer(
-                value=Fraction(guess),
-                source="model",
-                surprises_left=self._lease.tops_left,
-                below=self._error,
-                above=self._error,
-            )
-        key = question_key(read.question, None, version.as_of)
-        shown = show_predicate(where, read.schema)
-        self._lease.record_top(
-            {**answer.as_json(), "text": read.text, "where": shown, "side": str(side)},
-            question_key=key,
-            secret=as_watch_secret(state),
-            as_of=version.as_of,
-        )
-        self._state = state
-        return replace(self._learn(key, self._lease.answers[key]), recorded=None)
+        answer, surprise = self._drawn(asked, value)
+        telling = None if retry is None else self._telling(asked, answer, retry)
+        if surprise is not None:
+            self._keep(surprise, telling)
+        elif telling is not None:
+            self._keep_told(asked, telling)
+        return answer
 
-    def _recorded(self, question: Question, version: Version) -> WatchedAnswer | None:
-        if not self._earlier:
-            return None
-        known = self._earlier.get(question_key(question, None, version.as_of))
+    def _drawn(self, asked: AskedCount, value: int) -> tuple[WatchedAnswer, Surprise | None]:
+        """Inside a turn: compare a true count with the model's; nothing is on record yet."""
+        left, guess = self.surprises_left, self._model.count(asked.where)
+        answer, side, state = self._plan.watch.step(self._state, value, guess, self._coins)
+        if side:
+            told = measured(answer, side, surprises_left=left - 1)
+            return told, Surprise(asked, answer, side, state)
+        told = WatchedAnswer(
+            value=Fraction(guess),
+            source="model",
+            surprises_left=left,
+            below=self._error,
+            above=self._error,
+        )
+        return told, None
+
+    # After the coin -----------------------------------------------------------------------
+
+    def _keep(self, surprise: Surprise, telling: Telling | None) -> None:
+        """Inside a turn: put a surprise on the disk, then take it into the model."""
+        assert self._lease is not None
+        asked = surprise.asked
+        key = question_key(asked.read.question, None, asked.as_of)
+        self._lease.record_top(
+            self._as_recorded(asked, surprise.answer, surprise.side, telling),
+            question_key=key,
+            secret=as_watch_secret(surprise.state),
+            as_of=asked.as_of,
+            telling=telling,
+        )
+        self._state = surprise.state
+        self._tops[asked.read.question, asked.as_of] = self._learn(key, self._lease.answers[key])
+
+    def _keep_told(self, asked: AskedCount, telling: Telling) -> None:
+        """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
+        assert self._lease is not None
+        self._lease.record_told(
+            self._as_recorded(asked, BELOW, 0, telling),
+            question_key=question_key(asked.read.question, None, asked.as_of),
+            as_of=asked.as_of,
+            telling=telling,
+        )
+
+    def _as_recorded(
+        self, asked: AskedCount, answer: Answer, side: int, telling: Telling | None
+    ) -> dict[str, str]:
+        words = recorded_words(asked.read, telling)
+        return {**answer.as_json(), "text": words, "where": asked.shown, "side": str(side)}
+
+    def _telling(self, asked: AskedCount, answer: WatchedAnswer, retry: RetryKey) -> Telling:
+        """What is told under a key, and room for the longest that could have been told."""
+        from tacit.budget.answers import Telling
+
+        room = self._room([asked], asked.read.text)
+        return Telling(retry, tagged("watched answer", answer.as_json()), room)
+
+    def _telling_block(
+        self, batch: Sequence[AskedCount], block: WatchedBlock, shown: int, retry: RetryKey
+    ) -> Telling:
+        """As for one question, with room for the model's answers and for what is on record."""
+        from tacit.budget.answers import Telling
+
+        room = self._room(batch, " " * (6 * MOST_WORDS)) + LONGEST_GUESS * len(batch) + 2 * shown
+        return Telling(retry, tagged(WatchedBlock.FORM, block.as_json()), room)
+
+    def _room(self, batch: Sequence[AskedCount], words: str) -> int:
+        """How long a record may become; the record of a surprise has what its question counts."""
+        counted = max((asked.shown for asked in batch), key=lambda shown: len(json.dumps(shown)))
+        public = (self._name, batch[0].as_of, str(self._error), words, counted)
+        return room_of_answer(self._plan.watch.mechanism, public)
+
+    def _retry(self, asked: AskedCount, retry_key: str | RetryKey) -> RetryKey:
+        from tacit.budget import RetryKey
+
+        if isinstance(retry_key, RetryKey):
+            return retry_key
+        request = {"ask": question_key(asked.read.question, None, None)}
+        return RetryKey(retry_key, self._analyst, f"ask {self._name}", request)
+
+    def _recorded(self, asked: AskedCount) -> WatchedAnswer | None:
+        question, as_of = asked.read.question, asked.as_of
+        known = self._tops.get((question, as_of)) if self._tops else None
+        if known is None and self._earlier:
+            known = self._earlier.get(question_key(question, None, as_of))
         return None if known is None else replace(known, surprises_left=self.surprises_left)
 
     def _unwatched(self, where: Predicate) -> WatchedAnswer:
@@ -278,28 +433,17 @@ class WatchedModel(Uncopyable):
     def _learn(self, key: str, record: Mapping[str, str]) -> WatchedAnswer:
         """Take a surprise on record into the model, and remember what is told about it."""
         try:
-            answer, side = Answer.from_json(record), int(record["side"])
-            interval, value = answer.interval(), answer.value
-            if interval is None or value is None or side not in (1, -1):
-                raise ValueError
+            told = measured(
+                Answer.from_json(record), int(record["side"]), surprises_left=self.surprises_left
+            )
             where = predicate_of(record["where"], self._plan.schema)
         except (TacitError, ValueError, TypeError, LookupError, ArithmeticError):
             raise LedgerDamaged(
                 "a surprise on record cannot be read: the file is damaged"
             ) from None
-        told = max(side * value, Fraction(0))
-        ends = sorted(side * end for end in interval)
-        self._model.learn(where, round(told))
+        self._model.learn(where, round(told.value))
         at, as_of = ("", None) if self._lease is None else self._lease.recorded[key]
-        self._earlier[key] = WatchedAnswer(
-            value=told,
-            source="measured",
-            surprises_left=self.surprises_left,
-            below=told - ends[0],
-            above=max(ends[1] - told, Fraction(0)),
-            recorded=Recorded(at, as_of) if at else None,
-        )
-        return self._earlier[key]
+        return replace(told, recorded=Recorded(at, as_of)) if at else told
 
     # Leaving ------------------------------------------------------------------------------
 

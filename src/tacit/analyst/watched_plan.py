@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from tacit.analyst.alternatives import Alternative, Comparison, lines
 from tacit.analyst.binding import binding_of, mechanism_of, refuse_other
 from tacit.analyst.paying import Owed, checked_budget, pay_then_look, refuse_other_schema
 from tacit.analyst.public_model import ModelRows, PublicModel, declared_names, model_rows
@@ -20,7 +21,6 @@ from tacit.analyst.synthetic import (
 )
 from tacit.analyst.watched import WatchedModel, as_watch_secret, from_watch_secret
 from tacit.arguments import text
-from tacit.book.laplace import error_steps
 from tacit.book.watching import Watch, watch
 from tacit.errors import BadParameter, BudgetExhausted, StreamMismatch
 from tacit.numbers import Number, as_given, exact, positive, probability, show, spaced, whole
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.budget import Budget, Lease, RetryKey, StreamState
 
-KIND = "watched"
+_KIND = "watched"
 _MODEL, _WATCH = "model.", "watch."
 _HALF = Fraction(1, 2)
 
@@ -66,7 +66,6 @@ class WatchedPlan:
             kind = "synthetic rows" if self.synthetic.mechanism.tree else "independent columns"
             cost = show(self.synthetic.privacy.epsilon)
             model = f"{kind} of {len(self.synthetic.columns)} columns, ε = {cost}"
-        plain = error_steps(Fraction(self.questions) / self.privacy.epsilon, self.beta)
         return "\n".join(
             [
                 f"Watched model of {self.schema.name}, {self.privacy}",
@@ -75,10 +74,23 @@ class WatchedPlan:
                 f"T′ = {spaced(self.threshold)}; {asked} right answers cause none (95 %)",
                 f"  error     answers from the model ± {spaced(self.error())} at most, all of them "
                 "together (95 %)",
-                f"  instead   table.count for each of {asked} questions: "
-                f"± {spaced(Fraction(plain))} each (95 %)",
+                *lines(self.alternatives, self.error()),
             ]
         )
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """What else could answer the same, for the same ε, and how far off it would be."""
+        rows = self.synthetic
+        people, max_rows = (None, 1) if rows is None else (rows.people, rows.max_rows)
+        others = Comparison(self.schema, self.privacy.epsilon, people, max_rows)
+        columns = [] if rows is None else [column.column for column in rows.columns]
+        tops = self.watch.surprises
+        found = others.for_list(self.questions, columns=columns, tops=tops, but="watched")
+        if not columns:
+            return found
+        alike = [each for each in others.for_cells(columns) if each.release == "synthetic"]
+        return (*found, *alike)
 
 
 def plan_watched_model(
@@ -159,7 +171,7 @@ class WatchOpening:
         }
         if self.answer is not None:
             fields[f"{_MODEL}answer"] = str(self.answer)
-        return binding_of(plan.schema, plan.watch.mechanism, KIND, None) | fields
+        return binding_of(plan.schema, plan.watch.mechanism, _KIND, None) | fields
 
     def start(self, coins: Coins) -> bytes:
         """The state that it begins with.  It is secret, and depends on no data."""
@@ -181,13 +193,13 @@ class Watching:
         *,
         name: str | None,
         analyst: str | None,
-        retry_key: str | None,
+        retry_key: str | RetryKey | None,
     ) -> WatchedModel:
         """Pay for the model, if it is not public, then for the watch."""
+        from tacit.budget import RetryKey
+
         table, budget = self.table, checked_budget(self.budget)
-        for given, said in (("name", name), ("analyst", analyst), ("retry_key", retry_key)):
-            if said is not None:
-                text(said, given)
+        _check_texts(name=name, analyst=analyst, retry_key=retry_key)
         retry = self._retry(plan, name, analyst, retry_key)
         before = None if retry is None else budget.answers.under(retry)
         if before is not None and before.stream is not None:
@@ -196,7 +208,9 @@ class Watching:
         answer = None
         if plan.synthetic is not None:
             _refuse_too_much(budget, plan.privacy.epsilon, analyst)
-            model, answer = self._pay_for_model(plan.synthetic, analyst, retry_key or called)
+            _refuse_taken(budget, name)
+            paying = retry or RetryKey(called, analyst, "watch", None)
+            model, answer = self._pay_for_model(plan.synthetic, analyst, paying)
         rows = model_rows(model, table.schema, table.people)
         opening = WatchOpening(plan, rows, answer)
 
@@ -216,12 +230,16 @@ class Watching:
         )
 
     def _retry(
-        self, plan: WatchedPlan, name: str | None, analyst: str | None, given: str | None
+        self,
+        plan: WatchedPlan,
+        name: str | None,
+        analyst: str | None,
+        given: str | RetryKey | None,
     ) -> RetryKey | None:
         from tacit.budget import RetryKey
 
-        if given is None:
-            return None
+        if given is None or isinstance(given, RetryKey):
+            return given
         asked = {
             "epsilon": str(plan.privacy.epsilon),
             "surprises": plan.watch.surprises,
@@ -233,13 +251,13 @@ class Watching:
         return RetryKey(given, analyst, f"watch {plan.schema.name}", asked)
 
     def _pay_for_model(
-        self, plan: SyntheticPlan, analyst: str | None, key: str
+        self, plan: SyntheticPlan, analyst: str | None, opening: RetryKey
     ) -> tuple[Synthetic, int]:
         """Under a key of its own, so that it is on the disk, and paid for once."""
         from tacit.budget import RetryKey
 
-        mechanism = SyntheticRows(plan)
-        retry = RetryKey(key, analyst, f"model of {plan.schema.name}", mechanism.request)
+        mechanism, call = SyntheticRows(plan), f"model of {plan.schema.name}"
+        retry = RetryKey(opening.key, opening.caller, call, mechanism.request)
         released = self.table.release(
             mechanism, budget=self.budget, analyst=analyst, retry_key=retry
         )
@@ -254,8 +272,10 @@ class Watching:
             self.table.coins,
             PublicModel(rows),
             name=lease.name,
+            analyst=lease.analyst,
             lease=lease,
             records=lease.answers,
+            under=self.budget.answers.under,
         )
 
     def resume(self, name: str, *, model: object = None) -> WatchedModel:
@@ -263,15 +283,16 @@ class Watching:
         table, budget = self.table, checked_budget(self.budget)
         state = budget.stream(text(name, "name", "give the name of a watched model"))
         stored = state.binding
-        if stored.get("kind") != KIND:
+        if not is_watched(stored):
             raise StreamMismatch(f"{name!r} is a stream, not a watched model: table.resume(...)")
         mechanism = mechanism_of(stored, name)
         of_stream = {
             key: said for key, said in stored.items() if not key.startswith((_MODEL, _WATCH))
         }
         refuse_other(of_stream, table.schema, mechanism, None, name)
-        plan = _plan_of(stored, Watch(mechanism), table.schema)
-        rows = self._rows(stored, name, model)
+        kept = self._kept_model(stored)
+        rows = self._rows(stored, name, model if kept is None else kept)
+        plan = plan_of_binding(stored, name, table.schema, None if kept is None else kept.plan)
 
         def after_loss(secret: bytes) -> bytes:
             return as_watch_secret(plan.watch.after_loss(from_watch_secret(secret)))
@@ -296,16 +317,20 @@ class Watching:
             self.table.coins,
             PublicModel(rows),
             name=state.name,
+            analyst=state.analyst,
             lease=None,
             records=records,
+            under=self.budget.answers.under,
         )
 
+    def _kept_model(self, stored: Mapping[str, str]) -> Synthetic | None:
+        """The model that was paid for, with its plan; None if it was public already."""
+        number = model_answer(stored)
+        response = None if number is None else self.budget.answers[number].response
+        return None if response is None else synthetic_from_json(response)
+
     def _rows(self, stored: Mapping[str, str], name: str, model: object) -> ModelRows:
-        """The rows that it started from: kept by the budget, or given again."""
-        kept = stored.get(f"{_MODEL}answer")
-        if kept is not None:
-            response = self.budget.answers[int(kept)].response
-            model = None if response is None else synthetic_from_json(response)
+        """The rows that it started from, if they are still the same."""
         if model is None:
             raise BadParameter(
                 "model", None, f"{name!r} was opened with a model that was given: give it again"
@@ -316,15 +341,46 @@ class Watching:
         return rows
 
 
-def _plan_of(stored: Mapping[str, str], watched: Watch, schema: Schema) -> WatchedPlan:
+def plan_of_binding(
+    stored: Mapping[str, str], name: str, schema: Schema, synthetic: SyntheticPlan | None
+) -> WatchedPlan:
+    """What was said before it was paid; the plan of a model that cost something is kept with it."""
     return WatchedPlan(
         schema,
         Privacy(stored[f"{_WATCH}epsilon"]),
-        watched,
+        Watch(mechanism_of(stored, name)),
         whole(int(stored[f"{_WATCH}questions"]), "questions"),
         exact(stored[f"{_WATCH}beta"], "beta"),
-        None,
+        synthetic,
     )
+
+
+def model_answer(stored: Mapping[str, str]) -> int | None:
+    """The entry of the history that paid for the model; None if it was public already."""
+    number = stored.get(f"{_MODEL}answer")
+    return None if number is None else int(number)
+
+
+def is_watched(stored: Mapping[str, str]) -> bool:
+    """Whether what is stored with a stream is that of a watched model."""
+    return stored.get("kind") == _KIND
+
+
+def _check_texts(**given: object) -> None:
+    from tacit.budget import RetryKey
+    from tacit.budget.ledger import checked_text
+
+    for name, said in given.items():
+        if said is not None and not isinstance(said, RetryKey):
+            checked_text(said, name)
+
+
+def _refuse_taken(budget: Budget, name: str | None) -> None:
+    """Before the model is paid for: the watch must get its name."""
+    from tacit.budget.spending import name_taken
+
+    if name is not None and any(state.name == name for state in budget.streams()):
+        raise name_taken(name)
 
 
 def _refuse_too_much(budget: Budget, epsilon: Fraction, analyst: str | None) -> None:

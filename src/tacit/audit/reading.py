@@ -89,7 +89,7 @@ def read(
     shift = Fraction(0)
     if isinstance(mechanism, SparseVector):
         threshold = mechanism.threshold if threshold is None else threshold
-        shift = mechanism.recipe.shift
+        shift = mechanism.recipe.added
     elif isinstance(mechanism, Recipe):
         shift = mechanism.shift
     law, most, step = understood(

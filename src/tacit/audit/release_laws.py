@@ -9,7 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
+from math import comb
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from tacit.audit.black_boxes import system_coins
 from tacit.audit.variants import Steps
 from tacit.book.one_sided import prepare
 from tacit.book.range_tree import RangeTree
+from tacit.book.small_db import Prefixes, certifying
 from tacit.book.synthetic import SyntheticMechanism
 from tacit.book.top import TopMechanism
 from tacit.book.watching import Watch, watch
@@ -78,24 +81,30 @@ class ListedTree(Listed):
         Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
         sight of where these are at most 3.
         """
-        scale = self._TREE.scale(self.claimed.epsilon)
-        law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
-        for count in self._nodes(answers):
-            more, less = _reaches(3 - count, scale), 1 - _reaches(2 - count, scale)
-            chances = {-1: less, 0: 1 - less - more, 1: more}
-            law = {
-                (*told, sign): chance * each
-                for told, chance in law.items()
-                for sign, each in chances.items()
-            }
+        law = told_of(self._nodes(answers), self._TREE.scale(self.claimed.epsilon), 2)
         found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
         return found
 
 
 def _reaches(distance: int, scale: Fraction) -> Fraction:
     """The chance that discrete Laplace noise is at least so much."""
-    q = _exp_minus(1 / scale)
+    q = exp_minus(1 / scale)
     return q**distance / (1 + q) if distance > 0 else 1 - q ** (1 - distance) / (1 + q)
+
+
+def told_of(counts: Sequence[int], scale: Fraction, middle: int) -> dict[tuple[int, ...], Fraction]:
+    """The chance of each way in which noisy counts are less than a number, equal to it, or more."""
+    law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
+    for count in counts:
+        more = _reaches(middle + 1 - count, scale)
+        less = 1 - _reaches(middle - count, scale)
+        chances = {-1: less, 0: 1 - less - more, 1: more}
+        law = {
+            (*before, sign): chance * each
+            for before, chance in law.items()
+            for sign, each in chances.items()
+        }
+    return law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +137,7 @@ class ListedTop(Listed):
     def outcome_law(self, answers: Sequence[int]) -> Chances:
         """Every order that can come."""
         highest = max(answers)
-        weights = [_exp_minus((highest - answer) * self._rate) for answer in answers]
+        weights = [exp_minus((highest - answer) * self._rate) for answer in answers]
         law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
         for _ in range(self._PLACES):
             law = {
@@ -198,19 +207,12 @@ class ListedRound(Listed):
         sight of where these are at most 2.
         """
         scores, scale = self._scores(answers), self.mechanism.round_scale
-        weights = [_exp_minus((max(scores) - score) * self._rate) for score in scores]
+        weights = [exp_minus((max(scores) - score) * self._rate) for score in scores]
         law: dict[tuple[int, ...], Fraction] = {}
         for column, counts in enumerate(self._marginals(answers)):
-            told: dict[tuple[int, ...], Fraction] = {(column,): weights[column] / sum(weights)}
-            for count in counts:
-                more, less = _reaches(2 - count, scale), 1 - _reaches(1 - count, scale)
-                chances = {-1: less, 0: 1 - less - more, 1: more}
-                told = {
-                    (*before, sign): chance * each
-                    for before, chance in told.items()
-                    for sign, each in chances.items()
-                }
-            law |= told
+            drawn = weights[column] / sum(weights)
+            for told, chance in told_of(counts, scale, 1).items():
+                law[column, *told] = drawn * chance
         found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
         return found
 
@@ -279,7 +281,7 @@ class ListedWatch(Listed):
         x = q^ρ, of degree 1; so their product is one, whose mean is a sum of geometric series.
         """
         r, b = self._scales
-        p, q = _exp_minus(1 / r), _exp_minus(1 / b)
+        p, q = exp_minus(1 / r), exp_minus(1 / b)
         start = max([value - self._T for value, _ in asked], default=0)
         start, found = max(start, 0), Fraction(0)
         for noise in range(start):
@@ -313,13 +315,122 @@ class ListedWatch(Listed):
         return (1 - q) * q ** (missing + gap) if missing + gap >= 0 else Fraction(0)
 
 
-def _exp_minus(x: Fraction) -> Fraction:
+@dataclass(frozen=True, kw_only=True)
+class ListedCertified(Listed):
+    """SmallDB with a certificate: two rows for the prefixes of 1, 2 and 3, and how far they err.
+
+    Given is how many people have each value.  Half of ε pays for the rows and half for the
+    certificate.  Told are the rows, and the certificate in half people, all beyond 0 and 8 as one.
+    """
+
+    whole_steps: bool = False  # as if a person changed the score by one step, not by one person
+
+    ROWS: ClassVar[int] = 2
+    CLASS: ClassVar[Prefixes] = Prefixes(3)
+    _FAR: ClassVar[int] = 8  # certificates beyond it lose the same, where nobody's score is larger
+
+    @property
+    def _scale(self) -> Fraction:
+        half = self.claimed.epsilon / 2
+        scale = certifying(self.CLASS, rows=self.ROWS, epsilon=half).scale
+        return scale / self.ROWS if self.whole_steps else scale
+
+    def _candidates(self, answers: Sequence[int]) -> dict[tuple[int, ...], tuple[int, Fraction]]:
+        """All databases of two rows, each with its score in steps and its chance."""
+        x = np.repeat(np.arange(1, 4), answers)
+        every = list(combinations_with_replacement((1, 2, 3), self.ROWS))
+        scores = [self.CLASS.score(x, np.array(y, np.int64)) for y in every]
+        rate = self.claimed.epsilon / 4 / self.ROWS
+        weights = [exp_minus(rate * score) for score in scores]
+        pairs = zip(scores, weights, strict=True)
+        of_each = [(score, weight / sum(weights)) for score, weight in pairs]
+        return dict(zip(every, of_each, strict=True))
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: the rows, and the certificate."""
+        coins, listed = system_coins(), self._candidates(answers)
+        scores = np.array([score for score, _ in listed.values()], np.int64)
+        drawn, waiting = np.empty(size, np.int64), np.arange(size)
+        while len(waiting):
+            tried = coins.belows(len(scores), len(waiting))
+            rate = self.claimed.epsilon / 4 / self.ROWS
+            taken = coins.bernoulli_exps(scores[tried] - scores.min(), rate)
+            drawn[waiting[taken]] = tried[taken]
+            waiting = waiting[~taken]
+        measured = np.clip(scores[drawn] + coins.laplaces(self._scale, size), -1, self._FAR)
+        return np.column_stack([np.array(list(listed), np.int64)[drawn], measured])
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """The chance of each two rows, times that of each certificate."""
+        scale = self._scale
+        return {
+            (*rows, told): chance
+            * (
+                (1 if told == -1 else _reaches(told - score, scale))
+                - (0 if told == self._FAR else _reaches(told + 1 - score, scale))
+            )
+            for rows, (score, chance) in self._candidates(answers).items()
+            for told in range(-1, self._FAR + 1)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedQuery(Listed):
+    """How many people each of two cells has, where everybody counts in one cell, chosen at random.
+
+    Given is how many people are in the first cell alone, in the second alone, and in both.
+    """
+
+    chosen: bool = True  # whether somebody in both counts in one of them only
+
+    def _counts(self, answers: Sequence[int]) -> dict[tuple[int, int], Fraction]:
+        """What the cells may count, and how likely that is."""
+        first, second, both = answers
+        if not self.chosen:
+            return {(first + both, second + both): Fraction(1)}
+        return {
+            (first + here, second + both - here): Fraction(comb(both, here), 2**both)
+            for here in range(both + 1)
+        }
+
+    def __call__(self, answers: Sequence[int], size: int) -> Steps:
+        """``size`` independent outcomes: the two noisy counts."""
+        first, second, both = answers
+        coins = system_coins()
+        here = there = np.full(size, both, np.int64)
+        if self.chosen:
+            here = coins.belows(2, size * both).reshape(size, both).sum(axis=1)
+            there = both - here
+        noise = coins.laplaces(1 / self.claimed.epsilon, 2 * size).reshape(size, 2)
+        return np.stack([first + here, second + there], axis=1) + noise
+
+    def outcome_law(self, answers: Sequence[int]) -> Chances:
+        """Whether each noisy count is 2, or less, or more.
+
+        Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
+        sight of where these are at most 3.
+        """
+        scale = 1 / self.claimed.epsilon
+        law: dict[tuple[int, ...], Fraction] = {}
+        for counts, likely in self._counts(answers).items():
+            for told, chance in told_of(counts, scale, 2).items():
+                law[told] = law.get(told, Fraction(0)) + likely * chance
+        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        return found
+
+
+@lru_cache(maxsize=4096)
+def exp_minus(x: Fraction) -> Fraction:
     """e^(−x), but for less than 2^(−256)."""
     return Fraction(certified.exp_minus(x, _BITS)[0], 1 << _BITS)
 
 
 def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
     """Tacit's releases, each after a sibling that breaks its promise."""
+    from tacit.audit.again_law import listed_again  # here, because they build on `Listed`
+    from tacit.audit.priced_law import listed_priced
+    from tacit.audit.query_laws import listed_quantile, listed_share
+
     claimed = Privacy(epsilon)
     return (
         _range_tree(claimed, root=True),
@@ -329,8 +440,20 @@ def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
         _top(Privacy(epsilon, "1e-6")),
         _round(claimed, one_way=True),
         _round(claimed),
+        _query(claimed, chosen=False),
+        _query(claimed),
+        listed_share(claimed, disjoint=False),
+        listed_share(claimed),
+        listed_quantile(claimed, one_way=True),
+        listed_quantile(claimed),
         _watch(claimed, shared=True),
         _watch(claimed),
+        _certified(claimed, whole_steps=True),
+        _certified(claimed),
+        listed_priced(claimed, by_direction=True),
+        listed_priced(claimed),
+        listed_again(claimed, renewed=True),
+        listed_again(claimed),
     )
 
 
@@ -367,6 +490,17 @@ def _round(claimed: Privacy, *, one_way: bool = False) -> ListedRound:
     )
 
 
+def _query(claimed: Privacy, *, chosen: bool = True) -> ListedQuery:
+    return ListedQuery(
+        name="query of two cells" if chosen else "query of two cells, nothing chosen",
+        claimed=claimed,
+        private=chosen,
+        pair=((1, 1, 0), (2, 1, 0) if chosen else (1, 1, 1)),
+        why="" if chosen else "a person counts in both",
+        chosen=chosen,
+    )
+
+
 def _watch(claimed: Privacy, *, shared: bool = False) -> ListedWatch:
     return ListedWatch(
         name="watched model, one noise for both sides" if shared else "watched model",
@@ -375,4 +509,16 @@ def _watch(claimed: Privacy, *, shared: bool = False) -> ListedWatch:
         pair=((2, -2), (1, -1)) if shared else ((0, 0), (1, 1)),
         why="shifting it for one side is wrong for the other" if shared else "",
         shared=shared,
+    )
+
+
+def _certified(claimed: Privacy, *, whole_steps: bool = False) -> ListedCertified:
+    wrong = "SmallDB, its certificate's steps taken for people"
+    return ListedCertified(
+        name=wrong if whole_steps else "SmallDB with a certificate",
+        claimed=claimed,
+        private=not whole_steps,
+        pair=((3, 0, 0), (3, 0, 1)),
+        why="a person changes a score by m steps" if whole_steps else "",
+        whole_steps=whole_steps,
     )

@@ -1,7 +1,7 @@
 """The theorems and algorithms of the book, as pure functions without input or output.
 
 Dwork & Roth, *The Algorithmic Foundations of Differential Privacy* (2014), sections 3.5.2,
-3.6, 3.6.1, 3.6.3 and 4.1, as corrected in `tacit.errata`, where E1 to E16 are explained.
+3.6, 3.6.1, 3.6.3, 4.1 and 4.2, as corrected in `tacit.errata`, where E1 to E16 are explained.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from tacit.book import (
         accuracy,
         answer,
+        chance,
         coins,
         composition,
         experiment,
         half_gap,
         laplace,
+        multiplicative_weights,
         noise,
         one_sided,
         optimal,
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
 __all__ = [
     "accuracy",
     "answer",
+    "chance",
     "coins",
     "composition",
     "experiment",
     "half_gap",
     "laplace",
+    "multiplicative_weights",
     "noise",
     "one_sided",
     "optimal",

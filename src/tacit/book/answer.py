@@ -8,7 +8,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from tacit.book.laplace import error_steps, one_sided_error_steps
+from tacit.book.noisy_number import About, NoisyNumber
+from tacit.errors import BadParameter
 from tacit.numbers import Number, plain, positive, probability, spaced, whole
+from tacit.privacy import Privacy
 
 __all__ = ["BELOW", "Answer", "Recorded"]
 
@@ -85,7 +88,7 @@ class GapNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NoisyNumber):
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
     A value is a *fresh* draw around the true one, or it is told from the *gap*: `value_from` says
@@ -101,6 +104,8 @@ class Answer:
     >>> noise = GapNoise(question_scale=Fraction(20), threshold_scale=Fraction(5), value_shift=-15)
     >>> print(Answer(above=True, value=Fraction(1204), gap_noise=noise))
     ⊤ 1 204 (1 146 to 1 237, 95 %)
+    >>> print(top / 2 + 100, f"{top:,}", top > 1000)
+    ⊤ 702 ± 30 (95 %) 1,204 True
     """
 
     above: bool
@@ -110,9 +115,38 @@ class Answer:
     gap_noise: GapNoise | None = field(default=None, repr=False)  # of a value from the gap
     grid: Fraction = field(default=Fraction(1), repr=False)
     recorded: Recorded | None = field(default=None, compare=False)  # None: it is new
+    about: About | None = field(default=None, compare=False, repr=False)  # None for a plain ⊥
 
     def __bool__(self) -> bool:
         return self.above
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """What all answers of its stream cost together."""
+        return None if self.about is None else self.about.privacy
+
+    def _number(self) -> Fraction:
+        if self.value is None:
+            told = "⊤ without a value" if self.above else "⊥"
+            raise BadParameter(
+                "answer", told, "it has no number: numeric_sparse tells one with each ⊤"
+            )
+        return self.value
+
+    def _moved(self, by: Fraction) -> Answer:
+        return replace(self, value=self._number() + by)
+
+    def _stretched(self, factor: Fraction) -> Answer:
+        noise = self.gap_noise
+        if noise is not None and factor < 0:  # its two sides change places
+            noise = replace(noise, below=not noise.below)
+        return replace(
+            self,
+            value=self._number() * factor,
+            gap=None if self.gap is None else self.gap * abs(factor),
+            gap_noise=noise,
+            grid=self.grid * abs(factor),
+        )
 
     @property
     def value_from(self) -> Literal["gap", "fresh"] | None:

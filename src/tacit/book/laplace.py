@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count
 from math import ceil
-from typing import Any
+from typing import Any, Self
 
 from tacit.book.coins import WIDEST_NOISE, Coins, given_coins
+from tacit.book.noisy_number import About, NoisyNumber
 from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, plain, positive, probability, spaced
 from tacit.numerics import certified
@@ -53,24 +54,33 @@ def one_sided_error_steps(noise_scale: Fraction, beta: Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(NoisyNumber):
     """A noisy value with its error bar.
 
-    >>> print(Estimate(value=Fraction(1204), noise_scale=Fraction(20), privacy=Privacy("1/20")))
-    1 204 ± 60 (95 %)
+    >>> found = Estimate(value=Fraction(1204), noise_scale=Fraction(20), privacy=Privacy("1/20"))
+    >>> print(found, 100 * found / 5000, round(found, -2))
+    1 204 ± 60 (95 %) 24.08 ± 1.2 (95 %) 1200.0
     """
 
     value: Fraction
     noise_scale: Fraction = field(repr=False)  # in grid steps
     privacy: Privacy
     grid: Fraction = field(default=Fraction(1), repr=False)
+    about: About | None = field(default=None, compare=False, repr=False)
+    on_record: bool | None = field(default=None, compare=False, repr=False)  # None: not known
 
     def error(self, beta: Number = "1/20") -> Fraction:
         """An error bound that holds except with probability β."""
         return error_steps(self.noise_scale, beta) * self.grid
 
-    def __float__(self) -> float:
-        return float(self.value)
+    def _number(self) -> Fraction:
+        return self.value
+
+    def _moved(self, by: Fraction) -> Self:
+        return replace(self, value=self.value + by)
+
+    def _stretched(self, factor: Fraction) -> Self:
+        return replace(self, value=self.value * factor, grid=self.grid * abs(factor))
 
     def as_json(self) -> dict[str, Any]:
         """As it leaves a process: numbers for people, and beside them what is exact."""
@@ -88,9 +98,13 @@ class Estimate:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Estimate:
         """The inverse of `as_json`."""
-        names = ("value", "noise_scale", "grid")
-        numbers = {name: Fraction(fields["exact"][name]) for name in names}
-        return cls(**numbers, privacy=Privacy.from_json(fields["privacy"]))
+        exactly = fields["exact"]
+        return cls(
+            value=Fraction(exactly["value"]),
+            noise_scale=Fraction(exactly["noise_scale"]),
+            grid=Fraction(exactly["grid"]),
+            privacy=Privacy.from_json(fields["privacy"]),
+        )
 
     def __str__(self) -> str:
         return f"{spaced(self.value)} ± {spaced(self.error())} (95 %)"

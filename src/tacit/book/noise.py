@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import one_of
+from tacit.numerics import certified
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -143,6 +144,13 @@ class NoiseFamily(ABC):
     def log_above(self, x: Floats) -> tuple[Floats, Floats]:
         """The logarithm of Pr[ν ≥ x], and minus its slope."""
 
+    @abstractmethod
+    def reaching(self, distance: int, rho: Fraction, nu: Fraction, bits: int) -> certified.Bounds:
+        """Bounds on Pr[ν ≥ distance + ρ] on the grid, for scales of ρ and ν in steps.
+
+        They converge as ``bits`` grow.
+        """
+
 
 class _TwoSided(NoiseFamily):
     def on_grid(self, scale: Fraction) -> GridNoise:
@@ -158,6 +166,13 @@ class _TwoSided(NoiseFamily):
 
     def log_above(self, x: Floats) -> tuple[Floats, Floats]:
         return self.log_below(-x)
+
+    def reaching(self, distance: int, rho: Fraction, nu: Fraction, bits: int) -> certified.Bounds:
+        # ν − ρ is symmetric, so that Pr[ν − ρ ≥ d] = 1 − Pr[ν − ρ ≥ 1 − d].
+        if distance < 1:
+            low, high = self.reaching(1 - distance, rho, nu, bits)
+            return 1 - high, 1 - low
+        return _laplace_tail(distance, max(rho, nu), min(rho, nu), bits)
 
 
 class _OneSided(NoiseFamily):
@@ -178,6 +193,53 @@ class _OneSided(NoiseFamily):
 
     def log_above(self, x: Floats) -> tuple[Floats, Floats]:
         return -np.maximum(x, 0), (x > 0).astype(np.float64)
+
+    def reaching(self, distance: int, rho: Fraction, nu: Fraction, bits: int) -> certified.Bounds:
+        # With p = e^(−1/ρ) and r = e^(−1/ν), the sum of (1−p)p^k r^max(d+k, 0) over k ≥ 0 is
+        #     r^d (1−p)/(1−pr)  for d ≥ 0,   and   1 − p^(−d) p(1−r)/(1−pr)  for d ≤ 0.
+        # The first falls in p and rises in r; the last fraction rises in p and falls in r.
+        (p, p_up), (r, r_up) = _power(1, rho, bits), _power(1, nu, bits)
+        if distance >= 0:
+            low, high = _power(distance, nu, bits)
+            return low * (1 - p_up) / (1 - p_up * r), high * (1 - p) / (1 - p * r_up)
+        low, high = _power(-distance, rho, bits)
+        return (
+            1 - high * p_up * (1 - r) / (1 - p_up * r),
+            1 - low * p * (1 - r_up) / (1 - p * r_up),
+        )
+
+
+def _power(steps: int, scale: Fraction, bits: int) -> certified.Bounds:
+    """Bounds on e^(−steps/scale), 2^(−bits) apart or hardly more."""
+    low, high = certified.exp_minus(steps / scale, bits)
+    return Fraction(low, 1 << bits), min(Fraction(high, 1 << bits), Fraction(1))
+
+
+def _laplace_tail(distance: int, wide: Fraction, narrow: Fraction, bits: int) -> certified.Bounds:
+    """Bounds on Pr[the sum of two independent Laplace draws ≥ d], for d ≥ 1.
+
+    With p = e^(−1/wide) and r = e^(−1/narrow), summing one draw's tail over the other's law gives
+
+        (p^(d+1) (1−r)² (1+r) − r^(d+1) (1−p)² (1+p)) / ((1+p) (1+r) (1−pr) (p−r)),
+
+    and its limit p^d (1 + p + 2p² + d(1−p²)) / (1+p)³ for p = r.
+    """
+    (p, p_up), (far, far_up) = _power(1, wide, bits), _power(distance, wide, bits)
+    if wide == narrow:
+        least = 1 + p + 2 * p**2 + distance * (1 - p_up**2)
+        most = 1 + p_up + 2 * p_up**2 + distance * (1 - p**2)
+        return far * least / (1 + p_up) ** 3, far_up * most / (1 + p) ** 3
+    (r, r_up), (near, near_up) = _power(1, narrow, bits), _power(distance, narrow, bits)
+    least = p * far * (1 - r_up) ** 2 * (1 + r) - r_up * near_up * (1 - p) ** 2 * (1 + p_up)
+    most = p_up * far_up * (1 - r) ** 2 * (1 + r_up) - r * near * (1 - p_up) ** 2 * (1 + p)
+    if least <= 0 or p <= r_up or p_up * r_up == 1:  # not enough bits to tell anything
+        # One of the two must make up half of the distance.
+        half = _power(-(-distance // 2), wide, bits)[1]
+        return Fraction(0), min(2 * half, Fraction(1))
+    return (
+        least / ((1 + p_up) * (1 + r_up) * (1 - p * r) * (p_up - r)),
+        min(most / ((1 + p) * (1 + r) * (1 - p_up * r_up) * (p - r_up)), Fraction(1)),
+    )
 
 
 TWO_SIDED: NoiseFamily = _TwoSided("two-sided", "Lyu Alg 7", both_sides=True, tells_gap=False)

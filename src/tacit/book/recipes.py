@@ -14,6 +14,9 @@ share      pays for                         noise, for questions of sensitivity 
 With one-sided noise values may also be told from the gap, without any ε₃ ("Values from the gap" in
 docs/explanation/one-sided-noise.md): such a recipe has a ``value_shift``.
 
+A recipe with a ``least_scale`` has no fixed scale for its questions: each is asked at a scale of
+its own, and a ⊤ costs by that, in parts of ε₂ (`tacit.book.priced`).
+
 With Laplace noise and s = 1 this is the book's Sparse; with s = c it is Algorithm 7 of Lyu, Su
 and Li (VLDB 2017); for one-sided noise see :mod:`tacit.book.one_sided`.  E2 to E6 are explained
 in `tacit.errata`.
@@ -24,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log, sqrt
+from math import ceil, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -54,11 +57,18 @@ __all__ = ["Recipe", "book", "book_least_noise", "spend"]
 ROOT_512 = certified.sqrt(Fraction(512))[1]
 """√512, rounded up: NumericSparse with δ > 0 gives 1/(√512 + 1) of ε to the values."""
 
+PARTS = 10**6
+"""Into so many equal parts ε₂ is divided where each ⊤ has a price; prices are rounded up."""
+
 Values = Literal["gap", "fresh"]
 """Where values come from: from the gap, free of charge, or from a fresh draw that costs ε."""
 
 Floats = NDArray[np.float64]
-_SINCE_0_2 = {"value_shift": None, "directed": False}  # stored only if they differ from this
+_SINCE_0_2 = {  # stored only if they differ from this
+    "value_shift": None,
+    "directed": False,
+    "least_scale": None,
+}
 _MOST_ONE_WAY = 0.999  # of a group's ε, in floats
 _TURNS = 60  # a handful is enough; every fourth turn halves the bracket in any case
 _LEAST = 5e-324  # the least positive float
@@ -84,9 +94,10 @@ class Recipe:
     question_epsilon: Fraction  # ε₂
     value_epsilon: Fraction = Fraction(0)  # ε₃; 0 if no values are released
     monotone: bool = False  # only for questions of direction +1
-    shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ
-    value_shift: Fraction | None = None  # κ, public: T + shift + gap + κ is told as the value
+    shift: Fraction = Fraction(0)  # public, added to every threshold, in units of Δ (`added`)
+    value_shift: Fraction | None = None  # κ, public: T + shift + gap + κ is told (`value_added`)
     directed: bool = False  # only for questions of direction +1 or −1, with a ρ for each
+    least_scale: Fraction | None = None  # of a question, in units of Δ, if each has a price
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise", family_of(self.noise).word)
@@ -112,6 +123,8 @@ class Recipe:
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
+        if self.least_scale is not None:
+            self._read_least_scale(positive(self.least_scale, "least_scale"))
         self._check_promise()
 
     def _read_value_shift(self, value_epsilon: Fraction) -> Fraction | None:
@@ -125,6 +138,24 @@ class Recipe:
                 "it out, or give noise='one-sided' and value_epsilon=0",
             )
         return exact(self.value_shift, "value_shift")
+
+    def _read_least_scale(self, scale: Fraction) -> None:
+        object.__setattr__(self, "least_scale", scale)
+        if (self.noise, self.groups, self.at_most) != ("one-sided", 1, PARTS) or self.value_epsilon:
+            raise BadParameter(
+                "least_scale",
+                as_given(scale),
+                f"a price for each question needs one-sided noise, one group, at_most = {PARTS} "
+                "parts of ε₂ and no fresh values",
+            )
+        if self.price > PARTS:
+            least = self.moves / self.question_epsilon
+            raise BadParameter(
+                "least_scale",
+                as_given(scale),
+                f"one ⊤ would cost more than all of ε₂: give at least {show_limit(least)} times "
+                "the sensitivity",
+            )
 
     def _check_promise(self) -> None:
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
@@ -163,8 +194,37 @@ class Recipe:
     @property
     def question_scale(self) -> Fraction:
         """The scale b of each question's noise ν, in units of Δ."""
-        moves = 1 if self.monotone or self.directed else 2
-        return moves * self.tops_per_group / self.question_epsilon
+        if self.least_scale is not None:
+            return self.least_scale
+        return self.moves * self.tops_per_group / self.question_epsilon
+
+    @property
+    def moves(self) -> int:
+        """How far a ⊤ moves against the threshold in the proof, in units of Δ.
+
+        It belongs to the stream: 1 if all its questions have one direction, or each has one of two
+        with a ρ of its own; otherwise 2 for every ⊤, whatever the direction of its own question.
+        """
+        return 1 if self.monotone or self.directed else 2
+
+    @property
+    def price(self) -> int:
+        """What a ⊤ takes of ``at_most``: 1, or the parts of ε₂ that it costs at the least scale."""
+        if self.least_scale is None:
+            return 1
+        return ceil(PARTS * self.moves / (self.least_scale * self.question_epsilon))
+
+    @property
+    def added(self) -> Fraction:
+        """What is added to every threshold, in units of Δ."""
+        return self.shift if self.least_scale is None else self.shift * self.least_scale
+
+    @property
+    def value_added(self) -> Fraction | None:
+        """κ: what is added to T + shift + gap to tell a value, in units of Δ; None without one."""
+        if self.value_shift is None or self.least_scale is None:
+            return self.value_shift
+        return self.value_shift + self.threshold_scale - self.least_scale
 
     @property
     def value_scale(self) -> Fraction | None:

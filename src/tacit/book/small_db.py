@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from tacit.arguments import instance, kind_of
 from tacit.book.coins import Coins, given_coins
+from tacit.book.laplace import LaplaceMechanism
 from tacit.draws.by_slack import Slack, SlackSearch, count_sequences, draw_sequence
 from tacit.draws.candidates import (
     AtomCounts,
@@ -31,6 +32,7 @@ from tacit.draws.candidates import (
     EveryMultiset,
     LevelDraw,
     draw_sub_range,
+    scaled,
 )
 from tacit.draws.linear_queries import LinearQueries, linear_queries
 from tacit.errors import BadParameter
@@ -43,6 +45,7 @@ __all__ = [
     "LinearQueries",
     "Prefixes",
     "SampledClass",
+    "certifying",
     "linear_queries",
     "small_db",
 ]
@@ -57,8 +60,9 @@ _LEAST_EPSILON, _LARGEST_EPSILON = Fraction(1, 10**12), Fraction(10**12)
 class SampledClass(Protocol):
     """A class Q of questions for which the exponential mechanism can be sampled.
 
-    To add a class, write these two methods.  `SlackSearch` does the rest if candidates can be
-    counted by slack, and `LevelDraw` if they can be listed (see `tacit.draws`).
+    To add a class, write the first two methods; the others are for a certificate.  `SlackSearch`
+    does the rest if candidates can be counted by slack, and `LevelDraw` if they can be listed (see
+    `tacit.draws`).
     """
 
     def check(self, x: npt.NDArray[np.generic]) -> Integers:
@@ -68,6 +72,12 @@ class SampledClass(Protocol):
         self, x: Integers, *, rows: int, rate: Fraction, coins: Coins, heartbeat: Heartbeat
     ) -> Integers:
         """A database y of `rows` rows, drawn with probability ∝ e^(−rate·S(x, y))."""
+
+    def steps(self, rows: int) -> int:
+        """Into how many steps a person is divided, so that scores of y are whole numbers."""
+
+    def score(self, x: Integers, y: Integers) -> int:
+        """S(x, y), in these steps."""
 
 
 def small_db(
@@ -88,9 +98,7 @@ def small_db(
     ln(1/β)), if some m rows answer every question within α_m.
     """
     size, rate = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
-    if not callable(getattr(questions, "draw", None)):
-        takes = "give a class to draw from: Prefixes(domain), Intervals(domain) or FiniteQuestions"
-        raise BadParameter("questions", kind_of(questions), takes)
+    _refuse_without(questions, "draw")
     given_coins(coins)
     return questions.draw(
         questions.check(np.asarray(x)),
@@ -99,6 +107,25 @@ def small_db(
         coins=coins,
         heartbeat=Heartbeat(progress),
     )
+
+
+def _refuse_without(questions: SampledClass, method: str) -> None:
+    if isinstance(questions, type) or not callable(getattr(questions, method, None)):
+        takes = "give a class to draw from: Prefixes(domain), Intervals(domain) or FiniteQuestions"
+        raise BadParameter("questions", kind_of(questions), takes)
+
+
+def certifying(
+    questions: SampledClass, *, rows: int, epsilon: Number, rows_per_person: int = 1
+) -> LaplaceMechanism:
+    """What measures how far a release is off: S(x, y) with noise of scale r/ε, in people.
+
+    Privacy: (epsilon, 0) for a release y that is public already, since S changes by at most r.
+    """
+    size, _ = check_parameters(rows=rows, epsilon=epsilon, rows_per_person=rows_per_person)
+    _refuse_without(questions, "steps")
+    grid = Fraction(1, questions.steps(size))
+    return LaplaceMechanism(epsilon=epsilon, sensitivity=rows_per_person, grid=grid)
 
 
 def check_parameters(
@@ -218,6 +245,19 @@ class Prefixes:
         candidates = OrderedCounts(x, self.domain, rows, self.slacks)
         return SlackSearch(candidates, rate=rate / rows, heartbeat=heartbeat).draw(coins)
 
+    def steps(self, rows: int) -> int:
+        """D counts in steps of 1/m."""
+        return rows
+
+    def score(self, x: Integers, y: Integers) -> int:
+        """S(x, y) in steps of 1/m, for sorted points: D begins at 0 and changes at points."""
+        at = np.unique(np.concatenate([x, y]))
+        up_to = (np.searchsorted(points, at, side="right") for points in (x, y))
+        of_x, of_y = (np.asarray(counts, np.int64) for counts in up_to)
+        away = len(y) * of_x - len(x) * of_y
+        lowest, highest = int(away.min(initial=0)), int(away.max(initial=0))
+        return highest - lowest if self.slacks == 2 else max(highest, -lowest)
+
 
 @dataclass(frozen=True)
 class Intervals(Prefixes):
@@ -290,6 +330,16 @@ class FiniteQuestions:
         unit = rows * self.queries.denominator
         counts = LevelDraw(candidates, rate=rate / unit, heartbeat=heartbeat).draw(coins)
         return self._elements_of(counts)
+
+    def steps(self, rows: int) -> int:
+        """Scores are multiples of 1/(m·d), where d is the answers' denominator."""
+        return rows * self.queries.denominator
+
+    def score(self, x: Integers, y: Integers) -> int:
+        """S(x, y) in steps of 1/(m·d), for a histogram x and universe elements y."""
+        drawn = self.queries.histogram(np.bincount(y, minlength=len(self.queries.atom_of)))
+        target, step = scaled(self.queries, self.queries.histogram(x), len(y))
+        return max((abs(int(each)) for each in target - step @ drawn.astype(step.dtype)), default=0)
 
     def _everything(self, x: Integers, rows: int) -> Candidates:
         return EveryMultiset(self.queries, self.queries.histogram(x), rows)

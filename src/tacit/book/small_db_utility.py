@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil, log, log2, log10
+from math import ceil, floor, isqrt, log, log2, log10
 
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import MOST_ROWS, FiniteQuestions, Prefixes, check_parameters
@@ -31,7 +31,7 @@ from tacit.numbers import Number, exact, positive, probability, show, whole
 from tacit.numerics import certified
 from tacit.numerics.binomial import log_binomial
 
-__all__ = ["Utility", "best_rows", "error_bound", "people_needed"]
+__all__ = ["Utility", "best_rows", "error_bound", "people_needed", "usual_rows"]
 
 
 def error_bound(
@@ -129,6 +129,28 @@ def best_rows(
 
         plans.append(_utility(people, _least(error, start=1), clause, noise))
     return min(plans, key=lambda plan: plan.error)
+
+
+def usual_rows(n: Number, *, epsilon: Number, atoms: Number) -> int:
+    """The m that usually errs least: the largest m ≤ √(εn) with 2 ln(candidates) ≤ 0.4·εn.
+
+    The m of `best_rows` makes the *proved* error least, which allows for the worst data.  On data
+    as they are, more rows err less, until the candidates are too many: a row that goes astray costs
+    a score of n/m, so a weight of εn/(2m) nats, and gains at most ln(candidates)/m.  So none does
+    where 2 ln(candidates) is well below εn.  The 0.4 was read off measurements
+    (`docs/small-db-accuracy.md`); it is a rule of thumb, and no promise depends on it.
+
+    >>> usual_rows(10_000, epsilon=1, atoms=100)
+    100
+    """
+    people, points = whole(n, "n"), whole(atoms, "atoms")
+    signal = positive(epsilon, "epsilon") * people
+    most = min(isqrt(floor(signal)), MOST_ROWS)
+    allowed = signal / 5
+    found = bisect_left(
+        range(1, most + 1), True, key=lambda rows: log_candidates(rows, points) > allowed
+    )
+    return max(found, 1)
 
 
 def people_needed(

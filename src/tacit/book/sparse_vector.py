@@ -293,8 +293,18 @@ class SparseVector:
         return state.offset if direction == 1 else state.falling
 
     def halted(self, state: State) -> bool:
-        """Whether every ⊤ has been used."""
-        return state.tops >= self.recipe.at_most
+        """Whether every ⊤ has been used, or no price of one is left."""
+        return state.tops > self._last_start
+
+    @cached_property
+    def price(self) -> int:
+        """What a ⊤ takes of ``recipe.at_most``: more than 1 only where questions have a price."""
+        return self.recipe.price
+
+    @cached_property
+    def _last_start(self) -> int:
+        """How much may be used when a question is asked, so that its ⊤ is still paid for."""
+        return self.recipe.at_most - self.price
 
     def step(
         self,
@@ -320,13 +330,16 @@ class SparseVector:
         *,
         threshold: Number | None = None,
         direction: int = 1,
+        raised: int = 0,
     ) -> tuple[Answer, State]:
-        """`step` for a value that is already in grid steps."""
-        self._refuse_if_halted(state)
+        """`step` for a value that is already in grid steps; ``raised`` adds to the threshold."""
+        if state.tops > self._last_start:
+            self._refuse_if_halted(state)
         if not -MOST_STEPS <= steps <= MOST_STEPS:
             steps = clamped(steps)
         offset = state.offset if direction == 1 else self._offset(state, direction)
-        noisy_threshold = self.threshold_in_steps(threshold) + offset
+        limit = self._own_threshold if threshold is None else self.threshold_in_steps(threshold)
+        noisy_threshold = limit + offset + raised
         if self._question_noise.reaches(noisy_threshold - steps, coins):
             return self._top(state, steps, noisy_threshold, offset, coins)
         return BELOW, state
@@ -397,11 +410,17 @@ class SparseVector:
 
     def after_top(self, state: State, coins: Coins) -> State:
         """The state after one more ⊤, released or lost; where a group ends, ρ is drawn again."""
-        tops = state.tops + 1
+        tops = state.tops + self.price
         ends_group = tops % self.recipe.tops_per_group == 0 and tops < self.recipe.at_most
         return self._fresh(coins, tops) if ends_group else replace(state, tops=tops)
 
     def _refuse_if_halted(self, state: State) -> None:
+        if self.halted(state) and self.recipe.least_scale is not None:
+            raise Halted(
+                f"a ⊤ at this scale costs {self.price} parts of ε₂, and "
+                f"{self.recipe.at_most - state.tops} are left: ask at a larger scale, or open a "
+                "new stream, paid from a budget"
+            )
         if self.halted(state):
             raise Halted(
                 f"this stream has used all of its {self.recipe.at_most} ⊤ and has halted: "
@@ -426,10 +445,15 @@ class SparseVector:
         scale = self.recipe.value_scale
         return None if scale is None else self._steps(scale)
 
+    @property
+    def noise_scales(self) -> tuple[Fraction, Fraction]:
+        """The scales of ρ and ν, in grid steps."""
+        return self._steps(self.recipe.threshold_scale), self._steps(self.recipe.question_scale)
+
     @cached_property
     def gap_noise(self) -> GapNoise | None:
         """How values err that are told from the gap; None if there are none."""
-        shift = self.recipe.value_shift
+        shift = self.recipe.value_added
         if shift is None:
             return None
         return GapNoise(
@@ -454,7 +478,7 @@ class SparseVector:
 
     def _shifted_steps(self, threshold: Fraction) -> int:
         # Rounded up after the shift: a shift off the grid would break the promise as well.
-        return threshold_steps(threshold + self.recipe.shift * self.sensitivity, self.grid)
+        return threshold_steps(threshold + self.recipe.added * self.sensitivity, self.grid)
 
 
 def answers(

@@ -21,7 +21,7 @@ from tacit.book.coins import MOST_STEPS, Coins, given_coins
 from tacit.book.zcdp import zcdp_rho
 from tacit.draws.scalar import WeightedChoice
 from tacit.errors import BadParameter
-from tacit.numbers import whole
+from tacit.numbers import Number, probability, whole
 from tacit.numerics import certified
 from tacit.privacy import Cost, Privacy
 
@@ -70,6 +70,16 @@ class TopMechanism:
     def rate(self) -> Fraction:
         """How much likelier a value is that is larger by a step, as a logarithm: ε₀/Δ."""
         return self.epsilon_each / self.sensitivity
+
+    def alpha_steps(self, candidates: int, beta: Number) -> int:
+        """Each one drawn is at most this far below the largest then left, but with probability β.
+
+        Accuracy: one that is further than α below is drawn with probability at most e^(−ε₀α/Δ), of
+        k at most k times that, in any of n draws at most kn times that.
+        """
+        listed = whole(candidates, "candidates")
+        failing = probability(beta, "beta") / (listed * self.places)
+        return ceil(certified.ln(1 / failing)[1] / self.rate)
 
     def draw(self, values: NDArray[np.int64], coins: Coins) -> list[int]:
         """The places of the n that were drawn, in the order of draw; values are in grid steps.

@@ -82,10 +82,7 @@ class Watch:
         """
         for side, offset in ((1, state.up), (-1, state.down)):
             answer, after = self.mechanism.step_of(
-                State(offset, state.tops),
-                side * value,
-                coins,
-                threshold=self.threshold + side * guess,
+                State(offset, state.tops), side * value, coins, raised=side * guess
             )
             if answer.above:
                 return answer, side, WatchState(state.up, state.down, after.tops)

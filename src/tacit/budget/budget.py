@@ -29,6 +29,7 @@ from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, 
 from tacit.budget.lease import Lease
 from tacit.budget.ledger import (
     WAIT_SECONDS,
+    HistoryEnd,
     KeptAnswer,
     Ledger,
     Share,
@@ -46,6 +47,7 @@ from tacit.budget.spending import (
     Terms,
     beginning,
     check_same_binding,
+    checked_beside,
     checked_binding,
     checked_secret,
     free_name,
@@ -60,7 +62,7 @@ from tacit.budget.spending import (
 from tacit.errors import BadParameter, StreamHeld
 from tacit.numbers import Number, whole
 from tacit.privacy import Cost, Privacy
-from tacit.support import Closing
+from tacit.support import Closing, html_table
 
 _MOST_TOPS = 10**12
 
@@ -182,17 +184,19 @@ class Budget(Closing):
         what: str,
         analyst: str | None = None,
         identity: TableIdentity | None = None,
+        beside: Mapping[str, TableIdentity] | None = None,
         as_of: str | None = None,
         retry: RetryKey | None = None,
     ) -> Receipt:
         """Pay for one mechanism, in full.  The charge is durable when this returns.
 
         ``identity`` says whose rows the table holds.  Tables pass it, and a table that identifies
-        its people otherwise than at its first use is refused (see ``tie``).  ``as_of`` is the
-        label of the data.  Under a ``retry`` key that was used before nothing is charged, and the
-        receipt says what was told then.
+        its people otherwise than at its first use is refused (see ``tie``).  ``beside`` says the
+        same of tables that are open together with it, which must be covered, too.  ``as_of`` is
+        the label of the data.  Under a ``retry`` key that was used before nothing is charged, and
+        the receipt says what was told then.
         """
-        asked = Charge(cost, table, analyst, identity)
+        asked = Charge(cost, table, analyst, identity, {} if beside is None else beside)
         what = recorded_text(what, "what")
         label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
         key = {} if (retry := checked_retry(retry)) is None else retry.as_json()
@@ -211,6 +215,7 @@ class Budget(Closing):
                     raise damaged("what was paid for under a key has no share")
                 if before.response is None:  # and so may be drawn now
                     keep_tied(writer, table, identity)
+                    self._terms.keep_beside(writer, asked.beside)
                 charged, left = before.charged, share.left
         return Receipt(
             number=entry.number,
@@ -269,15 +274,16 @@ class Budget(Closing):
         secret: bytes,
         analyst: str | None = None,
         identity: TableIdentity | None = None,
+        beside: Mapping[str, TableIdentity] | None = None,
         retry: RetryKey | None = None,
     ) -> Lease:
         """Pay for a stream in full and reserve its first answer above the threshold.
 
         ``binding`` is what it can be resumed with, and nothing else; ``secret`` is its state.
-        A stream without a name gets one.  ``identity`` as for ``charge``.  A stream that was
-        opened under the same ``retry`` key is not opened again: ``answers.under`` finds it.
+        A stream without a name gets one.  ``identity`` and ``beside`` as for ``charge``.  One that
+        was opened under the same ``retry`` key is not opened again: ``answers.under`` finds it.
         """
-        asked = Charge(cost, table, analyst, identity)
+        asked = Charge(cost, table, analyst, identity, {} if beside is None else beside)
         if name is not None:
             checked_text(name, "name")
         at_most = whole(at_most, "at_most")
@@ -317,6 +323,7 @@ class Budget(Closing):
         binding: Mapping[str, str],
         after_loss: Callable[[bytes], bytes],
         identity: TableIdentity | None = None,
+        beside: Mapping[str, TableIdentity] | None = None,
     ) -> Lease:
         """Go on with a stream that was suspended, or whose holder is gone.  It is not paid again.
 
@@ -324,11 +331,12 @@ class Budget(Closing):
         to have been given, because a failed record may have revealed it: ``after_loss`` gets
         the secret state and returns the state after an answer above the threshold (with a new
         threshold, where each one gets a new threshold).  One answer is reserved anew; if none
-        is left, the stream has halted.  ``identity`` as for ``charge``.
+        is left, the stream has halted.  ``identity`` and ``beside`` as for ``charge``.
         """
         function(after_loss, "after_loss", "give a function from the secret state to the next")
         if identity is not None:
             checked_identity(identity)
+        others = checked_beside({} if beside is None else beside)
         state = self.stream(name)
         check_same_binding(state, checked_binding(binding))
         refuse_ended(state)
@@ -341,6 +349,7 @@ class Budget(Closing):
         try:
             with self._ledger.writing("resume") as writer:
                 keep_tied(writer, state.table, identity)
+                self._terms.keep_beside(writer, others)
                 state, secret = taken_over(writer, name, after_loss)
                 tops = recorded_tops(writer, state)
             refuse_ended(state)
@@ -424,6 +433,15 @@ class Budget(Closing):
     def engine(self) -> str:
         """What keeps it: the version of SQLite or PostgreSQL, and what there is to know of it."""
         return self._ledger.engine
+
+    @property
+    def known_end(self) -> HistoryEnd:
+        """The end of the history with all that was written here; others may have written since."""
+        seen = getattr(self._ledger, "seen", None)
+        if isinstance(seen, HistoryEnd) and seen.number:
+            return seen
+        with self._ledger.reading() as reader:
+            return reader.tail()
 
     @property
     def covers(self) -> tuple[str, ...]:
@@ -527,6 +545,13 @@ class Budget(Closing):
         return (
             f"<Budget {self._ledger.place}: {self._terms.promise} by {self._terms.accountant.name}>"
         )
+
+    def _repr_html_(self) -> str:
+        named = [("whole", self.whole)]
+        named += [(share.analyst or "not shared", share) for share in self.shares]
+        rows = [(name, str(each.left), str(each.spent), str(each.limit)) for name, each in named]
+        title = f"{self._ledger.place}, covers {', '.join(self.covers)}"
+        return html_table(title, rows, ("", "left", "spent", "of"))
 
     def __str__(self) -> str:
         whole = self.whole

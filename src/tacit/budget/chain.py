@@ -104,7 +104,10 @@ class Entry:
                 case "created":
                     more.append(f"covers {', '.join(body['covers'])}")
                 case "open":
-                    more.append(f"at most {body['at_most']} ⊤")
+                    priced = "recipe.least_scale" in body["binding"]
+                    more.append("a price for each ⊤" if priced else f"at most {body['at_most']} ⊤")
+                case "reserve":
+                    more.append(f"{body['reserved']} parts of what pays for ⊤")
                 case "request":
                     more += [str(Amount.from_json(body["more"])), body["reason"]]
                 case "decline":
@@ -115,6 +118,9 @@ class Entry:
                     more.append(f"to entry {body['of']}")
                 case "top" | "told":
                     more += [str(Answer.from_json(body["answer"])), body["answer"].get("text", "")]
+                case "resume" if body["lost"] > 1:
+                    lost = f"{body['lost']} parts of what pays for ⊤ lost"
+                    more.append(f"{lost}: the last holder did not leave in order")
                 case "resume" if body["lost"]:
                     more.append("one ⊤ lost: the last holder did not leave in order")
         return "  ".join([str(self), *more])

@@ -38,7 +38,7 @@ from tacit.numbers import show
 _AT_ONCE = 1000  # entries, so that nobody who must record an answer waits for long
 _KINDS = {
     *("created", "share", "cover", "tie", "charge", "answer", "request", "decline"),
-    *("open", "top", "told", "resume", "suspend", "close"),
+    *("open", "top", "told", "reserve", "resume", "suspend", "close"),
 }
 _MOST_PARTS = 10**12  # composition is not computed beyond this
 _MOST_KINDS = 2000  # a caption is worth a second or two
@@ -289,9 +289,15 @@ class _Replay:
 
     def _top(self, body: dict[str, Any]) -> StreamState:
         state = self._live(body)
-        insist(state.reserved and body["top"] == state.tops + 1)
+        after = state.after_top(body.get("price", 1))
+        insist(body["top"] == after.tops)
         self._keyed(body)
-        return self._move(state.after_top())
+        return self._move(after)
+
+    def _reserve(self, body: dict[str, Any]) -> StreamState:
+        state = self._live(body)
+        insist(body["before"] == state.reserved)
+        return self._move(state.after_reserve(body["reserved"]))
 
     def _told(self, body: dict[str, Any]) -> StreamState:
         insist("key" in body)

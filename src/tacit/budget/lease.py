@@ -33,6 +33,7 @@ from tacit.budget.ledger import (
 from tacit.budget.spending import checked_secret
 from tacit.budget.turns import Alone, Line
 from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
+from tacit.numbers import whole
 from tacit.support import Uncopyable
 
 _EXIT_WAIT_SECONDS = 1.0
@@ -82,6 +83,16 @@ class Lease(Uncopyable):
     def tops_left(self) -> int:
         """Answers above the threshold that may still come."""
         return self._state.tops_left
+
+    @property
+    def reserved(self) -> int:
+        """What is set aside for the next answer above the threshold."""
+        return self._state.reserved
+
+    @property
+    def tops_used(self) -> int:
+        """Answers above the threshold, or their prices, that are gone: recorded or lost."""
+        return self._state.tops_used
 
     @property
     def halted(self) -> bool:
@@ -146,20 +157,24 @@ class Lease(Uncopyable):
         secret: bytes | None = None,
         as_of: str | None = None,
         telling: Telling | None = None,
+        price: int = 1,
     ) -> None:
         """Record an answer above the threshold; release it only after this has returned.
 
         One transaction records it, stores the new secret state (None: it stays) and reserves the
         next answer, or marks the stream halted.  If that fails the lease is dead.  ``as_of`` is
         the label of the data it is about, if they have one; ``telling`` is what is told under a
-        retry key, and kept in the same transaction.
+        retry key, and kept in the same transaction.  A ``price`` must have been reserved; as much
+        is reserved for the next answer.
         """
         self._begin_record("its last answer above the threshold could not be recorded")
         secret = None if secret is None else checked_secret(secret)
         if checked_text(question_key, "question_key") in self._answers:
             raise BadParameter("question_key", question_key, "its answer is on record already")
-        state = self._state.after_top()
+        self._check_price(price, self._state.reserved)
+        state = self._state.after_top(price)
         said = self._said(answer, question_key, as_of) | {"top": state.tops}
+        said |= {} if price == 1 else {"price": price}
         with self._ledger.writing("record top") as writer:
             entry = self._record(writer, state, secret, "top", said, telling)
         self._state = state
@@ -188,6 +203,29 @@ class Lease(Uncopyable):
         with self._ledger.writing("record told") as writer:
             self._record(writer, self._state, self._secret, "told", said, telling)
         self._over, self._unclean = None, False
+
+    def reserve(self, amount: int) -> None:
+        """Set so much aside, durably, in place of what was; between two questions, in a turn.
+
+        Before a question's coin at least the price of its answer above must be reserved.  If this
+        fails the lease is dead, and an unclean end loses all that is reserved.
+        """
+        self._check_price(amount, self.tops_left)
+        if amount == self._state.reserved:
+            return
+        self._begin_record("what its next answer may cost could not be reserved")
+        state = self._state.after_reserve(amount)
+        said = {"stream": self.name, "before": int(self._state.reserved), "reserved": amount}
+        with self._ledger.writing("reserve") as writer:
+            self._compare(writer)
+            writer.put_stream(state)
+            writer.append("reserve", said, state.id)
+        self._state = state
+        self._over, self._unclean = None, False
+
+    def _check_price(self, price: int, most: int) -> None:
+        if whole(price, "price") > most:
+            raise BadParameter("price", price, f"at most {most} can be had: reserve less, or more")
 
     def _begin_record(self, why: str) -> None:
         if self._turn_of != threading.get_ident() or self._over is not None:
@@ -227,7 +265,7 @@ class Lease(Uncopyable):
 
         Ask before the turn: another request under the same key is refused.
         """
-        self._refuse_if_forked()
+        self.refuse_if_forked()
         return Answers(self._ledger).under(retry)
 
     def suspend(self) -> None:
@@ -236,14 +274,14 @@ class Lease(Uncopyable):
         Does nothing if the stream was suspended or has ended.  A lease that died has let go
         already, and its reserved answer is lost.
         """
-        self._refuse_if_forked()
+        self.refuse_if_forked()
         with _Leaving(self, "suspend"):
             if self._hold is not None:
                 self._leave("suspend", self._state.after_suspend(), "it was suspended; resume it")
 
     def close(self) -> None:
         """End the stream for good.  Nothing is refunded."""
-        self._refuse_if_forked()
+        self.refuse_if_forked()
         with _Leaving(self, "close"):
             if self._hold is not None:
                 self._leave("close", self._state.after_close(), "it was closed")
@@ -279,7 +317,8 @@ class Lease(Uncopyable):
             self._hold.release()
             self._hold = None
 
-    def _refuse_if_forked(self) -> None:
+    def refuse_if_forked(self) -> None:
+        """Only the process that holds the lease may ask."""
         if self._pid != os.getpid():
             raise StreamHeld(
                 f"stream {self.name!r} belongs to the process that this one was forked from; only "
@@ -287,7 +326,7 @@ class Lease(Uncopyable):
             )
 
     def _refuse_if_over(self) -> None:
-        self._refuse_if_forked()
+        self.refuse_if_forked()
         if self._over is not None:
             raise self._ended()
 
@@ -301,7 +340,7 @@ class Lease(Uncopyable):
         state = self._state
         return (
             f"<Lease of stream {state.name!r} on {state.table}: {state.status}, "
-            f"{state.tops} of {state.at_most} answers above, {state.lost} lost>"
+            f"{state.tops} of {state.at_most} {state.counted}, {state.lost} lost>"
         )
 
     def leave_at_exit(self) -> None:
@@ -320,6 +359,19 @@ def _as_recorded(answer: Any) -> Any:
     except (TypeError, ValueError, RecursionError):
         pass
     raise BadParameter("answer", type(answer).__name__, "give a value that JSON can hold")
+
+
+_this_process = os.getpid()
+
+
+def _after_fork() -> None:
+    global _this_process
+    _this_process = os.getpid()
+
+
+# To ask the system for every question would take a twentieth of its time.  The coins, which a
+# forked copy must not repeat, rely on the same call.
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Turn(Alone["Turn"]):
@@ -358,12 +410,12 @@ class Turn(Alone["Turn"]):
 
     def before_waiting(self) -> None:
         """In a forked copy, a turn that the fork cut short would never end."""
-        self._lease._refuse_if_forked()
+        self._lease.refuse_if_forked()
 
     def begin(self) -> Turn:
         """Ask, if the lease is alive and not a forked copy."""
         lease = self._lease
-        if lease._over is not None or lease._pid != os.getpid():
+        if lease._over is not None or lease._pid != _this_process:
             lease._refuse_if_over()
         lease._turn_of = self.thread
         return self
@@ -372,7 +424,15 @@ class Turn(Alone["Turn"]):
         lease = self._lease
         if kind is not None and not lease._state.ended:
             lease._unclean |= not self._evaluating or issubclass(kind, Exception)
-        self._leave()
+        if lease._unclean or not self.begun:
+            self._leave()
+            return
+        lease._turn_of = None  # from here on `_leave` and `let_go` written out, since they cost
+        self.begun = False
+        places = self.line._places
+        if places.get(self.place) is self:
+            del places[self.place]
+        self.place = None
 
     def let_go(self, *, unseen: bool) -> None:
         """The next question, unless this one may have revealed something."""

@@ -146,13 +146,29 @@ class TableIdentity:
         return f"{self.person} ({self.type})"
 
 
+def left_in_words(left: int, most: int, *, in_parts: bool) -> str:
+    """What a stream has left for ⊤.
+
+    >>> left_in_words(2, 3, in_parts=False), left_in_words(999_999, 10**6, in_parts=True)
+    ('2 of 3 ⊤', '99.99 % of what pays for ⊤')
+    """
+    if not in_parts:
+        return f"{left} of {most} ⊤"
+    return f"{left * 10_000 // most / 100:g} % of what pays for ⊤"
+
+
+PRICED = "recipe.least_scale"
+"""What the binding of a stream has if each of its ⊤ has a price."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamState:
     """Where a stream stands.  ``tops + lost + reserved`` never exceeds ``at_most``.
 
     ``tops``: answers above the threshold that are on record.  ``lost``: reserved ones that an
-    unclean end may have revealed, and which therefore count as used.  ``reserved``: whether one
-    more is set aside for whoever holds the stream; only then may a question be asked.
+    unclean end may have revealed, and which therefore count as used.  ``reserved``: what is set
+    aside for whoever holds the stream; only what it pays for may be asked.  In most streams every
+    answer above counts as 1; where each has a price, all these numbers are sums of prices.
     ``generation`` counts openings and resumptions.
     """
 
@@ -164,7 +180,7 @@ class StreamState:
     binding: Mapping[str, str]
     tops: int = 0
     lost: int = 0
-    reserved: bool = True
+    reserved: int = 1
     status: str = LIVE
     generation: int = 1
 
@@ -174,12 +190,18 @@ class StreamState:
         insist(self.analyst is None or isinstance(self.analyst, str))
         for least, number in (
             *((1, self.id), (1, self.at_most), (1, self.generation)),
-            *((0, self.tops), (0, self.lost)),
+            *((0, self.tops), (0, self.lost), (0, int(self.reserved))),
         ):
             insist(type(number) is int and least <= number < LARGEST)
         insist(self.tops_used + self.reserved <= self.at_most)
         insist(self.status in (LIVE, SUSPENDED, HALTED, CLOSED))
-        insist(self.reserved is (self.status == LIVE))
+        insist(bool(self.reserved) is (self.status == LIVE))
+        insist(self.reserved <= 1 or self.in_parts)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether each ⊤ has a price, so that all numbers are parts of what was paid for ⊤."""
+        return PRICED in self.binding
 
     @property
     def tops_used(self) -> int:
@@ -190,6 +212,16 @@ class StreamState:
     def tops_left(self) -> int:
         """Answers above the threshold that were paid for and may still come."""
         return 0 if self.ended else self.at_most - self.tops_used
+
+    @property
+    def counted(self) -> str:
+        """What its numbers count."""
+        return "parts of what pays for answers above" if self.in_parts else "answers above"
+
+    @property
+    def left(self) -> str:
+        """What is left for ⊤, in words."""
+        return left_in_words(self.tops_left, self.at_most, in_parts=self.in_parts)
 
     @property
     def ended(self) -> bool:
@@ -206,27 +238,33 @@ class StreamState:
             "binding": dict(self.binding),
         }
 
-    def after_top(self) -> StreamState:
-        """The reserved ⊤ was given; the next one is reserved, or it was the last."""
-        return self._reserve(self.tops + 1, self.lost, self.generation)
+    def after_top(self, price: int = 1) -> StreamState:
+        """A ⊤ was given out of what is reserved; the next of its price is reserved, or the rest."""
+        insist(type(price) is int and 1 <= price <= self.reserved)
+        return self._reserve(self.tops + price, self.lost, self.generation, price)
+
+    def after_reserve(self, amount: int) -> StreamState:
+        """So much is set aside in place of what was, between two questions."""
+        insist(type(amount) is int and amount >= 1 and self.status == LIVE)
+        return replace(self, reserved=amount)
 
     def after_resume(self) -> StreamState:
-        """A new holder.  If the last one left a reservation behind, that ⊤ is lost."""
+        """A new holder.  If the last one left a reservation behind, all of it is lost."""
         return self._reserve(self.tops, self.lost + self.reserved, self.generation + 1)
 
     def after_suspend(self) -> StreamState:
         """The holder leaves cleanly; the unused reservation is returned."""
-        return replace(self, reserved=False, status=SUSPENDED)
+        return replace(self, reserved=0, status=SUSPENDED)
 
     def after_close(self) -> StreamState:
         """Ended early; nothing is refunded."""
-        return replace(self, reserved=False, status=CLOSED)
+        return replace(self, reserved=0, status=CLOSED)
 
-    def _reserve(self, tops: int, lost: int, generation: int) -> StreamState:
-        more = tops + lost < self.at_most
-        status = LIVE if more else HALTED
+    def _reserve(self, tops: int, lost: int, generation: int, amount: int = 1) -> StreamState:
+        reserved = min(amount, self.at_most - tops - lost)
+        status = LIVE if reserved else HALTED
         return replace(
-            self, tops=tops, lost=lost, reserved=more, status=status, generation=generation
+            self, tops=tops, lost=lost, reserved=reserved, status=status, generation=generation
         )
 
 

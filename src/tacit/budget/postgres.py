@@ -23,6 +23,7 @@ from psycopg.pq import TransactionStatus
 
 from tacit.budget.chain import damaged
 from tacit.budget.ledger import WAIT_SECONDS, Fill, HistoryEnd, shortened
+from tacit.budget.postgres_journeys import Journeys
 from tacit.budget.postgres_sessions import (
     Holds,
     PostgresHold,
@@ -84,6 +85,7 @@ class PostgresLedger(Uncopyable):
         self._holds = Holds(address, wait)
         self._engine = "PostgreSQL"
         self._connection: Connection | None = None
+        self._journeys: Journeys | None = None
         self._forgotten: finalize[Any, Any] | None = None
         self._pid = os.getpid()
         self._blocked_for_fork: list[tuple[Line, object | None]] = []
@@ -174,9 +176,17 @@ class PostgresLedger(Uncopyable):
             # Not __del__: among garbage, the connection might be finalised before its ledger.
             self._forgotten = finalize(self, close_here, connection, os.getpid())
             self._forgotten.atexit = False  # leases still have to leave then
+            self._journeys = Journeys(connection)
             self._connection = connection
             self._engine = f"PostgreSQL {connection.info.parameter_status('server_version')}"
         return self._connection
+
+    def journeys(self) -> Journeys:
+        """The same connection, for statements that go together."""
+        connection = self.connection()
+        assert self._journeys is not None
+        assert self._journeys.connection is connection
+        return self._journeys
 
     def _refuse_if_unusable(self) -> None:
         if self._pid != os.getpid():
@@ -304,7 +314,7 @@ class PostgresReading(PostgresUse[PostgresReader]):
         """Begin to read: what is there at the first question is there until the end."""
         self.connection = self.ledger.connection()
         self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
-        return PostgresReader(self.connection)
+        return PostgresReader(self.ledger.journeys())
 
 
 class PostgresWriting(PostgresUse[PostgresWriter]):
@@ -312,27 +322,27 @@ class PostgresWriting(PostgresUse[PostgresWriter]):
 
     def start(self) -> PostgresWriter:
         """Lock the head.  Whether the server may forget is asked each time: it can be changed."""
-        connection = self.connection = self.ledger.connection()
-        locked = lock_head(connection, self.ledger.seen)
+        journeys = self.ledger.journeys()
+        self.connection = journeys.connection
+        locked = lock_head(journeys, self.ledger.seen)
         if (forgetful := forgets(*locked.forgets)) is not None:
             raise LedgerUnwritable(
                 f"{self.ledger.place} is no place for a budget any more: {forgetful}; nothing was "
                 f"done ({self.what})"
             )
-        self.writer = PostgresWriter(connection, locked, self.ledger.seen)
+        self.writer = PostgresWriter(journeys, locked, self.ledger.seen)
         return self.writer
 
     def finish(self) -> None:
         """Commit; from here on it is on the disk, whatever happens."""
         if self.ledger._pid != os.getpid():
             raise LedgerUnwritable(f"{self.ledger.place}: this process was forked in a transaction")
-        assert self.connection is not None
         self.committing = self.broken = True
         try:
-            done = self.connection.execute("COMMIT", prepare=False).statusmessage
+            done = self.writer.commit()
         except Error as error:
             raise self._failed(error) from None
-        if done != "COMMIT":  # a statement had failed, and PostgreSQL rolls back without a word
+        if not done:  # a statement had failed, and PostgreSQL rolls back without a word
             raise LedgerUnwritable(
                 f"{self.ledger.place} could not be written ({self.what}); nothing was changed"
             )
@@ -362,7 +372,7 @@ class PostgresCreating(PostgresWriting):
                 advice="Budget.open opens a budget",
             )
         create_tables(connection)
-        self.writer = PostgresWriter(connection, NOTHING_YET, HistoryEnd())
+        self.writer = PostgresWriter(ledger.journeys(), NOTHING_YET, HistoryEnd())
         return self.writer
 
 
@@ -391,7 +401,7 @@ class PostgresChecking(PostgresUse[HistoryEnd]):
                 f"{ledger.place} is not a budget that this Tacit knows; it was left as it is: use "
                 "the Tacit that wrote it"
             )
-        reader = PostgresReader(connection)
+        reader = PostgresReader(ledger.journeys())
         if self.head is not None and not reader.has_entry(self.head):
             raise LedgerDamaged(
                 f"the head {shortened(self.head, 100)} that was noted is not in the history of "

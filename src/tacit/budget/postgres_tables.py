@@ -7,7 +7,7 @@ answer can be compressed would depend on the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.budget.chain import Entry, damaged, link, readable
@@ -21,6 +21,7 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
 )
+from tacit.budget.postgres_journeys import Journeys, Row, Statement, rows_of
 from tacit.budget.rows import (
     answer_of,
     checksum,
@@ -38,6 +39,8 @@ from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 
 if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
     from tacit.postgres import Connection
 
 FORMAT = 1
@@ -106,12 +109,13 @@ def create_tables(connection: Connection) -> None:
     )
 
 
-def _stored(value: Any) -> Any:
-    return value.encode() if isinstance(value, str) else value
-
-
-def _read(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
+def _with_texts(rows: list[Row]) -> list[Row]:
+    """Bytes are texts, but those of secrets."""
+    with readable("a text in the budget is not Unicode"):
+        return [
+            tuple(value.decode() if isinstance(value, bytes) else value for value in row)
+            for row in rows
+        ]
 
 
 def _limit(most: int | None) -> int:
@@ -121,19 +125,16 @@ def _limit(most: int | None) -> int:
 class PostgresReader(Uncopyable):
     """One view through a connection that is inside a transaction."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, journeys: Journeys) -> None:
+        self._journeys = journeys
 
-    def _raw(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _raw(self, query: str, *values: Any) -> list[Row]:
         """Rows as PostgreSQL has them: bytes are bytes."""
-        cursor = self._connection.cursor(binary=True)
-        return cursor.execute(query.encode(), values).fetchall()
+        return self._journeys.rows(query, *values)
 
-    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str, *values: Any) -> list[Row]:
         """Rows with their texts."""
-        rows = self._raw(query, [_stored(value) for value in values])
-        with readable("a text in the budget is not Unicode"):
-            return [tuple(map(_read, row)) for row in rows]
+        return _with_texts(self._raw(query, *values))
 
     def tail(self) -> HistoryEnd:
         """As the head has it, which is the only row of its table."""
@@ -198,7 +199,7 @@ class PostgresReader(Uncopyable):
 
     def secret(self, stream: int) -> bytes | None:
         """The only place that reads a secret, and checks that it is the one that was stored."""
-        rows = self._raw("SELECT secret, checksum FROM secrets WHERE stream = %s", [stream])
+        rows = self._raw("SELECT secret, checksum FROM secrets WHERE stream = %s", stream)
         if not rows:
             return None
         secret, sealed = map(bytes, rows[0])
@@ -250,38 +251,37 @@ class PostgresReader(Uncopyable):
 class Locked(NamedTuple):
     """What a writer knows as soon as the head is locked, without another journey to the server.
 
-    ``tables`` and ``shares`` are None if there are many.
+    ``tables``, ``ties`` and ``shares`` are None if there are many.
     """
 
     tail: HistoryEnd
     there: str | None  # the hash of the entry that was the last one seen before
     forgets: tuple[str, str]  # fsync and full_page_writes
     tables: set[str] | None = None
+    ties: dict[str, TableIdentity] | None = None
     shares: dict[str | None, Share] | None = None
 
 
 NOTHING_YET = Locked(HistoryEnd(), None, ("on", "on"))
 """Of a budget that is being created."""
 
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_LOCK = (
+    "SELECT number, hash, current_setting('fsync'), current_setting('full_page_writes'), "
+    "(SELECT e.hash FROM entries e WHERE e.number = %s) FROM head FOR UPDATE OF head"
+)
 
-def lock_head(connection: Connection, seen: HistoryEnd) -> Locked:
+
+def lock_head(journeys: Journeys, seen: HistoryEnd) -> Locked:
     """Begin a write: wait for those before us, and read what nearly every write needs.
 
-    READ COMMITTED: each statement sees what was committed before it began, and all but the first
-    begin when the lock is ours.  The first gets the row as the last writer left it.
+    READ COMMITTED: each statement sees what was committed before it began, and all but the lock
+    itself begin when it is ours.  That one gets the row as the last writer left it.
     """
-    script = (
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT number, hash, "
-        "current_setting('fsync'), current_setting('full_page_writes'), (SELECT e.hash FROM "
-        f"entries e WHERE e.number = {seen.number:d}) FROM head FOR UPDATE OF head; "
-        f"SELECT name FROM tables LIMIT {_FEW + 1}; {_SHARES} LIMIT {_FEW + 1}"
-    )
-    cursor = connection.execute(script.encode(), prepare=False)
-    results = []
-    while cursor.nextset():
-        with readable("a text in the budget is not Unicode"):
-            results.append([tuple(map(_read, row)) for row in cursor.fetchall()])
-    (head, tables, shares) = results
+    few = (f"{query} LIMIT {_FEW + 1}" for query in ("SELECT name FROM tables", _TIES, _SHARES))
+    begin, lock = (_BEGIN, ()), (_LOCK, (seen.number,))
+    results = journeys.together([begin, lock, *((query, ()) for query in few)])[1:]
+    head, tables, ties, shares = (_with_texts(rows_of(result)) for result in results)
     if len(head) != 1:
         raise damaged("the head of the history has vanished")
     number, hashed, fsync, full_page_writes, there = head[0]
@@ -293,21 +293,38 @@ def lock_head(connection: Connection, seen: HistoryEnd) -> Locked:
         there,
         (fsync, full_page_writes),
         names if len(tables) <= _FEW else None,
+        dict(map(tie_of, ties)) if len(ties) <= _FEW else None,
         by_analyst if len(shares) <= _FEW else None,
     )
 
 
 class PostgresWriter(PostgresReader):
-    """The same, while the head is locked; ``seen`` is the end of the history seen before."""
+    """The same, while the head is locked; ``seen`` is the end of the history seen before.
 
-    def __init__(self, connection: Connection, locked: Locked, seen: HistoryEnd) -> None:
-        super().__init__(connection)
+    What is written goes to the server with the next question, or with COMMIT.
+    """
+
+    def __init__(self, journeys: Journeys, locked: Locked, seen: HistoryEnd) -> None:
+        super().__init__(journeys)
         self._locked = locked
         self._tail = locked.tail
+        self._waiting: list[Statement] = []
         self.seen = seen
 
     def _write(self, statement: str, *values: Any) -> None:
-        self._connection.execute(statement.encode(), [_stored(value) for value in values])
+        self._waiting.append((statement, values))
+
+    def _raw(self, query: str, *values: Any) -> list[Row]:
+        """Rows, after what was written before."""
+        return rows_of(self._send((query, values)))
+
+    def commit(self) -> bool:
+        """End well: whether all of it is on the server's disk now, or none."""
+        return self._send(("COMMIT", ())).command_status == b"COMMIT"
+
+    def _send(self, last: Statement) -> PGresult:
+        written, self._waiting = self._waiting, []
+        return self._journeys.together([*written, last])[-1]
 
     def tail(self) -> HistoryEnd:
         """Nobody else can change it meanwhile."""
@@ -317,6 +334,11 @@ class PostgresWriter(PostgresReader):
         """Known since the lock, unless there are many."""
         known = self._locked.tables
         return super().covers(table) if known is None else table in known
+
+    def tie(self, table: str) -> TableIdentity | None:
+        """Known since the lock, unless there are many."""
+        known = self._locked.ties
+        return super().tie(table) if known is None else known.get(table)
 
     def share(self, analyst: str | None) -> Share | None:
         """Known since the lock, unless there are many."""
@@ -355,6 +377,8 @@ class PostgresWriter(PostgresReader):
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         """Written as a whole row."""
+        if self._locked.ties is not None:
+            self._locked.ties[table] = identity
         self._write(
             "INSERT INTO ties (name, person, type, schema) VALUES (%s, %s, %s, %s) "
             "ON CONFLICT (sha256(name)) DO UPDATE SET person = excluded.person, "

@@ -68,9 +68,9 @@ def stream_of(row: tuple[Any, ...]) -> StreamState:
     with readable("a row of the table 'streams' cannot be read"):
         number, name, table, analyst, at_most, binding, tops, lost, reserved, *rest = row
         bound = json.loads(text_of(binding))
-        insist(isinstance(bound, dict) and reserved in (0, 1))
+        insist(isinstance(bound, dict))
         facts = (number, name, table, analyst, at_most, bound)
-        return StreamState(*facts, tops, lost, bool(reserved), *rest)
+        return StreamState(*facts, tops, lost, reserved, *rest)
 
 
 def answer_of(row: tuple[Any, ...]) -> KeptAnswer:

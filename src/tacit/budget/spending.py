@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -93,6 +93,8 @@ class Charge:
     table: str
     analyst: str | None
     identity: TableIdentity | None
+    beside: Mapping[str, TableIdentity] = field(default_factory=dict)
+    """Other tables that questions may name, whose people are the same."""
 
     def __post_init__(self) -> None:
         _check_cost(self.cost)
@@ -100,6 +102,18 @@ class Charge:
         _checked_analyst(self.analyst)
         if self.identity is not None:
             checked_identity(self.identity)
+        checked_beside(self.beside)
+
+
+def checked_beside(beside: Any) -> Mapping[str, TableIdentity]:
+    """Tables that are open together with the one that is paid for, and who their people are."""
+    if not isinstance(beside, Mapping):
+        help_ = "give the identities of tables by their names"
+        raise BadParameter("beside", type(beside).__name__, help_)
+    for table, identity in beside.items():
+        checked_text(table, "beside")
+        checked_identity(identity)
+    return beside
 
 
 def _checked_analyst(analyst: Any) -> str | None:
@@ -156,15 +170,25 @@ class Terms:
                 Amount.from_json(body["limit"]),
             )
 
+    def _refuse_uncovered(self, writer: LedgerWriter, table: str) -> None:
+        if not writer.covers(table):
+            raise NotCovered(
+                f"{self.place} covers {', '.join(writer.tables())}, not {table!r}",
+                advice="charge the budget of that table's people or, if they are the same people, "
+                f"call budget.cover({table!r})",
+            )
+
+    def keep_beside(self, writer: LedgerWriter, beside: Mapping[str, TableIdentity]) -> None:
+        """Refuse tables beside the one that is asked about, unless they are covered and tied."""
+        for table, identity in beside.items():
+            self._refuse_uncovered(writer, table)
+            keep_tied(writer, table, identity)
+
     def pay(self, writer: LedgerWriter, asked: Charge, what: str) -> tuple[Amount, Amount]:
         """Charge a share, or refuse; what was charged and what is left."""
-        if not writer.covers(asked.table):
-            raise NotCovered(
-                f"{self.place} covers {', '.join(writer.tables())}, not {asked.table!r}",
-                advice="charge the budget of that table's people or, if they are the same people, "
-                f"call budget.cover({asked.table!r})",
-            )
+        self._refuse_uncovered(writer, asked.table)
         keep_tied(writer, asked.table, asked.identity)
+        self.keep_beside(writer, asked.beside)
         share = self.share_of(writer, asked.analyst)
         if share is None:
             raise NotCovered(
@@ -315,7 +339,7 @@ def check_same_binding(state: StreamState, given: Mapping[str, str]) -> None:
 def refuse_ended(state: StreamState) -> None:
     """A stream that has halted or was closed stays so."""
     if state.ended:
-        used = f"{state.tops} of {state.at_most} answers above were given, {state.lost} lost"
+        used = f"{state.tops} of {state.at_most} {state.counted} were given, {state.lost} lost"
         raise StreamEnded(
             f"stream {state.name!r} is {state.status} and stays so ({used}); open a new one"
         )
@@ -328,10 +352,15 @@ def free_name(writer: LedgerWriter, name: str | None, number: int) -> str:
         while writer.stream(name) is not None:
             name += "'"
     elif writer.stream(name) is not None:
-        raise BadParameter(
-            "name", repr(name), "a stream of this name exists; resume it or choose another name"
-        )
+        raise name_taken(name)
     return name
+
+
+def name_taken(name: str) -> BadParameter:
+    """Why a stream cannot be called so."""
+    return BadParameter(
+        "name", repr(name), "a stream of this name exists; resume it or choose another name"
+    )
 
 
 def taken_over(
@@ -374,15 +403,28 @@ def _before(state: StreamState, later: Sequence[Entry]) -> StreamState | None:
     if first["kind"] == "open":
         return None
     resumed = [entry.body["lost"] for entry in later if entry.kind == "resume"]
-    live = first["kind"] != "resume" or first["lost"] == 1
+    live = first["kind"] != "resume" or first["lost"] > 0
+    tops = sum(entry.body.get("price", 1) for entry in later if entry.kind == "top")
     return replace(
         state,
-        tops=state.tops - sum(entry.kind == "top" for entry in later),
+        tops=state.tops - tops,
         lost=state.lost - sum(resumed),
-        reserved=live,
+        reserved=_reserved_before(first) if live else 0,
         status=LIVE if live else SUSPENDED,
         generation=state.generation - len(resumed),
     )
+
+
+def _reserved_before(first: Mapping[str, Any]) -> int:
+    """What a live stream had reserved before this entry: at least so much."""
+    match first:
+        case {"kind": "reserve", "before": int(before)}:
+            return before
+        case {"kind": "resume", "lost": int(lost)}:
+            return lost
+        case {"kind": "top", "price": int(price)}:
+            return price
+    return 1
 
 
 def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, Any]]:
@@ -392,7 +434,7 @@ def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, An
     it was changed, and the stream could give more answers than were paid for.
     """
     tops: list[dict[str, Any]] = []
-    opened, lost = False, 0
+    opened, lost, prices = False, 0, 0
     for entry in reader.entries(stream=state.id):
         with readable(f"entry {entry.number} of the history was edited"):
             insist(digest(entry.text) == entry.hash)
@@ -402,10 +444,11 @@ def recorded_tops(reader: LedgerReader, state: StreamState) -> list[dict[str, An
                 case {"kind": "top", "question": str(), "answer": _, "at": str()}:
                     insist(isinstance(body.get("as_of", ""), str))
                     tops.append(body)
+                    prices += body.get("price", 1)
                 case {"kind": "resume", "lost": int(one)}:
                     lost += one
                 case {"kind": kind}:
-                    insist(kind in ("told", "suspend", "close"))
-    if not opened or (len(tops), lost) != (state.tops, state.lost):
+                    insist(kind in ("told", "reserve", "suspend", "close"))
+    if not opened or (prices, lost) != (state.tops, state.lost):
         raise damaged(f"the record of stream {state.name!r} does not follow from its history")
     return tops

@@ -13,6 +13,7 @@ import sqlite3
 import stat
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
+from typing import Self
 from weakref import WeakSet, finalize
 
 from tacit.arguments import file_path
@@ -102,7 +103,7 @@ class SqliteLedger(Uncopyable):
     @classmethod
     def create(
         cls, address: str | os.PathLike[str], fill: Fill, *, wait: float = WAIT_SECONDS
-    ) -> SqliteLedger:
+    ) -> Self:
         """A new file with what ``fill`` writes; it appears complete or not at all.
 
         It is made under another name and then linked to its own, which fails if that exists.
@@ -146,7 +147,7 @@ class SqliteLedger(Uncopyable):
         *,
         wait: float = WAIT_SECONDS,
         head: str | None = None,
-    ) -> SqliteLedger:
+    ) -> Self:
         """Open a file and check what it is.  Nothing in it is changed; the history is not read.
 
         With a ``head``, the head file may be gone: it is written again.
@@ -185,9 +186,7 @@ class SqliteLedger(Uncopyable):
         path = beside(self.path, f"held-{stream}")
         try:
             hold = FileHold.take(path)
-            if (
-                hold is None and not self.line.is_mine()
-            ):  # unless it is a sweeper, which soon lets go
+            if hold is None and not self.is_writing():  # unless a sweeper has it, and soon lets go
                 with LetGoIfDropped(Quiet(self, "hold")):
                     hold = FileHold.take(path)
         except OSError as error:
@@ -196,6 +195,10 @@ class SqliteLedger(Uncopyable):
                 "access to its folder"
             ) from None
         return hold
+
+    def is_writing(self) -> bool:
+        """Whether this thread is in the middle of a transaction."""
+        return self.line.is_mine()
 
     def check(self) -> None:
         """SQLite's own check of every page, and that the history is as long as it was."""
@@ -215,6 +218,16 @@ class SqliteLedger(Uncopyable):
 
     def connection(self, *, to_write: bool = False) -> Opened | Snapshot:
         """What is open, or opened now."""
+        self.refuse_if_gone()
+        opened = self._opened
+        stale = isinstance(opened, Snapshot) and (to_write or not opened.is_current())
+        if opened is not None and (stale or opened.unusable):
+            self.discard(opened)
+            opened = None
+        return opened or self._connect()
+
+    def refuse_if_gone(self) -> None:
+        """Refuse what was closed, or belongs to the process that this one was forked from."""
         if self._pid != os.getpid():
             raise LedgerUnwritable(
                 f"{self.path} was in use when this process was forked; open the budget after "
@@ -222,12 +235,6 @@ class SqliteLedger(Uncopyable):
             )
         if self._closed:
             raise BudgetError(f"{self.path} was closed; Budget.open opens it again")
-        opened = self._opened
-        stale = isinstance(opened, Snapshot) and (to_write or not opened.is_current())
-        if opened is not None and (stale or opened.unusable):
-            self.discard(opened)
-            opened = None
-        return opened or self._connect()
 
     def _connect(self) -> Opened | Snapshot:
         if identity(self.path) in ABANDONED:

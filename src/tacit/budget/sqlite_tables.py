@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -291,6 +291,20 @@ class SqliteWriter(SqliteReader):
             self.version = version + 1
             self.execute(f"PRAGMA user_version = {self.version}")
         return self
+
+    @contextmanager
+    def part(self) -> Iterator[SqliteWriter]:
+        """A part of the transaction: if the block fails, what it wrote is taken back alone."""
+        before = self.seen, self._end
+        self.execute("SAVEPOINT part")
+        try:
+            yield self
+        except BaseException:
+            self.execute("ROLLBACK TO part")
+            self.execute("RELEASE part")
+            self.seen, self._end = before
+            raise
+        self.execute("RELEASE part")
 
     def append(self, kind: str, fields: Mapping[str, Any], stream: int | None = None) -> Entry:
         """Linked to the last entry, which must continue what was seen before."""

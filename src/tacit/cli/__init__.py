@@ -21,7 +21,13 @@ COMMANDS: dict[str, str] = {
     "schema": "Propose a schema for a table, to its steward.",
     "budget": "What was promised to people, what is spent and what is left.",
     "plan": "Which error do I get, and which ε do I need?",
+    "compose": "Say what several mechanisms come to together.",
     "ask": "Ask a table, one question a line, from a terminal or a pipe.",
+    "check": "Say what would be promised about questions, or why they are refused.",
+    "count": "Release the answer to one question, as a noisy number.",
+    "sum": "Release the sum of a column, as a noisy number.",
+    "histogram": "Release a noisy count for every declared cell of some columns.",
+    "query": "Release a SELECT of counts and sums, with a row for every declared cell.",
     "watch": "Ask a table that grows the same questions, after every refresh.",
     "model": "Ask for counts of people, one a line; every one gets a number.",
     "release": "Release what answers a whole class of questions: counts of ranges, or rows.",
@@ -29,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "serve": "Serve tables to analysts over HTTP, who never touch the data.",
     "token": "Who may ask a server for what.",
     "request": "Ask for more of a budget, and let its steward decide.",
+    "refresh": "Let a server read the next version of a table, without a restart.",
     "stop": "Stop a stream, a token or a table of a server at once, or let it go on.",
     "audit": "Audit the gallery of broken sparse vector algorithms and Tacit's own mechanisms.",
     "demo": "Watch a clinic of a million invented people for outbreaks, privately.",
@@ -49,8 +56,10 @@ GROUPS: dict[str, dict[str, str]] = {
         "above": "Plan a stream that halts at its first ⊤ (AboveThreshold).",
         "sparse": "Plan a stream with at most c answers ⊤ (Sparse).",
         "numeric": "Plan a stream whose ⊤ bring a noisy value (NumericSparse).",
+        "priced": "Plan a stream in which each ⊤ costs by the scale of its question.",
     },
     "shards": {
+        "make": "Let Spark make the shards of a table, to be opened without it.",
         "clear": "Remove the codes of all tables from a folder.",
     },
     "token": {
@@ -91,6 +100,8 @@ For example:
     "shards": """\
 For example:
     tacit ask visits.parquet --shards /secure/shards --person patient_id ...
+    tacit shards make lake.visits --called visits --person patient_id \\
+        --schema visits.toml --shards /secure/shards --as-of 2026-11-16
     tacit shards clear /secure/shards""",
     "token": """\
 For example:

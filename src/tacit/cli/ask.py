@@ -20,7 +20,6 @@ from tacit.cli.conversation import (
     may_wait_for_answers,
     piped,
     refusals,
-    refuse_below,
     refuse_several_thresholds,
     seconds,
     typed,
@@ -41,6 +40,7 @@ _NOT_PAID = (
     "nothing was paid and nothing was asked: correct these lines, or use --one-by-one to have the "
     "others answered"
 )
+_NEEDED = ("threshold", "at_most", "epsilon")
 _PLANS = {"questions", "beta"}  # what helps to plan; a stream that is resumed may be asked again
 
 
@@ -76,6 +76,9 @@ class StreamOptions:
         The threshold T.
     at_most
         How many answers may be ⊤ before it halts.
+    least_scale
+        In place of --at-most: each ⊤ costs by the scale of the noise that its question
+        is asked with, which is at least this.
     epsilon
         What all answers together may cost, such as 1, 0.1 or 1/2.
     delta
@@ -108,6 +111,7 @@ class StreamOptions:
 
     threshold: Number | None = None
     at_most: Whole | None = None
+    least_scale: Number | None = None
     epsilon: Number | None = None
     delta: Number | None = None
     name: Name | None = None
@@ -143,6 +147,12 @@ class AskingOptions:
     again
         Ask what is ⊥ again while there are ⊤ left, up to --rounds times in all; the
         answers are shown after the last round.
+    scale
+        With --least-scale: the scale that questions are asked at, unless they bring
+        one; by default the least.
+    descending
+        With --least-scale: ask what is ⊥ again at ever smaller scales, from --scale (by
+        default 30 times the least) to the least; answers are shown at the end.
     json
         One JSON object a line, for programs.
 
@@ -150,8 +160,16 @@ class AskingOptions:
 
     one_by_one: bool = False
     again: bool = False
+    scale: Number | None = None
+    descending: bool = False
     every: Period | None = None
     json: bool = False
+
+    @property
+    def rounds(self) -> dict[str, Any]:
+        """What questions are asked with, unless they bring their own."""
+        said = {"scale": self.scale, "again": self.again, "descending": self.descending}
+        return {name: value for name, value in said.items() if value not in (None, False)}
 
 
 def ask(
@@ -179,7 +197,8 @@ def ask(
     A line is a question, such as  town = 'Ghent' and age >= 60
     A line that begins with { is JSON, for parameters or a threshold of its own:
     {"question": "town = :t", "parameters": {"t": "Ghent"}, "threshold": 250}
-    With "below": true it is ⊤ if its count is at most the threshold.
+    With "below": true it is ⊤ if its count is at most the threshold; "scale" is the
+    scale of its noise, where each ⊤ has a price.
     Empty lines and lines that begin with # are skipped.
 
     For example:
@@ -217,8 +236,8 @@ def ask(
     _check_options(given, pays.resume)
     if file is None and pays.analyst is not None:
         raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
-    if file is None and (manner.again or new.rounds is not None):
-        raise Misuse("--again and --rounds go with a FILE: over HTTP each question is asked once")
+    if file is None and manner.descending:
+        raise Misuse("--descending goes with a FILE: over HTTP, ask in turns with --scale")
     _check_again(manner, new, pays.resume)
     clock = Clock(None if manner.every is None else seconds(manner.every))
     at_terminal = not manner.json and is_typed() and sys.stdout.isatty()
@@ -227,14 +246,13 @@ def ask(
     with ExitStack() as stack:
         asks = stack.enter_context(opened(file, pays.budget, where, server))
         signals = stack.enter_context(Signals())
-        alone = manner.one_by_one or (is_typed() and not manner.again)
+        in_rounds = manner.again or manner.descending
+        alone = manner.one_by_one or (is_typed() and not in_rounds)
         together = None if alone else _all_questions()
-        if together and manner.again:
+        if together and in_rounds:
             refuse_several_thresholds(together)
-        if together and file is None:
-            refuse_below(together)
         new_ones = together if pays.resume is None else None
-        if new_ones and (refused := refused_by_new(asks.alike(), given, new_ones)):
+        if new_ones and (refused := refused_by_new(asks.alike(), given, new_ones, manner.rounds)):
             for reply in refused:
                 printer.show(reply)
             say(_NOT_PAID)
@@ -246,11 +264,11 @@ def ask(
         asked: Iterable[str] = piped() if together is None else together
         if at_terminal and together is None:
             asked = _typed(stream)
-        talk = Conversation(asks.table, stream, clock, signals)
-        for reply in talk.again(asked) if manner.again else talk.line_by_line(asked):
+        talk = Conversation(asks.table, stream, clock, signals, manner.rounds)
+        for reply in talk.again(asked) if in_rounds else talk.line_by_line(asked):
             printer.show(reply)
         if rest := len(stream.unanswered):
-            what = "questions" if manner.again else "cells of the last question"
+            what = "questions" if in_rounds else "cells of the last question"
             say(f"{rest} {what} were not answered")
     return DONE
 
@@ -267,14 +285,16 @@ def _all_questions() -> list[str]:
     return all_of(piped())
 
 
-def refused_by_new(table: Table, given: dict[str, Any], asked: list[str]) -> list[Reply]:
+def refused_by_new(
+    table: Table, given: dict[str, Any], asked: list[str], manner: dict[str, Any] | None = None
+) -> list[Reply]:
     """What a new stream would refuse, found on an unpaid copy of it that is never asked."""
     from tacit.budget import Budget
 
     promise = {"epsilon": given["epsilon"], "delta": given.get("delta", 0)}
     unpaid = Budget.in_memory(covers=[table.name], **promise)
     alike = {option: value for option, value in given.items() if option not in ("name", "analyst")}
-    return list(refusals(table.sparse(budget=unpaid, **alike), asked))
+    return list(refusals(table.sparse(budget=unpaid, **alike), asked, manner or {}))
 
 
 def _check_options(given: dict[str, Any], resume: str | None) -> None:
@@ -285,14 +305,19 @@ def _check_options(given: dict[str, Any], resume: str | None) -> None:
             f"{_options(fixed)}: stream {resume!r} continues as it was opened: leave this out "
             "with --resume"
         )
-    missing = [option for option in ("threshold", "at_most", "epsilon") if option not in given]
+    needed = ("threshold", "epsilon") if "least_scale" in given else _NEEDED
+    missing = [option for option in needed if option not in given]
     if resume is None and missing:
         raise Misuse(f"a new stream needs {_options(missing)}; --resume NAME continues an old one")
 
 
 def _check_again(manner: AskingOptions, new: StreamOptions, resume: str | None) -> None:
-    if manner.again and manner.one_by_one:
-        raise Misuse("--again asks all questions together: leave --one-by-one out")
+    if (manner.again or manner.descending) and manner.one_by_one:
+        option = "--again" if manner.again else "--descending"
+        raise Misuse(f"{option} asks all questions together: leave --one-by-one out")
+    one_scale = manner.scale is not None or manner.descending
+    if one_scale and resume is None and new.least_scale is None:
+        raise Misuse("--scale and --descending go with a stream of --least-scale")
     if manner.again and resume is None and new.rounds in (None, 1):
         raise Misuse("--again needs --rounds: how often each question may be asked, at least 2")
 
@@ -308,11 +333,14 @@ def _announce(
     from tacit.numbers import in_full, no_less_than
 
     state, recipe = budget.stream(stream.name), stream.recipe
-    lost = f" ({state.lost} lost to unclean ends)" if state.lost else ""
+    lost = ""
+    if state.lost:
+        unit = f" of {state.at_most} parts" if state.in_parts else ""
+        lost = f" ({state.lost}{unit} lost to unclean ends)"
     epsilon, delta = map(no_less_than, (recipe.privacy.epsilon, recipe.privacy.delta))
     paid = "resumed, and not paid again" if resume else f"(ε = {epsilon}, δ = {delta}) paid"
     say(
-        f"stream {state.name!r}: {paid}; {state.tops_left} of {state.at_most} ⊤ left{lost}, "
+        f"stream {state.name!r}: {paid}; {state.left} left{lost}, "
         f"threshold {in_full(stream.threshold)}; left in the budget: {budget.left}"
     )
     planned = stream.planned or (
@@ -337,8 +365,10 @@ def left_in_order(
         signals.ignore()
         stream.suspend()
         state = budget.stream(stream.name)
-        left = f"{state.tops_left} of {state.at_most} ⊤ left"
-        if state.status == "halted":
+        left = f"{state.left} left"
+        if state.status == "halted" and state.in_parts:
+            say(f"stream {state.name!r} has halted: all that paid for ⊤ is gone")
+        elif state.status == "halted":
             say(f"stream {state.name!r} has halted: the last of its {state.at_most} ⊤ is gone")
         elif state.status == "suspended":
             say(f"stream {state.name!r} is suspended, {left}; --resume {state.name} continues it")

@@ -435,6 +435,10 @@ def _row(table: Table, name: str, share: Share) -> None:
     table.add_row(Text(name), str(share.left), str(share.limit), bar(share.part_left))
 
 
+def _part(number: int, stream: StreamSummary) -> str:
+    return f"{number * 10_000 // stream.at_most / 100:g} %"
+
+
 def bar(left: Fraction) -> Text:
     """What is left, rounded down: full only if nothing is spent, and never 0 % for a little.
 
@@ -458,5 +462,7 @@ def _streams(streams: Sequence[StreamSummary]) -> Table:
         cells = [Text(printable(text)) for text in (one.name, one.table, one.analyst or "")]
         threshold = "" if one.threshold is None else in_full(one.threshold)
         numbers = [f"{one.tops} of {one.at_most}", str(one.lost), str(one.tops_left)]
+        if one.in_parts:
+            numbers = [_part(number, one) for number in (one.tops, one.lost, one.tops_left)]
         table.add_row(*cells, threshold, *numbers, one.status)
     return table

@@ -15,7 +15,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -26,12 +26,13 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tacit.arguments import LONGEST_QUESTION
-from tacit.cli.exits import Misuse, printable
-from tacit.errors import BadParameter, InternalError, QuestionRefused, TacitError
+from tacit.cli.exits import Misuse, printable, say
+from tacit.errors import BadParameter, Halted, InternalError, QuestionRefused, TacitError
 from tacit.numbers import exact
 from tacit.wire import NameTwice, Reply, TooLarge, parsed, to_line
 
 if TYPE_CHECKING:
+    from tacit.analyst.history import BatchAnswers
     from tacit.analyst.stream import Stream
     from tacit.analyst.table import Table
     from tacit.book.answer import Answer
@@ -42,11 +43,7 @@ if TYPE_CHECKING:
 
 MOST_TOGETHER = 50_000_000  # characters of all lines that are read before the first is answered
 LONGEST = 10 * LONGEST_QUESTION  # of a line, which may bring parameters along
-_NO_BELOW = (
-    'over HTTP there is no "below": ask for -count(...) with a negative threshold, of a stream of '
-    "kind 'directed'"
-)
-_ENTRIES = {"question", "parameters", "threshold", "below"}
+_ENTRIES = {"question", "parameters", "threshold", "below", "scale"}
 _UNITS = {"ms": 0.001, "s": 1.0}
 _LONGEST_PERIOD = 3600.0
 _SHOWN = 500  # characters of a line that cannot be read
@@ -63,12 +60,14 @@ class Asking:
     threshold: str | int | float | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     below: bool = False  # whether it asks for a value of at most the threshold
+    scale: str | int | float | None = None  # of its noise, where each ⊤ has a price
 
     @property
     def options(self) -> dict[str, Any]:
         """What a stream is asked with, besides the question."""
         below = {"below": True} if self.below else {}
-        return {"threshold": self.threshold, "params": self.parameters, **below}
+        scale = {} if self.scale is None else {"scale": self.scale}
+        return {"threshold": self.threshold, "params": self.parameters, **below, **scale}
 
 
 def typed(prompt: Callable[[], str]) -> Iterator[str]:
@@ -164,8 +163,8 @@ def _read_json(line: str) -> Asking:
         ) from None
     if unknown := entries.keys() - _ENTRIES:
         raise QuestionRefused(
-            f"there is no entry {min(unknown)!r}: known are question, parameters, threshold and "
-            "below"
+            f"there is no entry {min(unknown)!r}: known are question, parameters, threshold, "
+            "below and scale"
         )
     question, parameters = entries.get("question"), entries.get("parameters", {})
     if not isinstance(question, str):
@@ -175,7 +174,7 @@ def _read_json(line: str) -> Asking:
     below = entries.get("below", False)
     if not isinstance(below, bool):
         raise QuestionRefused('the entry "below" must be true or false')
-    return Asking(question, entries.get("threshold"), parameters, below)
+    return Asking(question, entries.get("threshold"), parameters, below, entries.get("scale"))
 
 
 # Answering on a clock, so that the time a question took does not show ----------------------------
@@ -233,6 +232,7 @@ class Conversation:
     stream: Stream | RemoteStream
     clock: Clock
     signals: Signals
+    manner: Mapping[str, Any] = field(default_factory=dict)  # unless a line brings its own
 
     def line_by_line(self, asked: Iterable[str]) -> Iterator[Reply]:
         """Answer each line until the halt; a refused one gets its reason, and the next is read."""
@@ -248,7 +248,7 @@ class Conversation:
         lines: list[tuple[int, Asking]] = []
         for number, line in enumerate(asked, 1):
             if not is_silent(line):
-                words, asking, refusal = _checked(self.stream, line)
+                words, asking, refusal = _checked(self.stream, line, self.manner)
                 if asking is None:
                     yield _reply(self.stream, number, words, refusal=refusal)
                 else:
@@ -267,16 +267,14 @@ class Conversation:
             yield reply
 
     def _in_rounds(self, lines: list[tuple[int, Asking]]) -> Iterator[Reply]:
-        from tacit.analyst.stream import Stream
-
         prepared = [(self.table.prepare(asking.question), asking) for _, asking in lines]
-        assert isinstance(self.stream, Stream)  # a server is asked once: see `ask`
         answers = self.stream.ask_all(
             [(question, asking.parameters) for question, asking in prepared],
             threshold=lines[0][1].threshold,
             below=lines[0][1].below,
-            again=True,
+            **{"scale": lines[0][1].scale, **self.manner},
         )
+        _advise(answers)
         texts = iter(self.stream.unanswered)
         for (number, _), (question, _) in zip(lines, prepared, strict=True):
             cells = prod(len(key.cells or ()) for key in question.keys)
@@ -286,19 +284,32 @@ class Conversation:
 
     def _replies(self, number: int, line: str) -> Iterator[Reply]:
         stream = self.stream
-        words, asking, refusal = _checked(stream, line)
+        words, asking, refusal = _checked(stream, line, self.manner)
         if asking is None:
             yield _reply(stream, number, words, refusal=refusal)
             return
         prepared = self.table.prepare(asking.question)
         if prepared.keys:
-            answers = stream.ask_all(prepared, **asking.options)
+            answers = stream.ask_all(prepared, **{**self.manner, **asking.options})
+            _advise(answers)
             texts = stream.unanswered
             for cell, (text, answer) in enumerate(zip(texts, answers, strict=False), 1):
                 yield replace(_reply(stream, number, text, answer), cell=cell, cells=len(texts))
         else:
-            answer = stream.ask(prepared, **asking.options)
+            try:
+                answer = stream.ask(prepared, **{**self.manner, **asking.options})
+            except Halted as too_dear:
+                if stream.recipe.least_scale is None:
+                    raise
+                yield _reply(stream, number, words, refusal=str(too_dear))
+                return
             yield _reply(stream, number, stream.history[-1].question, answer)
+
+
+def _advise(answers: BatchAnswers) -> None:
+    """Where something else would err less, say so beside the answers."""
+    if answers.instead is not None:
+        say(answers.instead)
 
 
 def _reply(
@@ -320,38 +331,41 @@ def _reply(
 
 def refuse_several_thresholds(asked: Iterable[str]) -> None:
     """Questions that are asked together have one threshold; lines that are refused are skipped."""
-    limits: set[tuple[Fraction | None, bool]] = set()
+    limits: set[tuple[Fraction | None, bool, Fraction | None]] = set()
     for line in asked:
         with suppress(QuestionRefused, BadParameter):
             if not is_silent(line):
                 asking = read(line)
-                own = asking.threshold
-                limits.add((None if own is None else exact(own, "threshold"), asking.below))
+                own, scale = asking.threshold, asking.scale
+                limits.add(
+                    (
+                        None if own is None else exact(own, "threshold"),
+                        asking.below,
+                        None if scale is None else exact(scale, "scale"),
+                    )
+                )
     if len(limits) > 1:
         raise Misuse(
-            "--again asks all lines together, and some have thresholds of their own, or ask for a "
-            "value below: give all the same, or ask them in several streams; nothing was spent"
+            "all lines are asked together, and some have thresholds of their own, or scales, or "
+            "ask for a value below: give all the same, or ask them in several streams; nothing was "
+            "spent"
         )
 
 
-def refuse_below(asked: Iterable[str]) -> None:
-    """Lines that ask for a value of at most the threshold, where that cannot be asked."""
-    for line in asked:
-        with suppress(QuestionRefused):
-            if not is_silent(line) and read(line).below:
-                raise Misuse(f"{_NO_BELOW}; nothing was spent")
-
-
-def refusals(stream: Stream | RemoteStream, asked: Iterable[str]) -> Iterator[Reply]:
+def refusals(
+    stream: Stream | RemoteStream, asked: Iterable[str], manner: Mapping[str, Any]
+) -> Iterator[Reply]:
     """What such a stream would refuse of these lines; nothing is asked."""
     for number, line in enumerate(asked, 1):
         if not is_silent(line):
-            words, asking, refusal = _checked(stream, line)
+            words, asking, refusal = _checked(stream, line, manner)
             if asking is None:
                 yield _reply(stream, number, words, refusal=refusal)
 
 
-def _checked(stream: Stream | RemoteStream, line: str) -> tuple[str, Asking | None, str]:
+def _checked(
+    stream: Stream | RemoteStream, line: str, manner: Mapping[str, Any] | None = None
+) -> tuple[str, Asking | None, str]:
     """A line's words, and what it asks or why it is refused.
 
     Whatever goes wrong here is wrong with this line alone: no data was looked at, and the lines
@@ -361,9 +375,8 @@ def _checked(stream: Stream | RemoteStream, line: str) -> tuple[str, Asking | No
     try:
         asking = read(line)
         words = " ".join(asking.question.split())
-        if asking.below and not _takes_below(stream):
-            raise QuestionRefused(_NO_BELOW)
-        checked = stream.check(asking.question, **asking.options)
+        scale = {"scale": manner["scale"]} if manner and "scale" in manner else {}
+        checked = stream.check(asking.question, **{**scale, **asking.options})
     except (QuestionRefused, BadParameter) as refusal:
         return words, None, str(refusal)
     except TacitError:
@@ -371,12 +384,6 @@ def _checked(stream: Stream | RemoteStream, line: str) -> tuple[str, Asking | No
     except Exception as error:
         return words, None, str(InternalError.instead_of(error))
     return words, asking if checked else None, checked.refusal or ""
-
-
-def _takes_below(stream: Stream | RemoteStream) -> bool:
-    from tacit.analyst.stream import Stream
-
-    return isinstance(stream, Stream)
 
 
 class Printer:

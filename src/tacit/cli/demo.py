@@ -296,10 +296,12 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
     """A small database that answers every question "age at most so much", for publication."""
     import tacit
 
-    planned = visits.plan_small_db(tacit.prefixes("age"), epsilon="1/2", rows=200)
+    planned = visits.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon="1/2", rows=200)
     console.print("\n" + str(planned), markup=False, soft_wrap=True)
     with console.status("drawing ..."):
-        release = visits.small_db(tacit.prefixes("age"), epsilon="1/2", rows=200, budget=budget)
+        release = visits.small_db(
+            tacit.prefixes("age"), max_rows=1, epsilon="1/2", rows=200, budget=budget
+        )
     release.to_csv(folder / "ages.csv")
     console.print(
         f"[bold]Released[/]: {release.rows} ages, in {folder / 'ages.csv'}; for example, "

@@ -30,6 +30,7 @@ def is_there(folder: Path) -> bool:
 def serve_clinic(folder: Path) -> None:
     """Serve it until Ctrl-C; tokens are made anew each time, and shown."""
     need_packages()
+    from tacit.page import pages
     from tacit.server.config import read_config
     from tacit.server.running import run
 
@@ -44,6 +45,7 @@ def serve_clinic(folder: Path) -> None:
             print(f"  {who}: {token}")
         ana = next(iter(tokens.values()))
         print(
+            f"\nIn a browser, sign in at {url} with a token.\n"
             "\nIn another terminal, in Python:\n\n"
             "  import tacit\n"
             f'  clinic = tacit.connect("{url}", token="{ana}")\n'
@@ -52,7 +54,7 @@ def serve_clinic(folder: Path) -> None:
             flush=True,
         )
 
-    run(config, ready=ready)
+    run(config, pages=pages, ready=ready)
 
 
 def _new_tokens(place: str, file: Path) -> dict[str, str]:

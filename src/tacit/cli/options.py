@@ -74,7 +74,7 @@ class TableOptions:
     people
         A public number of people, for planning; it is never read from the data.
     memory
-        The most memory to use, such as 2GB; by default half of the machine's.
+        The most memory to use, such as 2GB; by default a quarter of the machine's.
     spill_folder
         Where rows go meanwhile that do not fit into memory.
     shards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from tacit.cli.exits import say
 from tacit.cli.options import File, Kind, Number, Values, Whole, check_outputs
+from tacit.errors import BadParameter
 from tacit.wire import to_line
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class PlanOptions:
         raises it.  any: no such limit, more noise.
     rounds
         How often a question that was ⊥ may be asked, in all.
+    threshold
+        Also print which true counts are how likely ⊤ at this threshold.
+    plot_chances
+        Draw that into this file, such as chances.png.
     plot
         Draw α against ε for each recipe into this file, such as alpha.png or alpha.svg.
     json
@@ -49,6 +54,8 @@ class PlanOptions:
     beta: Number = "1/20"
     kind: Kind = "counts"
     rounds: Whole = 1
+    threshold: Number | None = None
+    plot_chances: File | None = None
     plot: File | None = None
     json: bool = False
 
@@ -131,18 +138,83 @@ def numeric(
     _show(numeric_sparse, wanted, at_most=at_most, delta=delta, values=values)
 
 
+def priced(
+    *,
+    questions: Whole,
+    epsilon: Number,
+    least_scale: Number,
+    scale: Number | None = None,
+    beta: Number = "1/20",
+    kind: Kind = "counts",
+    json: bool = False,
+) -> None:
+    """Plan a stream in which each ⊤ costs by the scale of its question.
+
+    Prints a line for each scale of a descending scan: what a ⊤ costs there, how many
+    could be paid for, how far above the threshold a value is seen, and how many false
+    ⊤ to expect.
+
+    For example:
+
+        tacit plan priced --questions 10000 --epsilon 1 --least-scale 20
+
+    Parameters
+    ----------
+    questions
+        How many questions will be asked.
+    epsilon
+        What all answers together may cost.
+    least_scale
+        The smallest scale that a question may be asked at.
+    scale
+        Where a descending scan begins; by default 30 times as high.
+    beta
+        The chance of missing a value that is seen.
+    kind
+        counts: adding a person never lowers an answer.  directed: never lowers or never
+        raises it.  any: no such limit, and each ⊤ costs twice as much.
+    json
+        One JSON object, for programs.
+
+    """
+    from tacit.analyst.plan import priced as planner
+
+    plan = planner(
+        questions=questions,
+        epsilon=epsilon,
+        least_scale=least_scale,
+        scale=scale,
+        beta=beta,
+        kind=kind,
+    )
+    print(to_line(plan) if json else plan)
+
+
 def _show(planner: Callable[..., Plan], wanted: PlanOptions, **more: object) -> None:
     asked = {**asdict(wanted), **more}
-    plot, as_json = asked.pop("plot"), asked.pop("json")
-    if plot is not None:
-        from tacit.support import check_can_plot
-
-        check_outputs({"plot": plot})
-        check_can_plot(plot)
+    plot, drawn = asked.pop("plot"), asked.pop("plot_chances")
+    as_json, threshold = asked.pop("json"), asked.pop("threshold")
+    if drawn is not None and threshold is None:
+        raise BadParameter("plot_chances", drawn, "it is about a threshold: give one, too")
+    pictures = {"plot": plot, "plot_chances": drawn}
+    _check_pictures({name: file for name, file in pictures.items() if file is not None})
     plan = planner(**asked)
-    print(to_line(plan) if as_json else plan)
+    shown = [plan] if threshold is None else [plan, plan.chances(threshold=threshold)]
+    print(*(map(to_line, shown) if as_json else shown), sep="\n" if as_json else "\n\n")
     if plot is not None:
         from tacit.analyst.plan_shown import plot_plan
 
         plot_plan(plan, plot)
         say(f"drew α against ε into {plot}")
+    if drawn is not None:
+        plan.chances(threshold=threshold).plot(drawn)
+        say(f"drew the chances of ⊤ into {drawn}")
+
+
+def _check_pictures(files: Mapping[str, File]) -> None:
+    """Refuse what cannot be drawn or written, before any work is done."""
+    from tacit.support import check_can_plot
+
+    check_outputs(files)
+    for file in files.values():
+        check_can_plot(file)

@@ -45,9 +45,9 @@ _GOES_WITH = {  # what says how, by what is released
     "running": ("max_rows",),
     "top": ("places", "delta", "counts_epsilon"),
     "synthetic": ("rows", "rounds", "bins", "marginals", "max_rows"),
-    "prefixes": ("alpha", "rows", "max_rows"),
-    "intervals": ("alpha", "rows", "max_rows"),
-    "questions": ("alpha", "rows", "max_rows"),
+    "prefixes": ("alpha", "rows", "max_rows", "certificate_epsilon"),
+    "intervals": ("alpha", "rows", "max_rows", "certificate_epsilon"),
+    "questions": ("alpha", "rows", "max_rows", "certificate_epsilon"),
 }
 _PAID = "what is paid is written first; a second signal would lose it"
 
@@ -93,9 +93,12 @@ class ReleaseOptions:
         The error that the number of rows alone may cause; sets the rows.
     rows
         How many rows to release.
+    certificate_epsilon
+        What measuring how far the drawn rows are off costs, on top of
+        --epsilon; a tenth of it is a good choice.
     max_rows
-        How many rows of each person take part; by default 1 where rows are
-        drawn, and as many as the schema says for a tree of counts.
+        How many rows of each person take part; by default as many as the
+        schema says.
 
     """
 
@@ -115,6 +118,7 @@ class ReleaseOptions:
     epsilon: Number
     alpha: Number | None = None
     rows: Whole | None = None
+    certificate_epsilon: Number | None = None
     max_rows: Whole | None = None
 
     def check(self) -> None:
@@ -175,9 +179,8 @@ class ReleaseOptions:
     @property
     def size(self) -> dict[str, Any]:
         """What else a release takes."""
-        names = ("epsilon", "alpha", "rows")
-        rows = 1 if self.max_rows is None else self.max_rows
-        return {name: getattr(self, name) for name in names} | {"max_rows": rows}
+        names = ("epsilon", "alpha", "rows", "max_rows", "certificate_epsilon")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def best(self) -> dict[str, Any]:
@@ -282,9 +285,9 @@ def release(
         tacit release visits.csv --person patient_id --synthetic age,town \
             --epsilon 1 --max-rows 1 --budget clinic.budget > invented.csv
         tacit release visits.csv --person patient_id --prefixes age \
-            --epsilon 1/2 --rows 200 --budget clinic.budget > ages.csv
+            --max-rows 1 --epsilon 1/2 --rows 200 --budget clinic.budget > ages.csv
         tacit release visits.csv --person patient_id --questions list.txt \
-            --epsilon 1 --rows 20 --budget clinic.budget --save release.json
+            --max-rows 1 --epsilon 1 --rows 20 --budget clinic.budget --save release.json
 
     Parameters
     ----------
@@ -334,6 +337,8 @@ def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> 
 
 def _write(drawn: Drawn, paid: ReleasePayment) -> int:
     """Rows first, then the rest: what is paid and drawn is not lost to a file that fails."""
+    if getattr(drawn, "off_by", None) is not None:
+        say(str(drawn))  # the certificate, which the rows do not show
     plot = getattr(drawn, "plot", None)  # without one, --plot was refused
     wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, plot))
     failed = [] if paid.csv is not None else _tried("standard output", lambda: _print_rows(drawn))

@@ -30,7 +30,7 @@ person = "patient_id"           # whose row it is; each_row = true if nobody has
 # people = 100_000              # a public number, for planning; never read from the data
 # as_of = "2026-11-01"          # which state of the data this is: a public label
 # grows_by = "admitted"         # a column: only rows up to as_of in it are read
-# memory = "2GB"                # by default half of the machine's
+# memory = "2GB"                # by default a quarter of the machine's
 # spill_folder = "/var/tmp"     # where rows go that do not fit
 # shards = "/secure/shards"     # where the table's codes are kept, in the clear: larger tables are
 #                               # quicker, and a file that has not changed is not read again
@@ -114,14 +114,19 @@ def serve(
         tables = ", ".join(table.name for table in wanted.tables)
         print(f"{config}: no mistakes; it serves {tables} at {wanted.listen.url}")
         return
-    run(wanted, behind_proxy=behind_proxy, ready=lambda url: say(f"listening at {url}"))
+    from tacit.page import pages
+
+    def ready(url: str) -> None:
+        say(f"listening at {url}")
+
+    run(wanted, behind_proxy=behind_proxy, pages=pages, ready=ready)
 
 
 def need_packages() -> None:
     """Say what to install, before anything else is done."""
     from importlib.util import find_spec
 
-    if any(find_spec(name) is None for name in ("starlette", "msgspec", "uvicorn")):
+    if any(find_spec(name) is None for name in ("jinja2", "msgspec", "starlette", "uvicorn")):
         raise Misuse("a server needs more packages: pip install 'tacit[server]'")
 
 

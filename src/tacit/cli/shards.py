@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tacit.cli.options import Folder
+from typing import Any
+
+from tacit.cli.exits import Misuse
+from tacit.cli.options import Column, File, Folder, Label, Labels, Name, person_of
+from tacit.errors import BadParameter
 
 
 def clear(folder: Folder, /) -> None:
@@ -26,3 +30,91 @@ def clear(folder: Folder, /) -> None:
 
     removed = cleared(folder)
     print(f"{removed} removed" if removed else "there was nothing to remove")
+
+
+def make(
+    source: Name,
+    /,
+    *,
+    person: Column | None = None,
+    each_row: bool = False,
+    called: Name,
+    schema: File,
+    shards: Folder,
+    as_of: Label,
+    grows_by: Column | None = None,
+    read_as: Name | None = None,
+    option: Labels | None = None,
+) -> None:
+    """Let Spark make the shards of a table, to be opened without it.
+
+    Spark's executors turn the rows into codes, which lie in the folder in the clear.
+    Then `tacit ask /secure/shards --called visits ...` asks them, and needs no Spark.
+    The session is the one that spark-submit begins, or a new one.
+
+    For example:
+
+        tacit shards make lake.visits --called visits --person patient_id
+            --schema visits.toml --shards /secure/shards --as-of 2026-11-16
+        tacit shards make /lake/visits --read-as delta --option versionAsOf=7 ...
+
+    Parameters
+    ----------
+    source
+        The table in Spark's catalogue or, with --read-as, a path.
+    person
+        The column that says whose row it is: the promise is about people.
+    each_row
+        Every row is a person of its own.  Give this or --person.
+    called
+        What the budget and FROM call the table.
+    schema
+        The schema, a TOML file.
+    shards
+        A folder that the executors share, for the table's codes, in the clear.
+    as_of
+        Which state of the data this is, such as 2026-11-16: a public label.
+    grows_by
+        Read only the rows up to --as-of in this column of dates, times or numbers.
+    read_as
+        A format that Spark reads, such as parquet, delta or iceberg.
+    option
+        How Spark reads it, such as versionAsOf=7.  It may be given several times.
+
+    """
+    from tacit.tables.loading import make_shards
+
+    whose = person_of(person, each_row)
+    make_shards(
+        _spark_table(source, read_as, option or []),
+        person=whose,
+        name=called,
+        schema=schema,
+        shards=shards,
+        as_of=as_of,
+        grows_by=grows_by,
+    )
+    print(f"{called} as of {as_of} can be asked: tacit ask {shards} --called {called} ...")
+
+
+def _spark_table(source: str, read_as: str | None, options: list[str]) -> Any:
+    pairs = [option.partition("=") for option in options]
+    if not all(name and mark for name, mark, _ in pairs) or (pairs and read_as is None):
+        raise Misuse("--option is NAME=VALUE, such as versionAsOf=7, and goes with --read-as")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Misuse("Spark is not here: pip install pyspark, or run it by spark-submit") from None
+    session = SparkSession.builder.getOrCreate()
+    try:
+        if read_as is None:
+            found = session.table(source)
+        else:
+            reader = session.read.format(read_as)
+            found = reader.options(**{name: value for name, _, value in pairs}).load(source)
+        found.schema  # noqa: B018  through Spark Connect, nothing is looked for until it is needed
+    except Exception:  # its message is a page long
+        pass
+    else:
+        return found
+    raise BadParameter("source", source, "Spark does not find it: name a table, or give --read-as")

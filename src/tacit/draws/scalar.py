@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -152,14 +153,24 @@ def _bounds(weight: int, gamma: Fraction, bits: int) -> tuple[int, int, int]:
     e^(−γ) = 2^(−k) · e^(−rest) with 0 ≤ rest < 1, so that large γ need no more bits.
     """
     work = bits + _GUARD_BITS
+    low, high, exponent = _exp_bounds(gamma, work)
+    drop = max(weight.bit_length() - work, 0)
+    return (weight >> drop) * low, -(-weight >> drop) * high, drop + exponent
+
+
+@lru_cache(maxsize=1024)
+def _exp_bounds(gamma: Fraction, work: int) -> tuple[int, int, int]:
+    """(low, high, exponent) with low ≤ e^(−γ)/2^exponent ≤ high, to about `work` bits.
+
+    Those that draw often do so with the same γ, which are public.
+    """
     two_low, two_high = certified.ln(Fraction(2), work + int(gamma).bit_length())
     halvings = int(gamma / two_high)
     rest_low = _on_grid(gamma - halvings * two_high, work)
     rest_high = _on_grid(gamma - halvings * two_low, work) + Fraction(1, 1 << work)
     low, _ = certified.exp_minus(rest_high, work)
     _, high = certified.exp_minus(rest_low, work)
-    drop = max(weight.bit_length() - work, 0)
-    return (weight >> drop) * low, -(-weight >> drop) * high, drop - halvings - work
+    return low, high, -halvings - work
 
 
 def _on_grid(x: Fraction, bits: int) -> Fraction:

@@ -10,7 +10,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
 from tacit import wire
-from tacit.arguments import text
+from tacit.arguments import flag, text
 from tacit.errors import BadParameter, NotCovered, ServerUnavailable
 from tacit.numbers import Number, exact, positive
 from tacit.privacy import Privacy
@@ -124,6 +124,19 @@ class RemoteServer(Closing):
     def stop(self) -> RemoteStopping:
         """Stops a stream, a token or a table at once, for a steward: ``clinic.stop(table=...)``."""
         return RemoteStopping(self._transport)
+
+    def refresh(self, table: str, *, as_of: str, whole: bool = False) -> RemoteTable:
+        """Read a table's next version, for a steward: see ``Table.refresh``.
+
+        The server reads where its file says.  Streams go on, and what is asked meanwhile is
+        answered from the version before.  The new label holds across restarts.
+        """
+        fields = {
+            "table": text(table, "table", "give the name of a table"),
+            "as_of": text(as_of, "as_of", "give a label such as '2026-12-01'"),
+            "whole": flag(whole, "whole"),
+        }
+        return RemoteTable(self._transport, self._transport.post("/v1/refresh", fields))
 
     @property
     def plan(self) -> RemotePlans:

@@ -7,7 +7,7 @@ again if its answer is lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -20,19 +20,27 @@ from tacit.remote.sending import values as values_sent
 from tacit.tables.schema import EACH_ROW, Schema, read_schema
 
 if TYPE_CHECKING:
+    from tacit.analyst.binned import Bins
     from tacit.analyst.dummy import DummyTable
     from tacit.analyst.histogram import Histogram
+    from tacit.analyst.histogram_plan import HistogramPlan
+    from tacit.analyst.public_model import ModelRows
+    from tacit.analyst.query import QueryPlan
+    from tacit.analyst.query_result import QueryResult
     from tacit.analyst.question_class import QuestionClass, Questions
     from tacit.analyst.ranges import RangePlan, Ranges
     from tacit.analyst.release import Release
     from tacit.analyst.release_plan import ReleasePlan
+    from tacit.analyst.synthetic import Marginals, Synthetic, SyntheticPlan
     from tacit.analyst.task import Kind, Task
     from tacit.analyst.top import Top, TopPlan
+    from tacit.analyst.watched_plan import WatchedPlan
     from tacit.book.laplace import Estimate
     from tacit.book.recipes import Recipe, Values
     from tacit.privacy import Privacy
     from tacit.remote.stream import RemoteStream
     from tacit.remote.transport import Transport
+    from tacit.remote.watched import RemoteWatchedModel
     from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Reader
     from tacit.tables.show import Statement
 
@@ -147,13 +155,15 @@ class RemoteTable:
         Privacy: (ε, 0), charged to the token's share before the question is answered.
         """
         from tacit.analyst.count import NoisyCount
+        from tacit.analyst.history import told_at
         from tacit.book.laplace import Estimate
 
         given = given_by_name(parameters, params)
-        NoisyCount(self.reader.read(question, given), epsilon=epsilon)  # or it is refused
+        counted = NoisyCount(self.reader.read(question, given), epsilon=epsilon)
         asked = {"question": text_of(question), "parameters": values_sent(given)}
         fields = {**asked, "epsilon": number(epsilon, "epsilon")}
-        return self._pay("/v1/count", retry_key, fields, Estimate)
+        told = self._pay("/v1/count", retry_key, fields, Estimate)
+        return counted.with_facts(told, at=told_at(), on_record=None)
 
     def sum(
         self,
@@ -170,21 +180,33 @@ class RemoteTable:
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
         from tacit.analyst.count import NoisyCount
+        from tacit.analyst.history import told_at
         from tacit.analyst.question_class import declared_column
         from tacit.book.laplace import Estimate
 
         given = given_by_name(parameters, params)
         summed = self.reader.sum(declared_column(self.schema, column).name, where)
-        NoisyCount(self.reader.read(summed, given), epsilon=epsilon)
+        counted = NoisyCount(self.reader.read(summed, given), epsilon=epsilon)
         asked = {"column": column, "where": where, "parameters": values_sent(given)}
         fields = {**asked, "epsilon": number(epsilon, "epsilon")}
-        return self._pay("/v1/sum", retry_key, fields, Estimate)
+        told = self._pay("/v1/sum", retry_key, fields, Estimate)
+        return counted.with_facts(told, at=told_at(), on_record=None)
+
+    def plan_histogram(
+        self, *columns: str, epsilon: Number, max_rows: int | None = None
+    ) -> HistogramPlan:
+        """How far the counts of `histogram` would be off; costs nothing."""
+        from tacit.analyst.histogram_plan import plan_histogram
+
+        return plan_histogram(
+            self.schema, columns, epsilon=epsilon, max_rows=max_rows, people=self.people
+        )
 
     def histogram(
         self,
         *columns: str,
         epsilon: Number,
-        max_rows: int = 1,
+        max_rows: int | None = None,
         retry_key: str | None = None,
     ) -> Histogram:
         """A noisy count for every cell, empty or not, of columns with declared keys or bounds.
@@ -198,6 +220,63 @@ class RemoteTable:
         numbers = {"epsilon": number(epsilon, "epsilon"), "max_rows": asked.max_rows}
         fields = {"columns": names, **numbers}
         return self._pay("/v1/histogram", retry_key, fields, Histogram)
+
+    def plan_query(
+        self,
+        sql: str,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        weights: Sequence[Number] | None = None,
+        max_rows: int | None = None,
+        max_cells: int | None = None,
+        params: Mapping[str, object] | None = None,
+    ) -> QueryPlan:
+        """What `query` would cost, and how far its answers would be off; costs nothing."""
+        from tacit.analyst.query import plan_query
+
+        select = self.reader.select(sql, given_by_name({}, params), max_rows)
+        return plan_query(
+            select, epsilon=epsilon, delta=delta, weights=weights, max_cells=max_cells
+        )
+
+    def query(
+        self,
+        sql: str,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        weights: Sequence[Number] | None = None,
+        max_rows: int | None = None,
+        max_cells: int | None = None,
+        retry_key: str | None = None,
+        params: Mapping[str, object] | None = None,
+    ) -> QueryResult:
+        """A SELECT of counts and sums, with a row for every cell of a GROUP BY, empty or not.
+
+        Privacy: (ε, δ) for all cells and aggregates together, charged before anything is counted.
+        """
+        from tacit.analyst.query_result import QueryResult
+
+        planned = self.plan_query(  # or it is refused
+            sql,
+            epsilon=epsilon,
+            delta=delta,
+            weights=weights,
+            max_rows=max_rows,
+            max_cells=max_cells,
+            params=params,
+        )
+        fields: dict[str, Any] = {
+            "query": sql,
+            "parameters": values_sent(given_by_name({}, params)),
+            "epsilon": number(epsilon, "epsilon"),
+            "delta": number(delta, "delta"),
+            "weights": [str(share) for share in planned.all_shares],
+            "max_rows": None if max_rows is None else whole(max_rows, "max_rows"),
+            "max_cells": None if max_cells is None else whole(max_cells, "max_cells"),
+        }
+        return self._pay("/v1/query", retry_key, fields, QueryResult)
 
     def plan_ranges(
         self, column: str, *, epsilon: Number, max_rows: int | None = None
@@ -305,6 +384,66 @@ class RemoteTable:
         }
         return self._pay("/v1/top", retry_key, fields, Top)
 
+    def plan_synthetic(
+        self,
+        columns: Sequence[str],
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        marginals: Marginals | None = None,
+        rounds: int | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+    ) -> SyntheticPlan:
+        """What `synthetic` would measure, and how exactly; costs nothing."""
+        from tacit.analyst.synthetic import plan_synthetic
+
+        return plan_synthetic(
+            self.schema,
+            columns,
+            epsilon=epsilon,
+            rows=rows,
+            marginals=marginals,
+            rounds=rounds,
+            bins=bins,
+            max_rows=max_rows,
+            people=self.people,
+        )
+
+    def synthetic(
+        self,
+        columns: Sequence[str],
+        *,
+        epsilon: Number,
+        rows: int | None = None,
+        marginals: Marginals | None = None,
+        rounds: int | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        retry_key: str | None = None,
+    ) -> Synthetic:
+        """Invented rows, in columns with declared keys or bounds, that may be published.
+
+        Everything is as for the local table.
+
+        Privacy: (ε, 0) for all rows together, charged before anything is counted.
+        """
+        from tacit.analyst.synthetic import Synthetic
+        from tacit.wire.sizes import refuse_too_many
+
+        sizes = {"rows": rows, "rounds": rounds, "max_rows": max_rows}
+        chosen: dict[str, Any] = {"marginals": marginals, "bins": bins, **sizes}
+        planned = self.plan_synthetic(columns, epsilon=epsilon, **chosen)
+        refuse_too_many(planned)
+        fields: dict[str, Any] = {
+            "columns": [column.name for column in planned.columns],
+            "epsilon": number(epsilon, "epsilon"),
+            "marginals": None if marginals is None else [list(each) for each in marginals],
+            "bins": None if bins is None else values_sent(bins),
+            **sizes,
+        }
+        return self._pay("/v1/synthetic", retry_key, fields, Synthetic)
+
     # Streams ------------------------------------------------------------------------------
 
     def above_threshold(
@@ -319,6 +458,7 @@ class RemoteTable:
         sensitivity: Number = 1,
         grid: Number = 1,
         questions: int = 10_000,
+        rounds: int = 1,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
@@ -336,6 +476,7 @@ class RemoteTable:
             sensitivity=sensitivity,
             grid=grid,
             questions=questions,
+            rounds=rounds,
             beta=beta,
             recipe=recipe,
             numeric=numeric,
@@ -346,7 +487,8 @@ class RemoteTable:
         self,
         *,
         threshold: Number,
-        at_most: int,
+        at_most: int | None = None,
+        least_scale: Number | None = None,
         epsilon: Number,
         delta: Number = 0,
         name: str | None = None,
@@ -355,6 +497,7 @@ class RemoteTable:
         sensitivity: Number = 1,
         grid: Number = 1,
         questions: int = 10_000,
+        rounds: int = 1,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         values: Values = "gap",
@@ -363,6 +506,7 @@ class RemoteTable:
         return self.sparse(
             threshold=threshold,
             at_most=at_most,
+            least_scale=least_scale,
             epsilon=epsilon,
             delta=delta,
             name=name,
@@ -371,6 +515,7 @@ class RemoteTable:
             sensitivity=sensitivity,
             grid=grid,
             questions=questions,
+            rounds=rounds,
             beta=beta,
             recipe=recipe,
             numeric=True,
@@ -381,7 +526,8 @@ class RemoteTable:
         self,
         *,
         threshold: Number,
-        at_most: int,
+        at_most: int | None = None,
+        least_scale: Number | None = None,
         epsilon: Number,
         delta: Number = 0,
         name: str | None = None,
@@ -390,6 +536,7 @@ class RemoteTable:
         sensitivity: Number = 1,
         grid: Number = 1,
         questions: int = 10_000,
+        rounds: int = 1,
         beta: Number = "1/20",
         recipe: Literal["best", "book"] | Recipe = "best",
         numeric: bool = False,
@@ -401,19 +548,16 @@ class RemoteTable:
 
         Privacy: (ε, δ) for all answers together, charged to the token's share now and in full.
         """
+        from tacit.analyst.opening import refuse_both
         from tacit.analyst.task import Task
         from tacit.budget.ledger import checked_text
         from tacit.privacy import Privacy
         from tacit.remote.stream import RemoteStream
 
-        task = Task.read(
-            questions=questions,
-            at_most=at_most,
-            beta=beta,
-            numeric=numeric,
-            kind=kind,
-            values=values,
-        )
+        refuse_both(at_most, least_scale, recipe)
+        common: dict[str, Any] = {"beta": beta, "numeric": numeric, "kind": kind, "values": values}
+        tops = 1 if at_most is None else at_most
+        task = Task.read(questions=questions, at_most=tops, rounds=rounds, **common)
         promise = Privacy(epsilon, delta)
         fields: dict[str, Any] = {
             "table": self.name,
@@ -422,6 +566,7 @@ class RemoteTable:
             "epsilon": str(promise.epsilon),
             "delta": str(promise.delta),
             "at_most": task.at_most,
+            "least_scale": number_or_none(least_scale, "least_scale"),
             "name": None if name is None else checked_text(name, "name"),
             "kind": task.kind,
             "sensitivity": number(sensitivity, "sensitivity"),
@@ -431,6 +576,7 @@ class RemoteTable:
             "recipe": _name_in_plan(recipe, task, promise),
             "numeric": task.numeric,
             "values": task.values,
+            "rounds": task.rounds,
         }
         told = self._transport.pay("/v1/streams/open", retry_key, fields)
         return RemoteStream(self, self._transport, told)
@@ -444,6 +590,109 @@ class RemoteTable:
         told = self._transport.post("/v1/streams/resume", fields)
         return RemoteStream(self, self._transport, told)
 
+    # Watched models -----------------------------------------------------------------------
+
+    def plan_watched_model(
+        self,
+        *,
+        epsilon: Number,
+        surprises: int = 20,
+        model: object = "synthetic",
+        columns: Sequence[str] | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+    ) -> WatchedPlan:
+        """T′ and the errors of `watched_model`; costs nothing."""
+        from tacit.analyst.watched_plan import plan_watched_model
+
+        return plan_watched_model(
+            self.schema,
+            epsilon=epsilon,
+            surprises=surprises,
+            model=model,
+            columns=columns,
+            bins=bins,
+            max_rows=max_rows,
+            questions=questions,
+            beta=beta,
+            people=self.people,
+        )
+
+    def watched_model(
+        self,
+        *,
+        epsilon: Number,
+        surprises: int = 20,
+        model: object = "synthetic",
+        columns: Sequence[str] | None = None,
+        bins: Bins | None = None,
+        max_rows: int | None = None,
+        questions: int = 10_000,
+        beta: Number = "1/20",
+        name: str | None = None,
+        retry_key: str | None = None,
+    ) -> RemoteWatchedModel:
+        """A model of the table that answers every count with a number; only surprises cost.
+
+        Everything is as for the local table.  A model that is given is sent to the server.
+
+        Privacy: (ε, 0) for all answers together, charged to the token's share now and in full.
+        """
+        from tacit.budget.ledger import checked_text
+        from tacit.remote.watched import RemoteWatchedModel, rows_sent
+
+        planned = self.plan_watched_model(
+            epsilon=epsilon,
+            surprises=surprises,
+            model=model,
+            columns=columns,
+            bins=bins,
+            max_rows=max_rows,
+            questions=questions,
+            beta=beta,
+        )
+        rows = self._given_rows(model) if planned.synthetic is None else None
+        fields: dict[str, Any] = {
+            "table": self.name,
+            "epsilon": str(planned.privacy.epsilon),
+            "surprises": planned.watch.surprises,
+            "model": model if rows is None else rows_sent(rows),
+            "columns": None if columns is None else list(columns),
+            "bins": None if bins is None else values_sent(bins),
+            "max_rows": None if max_rows is None else whole(max_rows, "max_rows"),
+            "questions": planned.questions,
+            "beta": str(planned.beta),
+            "name": None if name is None else checked_text(name, "name"),
+        }
+        told = self._transport.pay("/v1/watched/open", retry_key, fields)
+        return RemoteWatchedModel(self, self._transport, told, plan=planned, rows=rows)
+
+    def resume_watched_model(self, name: str, *, model: object = None) -> RemoteWatchedModel:
+        """Go on with a watched model, after a crash or another day.  It is not paid for again.
+
+        A model that was given when it was opened is given again.
+        """
+        from tacit.analyst.watched_plan import model_answer, plan_of_binding
+        from tacit.remote.answers import RemoteAnswers
+        from tacit.remote.watched import RemoteWatchedModel, rows_sent
+
+        rows = None if model is None else self._given_rows(model)
+        called = text(name, "name", "give the name of a watched model")
+        fields = {"table": self.name, "stream": called, "model": rows_sent(rows)}
+        told = self._transport.post("/v1/watched/resume", fields)
+        paid = model_answer(told["binding"])
+        kept = None if paid is None else RemoteAnswers(self._transport)[paid].value
+        synthetic = None if kept is None else kept.plan
+        planned = plan_of_binding(told["binding"], called, self.schema, synthetic)
+        return RemoteWatchedModel(self, self._transport, told, plan=planned, rows=rows)
+
+    def _given_rows(self, model: object) -> ModelRows:
+        from tacit.analyst.public_model import model_rows
+
+        return model_rows(model, self.schema, self.people)
+
     # Small databases ----------------------------------------------------------------------
 
     def plan_small_db(
@@ -453,11 +702,13 @@ class RemoteTable:
         epsilon: Number,
         alpha: Number | None = None,
         rows: int | None = None,
-        max_rows: int = 1,
+        max_rows: int | None = None,
+        certificate_epsilon: Number | None = None,
     ) -> ReleasePlan:
         """What `small_db` would do, and how well; costs nothing."""
         from tacit.analyst.release import describe
         from tacit.analyst.release_plan import ReleaseTask, plan_release
+        from tacit.analyst.tabular import rows_that_count
         from tacit.privacy import Privacy
 
         task = ReleaseTask(
@@ -465,9 +716,10 @@ class RemoteTable:
             describe(questions),
             Privacy(epsilon),
             self.people,
-            whole(max_rows, "max_rows"),
+            rows_that_count(self.schema, max_rows),
+            self.schema,
         )
-        return plan_release(task, alpha=alpha, rows=rows)
+        return plan_release(task, alpha=alpha, rows=rows, certificate_epsilon=certificate_epsilon)
 
     def small_db(
         self,
@@ -476,17 +728,25 @@ class RemoteTable:
         epsilon: Number,
         alpha: Number | None = None,
         rows: int | None = None,
-        max_rows: int = 1,
+        max_rows: int | None = None,
+        certificate_epsilon: Number | None = None,
         retry_key: str | None = None,
     ) -> Release:
         """Release a small database that answers a whole class of questions.
 
-        Privacy: (ε, 0), charged before anything is drawn.
+        Privacy: (ε, 0) and what a certificate costs, charged before anything is drawn.
         """
         from tacit.analyst.question_class import Ordered
         from tacit.analyst.release import Release
 
-        self.plan_small_db(questions, epsilon=epsilon, alpha=alpha, rows=rows, max_rows=max_rows)
+        planned = self.plan_small_db(
+            questions,
+            epsilon=epsilon,
+            alpha=alpha,
+            rows=rows,
+            max_rows=max_rows,
+            certificate_epsilon=certificate_epsilon,
+        )
         fields: dict[str, Any] = {
             "questions": {"kind": questions.kind, "column": questions.column}
             if isinstance(questions, Ordered)
@@ -494,7 +754,8 @@ class RemoteTable:
             "epsilon": number(epsilon, "epsilon"),
             "alpha": number_or_none(alpha, "alpha"),
             "rows": None if rows is None else whole(rows, "rows"),
-            "max_rows": whole(max_rows, "max_rows"),
+            "max_rows": planned.max_rows,
+            "certificate_epsilon": number_or_none(certificate_epsilon, "certificate_epsilon"),
         }
         return self._pay("/v1/small_db", retry_key, fields, Release)
 

@@ -64,7 +64,7 @@ class Transport(Closing):
         for pause in (*_PAUSES, None):
             with self._lock:
                 try:
-                    status, told = self._once("POST", path, body)
+                    status, told = _of_tacit(*self._once("POST", path, body))
                     break
                 except TimeoutError:
                     self.close()
@@ -111,7 +111,7 @@ class Transport(Closing):
         connection.request("POST", self._path(path), body, self._headers(body))
         response = connection.getresponse()
         if response.status != 200:
-            yield self._understood(response.status, _read(response))
+            yield self._understood(*_of_tacit(response.status, _read(response)))
         while line := response.readline(MOST_BYTES):
             if not line.endswith(b"\n"):
                 raise HTTPException  # it was cut
@@ -189,6 +189,13 @@ def made_key(given: str | None) -> str:
     from tacit.budget.ledger import checked_text
 
     return secrets.token_hex(16) if given is None else checked_text(given, "retry_key")
+
+
+def _of_tacit(status: int, told: bytes) -> tuple[int, bytes]:
+    """A response, unless a proxy or a server that is ending speaks: then it may be asked again."""
+    if status >= 500 and b'"tacit error"' not in told:
+        raise HTTPException
+    return status, told
 
 
 def _read(response: HTTPResponse) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
@@ -25,7 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tacit.errors import NotAuthorised, ServerUnavailable
 from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
-from tacit.server.endpoints import ENDPOINTS, Endpoint
+from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
+from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
 from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, too_deep
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
 from tacit.server.messages import questions_in
@@ -48,6 +49,7 @@ _HEADERS = {
 _ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 _LONGEST_WORDS = 300
 _LONGEST_HEADERS = 16_384
+_READ_AT_ONCE = 4096  # bytes of a body: fewer are read sooner than a thread would be found
 _NOTED = "tacit"  # where a request's notes are kept in its scope
 
 
@@ -59,6 +61,7 @@ class Notes:
     kind: RequestKind = "look"
     questions: int = 0
     what: str | None = None  # the route; a path that is none may hold anything
+    endpoint: Endpoint | None = None
     who: TokenRecord | None = None
     error: str | None = None
     where: str | None = None  # for an error that nobody expected
@@ -81,12 +84,15 @@ class Application:
         clock: ServerClock | None = None,
         log: Callable[[LogLine], None] = to_standard_error,
         encrypted: bool = False,
+        pages: Sequence[Endpoint] = (),
     ) -> None:
         self.service = service
+        self._pages = pages
         self._clock = MonotonicClock() if clock is None else clock
         self._departures = Departures(timing)
         service.block = timing.questions
         self._log = log
+        self._encrypted = encrypted
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
         limits = service.limits
         self._in_flight = InFlight(limits)
@@ -108,7 +114,7 @@ class Application:
 
     def _starlette(self) -> ASGIApp:
         found = Starlette(
-            routes=[self._route(endpoint) for endpoint in ENDPOINTS],
+            routes=[self._route(endpoint) for endpoint in (*ENDPOINTS, *self._pages)],
             exception_handlers={HTTPException: self._no_route},
         )
         found.router.redirect_slashes = False  # to wherever the Host header says
@@ -193,27 +199,32 @@ class Application:
     def _note_down(self, notes: Notes, late: bool) -> None:
         status = next(each["status"] for each in notes.messages if "status" in each)
         self.service.answered[notes.what or "", status] += 1
-        self._log(
-            LogLine(
-                who=None if notes.who is None else notes.who.name,
-                what=notes.what,
-                questions=notes.questions,
-                status=status,
-                bytes=sum(len(each.get("body", b"")) for each in notes.messages),
-                late=late,
-                error=notes.error,
-                where=notes.where,
-            )
+        if notes.endpoint is not None and notes.endpoint.quiet and status == 200 and not late:
+            return
+        line = LogLine(
+            who=None if notes.who is None else notes.who.name,
+            what=notes.what,
+            questions=notes.questions,
+            status=status,
+            bytes=sum(len(each.get("body", b"")) for each in notes.messages),
+            late=late,
+            error=notes.error,
+            where=notes.where,
         )
+        if notes.error is not None and status >= 400:  # where one signs in, nothing is refused
+            self.service.refusals.append(line)
+        self._log(line)
 
     # One request ----------------------------------------------------------------------------
 
     async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
         """The response, or the problem; whatever is raised ends here."""
         notes: Notes = request.scope[_NOTED]
-        notes.what, notes.kind = endpoint.path, endpoint.kind
+        notes.what, notes.kind, notes.endpoint = endpoint.path, endpoint.kind, endpoint
         try:
             _refuse_unclear(request)
+            if endpoint.gives is Content:
+                refuse_forged(request)
             notes.unread = _has_body(request)
             arguments = [] if endpoint.roles is None else self._admitted(endpoint, request, notes)
             if endpoint.takes is not None:
@@ -222,7 +233,12 @@ class Application:
                 async with self._lines.turn(
                     ("reading", notes.who and notes.who.sha256)
                 ):  # in order of arrival
-                    asked = await self._in_thread(self._threads, self._read, sent, endpoint.takes)
+                    if len(sent) <= _READ_AT_ONCE:
+                        asked = self._read(sent, endpoint.takes)
+                    else:
+                        asked = await self._in_thread(
+                            self._threads, self._read, sent, endpoint.takes
+                        )
                 notes.questions = questions_in(asked)
                 arguments.append(asked)
             pool = self._planners if endpoint.kind == "plan" else self._threads
@@ -230,12 +246,10 @@ class Application:
                 await turn.enter_async_context(self._lines.turn(_line(endpoint, arguments)))
                 if endpoint.gives is AskedBatch:
                     return await self._begun(endpoint, notes, arguments, turn)
-                body = await self._in_thread(pool, self._work, endpoint, notes, arguments)
+                made = await self._in_thread(pool, self._work, endpoint, notes, arguments)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
-        plain = endpoint.gives is str
-        kind = "text/plain; version=0.0.4" if plain else "application/json"
-        return Response(body, 200, self._headers, kind)
+        return Response(made.body, 200, self._headers | made.headers, made.media)
 
     async def _begun(
         self, endpoint: Endpoint, notes: Notes, arguments: list[Any], turn: AsyncExitStack
@@ -259,7 +273,7 @@ class Application:
         del response.headers["content-length"]  # more is to come
         return response
 
-    def _work(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> bytes:
+    def _work(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> Content:
         """The answer as it leaves, in ASCII, since a question may hold half a character."""
         if endpoint.kind not in FREE:
             notes.until_departure.callback(self.service.underway.begin())
@@ -268,9 +282,12 @@ class Application:
         finally:  # what failed may have been paid for, too
             if endpoint.kind not in FREE:
                 self.service.note_head()
+        if isinstance(answer, Content):
+            return answer
         if isinstance(answer, str):
-            return answer.encode()
-        return json.dumps(msgspec.to_builtins(answer), allow_nan=False).encode()
+            return Content(answer.encode(), "text/plain; version=0.0.4")
+        told = json.dumps(msgspec.to_builtins(answer), allow_nan=False)
+        return Content(told.encode(), "application/json")
 
     async def _in_thread(
         self, pool: ThreadPoolExecutor, function: Callable[..., Any], *arguments: Any
@@ -290,7 +307,7 @@ class Application:
     def _admitted(self, endpoint: Endpoint, request: Request, notes: Notes) -> list[Any]:
         """Who asks, if they may and have not asked too often."""
         try:
-            who = self.service.tokens.bearer(_presented(request), utc_now())
+            who = self.service.tokens.bearer(_presented(request, self._encrypted), utc_now())
         except NotAuthorised as error:
             raise Refusal(401, error) from None
         plans = (self._plans_of_a_token,) if endpoint.kind == "plan" else ()
@@ -353,6 +370,10 @@ class Application:
             headers["www-authenticate"] = "Bearer"
         if refusal.allow:
             headers["allow"] = refusal.allow
+        page = notes.endpoint and notes.endpoint.shown_wrong
+        if page:
+            shown, usual = page(told), refusal.status
+            return Response(shown.body, shown.status or usual, headers | shown.headers, shown.media)
         body = json.dumps(told, allow_nan=False).encode()
         return Response(body, refusal.status, headers, "application/problem+json")
 
@@ -418,9 +439,13 @@ def _has_body(request: Request) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-def _presented(request: Request) -> str:
-    """The token of a request."""
+def _presented(request: Request, encrypted: bool) -> str:
+    """The token of a request: in a header, or in the cookie of whoever signed in."""
+    kept = from_cookie(request, encrypted=encrypted)
+    if kept is not None and "authorization" not in request.headers:
+        refuse_forged(request)
+        return kept
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
-        raise NotAuthorised("a token is needed", advice="send it as Authorization: Bearer")
+        raise NotAuthorised(NO_TOKEN, advice="send it as Authorization: Bearer")
     return token.strip()

@@ -21,11 +21,22 @@ from typing import Literal, Protocol
 from tacit.server.config import Timing
 
 RequestKind = Literal[
-    "look", "check", "plan", "ask", "batch", "stream", "open", "count", "release", "small_db"
+    "look",
+    "check",
+    "plan",
+    "ask",
+    "batch",
+    "stream",
+    "open",
+    "count",
+    "release",
+    "small_db",
+    "synthetic",
+    "refresh",
 ]
 """What a request asks for: public facts, what is promised about questions, a plan; a question of a
 stream, many of them, what else is done with a stream, its opening; one number, a larger release, a
-small database."""
+small database, synthetic rows; a table's next version, which a steward asks for."""
 
 PERIODS: dict[RequestKind, int] = {
     "look": 1,
@@ -38,6 +49,8 @@ PERIODS: dict[RequestKind, int] = {
     "count": 1,
     "release": 10,
     "small_db": 100,
+    "synthetic": 100,
+    "refresh": 100,
 }
 """How many periods a request takes whatever it brings."""
 

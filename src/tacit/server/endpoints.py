@@ -7,11 +7,21 @@ the log of a proxy.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from tacit.server import messages, paid, releases, requests, service, stopped, streams
+from tacit.server import (
+    messages,
+    paid,
+    refreshed,
+    releases,
+    requests,
+    service,
+    stopped,
+    streams,
+    watched,
+)
 from tacit.server.clock import RequestKind
 from tacit.server.tokens import Role, TokenRecord
 
@@ -21,6 +31,16 @@ ASKS: frozenset[Role] = frozenset({"analyst", "steward"})
 ANALYST: frozenset[Role] = frozenset({"analyst"})
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What leaves as it is, such as a page; its headers replace the usual ones of their names."""
+
+    body: bytes
+    media: str
+    headers: dict[str, str] = field(default_factory=dict)
+    status: int | None = None  # None: 200, or what a problem has
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One thing that can be asked for, by whom, and how it is answered."""
@@ -28,38 +48,52 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     summary: str
-    gives: Any  # the type of the response; str is plain text, a AskedBatch lines of JSON
+    gives: Any  # the type of the response; str is plain text, a AskedBatch lines of JSON,
+    # a Content itself
     answer: Callable[..., Any]  # from the service, who asks and what they sent
     kind: RequestKind = "look"
     roles: frozenset[Role] | None = ANYBODY  # None: without a token
     takes: type[Any] | None = None
     line: Line | None = None  # requests with the same line are answered one after another
+    shown_wrong: Callable[[dict[str, Any]], Content] | None = None  # a problem, for people to read
+    quiet: bool = False  # asked every few seconds: nothing is noted if all is well
 
 
 Line = Callable[[TokenRecord, Any], Hashable]
 
 
-def _by_stream(who: TokenRecord, asked: Any) -> Hashable:
+def by_stream(who: TokenRecord, asked: Any) -> Hashable:
+    """One stream is asked one question at a time, wherever they come from."""
     return "stream", asked.stream
 
 
-def _by_key(who: TokenRecord, asked: Any) -> Hashable:
+def _by_table(who: TokenRecord, asked: Any) -> Hashable:
+    return "table", asked.table
+
+
+def by_key(who: TokenRecord, asked: Any) -> Hashable:
+    """Whatever has the same key waits for the first of it."""
     return "key", who.sha256, asked.key
 
 
 def _release(path: str, summary: str, takes: type[Any], answer: Callable[..., Any]) -> Endpoint:
     """What is paid for and drawn in one go."""
-    kinds: dict[str, RequestKind] = {"/v1/count": "count", "/v1/sum": "count"}
+    kinds: dict[str, RequestKind] = {
+        "/v1/count": "count",
+        "/v1/sum": "count",
+        "/v1/small_db": "small_db",
+        "/v1/synthetic": "synthetic",
+    }
     return Endpoint(
         method="POST",
         path=path,
         summary=summary,
-        kind="small_db" if path == "/v1/small_db" else kinds.get(path, "release"),
+        kind=kinds.get(path, "release"),
         roles=ASKS,
         takes=takes,
         gives=messages.Released,
         answer=answer,
-        line=_by_key,
+        line=by_key,
     )
 
 
@@ -76,7 +110,7 @@ def _on_stream(
         takes=messages.ResumeOf if path == "resume" else messages.StreamNamed,
         gives=gives,
         answer=answer,
-        line=_by_stream,
+        line=by_stream,
     )
 
 
@@ -215,6 +249,17 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="POST",
+        path="/v1/refresh",
+        summary="Read a table's next version, under a new label; streams go on.",
+        kind="refresh",
+        roles=STEWARD,
+        takes=messages.RefreshOf,
+        gives=messages.TableFacts,
+        answer=refreshed.refresh,
+        line=_by_table,
+    ),
+    Endpoint(
+        method="POST",
         path="/v1/stop",
         summary="Refuse a stream, a token or a table from now on.",
         roles=STEWARD,
@@ -256,6 +301,12 @@ ENDPOINTS = (
         releases.histogram,
     ),
     _release(
+        "/v1/query",
+        "Several counts and sums of every declared cell.",
+        messages.QueryOf,
+        releases.query,
+    ),
+    _release(
         "/v1/ranges",
         "Every prefix, interval and quantile of a column.",
         messages.RangesOf,
@@ -269,6 +320,12 @@ ENDPOINTS = (
         messages.SmallDbOf,
         releases.small_db,
     ),
+    _release(
+        "/v1/synthetic",
+        "Invented rows that may be published.",
+        messages.SyntheticOf,
+        releases.synthetic,
+    ),
     Endpoint(
         method="POST",
         path="/v1/streams/open",
@@ -278,7 +335,7 @@ ENDPOINTS = (
         takes=messages.OpenOf,
         gives=messages.StreamOpened,
         answer=streams.open_stream,
-        line=_by_key,
+        line=by_key,
     ),
     Endpoint(
         method="POST",
@@ -289,7 +346,7 @@ ENDPOINTS = (
         takes=messages.AskOf,
         gives=messages.Told,
         answer=streams.ask,
-        line=_by_stream,
+        line=by_stream,
     ),
     Endpoint(
         method="POST",
@@ -300,11 +357,55 @@ ENDPOINTS = (
         takes=messages.AskAllOf,
         gives=streams.AskedBatch,
         answer=streams.ask_all,
-        line=_by_stream,
+        line=by_stream,
     ),
     _on_stream("resume", "Go on with a stream.", streams.resume_stream, messages.StreamOpened),
     _on_stream("suspend", "Leave a stream for later.", streams.suspend_stream),
     _on_stream("show", "How a stream stands.", streams.show_stream),
     _on_stream("recorded", "Every ⊤ on record.", streams.recorded, messages.RecordedTops),
     _on_stream("close", "End a stream for ever; nothing is refunded.", streams.close_stream),
+    Endpoint(
+        method="POST",
+        path="/v1/watched/open",
+        summary="Pay for a watched model, in full.",
+        kind="synthetic",
+        roles=ASKS,
+        takes=messages.WatchOf,
+        gives=messages.StreamOpened,
+        answer=watched.open_watched,
+        line=by_key,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/watched/resume",
+        summary="Go on with a watched model.",
+        kind="open",
+        roles=ASKS,
+        takes=messages.ResumeWatchedOf,
+        gives=messages.StreamOpened,
+        answer=watched.resume_watched,
+        line=by_stream,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/watched/ask",
+        summary="A number for one count of people.",
+        kind="ask",
+        roles=ASKS,
+        takes=messages.AskWatchedOf,
+        gives=messages.Told,
+        answer=watched.ask_watched,
+        line=by_stream,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/watched/ask_all",
+        summary="Numbers for a batch, up to its first new surprise: a line of JSON for each block.",
+        kind="batch",
+        roles=ASKS,
+        takes=messages.AskAllWatchedOf,
+        gives=streams.AskedBatch,
+        answer=watched.ask_all_watched,
+        line=by_stream,
+    ),
 )

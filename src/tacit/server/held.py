@@ -1,6 +1,6 @@
-"""The streams that a server holds: each is asked by one request at a time.
+"""The streams and watched models that a server holds: each is asked by one request at a time.
 
-A stream is resumed when it is first asked, and then held until nobody has asked it for a while.
+One is resumed when it is first asked, and then held until nobody has asked it for a while.
 One that has ended in a failure stays ended until somebody resumes it, as it does for whoever holds
 a table themselves.
 """
@@ -12,16 +12,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tacit.analyst.stream import Stream
+from tacit.analyst.watched import WatchedModel
 from tacit.errors import TacitError
+
+Kind = TypeVar("Kind", Stream, WatchedModel)
 
 
 @dataclass(slots=True, eq=False)
 class HeldStream:
     """A stream, or the place of one, and the queue in front of it."""
 
-    stream: Stream | None = None
+    stream: Stream | WatchedModel | None = None
+    whose: tuple[str | None, str] | None = None  # who paid for it, and its table; neither changes
     used: float = 0.0  # when it was last asked
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
@@ -53,13 +58,21 @@ class LiveStreams:
                 if not held.waiting and held.stream is None:
                     del self._held[name]
 
+    def whose(self, name: str) -> tuple[str | None, str] | None:
+        """Whose share paid for a stream that is held, and its table."""
+        with self._lock:
+            held = self._held.get(name)
+        return None if held is None or held.stream is None else held.whose
+
     @contextmanager
-    def using(self, name: str, resume: Callable[[], Stream]) -> Iterator[Stream]:
-        """A stream that is held, or else resumed."""
+    def using(self, name: str, kind: type[Kind], resume: Callable[[], Kind]) -> Iterator[Kind]:
+        """What is held under a name, or else resumed; resuming refuses what is of another kind."""
         with self.alone(name) as held:
-            if held.stream is None:
-                held.stream = resume()
-            yield held.stream
+            stream = held.stream
+            if not isinstance(stream, kind):
+                stream = resume()
+                held.stream, held.whose = stream, None
+            yield stream
 
     def suspend_idle(self, seconds: float) -> None:
         """Suspend what nobody has asked for so long: then a crash costs no reserved ⊤."""
@@ -91,7 +104,13 @@ class LiveStreams:
                 held.lock.release()
         return all_left
 
-    def hold(self, stream: Stream) -> None:
-        """Hold a stream that was just opened."""
+    def hold(self, stream: Stream | WatchedModel) -> None:
+        """Hold what was just opened."""
         with self.alone(stream.name) as held:
-            held.stream = stream
+            held.stream, held.whose = stream, None
+
+    def note(self, name: str, analyst: str | None, table: str) -> None:
+        """Note whose share paid for a stream, if it is held, so that it need not be looked up."""
+        with self._lock:
+            if (held := self._held.get(name)) is not None:
+                held.whose = analyst, table

@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from traceback import walk_tb
 
 from tacit.server.tokens import utc_now
+
+
+def _now() -> str:
+    return utc_now().isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +31,10 @@ class LogLine:
     late: bool  # it left later than at its time: outside the promise
     error: str | None
     where: str | None  # in Tacit's own code, for an error that nobody expected
+    at: str = field(default_factory=_now)
 
     def __str__(self) -> str:
-        told = {"at": utc_now().isoformat(timespec="milliseconds"), **asdict(self)}
+        told = {"at": self.at, **asdict(self)}
         return json.dumps({name: value for name, value in told.items() if value is not None})
 
 

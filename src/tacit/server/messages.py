@@ -26,10 +26,18 @@ Key = Annotated[
 ]
 
 
-# Requests: an unknown field is refused, since it would be meant
+# Requests
 
 
-class Exact(Struct, forbid_unknown_fields=True):
+class Request(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What is sent.  An unknown field is refused, since it would be meant.
+
+    A key stands for a request without what it leaves to its defaults: so a field that is added one
+    day, with a default, leaves the keys that were used before as they are.
+    """
+
+
+class Exact(Request):
     """A number that is no decimal fraction, such as 1/3."""
 
     exact: str
@@ -39,21 +47,21 @@ Scalar = str | int | float | bool | Exact | None
 Value = Scalar | list[Scalar]
 
 
-class QuestionSent(Struct, forbid_unknown_fields=True):
+class QuestionSent(Request):
     """A question, with values for the parameters in it."""
 
     question: str
     parameters: dict[str, Value] = field(default_factory=dict)
 
 
-class Check(Struct, forbid_unknown_fields=True):
+class Check(Request):
     """What is promised about some questions to a table, or why they are refused."""
 
     table: str
     questions: Annotated[list[QuestionSent], Meta(min_length=1)]
 
 
-class PlanOf(Struct, forbid_unknown_fields=True):
+class PlanOf(Request):
     """What a stream is planned for: epsilon, to learn the error, or alpha, to learn the ε."""
 
     algorithm: Literal["above_threshold", "sparse", "numeric_sparse"]
@@ -68,13 +76,13 @@ class PlanOf(Struct, forbid_unknown_fields=True):
     rounds: Number = 1
 
 
-class PriceOf(Struct, forbid_unknown_fields=True):
+class PriceOf(Request):
     """A count, a sum, a histogram or a small database with this ε."""
 
     epsilon: Number
 
 
-class CountOf(Struct, forbid_unknown_fields=True):
+class CountOf(Request):
     """A noisy answer to one question."""
 
     key: Key
@@ -84,7 +92,7 @@ class CountOf(Struct, forbid_unknown_fields=True):
     parameters: dict[str, Value] = field(default_factory=dict)
 
 
-class SumOf(Struct, forbid_unknown_fields=True):
+class SumOf(Request):
     """A noisy sum of a column with declared bounds, over the rows that satisfy a predicate."""
 
     key: Key
@@ -95,17 +103,31 @@ class SumOf(Struct, forbid_unknown_fields=True):
     parameters: dict[str, Value] = field(default_factory=dict)
 
 
-class HistogramOf(Struct, forbid_unknown_fields=True):
+class HistogramOf(Request):
     """A noisy count for every declared cell of some columns."""
 
     key: Key
     table: str
     columns: Annotated[list[str], Meta(min_length=1)]
     epsilon: Number
-    max_rows: Number = 1
+    max_rows: Number | None = None
 
 
-class RangesOf(Struct, forbid_unknown_fields=True):
+class QueryOf(Request):
+    """A SELECT of several aggregates, with a row for every declared cell."""
+
+    key: Key
+    table: str
+    query: str
+    epsilon: Number
+    delta: Number = 0
+    weights: list[Number] | None = None
+    max_rows: Number | None = None
+    max_cells: Number | None = None
+    parameters: dict[str, Value] = field(default_factory=dict)
+
+
+class RangesOf(Request):
     """Every prefix, interval and quantile of a column, or its running count."""
 
     key: Key
@@ -115,7 +137,7 @@ class RangesOf(Struct, forbid_unknown_fields=True):
     max_rows: Number | None = None
 
 
-class TopOf(Struct, forbid_unknown_fields=True):
+class TopOf(Request):
     """The n largest cells of a GROUP BY, or of a list of questions."""
 
     key: Key
@@ -127,14 +149,28 @@ class TopOf(Struct, forbid_unknown_fields=True):
     counts_epsilon: Number | None = None
 
 
-class OrderedOf(Struct, forbid_unknown_fields=True):
+class SyntheticOf(Request):
+    """Invented rows in some columns; all else is as the local table takes it."""
+
+    key: Key
+    table: str
+    columns: Annotated[list[str], Meta(min_length=1)]
+    epsilon: Number
+    rows: Number | None = None
+    marginals: list[list[str]] | None = None
+    rounds: Number | None = None
+    bins: dict[str, int | list[Scalar]] | None = None
+    max_rows: Number | None = None
+
+
+class OrderedOf(Request):
     """All prefixes, or all intervals, of one column."""
 
     kind: Literal["prefixes", "intervals"]
     column: str
 
 
-class SmallDbOf(Struct, forbid_unknown_fields=True):
+class SmallDbOf(Request):
     """A small database that answers a class of questions."""
 
     key: Key
@@ -143,10 +179,11 @@ class SmallDbOf(Struct, forbid_unknown_fields=True):
     epsilon: Number
     alpha: Number | None = None
     rows: Number | None = None
-    max_rows: Number = 1
+    max_rows: Number | None = None
+    certificate_epsilon: Number | None = None
 
 
-class OpenOf(Struct, forbid_unknown_fields=True):
+class OpenOf(Request):
     """A stream to open; without a name it gets one."""
 
     key: Key
@@ -155,6 +192,7 @@ class OpenOf(Struct, forbid_unknown_fields=True):
     threshold: Number
     epsilon: Number
     at_most: Number = 1
+    least_scale: Number | None = None  # in place of at_most: each ⊤ has a price
     delta: Number = 0
     name: str | None = None
     kind: Literal["counts", "directed", "any"] = "counts"
@@ -165,45 +203,124 @@ class OpenOf(Struct, forbid_unknown_fields=True):
     recipe: str = "best"
     numeric: bool = False
     values: Literal["gap", "fresh"] = "gap"
+    rounds: Number = 1
 
 
-class ResumeOf(Struct, forbid_unknown_fields=True):
+class ResumeOf(Request):
     """A stream to go on with, of this table."""
 
     table: str
     stream: str
 
 
-class StreamNamed(Struct, forbid_unknown_fields=True):
+class StreamNamed(Request):
     """A stream of one's own."""
 
     stream: str
 
 
-class AskOf(Struct, forbid_unknown_fields=True):
-    """A question to a stream; a threshold of its own replaces the stream's."""
+class AskOf(Request):
+    """A question to a stream; a threshold of its own replaces the stream's.
+
+    With ``below``, ⊤ says that the value is at most the threshold.  ``scale`` is that of its noise,
+    where each ⊤ has a price.
+    """
 
     key: Key
     stream: str
     question: str
     parameters: dict[str, Value] = field(default_factory=dict)
     threshold: Number | None = None
+    below: bool = False
+    scale: Number | None = None
 
 
-class AskAllOf(Struct, forbid_unknown_fields=True):
+class AskAllOf(Request):
     """A batch for a stream: a list of questions, or a GROUP BY with one for each cell.
 
-    The first ``skip`` of them are left out.
+    ``only`` chooses some of them by their places, from 0 on, and of those the first ``skip`` are
+    left out.  ``again`` says that it is one of the rounds that the stream was opened for, and
+    ``descending`` that it is the one of this number among rounds at ever smaller scales.
     """
 
     key: Key
     stream: str
     questions: QuestionSent | Annotated[list[QuestionSent], Meta(min_length=1)]
     threshold: Number | None = None
+    scale: Number | None = None
+    skip: Annotated[int, Meta(ge=0)] = 0
+    below: bool = False
+    again: bool = False
+    descending: bool = False
+    round_number: Annotated[int, Meta(ge=0)] = 0
+    only: list[Annotated[int, Meta(ge=0)]] | None = None
+
+
+class ModelSent(Request):
+    """Public rows for a watched model: codes of declared columns, and the people of each row.
+
+    The code of a text is its place among the keys, from 0 on.
+    """
+
+    columns: Annotated[list[str], Meta(min_length=1)]
+    codes: Annotated[list[list[int]], Meta(min_length=1)]
+    people: list[float]
+
+
+class WatchOf(Request):
+    """A model that answers every count with a number; all is as the local table takes it."""
+
+    key: Key
+    table: str
+    epsilon: Number
+    surprises: Number = 20
+    model: Literal["synthetic", "independent"] | ModelSent = "synthetic"
+    columns: list[str] | None = None
+    bins: dict[str, int | list[Scalar]] | None = None
+    max_rows: Number | None = None
+    questions: Number = 10_000
+    beta: Number = "1/20"
+    name: str | None = None
+
+
+class ResumeWatchedOf(Request):
+    """A watched model to go on with, of this table; one that was given is given again."""
+
+    table: str
+    stream: str
+    model: ModelSent | None = None
+
+
+class AskWatchedOf(Request):
+    """A count of people that a watched model answers."""
+
+    key: Key
+    stream: str
+    question: str
+    parameters: dict[str, Value] = field(default_factory=dict)
+
+
+class AskAllWatchedOf(Request):
+    """A batch for a watched model: a list of questions, or a GROUP BY with one for each cell.
+
+    The first ``skip`` are left out.
+    """
+
+    key: Key
+    stream: str
+    questions: QuestionSent | Annotated[list[QuestionSent], Meta(min_length=1)]
     skip: Annotated[int, Meta(ge=0)] = 0
 
 
-class StopOf(Struct, forbid_unknown_fields=True):
+class RefreshOf(Request):
+    """The label of a table's next version; ``whole`` reads all rows of one that grows."""
+
+    table: str
+    as_of: Annotated[str, Meta(min_length=1, max_length=200)]
+    whole: bool = False
+
+
+class StopOf(Request):
     """What is to be refused from now on; why is for stewards to read."""
 
     kind: Stoppable
@@ -211,7 +328,7 @@ class StopOf(Struct, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
-class GoOnWith(Struct, forbid_unknown_fields=True):
+class GoOnWith(Request):
     """What may go on."""
 
     kind: Stoppable
@@ -225,21 +342,24 @@ def questions_in(asked: object) -> int:
             Check(questions=list() as several)
             | TopOf(questions=list() as several)
             | AskAllOf(questions=list() as several)
+            | AskAllWatchedOf(questions=list() as several)
         ):
             return len(several)
-        case CountOf() | SumOf() | TopOf() | AskOf() | AskAllOf():
+        case CountOf() | SumOf() | QueryOf() | TopOf() | AskOf() | AskAllOf():
+            return 1
+        case AskWatchedOf() | AskAllWatchedOf():
             return 1
     return 0
 
 
-class AnswersAfter(Struct, forbid_unknown_fields=True):
+class AnswersAfter(Request):
     """Answers that were paid for by entries of the history after this one, oldest first."""
 
     after: Annotated[int, Meta(ge=0)] = 0
     most: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
-class MoreBudget(Struct, forbid_unknown_fields=True):
+class MoreBudget(Request):
     """By how much the token's own share should grow, and why."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -248,7 +368,7 @@ class MoreBudget(Struct, forbid_unknown_fields=True):
     rho: Number | None = None
 
 
-class Decision(Struct, forbid_unknown_fields=True):
+class Decision(Request):
     """What a steward says to a request for more."""
 
     number: Annotated[int, Meta(ge=1)]
@@ -342,13 +462,13 @@ class StreamList(Struct):
 
 
 class Released(Struct):
-    """What was paid for: an estimate, a histogram, ranges, a top or a release."""
+    """What was paid for: an estimate, a query's result, a histogram, ranges, a top or a release."""
 
     released: Wire
 
 
 class Told(Struct):
-    """The answer to a question of a stream."""
+    """The answer to a question of a stream, or of a watched model."""
 
     answer: Wire
 

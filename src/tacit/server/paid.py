@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right, insort
-from dataclasses import replace
+from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass, replace
 from heapq import merge
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tacit.budget import Budget
+from tacit.errors import BadParameter
 from tacit.server import messages
 from tacit.wire import PaidSummary, paid_summary, to_json, to_line
 
@@ -21,8 +22,18 @@ if TYPE_CHECKING:
 _AT_ONCE = 1000  # entries of the history
 _LONGEST_PAGE = 1_000_000  # characters, unless one answer alone has more
 
-Whose = tuple[str | None, str]
-"""From which share an answer was paid, and about which table."""
+Whose = tuple[str | None, str, str | None]
+"""From which share an answer was paid, about which table, and in which stream, if in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """Answers of one stream; those of none were released in one go."""
+
+    name: str | None
+
+
+Source = StreamSource | Literal["anywhere"]
 
 
 class PaidIndex:
@@ -39,22 +50,53 @@ class PaidIndex:
     def after(self, number: int, *, shown: int, who: TokenRecord) -> list[int]:
         """The numbers above one that a token may see, in order; of the entries that are shown."""
         with self._lock:
-            while self._read < shown:
-                for entry in self._budget.history[self._read : min(self._read + _AT_ONCE, shown)]:
-                    self._add(entry)
-                    self._read = entry.number
-            mine = [numbers for whose, numbers in self._numbers.items() if _may_see(who, whose)]
+            mine = self._mine(shown, who)
             return list(merge(*(some[bisect_right(some, number) :] for some in mine)))
+
+    def last(
+        self, most: int, *, shown: int, who: TokenRecord, of: Source = "anywhere"
+    ) -> list[int]:
+        """The last numbers that a token may see, newest first."""
+        with self._lock:
+            ends = [some[-most:] for some in self._mine(shown, who, of)]
+            return list(merge(*ends))[: -most - 1 : -1]
+
+    def holds(self, number: int, *, shown: int, who: TokenRecord) -> bool:
+        """Whether a token may see the answer of this number."""
+        with self._lock:
+            mine = self._mine(shown, who)
+        places = [(some, bisect_left(some, number)) for some in mine]
+        return any(at < len(some) and some[at] == number for some, at in places)
+
+    def read(self, shown: int) -> None:
+        """Read the history up to an entry, so that whoever looks first need not wait for it."""
+        with self._lock:
+            self._read_up_to(shown)
+
+    def _read_up_to(self, shown: int) -> None:
+        while self._read < shown:
+            for entry in self._budget.history[self._read : min(self._read + _AT_ONCE, shown)]:
+                self._add(entry)
+                self._read = entry.number
+
+    def _mine(self, shown: int, who: TokenRecord, of: Source = "anywhere") -> list[array[int]]:
+        self._read_up_to(shown)
+        return [
+            numbers
+            for whose, numbers in self._numbers.items()
+            if _may_see(who, whose) and (of == "anywhere" or of == StreamSource(whose[2]))
+        ]
 
     def _add(self, entry: Entry) -> None:
         body = entry.body
         match entry.kind:
             case "open":
-                self._streams[body["stream"]] = (body["analyst"], body["table"])
+                name = body["stream"]
+                self._streams[name] = (body["analyst"], body["table"], name)
             case "charge" if "key" not in body:
-                self._charged[entry.number] = (body["analyst"], body["table"])
+                self._charged[entry.number] = (body["analyst"], body["table"], None)
             case "charge":
-                self._keep(entry.number, (body["analyst"], body["table"]))
+                self._keep(entry.number, (body["analyst"], body["table"], None))
             case "top" | "told" if "key" in body:
                 self._keep(entry.number, self._streams[body["stream"]])
             case "answer" if (whose := self._charged.pop(body["of"], None)) is not None:
@@ -65,7 +107,7 @@ class PaidIndex:
 
 
 def _may_see(who: TokenRecord, whose: Whose) -> bool:
-    analyst, table = whose
+    analyst, table, _ = whose
     own = who.share is not None and who.share == analyst
     return who.may_ask(table) and (own or who.role != "analyst")
 
@@ -80,14 +122,36 @@ def list_answers(
     for number in service.paid.after(asked.after, shown=shown, who=who):
         if told and (len(told) >= asked.most or length >= _LONGEST_PAGE):
             return messages.AnswerList(told, more=True)
-        answer = _shown(service.budget, number, shown)
-        if who.role == "viewer":
-            if answer.response is None:
-                continue
-            answer = replace(answer, analyst=None)
-        told.append(to_json(answer))
-        length += len(to_line(answer))
+        answer = _as_seen(service.budget, number, shown, who)
+        if answer is not None:
+            told.append(to_json(answer))
+            length += len(to_line(answer))
     return messages.AnswerList(told, more=False)
+
+
+def last_numbers(
+    service: Service, who: TokenRecord, *, most: int, of: Source = "anywhere"
+) -> list[int]:
+    """Which answers a token may see, by their numbers, newest first."""
+    return service.paid.last(most, shown=service.underway.shown(), who=who, of=of)
+
+
+def find_answer(service: Service, who: TokenRecord, number: int) -> PaidSummary | None:
+    """An answer by its number, as a token may see it; None if it is not told yet to a viewer."""
+    shown = service.underway.shown()
+    if number > shown or not service.paid.holds(number, shown=shown, who=who):
+        raise BadParameter(
+            "number", number, "you may see no answer of this number", "the release page lists them"
+        )
+    return _as_seen(service.budget, number, shown, who)
+
+
+def _as_seen(budget: Budget, number: int, shown: int, who: TokenRecord) -> PaidSummary | None:
+    """An answer as a token may see it; a viewer sees what was told, and not for whom."""
+    answer = _shown(budget, number, shown)
+    if who.role != "viewer":
+        return answer
+    return None if answer.response is None else replace(answer, analyst=None)
 
 
 def _shown(budget: Budget, number: int, shown: int) -> PaidSummary:

@@ -21,14 +21,17 @@ from tacit.server.problems import refused
 from tacit.server.service import Service, given
 from tacit.server.tokens import TokenRecord
 from tacit.wire import from_json, to_json
+from tacit.wire.sizes import refuse_too_many
 
 Asked = (
     messages.CountOf
     | messages.SumOf
     | messages.HistogramOf
+    | messages.QueryOf
     | messages.RangesOf
     | messages.TopOf
     | messages.SmallDbOf
+    | messages.SyntheticOf
 )
 
 
@@ -113,6 +116,26 @@ def histogram(service: Service, who: TokenRecord, asked: messages.HistogramOf) -
     return _released(service, who, "histogram", asked, draw)
 
 
+def query(service: Service, who: TokenRecord, asked: messages.QueryOf) -> messages.Released:
+    """Several aggregates of every declared cell."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        rows: Any = asked.max_rows
+        cells: Any = asked.max_cells
+        return table.query(
+            asked.query,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            weights=asked.weights,
+            max_rows=rows,
+            max_cells=cells,
+            params=given(asked.parameters),
+            **paying,
+        )
+
+    return _released(service, who, "query", asked, draw)
+
+
 def ranges(service: Service, who: TokenRecord, asked: messages.RangesOf) -> messages.Released:
     """Every prefix, interval and quantile of a column."""
 
@@ -161,18 +184,36 @@ def small_db(service: Service, who: TokenRecord, asked: messages.SmallDbOf) -> m
         rows: Any = asked.rows
         most: Any = asked.max_rows
         return table.small_db(
-            _class_of(asked),
+            class_of(asked),
             epsilon=asked.epsilon,
             alpha=asked.alpha,
             rows=rows,
             max_rows=most,
+            certificate_epsilon=asked.certificate_epsilon,
             **paying,
         )
 
     return _released(service, who, "small_db", asked, draw)
 
 
-def _class_of(asked: messages.SmallDbOf) -> Questions:
+def synthetic(service: Service, who: TokenRecord, asked: messages.SyntheticOf) -> messages.Released:
+    """Invented rows."""
+
+    def draw(table: Table, paying: Paying) -> Any:
+        sizes: dict[str, Any] = {
+            name: getattr(asked, name) for name in ("rows", "rounds", "max_rows")
+        }
+        bins = None if asked.bins is None else given(asked.bins)
+        chosen: dict[str, Any] = {"epsilon": asked.epsilon, "marginals": asked.marginals}
+        chosen |= {"bins": bins, **sizes}
+        refuse_too_many(table.plan_synthetic(asked.columns, **chosen))
+        return table.synthetic(asked.columns, **chosen, **paying)
+
+    return _released(service, who, "synthetic", asked, draw)
+
+
+def class_of(asked: messages.SmallDbOf) -> Questions:
+    """The questions that a small database is for."""
     if isinstance(asked.questions, messages.OrderedOf):
         return Ordered(asked.questions.column, asked.questions.kind)
     return asked.questions

@@ -13,10 +13,9 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event, Thread
-from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -25,12 +24,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from tacit.errors import BadConfiguration, ServerUnavailable
 from tacit.server.app import Application
 from tacit.server.config import Limits, Listening, ServerConfig
+from tacit.server.endpoints import Endpoint
 from tacit.server.service import Service
 
 _GRACE_SECONDS = 8
 _SWEEP_SECONDS = 5
 _LONGEST_HEADER = 16_384
 _NO_LINGER = struct.pack("ii", 1, 0)
+
+Pages = Callable[[Service, bool], Sequence[Endpoint]]
+"""What is shown in a browser, of a service that is encrypted or not."""
 
 
 def refuse_unencrypted(listen: Listening, *, behind_proxy: bool) -> None:
@@ -43,17 +46,25 @@ def refuse_unencrypted(listen: Listening, *, behind_proxy: bool) -> None:
         )
 
 
-def run(config: ServerConfig, *, behind_proxy: bool = False, ready: Callable[[str], None]) -> None:
+def run(
+    config: ServerConfig,
+    *,
+    behind_proxy: bool = False,
+    pages: Pages | None = None,
+    ready: Callable[[str], None],
+) -> None:
     """Open everything, say that it is ready, and serve until a signal comes."""
     refuse_unencrypted(config.listen, behind_proxy=behind_proxy)
     with listening(config.listen) as listener:
         service = Service.open(config)
         encrypted = behind_proxy or config.listen.certificate is not None
-        application = Application(service, config.clock, encrypted=encrypted)
+        shown = () if pages is None else pages(service, encrypted)
+        application = Application(service, config.clock, encrypted=encrypted, pages=shown)
         server = uvicorn.Server(_settings(application, config))
         logging.disable()  # our own lines say all there is to say; others' might quote data
-        before = {number: signal.signal(number, _nothing) for number in _ENDING}
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, server.handle_exit)
+        # From here on, since a signal may come before uvicorn listens for it.  When it is done it
+        # sends itself the signal once more, while we still have to close.
+        before = {number: signal.signal(number, server.handle_exit) for number in _ENDING}
         ended = Event()
         sweeper = Thread(target=_sweep, args=(service, ended), name="tacit-idle", daemon=True)
         sweeper.start()
@@ -78,11 +89,7 @@ def _sweep(service: Service, ended: Event) -> None:
         service.streams.suspend_idle(idle)
 
 
-_ENDING = (signal.SIGTERM, signal.SIGINT)
-
-
-def _nothing(number: int, frame: FrameType | None) -> None:
-    """Uvicorn sends itself the signal once more when it is done: then we still have to close."""
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def listening(listen: Listening) -> socket.socket:

@@ -52,10 +52,10 @@ class ServedHead(Closing):
 
     def note(self) -> None:
         """Note the last entry; of two at once the later one stays."""
-        last = self._budget.history[-1]
+        last = self._budget.known_end
         with self._lock:
             if last.number > self._last.number:
-                self._last = HistoryEnd(last.number, last.hash)
+                self._last = last
                 self._file.write(self._last)
 
     def close(self) -> None:

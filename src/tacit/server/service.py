@@ -6,24 +6,29 @@ token; all but the looks at tokens run in threads.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from tacit.analyst import plan
+from tacit.analyst.open_tables import put_together, same_people
 from tacit.analyst.table import Table, open_table
 from tacit.budget import Budget
 from tacit.budget.accountants import bounded
+from tacit.budget.sqlite_together import open_for_threads
 from tacit.errors import BadParameter, ConditionNotMet, NotCovered
 from tacit.numbers import exact
 from tacit.privacy import Cost
 from tacit.server import messages
 from tacit.server.config import Limits, ServedTable, ServerConfig, Timing
 from tacit.server.held import LiveStreams
+from tacit.server.log import LogLine
 from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
+from tacit.server.refreshed import LabelFile
 from tacit.server.served_head import ServedHead
+from tacit.server.spent import SpentIndex
 from tacit.server.stopped import StoppedFile
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
 from tacit.server.underway import Underway
@@ -32,9 +37,10 @@ from tacit.tables.schema import write_schema
 from tacit.wire import stream_summary, summary, to_json
 
 if TYPE_CHECKING:
-    from tacit.budget import Share
+    from tacit.budget import Share, StreamState
     from tacit.tables.show import Statement
 
+_REFUSALS = 200  # that are remembered
 _PATIENCE_SECONDS = 1.0  # with questions that are being answered when a server ends
 
 
@@ -52,7 +58,11 @@ class Service(Closing):
         self.stopped = StoppedFile(tokens.path)
         self.underway = Underway(budget)
         self.paid = PaidIndex(budget)
+        self.spent = SpentIndex(budget)
+        self.refusals: deque[LogLine] = deque(maxlen=_REFUSALS)  # the last, for stewards
         self.served_head: ServedHead | None = None
+        self.labels: LabelFile | None = None
+        self.served: dict[str, ServedTable] = {}  # as the server's file has them
         self.block = Timing().questions  # of a batch; how many leave together is public
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
@@ -61,7 +71,7 @@ class Service(Closing):
     def open(cls, config: ServerConfig) -> Service:
         """Open everything that a file names; if something cannot be, nothing stays open."""
         with ExitStack() as opened:
-            budget = opened.enter_context(Budget.open(config.budget))
+            budget = opened.enter_context(open_for_threads(config.budget))
             covered = budget.covers
             for served in config.tables:
                 if served.name not in covered:
@@ -69,11 +79,18 @@ class Service(Closing):
                         f"{budget.place} covers {', '.join(covered)}, not {served.name!r}",
                         advice="tacit budget cover adds a table of the same people",
                     )
-            tables = {each.name: opened.enter_context(_opened(each)) for each in config.tables}
+            labels = LabelFile(config.tokens)
+            tables = {
+                each.name: opened.enter_context(_opened(each, labels.label(each)))
+                for each in config.tables
+            }
+            for together in same_people(tables):
+                put_together(together)
             tokens = TokenFile(config.tokens)
             service = cls(tables, budget, tokens, config.limits)
             _ = tokens.records, service.stopped.records  # a damaged file is told now
             service.place = budget.place
+            service.labels, service.served = labels, {each.name: each for each in config.tables}
             service.served_head = opened.enter_context(ServedHead(config.head, budget))
             service.served_head.begin()
             opened.pop_all()
@@ -117,7 +134,7 @@ class Service(Closing):
         return self.tables[name]
 
 
-def _opened(served: ServedTable) -> Table:
+def _opened(served: ServedTable, as_of: str | None) -> Table:
     return open_table(
         served.source,
         person=served.person,
@@ -126,7 +143,7 @@ def _opened(served: ServedTable) -> Table:
         schema=served.schema,
         table=served.table,
         memory_limit=served.memory,
-        as_of=served.as_of,
+        as_of=as_of,
         spill_folder=served.spill_folder,
         shards=served.shards,
         grows_by=served.grows_by,
@@ -139,11 +156,12 @@ def _opened(served: ServedTable) -> Table:
 def list_tables(service: Service, who: TokenRecord) -> messages.TableList:
     """The tables that the token may ask, with their public schemas."""
     return messages.TableList(
-        [_facts(table) for name, table in service.tables.items() if who.may_ask(name)]
+        [table_facts(table) for name, table in service.tables.items() if who.may_ask(name)]
     )
 
 
-def _facts(table: Table) -> messages.TableFacts:
+def table_facts(table: Table) -> messages.TableFacts:
+    """What is public about a table."""
     person = table.schema.person
     return messages.TableFacts(
         name=table.name,
@@ -234,14 +252,17 @@ def _own(shares: tuple[Share, ...], who: TokenRecord) -> Share | None:
 
 def list_streams(service: Service, who: TokenRecord) -> messages.StreamList:
     """An analyst's own streams; all of the tables that a steward may see."""
-    return messages.StreamList(
-        [
-            to_json(stream_summary(stream))
-            for stream in service.budget.streams(up_to=service.underway.shown())
-            if who.may_ask(stream.table)
-            and (who.role == "steward" or (who.share is not None and stream.analyst == who.share))
-        ]
-    )
+    return messages.StreamList([to_json(stream_summary(each)) for each in seen(service, who)])
+
+
+def seen(service: Service, who: TokenRecord) -> list[StreamState]:
+    """The streams that a token may see, as they stood when the last answer left."""
+    return [
+        stream
+        for stream in service.budget.streams(up_to=service.underway.shown())
+        if who.may_ask(stream.table)
+        and (who.role == "steward" or (who.share is not None and stream.analyst == who.share))
+    ]
 
 
 def list_tokens(service: Service, who: TokenRecord) -> messages.TokenList:

@@ -7,13 +7,15 @@ nothing can cancel half-way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.analyst.blocks import Block, told_blocks
-from tacit.analyst.stream import Stream
+from tacit.analyst.blocks import Block, Blocks, OneBlock, Told, told_blocks
+from tacit.analyst.stream import Stream, turned_back
+from tacit.analyst.watched_plan import is_watched
+from tacit.book.answer import Answer
 from tacit.budget import RetryKey
 from tacit.budget.ledger import StreamState
 from tacit.errors import BadParameter
@@ -22,7 +24,7 @@ from tacit.server.releases import keyed, spender, told_before
 from tacit.server.service import Service, given
 from tacit.server.stopped import unless_stopped
 from tacit.server.tokens import TokenRecord
-from tacit.wire import stream_summary, to_json, to_line
+from tacit.wire import from_json, stream_summary, to_json, to_line
 
 
 def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
@@ -46,26 +48,36 @@ def open_stream(
     share, retry = spender(who), keyed(who, asked, "open")
     before = service.budget.answers.under(retry)
     if before is not None and before.stream is not None:
-        return _opened(service.budget.stream(before.stream))
+        return opened_as(service.budget.stream(before.stream))
     table = service.table(asked.table, who)
     if asked.name is not None:
         service.check_name(asked.name, "name")
-    names = ("threshold", "epsilon", "delta", "name", "kind", "sensitivity", "grid")
-    options: dict[str, Any] = {name: getattr(asked, name) for name in names}
-    options |= {name: getattr(asked, name) for name in ("questions", "beta", "recipe", "values")}
+    fixed = ("threshold", "epsilon", "delta", "name", "kind", "sensitivity", "grid")
+    planned = ("questions", "beta", "recipe", "values", "rounds")
+    options: dict[str, Any] = {name: getattr(asked, name) for name in (*fixed, *planned)}
     if asked.algorithm != "above_threshold":
-        options["at_most"] = asked.at_most
-    elif asked.at_most != 1:
-        raise BadParameter("algorithm", asked.algorithm, "it has no at_most")
+        options |= _which_tops(asked)
+    elif asked.at_most != 1 or asked.least_scale is not None:
+        raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor least_scale")
     if asked.algorithm != "numeric_sparse":
         options["numeric"] = asked.numeric
     opens = getattr(table, asked.algorithm)
     stream: Stream = opens(**options, budget=service.budget, analyst=share, retry_key=retry)
     service.streams.hold(stream)
-    return _opened(service.budget.stream(stream.name))
+    return opened_as(service.budget.stream(stream.name))
 
 
-def _opened(state: StreamState) -> messages.StreamOpened:
+def _which_tops(asked: messages.OpenOf) -> dict[str, Any]:
+    """So many ⊤, or a price for each; a request has 1 as ``at_most`` where it names none."""
+    if asked.least_scale is None:
+        return {"at_most": asked.at_most}
+    if asked.at_most != 1:
+        raise BadParameter("least_scale", asked.least_scale, "it stands in place of at_most")
+    return {"least_scale": asked.least_scale}
+
+
+def opened_as(state: StreamState) -> messages.StreamOpened:
+    """What was fixed when a stream was opened."""
     return messages.StreamOpened(state.name, state.table, dict(state.binding))
 
 
@@ -75,9 +87,10 @@ def resume_stream(
     """Go on with a stream; if it is being asked here already, nothing changes."""
     state, table = own_stream(service, who, asked.stream), service.table(asked.table, who)
     with service.streams.alone(state.name) as held:
-        if held.stream is None or not held.stream.live or state.table != asked.table:
+        kept = held.stream
+        if not isinstance(kept, Stream) or not kept.live or state.table != asked.table:
             held.stream = table.resume(state.name, budget=service.budget)
-    return _opened(state)
+    return opened_as(state)
 
 
 def suspend_stream(
@@ -101,7 +114,9 @@ def close_stream(
         if not service.budget.stream(state.name).ended:
             table = service.table(state.table, who)
             if held.stream is None:
-                held.stream = table.resume(state.name, budget=service.budget)
+                watched = is_watched(state.binding)
+                resume = table.resume_watched_model if watched else table.resume
+                held.stream = resume(state.name, budget=service.budget)
             held.stream.close()
         held.stream = None
     return show_stream(service, who, asked)
@@ -120,7 +135,8 @@ def recorded(
     service: Service, who: TokenRecord, asked: messages.StreamNamed
 ) -> messages.RecordedTops:
     """Every answer above the threshold, also of earlier runs."""
-    with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
+    state = own_stream(service, who, asked.stream)
+    with in_use(service, who, state.name, state.table) as stream:
         return messages.RecordedTops(to_json(stream.recorded))
 
 
@@ -128,14 +144,29 @@ def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> messages.T
     """Ask one question; what was told under its key is told again."""
     retry = keyed(who, asked, "ask")
     values = given(asked.parameters)
-    told = told_before(service.budget.answers.under(retry))
-    if told is not None:
-        return messages.Told(told)
-    with _in_use(service, who, own_stream(service, who, asked.stream)) as stream:
-        limit = asked.threshold
-        answer = stream.ask(asked.question, threshold=limit, retry_key=retry, params=values)
+    table = held_table(service, who, asked.stream)
+    if table is None:  # else the stream itself looks for the key
+        told = told_before(service.budget.answers.under(retry))
+        if told is not None:
+            return messages.Told(_as_asked(told, asked))
+        table = own_stream(service, who, asked.stream).table
+    with in_use(service, who, asked.stream, table) as stream:
+        service.streams.note(asked.stream, who.share, table)
+        answer = stream.ask(
+            asked.question,
+            threshold=asked.threshold,
+            below=asked.below,
+            scale=asked.scale,
+            retry_key=retry,
+            params=values,
+        )
         stream.history.clear()  # whoever asks has their own
     return messages.Told(to_json(answer))
+
+
+def _as_asked(told: dict[str, Any], asked: messages.AskOf) -> dict[str, Any]:
+    """What is on record about minus a value, as an answer about the value."""
+    return to_json(turned_back(from_json(told, Answer))) if asked.below else told
 
 
 @dataclass(eq=False)
@@ -143,7 +174,7 @@ class AskedBatch:
     """A batch that is being answered: how many questions, and its blocks as lines of JSON."""
 
     questions: int
-    blocks: Iterator[Block]
+    blocks: Iterator[OneBlock]
     stack: ExitStack  # holds the stream until all of it was told
     service: Service
 
@@ -160,37 +191,67 @@ class AskedBatch:
 
 def ask_all(service: Service, who: TokenRecord, asked: messages.AskAllOf) -> AskedBatch:
     """Ask a batch, in blocks; those on record are told again, and the rest is asked."""
-    whole = keyed(who, asked, "ask_all")
+    names = ("threshold", "below", "again", "only", "scale", "descending", "round_number")
+
+    def begin(stack: ExitStack, table: str, options: dict[str, Any]) -> Blocks[Block]:
+        stream = stack.enter_context(in_use(service, who, asked.stream, table))
+        options |= {name: getattr(asked, name) for name in names}
+        questions, params = sent(asked.questions)
+        return stream.ask_blocks(questions, params=params, **options)
+
+    return asked_batch(service, who, asked, "ask_all", Block, begin)
+
+
+def sent(
+    questions: messages.QuestionSent | list[messages.QuestionSent],
+) -> tuple[Any, dict[str, object] | None]:
+    """Questions and parameters as ``ask_blocks`` takes them."""
+    if isinstance(questions, messages.QuestionSent):
+        return questions.question, given(questions.parameters)
+    return [(one.question, given(one.parameters)) for one in questions], None
+
+
+def asked_batch(
+    service: Service,
+    who: TokenRecord,
+    asked: messages.AskAllOf | messages.AskAllWatchedOf,
+    call: str,
+    kind: type[Told],
+    begin: Callable[[ExitStack, str, dict[str, Any]], Blocks[Told]],
+) -> AskedBatch:
+    """A batch for a stream or a watched model: what is on record of it, and what begins then."""
+    whole = keyed(who, asked, call)
     body = whole.as_json()["request"]
 
     def keys(start: int) -> RetryKey:
-        return RetryKey(whole.key, whole.caller, f"ask_all from {start}", body)
+        return RetryKey(whole.key, whole.caller, f"{call} from {start}", body)
 
-    stored = list(told_blocks(service.budget.answers.under, keys))
+    stored = list(told_blocks(service.budget.answers.under, keys, kind))
     if stored and stored[-1].done:
         return AskedBatch(sum(block.asked for block in stored), iter(stored), ExitStack(), service)
     state = own_stream(service, who, asked.stream)
     with ExitStack() as stack:
-        stream = stack.enter_context(_in_use(service, who, state))
-        most = service.limits.questions
-        options: dict[str, Any] = {"size": service.block, "most": most, "keys": keys}
-        options |= {"threshold": asked.threshold, "skip": asked.skip}
-        if isinstance(asked.questions, messages.QuestionSent):
-            values = given(asked.questions.parameters)
-            blocks = stream.ask_blocks(asked.questions.question, **options, params=values)
-        else:
-            listed = [(one.question, given(one.parameters)) for one in asked.questions]
-            blocks = stream.ask_blocks(listed, **options)
+        options: dict[str, Any] = {"size": service.block, "keys": keys, "skip": asked.skip}
+        blocks = begin(stack, state.table, options | {"most": service.limits.questions})
         going_on = unless_stopped(service, who, blocks, stream=state.name, table=state.table)
         return AskedBatch(blocks.questions, going_on, stack.pop_all(), service)
 
 
-def _in_use(
-    service: Service, who: TokenRecord, state: StreamState
+def held_table(service: Service, who: TokenRecord, name: str) -> str | None:
+    """The table of a stream that is held and may be asked, without a look at the budget."""
+    whose = service.streams.whose(name)
+    if whose is None or who.share is None or whose[0] != who.share or not who.may_ask(whose[1]):
+        return None
+    stopped = {(one.kind, one.name) for one in service.stopped.records}
+    return None if stopped & {("stream", name), ("table", whose[1])} else whose[1]
+
+
+def in_use(
+    service: Service, who: TokenRecord, name: str, table: str
 ) -> AbstractContextManager[Stream]:
     """A stream for one request: as it is held, or else resumed."""
 
     def resume() -> Stream:
-        return service.table(state.table, who).resume(state.name, budget=service.budget)
+        return service.table(table, who).resume(name, budget=service.budget)
 
-    return service.streams.using(state.name, resume)
+    return service.streams.using(name, Stream, resume)

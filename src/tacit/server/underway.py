@@ -13,7 +13,7 @@ from threading import Lock
 from tacit.budget import Budget
 from tacit.server.clock import RequestKind
 
-FREE: frozenset[RequestKind] = frozenset({"look", "check", "plan"})
+FREE: frozenset[RequestKind] = frozenset({"look", "check", "plan", "refresh"})
 """Requests that write nothing which depends on the data; all others count as spending."""
 
 
@@ -27,7 +27,8 @@ class Underway:
 
     def begin(self) -> Callable[[], None]:
         """A request begins that spends; what is returned is called when its response has left."""
-        request, end = object(), len(self._budget.history)
+        # What it writes comes after all that is known now; what others wrote since is shown later.
+        request, end = object(), self._budget.known_end.number
         with self._lock:
             self._began[request] = end
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from tacit.tables.show import name
 MOST_WEIGHT = 10**100  # of numerator and denominator, since weights multiply and are printed
 AGGREGATE_HINT = "ask for COUNT or SUM; for a ratio, ask for both of its parts"
 
+_AVERAGE_HINT = "ask for SUM and COUNT, or SELECT it with table.query(...)"
 _CASE_HINT = "write CASE WHEN smoker THEN 1 ELSE 0 END, or a column after THEN"
 
 WeightedTerm = tuple[Fraction, Term, Fraction]
@@ -36,6 +38,16 @@ class AggregateReader:
         self.max_rows = self.schema.max_rows if max_rows is None else row_bound(max_rows)
         self.total = total
         self.inside_select = False
+        self._by_row = False
+
+    @contextmanager
+    def each_row_by_itself(self) -> Iterator[None]:
+        """Inside, SUM is of rows that are bounded by themselves, and nobody's total is needed."""
+        self._by_row = True
+        try:
+            yield
+        finally:
+            self._by_row = False
 
     def weighted(self, root: exp.Expr, where: Predicate, parts: list[WeightedTerm]) -> None:
         """Add Σ weight × term to the parts, without recursion along the sum."""
@@ -89,7 +101,7 @@ class AggregateReader:
             return self._count(node, where), Fraction(1)
         if isinstance(node, exp.CountIf):
             self.predicates.only(node, "this")
-            return self._rows(node, all_of((where, self.predicates.read(node.this)))), Fraction(1)
+            return self.rows(node, all_of((where, self.predicates.read(node.this)))), Fraction(1)
         if isinstance(node, exp.Sum):
             return self._sum(node, where)
         raise self._not_an_aggregate(node)
@@ -107,9 +119,8 @@ class AggregateReader:
                 "a constant cannot be added to a question", place, "subtract it from the threshold"
             )
         if isinstance(node, exp.AggFunc):
-            return refused(
-                f"the sensitivity of {node.sql_name()} is not bounded", place, AGGREGATE_HINT
-            )
+            hint = _AVERAGE_HINT if isinstance(node, exp.Avg) else AGGREGATE_HINT
+            return refused(f"the sensitivity of {node.sql_name()} is not bounded", place, hint)
         return self.predicates.refusal(node, "a count or a sum is needed here")
 
     def _count(self, node: exp.Count, where: Predicate) -> Term:
@@ -117,15 +128,15 @@ class AggregateReader:
         inner = node.this
         if isinstance(inner, exp.Star):
             self.predicates.only(inner)
-            return self._rows(node, where)
+            return self.rows(node, where)
         if isinstance(inner, exp.Literal):  # COUNT(1): it is never NULL
-            return self._rows(node, where)
+            return self.rows(node, where)
         if isinstance(inner, exp.Case | exp.If):
             condition, value = self._filter(inner, counted=True)
             there: Predicate = TRUE
             if isinstance(value, exp.Column):
                 there = Not(IsNull(self.predicates.column(value).name))
-            return self._rows(node, all_of((where, condition, there)))
+            return self.rows(node, all_of((where, condition, there)))
         if isinstance(inner, exp.Distinct):
             return self._people(inner, where)
         if inner is None:
@@ -158,7 +169,8 @@ class AggregateReader:
             )
         return People(where)
 
-    def _rows(self, node: exp.Expr, where: Predicate) -> Term:
+    def rows(self, node: exp.Expr, where: Predicate) -> Term:
+        """The rows for which a predicate is TRUE, as many of each person as may count."""
         if not isinstance(self.schema.person, str):
             return People(where)
         if self.max_rows is None:
@@ -177,7 +189,7 @@ class AggregateReader:
             condition, inner = self._filter(inner, counted=False)
             where = all_of((where, condition))
             if _is_number(inner, "1"):
-                return self._rows(node, where), Fraction(1)
+                return self.rows(node, where), Fraction(1)
         if not isinstance(inner, exp.Column):
             raise refused(
                 "SUM takes a column by name",
@@ -194,6 +206,8 @@ class AggregateReader:
                 place,
                 f"declare them in the schema: [columns.{column.name}] bounds = [...]",
             )
+        if self._by_row and isinstance(self.schema.person, str):
+            return Total(column.name, where, *column.bounds), column.step
         total = column.total if self.total is None else total_steps(column, self.total)
         if total is None and isinstance(self.schema.person, str):
             raise refused(

@@ -1,28 +1,40 @@
 """Counting by bitmaps: a packed bitmap for each atom, combined word by word.
 
 A bitmap says for which slots an atom is TRUE, or for which it is FALSE; negation is pushed down
-to the atoms, so three-valued logic needs nothing else.  Bitmaps are built when they are first
-needed, and kept within a memory limit; the least recently used are dropped first.
+to the atoms, so three-valued logic needs nothing else.  Bitmaps are built when they are asked for a
+second time, and kept within a memory limit; the least recently used are dropped first.  A new atom
+may never come again: it is tested block by block, and only on the rows that the rest of a
+conjunction leaves, if those are few.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
-from tacit.tables.cells import count_cells, grouped, people_total, rows_total, sum_total
+from tacit.tables.cells import (
+    Matching,
+    count_cells,
+    count_product,
+    grouped,
+    people_total,
+    rows_total,
+    sum_total,
+)
+from tacit.tables.codes import Code
 from tacit.tables.columns import (
     WORD,
     BitWords,
     CodeIntervals,
+    CodeSet,
     Held,
     Layout,
     comparison,
@@ -38,7 +50,15 @@ from tacit.tables.engine import (
     withheld,
 )
 from tacit.tables.functions import part_of_codes, parts_that_hold
-from tacit.tables.having import having_total
+from tacit.tables.having import having_people
+from tacit.tables.person_rows import Coded, PersonRows
+from tacit.tables.point_counts import (
+    CountedPoints,
+    can_be_counted,
+    count_codes,
+    joined_points,
+    one_each,
+)
 from tacit.tables.question import (
     Among,
     And,
@@ -48,6 +68,7 @@ from tacit.tables.question import (
     IsNull,
     IsTrue,
     Like,
+    Members,
     Not,
     Or,
     People,
@@ -69,14 +90,20 @@ FEWEST_CELLS = 64
 """From this many terms that differ only in their cell, one scan is faster than bitmaps."""
 
 
-_MOST_RANGES = 1 << 16
+_MOST_RANGES = 1 << 12
+_MOST_SEEN = 1 << 12  # atoms that were asked for once
+_MOST_KEPT = 1 << 13  # bitmaps: of a small table they cost little, to keep or to make again
+_ENTRY_BYTES = 512  # what a kept bitmap takes besides its words
+_NO_SLOTS = np.zeros(0, dtype=np.int64)
+_FEW = 128  # a new atom is tested slot by slot if at most one in so many is left
 
 
 @dataclass(slots=True)
 class All:
-    """All of these must hold."""
+    """All of these must hold; ``new`` are tested last, on what the others leave."""
 
     parts: list[Node]
+    new: list[Unbuilt]
 
 
 @dataclass(slots=True)
@@ -93,15 +120,19 @@ class Except:
     part: Node
 
 
-Maker = Callable[[int, int], NDArray[np.bool_]]
-"""Makes the bits of the slots in words start..stop."""
+Slots = slice | NDArray[np.intp]
+
+Maker = Callable[[Slots], NDArray[np.bool_]]
+"""Makes the bits of some slots: of whole words, or of a list of slots that hold rows."""
 
 
 @dataclass(slots=True)
 class Unbuilt:
-    """A bitmap that does not fit into the memory limit, and is made block by block."""
+    """A bitmap that is not kept: the first time it is asked for, or if there is no room for it."""
 
     make: Maker
+    range: tuple[str, int, int] | None = None
+    """A column, and the least and greatest of its codes for which it holds; None if not so."""
 
 
 Atom = Range | Among | Like | IsNull
@@ -125,9 +156,10 @@ class BitmapEngine(Answering):
         self.schema = schema
         self._layout = layout
         self._columns = columns
-        self._most = max(limit // max(layout.words * 8, 1), 1)
+        self._most = min(max(limit // (layout.words * 8 + _ENTRY_BYTES), 1), _MOST_KEPT)
         self._kept: OrderedDict[object, BitWords] = OrderedDict()
         self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
+        self._seen: set[object] = set()
         self._used = 0
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
@@ -144,6 +176,7 @@ class BitmapEngine(Answering):
                 self._open = False
                 self._kept.clear()
                 self._ranges.clear()
+                self._seen.clear()
                 self._columns = {}
                 self._release()
 
@@ -170,15 +203,89 @@ class BitmapEngine(Answering):
             if not self._open:
                 raise EngineFailed(CLOSED)
             check_points(self.schema, columns, max_rows)
-            found = unpack(self._layout.filled)
             names = [self.schema.column(name).name for name in columns]
-            rows = [point_codes(self.schema, name, self._columns[name], found) for name in names]
-            people = np.ones(self._layout.slots, dtype=np.int64)
-            if self._layout.one_row < self._layout.words:
-                people[self._layout.one_row * 64 :] = 0
-                people[self._layout.starts] = 1
-            codes = [row[found] for row in rows]
-            return rows_of_each(np.cumsum(people)[found], codes, max_rows, coins)
+            return self._rows_from(0, names, max_rows, coins)
+
+    @withheld("reading the points")
+    def point_counts(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> CountedPoints:
+        """The same, with how many rows each stands for."""
+        with self._lock:
+            if not self._open:
+                raise EngineFailed(CLOSED)
+            check_points(self.schema, columns, max_rows)
+            names = [self.schema.column(name).name for name in columns]
+            held = [self._columns[name] for name in names]
+            if not can_be_counted(held):
+                return one_each(self.points(columns, max_rows=max_rows, coins=coins))
+            plain = self._layout.plain_until(max_rows)  # nobody before this word has more rows
+            alike, counts = count_codes(held, plain * 64)
+            found = np.ones(len(counts), np.bool_)
+            codes = [
+                point_codes(self.schema, *pair, found) for pair in zip(names, alike, strict=True)
+            ]
+            counted = CountedPoints(np.stack(codes, axis=1)[found], counts[found])
+            if plain == self._layout.words:
+                return counted
+            chosen = self._rows_from(plain, names, max_rows, coins)
+            return joined_points([counted, one_each(chosen)])
+
+    def _rows_from(
+        self, word: int, names: Sequence[str], max_rows: int, coins: Coins | None
+    ) -> NDArray[np.int64]:
+        """The rows from a word on, at most ``max_rows`` of each person."""
+        found = unpack(self._layout.filled[word:])
+        held = [self._columns[name] for name in names]
+        there = [replace(column, codes=column.codes[word * 64 :]) for column in held]
+        rows = [point_codes(self.schema, *pair, found) for pair in zip(names, there, strict=True)]
+        people = self._people()[word * 64 :]
+        return rows_of_each(people[found], [row[found] for row in rows], max_rows, coins)
+
+    @withheld("reading the rows")
+    def rows_by_person(
+        self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
+    ) -> PersonRows:
+        """The rows for which ``where`` is TRUE, with their people as numbers."""
+        with self._lock:
+            if not self._open:
+                raise EngineFailed(CLOSED)
+            at = np.flatnonzero(self._truths(where))
+            coded = {}
+            for name in columns:
+                there = unpack(self._layout.filled)
+                codes = point_codes(self.schema, name, self._columns[name], there)
+                coded[name] = Coded(codes[at], there[at])
+            tested = {test: self._truths(test)[at] for test in tests}
+            return PersonRows(self._people()[at], coded, tested)
+
+    @withheld("answering")
+    def people_of(self, term: Term) -> NDArray[Any]:
+        """The codes of the people whom a term counts."""
+        with self._lock:
+            if not self._open:
+                raise EngineFailed(CLOSED)
+            if isinstance(term, Having):
+                found = having_people(*self._having(term))
+                slots = np.concatenate([at[holds] for at, holds in found] or [_NO_SLOTS])
+            else:
+                slots = np.flatnonzero(self._truths(term.where))
+            person = self._columns[str(self.schema.person)]
+            return person.distinct(slots)
+
+    def _people(self) -> NDArray[np.int64]:
+        """For each slot a number that stands for its person."""
+        people = np.ones(self._layout.slots, dtype=np.int64)
+        if self._layout.one_row < self._layout.words:
+            people[self._layout.one_row * 64 :] = 0
+            people[self._layout.starts] = 1
+        return np.cumsum(people)
+
+    def _truths(self, tree: Predicate) -> NDArray[np.bool_]:
+        """For each slot, whether it has a row for which a predicate is TRUE."""
+        self._used = 0
+        words = words_of(self._node(tree, True), self._layout.filled, 0, self._layout.words)
+        return unpack(words) & unpack(self._layout.filled)
 
     # Terms
 
@@ -187,7 +294,7 @@ class BitmapEngine(Answering):
         totals = [0] * len(terms)
         for group in groups:
             self._used = 0
-            matching = partial(words_of, self._node(group.like.where, True), self._layout.filled)
+            matching = self._matching(group.like.where)
             counted = count_cells(group, self._layout, self._columns, matching)
             if counted is None:  # too many combinations for one scan
                 single += group.places
@@ -200,21 +307,44 @@ class BitmapEngine(Answering):
 
     def _total(self, term: Term) -> int:
         self._used = 0
-        layout = self._layout
-        matching = partial(words_of, self._node(term.where, True), layout.filled)
+        layout, matching = self._layout, self._matching(term.where)
         if isinstance(term, People):
             return people_total(layout, matching)
         if isinstance(term, Rows):
             return rows_total(layout, matching, term.most)
         if isinstance(term, Having):
-            tallied = {
-                name: partial(words_of, self._node(tally.where, True), layout.filled)
-                for name, tally in term.tallies
-            }
-            return having_total(term, self.schema, layout, self._columns, matching, tallied)
+            return sum(int(holds.sum()) for _, holds in having_people(*self._having(term)))
         return sum_total(layout, matching, self._columns[term.column], term.low, term.high)
 
+    @withheld("answering")
+    def cell_totals(
+        self, like: Term, keys: Sequence[str], values: Sequence[Sequence[Code]]
+    ) -> NDArray[Any]:
+        """The totals of a term in each combination of values of the key columns, in one scan."""
+        if isinstance(like, Having):
+            return super().cell_totals(like, keys, values)
+        with self._lock:
+            if not self._open:
+                raise EngineFailed(CLOSED)
+            self._used = 0
+            asked = dict(zip(keys, values, strict=True))
+            matching = self._matching(like.where)
+            return count_product(like, asked, self._layout, self._columns, matching)
+
+    def _having(
+        self, term: Having
+    ) -> tuple[Having, Schema, Layout, Mapping[str, Held], Matching, Mapping[str, Matching]]:
+        """What finds out of whom a condition holds."""
+        self._used = 0
+        matching = self._matching(term.where)
+        tallied = {name: self._matching(tally.where) for name, tally in term.tallies}
+        return term, self.schema, self._layout, self._columns, matching, tallied
+
     # Predicates
+
+    def _matching(self, tree: Predicate) -> Matching:
+        """Gives the words of a predicate from start to stop."""
+        return partial(words_of, self._node(tree, True), self._layout.filled)
 
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (if wanted) or FALSE (if not)."""
@@ -225,7 +355,7 @@ class BitmapEngine(Answering):
             ]
             if len(parts) == 1:
                 return parts[0]
-            return All(parts) if (type(tree) is And) == wanted else Some(parts)
+            return self._all_of(parts) if (type(tree) is And) == wanted else Some(parts)
         if isinstance(tree, Range | Among | Like | IsNull):
             return self._atom(tree, wanted)
         if isinstance(tree, Computed):
@@ -239,6 +369,8 @@ class BitmapEngine(Answering):
             return true if wanted else Except(true)
         if isinstance(tree, Constant):
             return self._layout.filled if tree.value is wanted else self._nothing
+        if isinstance(tree, Members):
+            return self._members_atom(tree, wanted)
         assert isinstance(tree, SameOrder)
         return self._columns_atom(tree, wanted)
 
@@ -246,8 +378,8 @@ class BitmapEngine(Answering):
         if type(tree) is Range and wanted:  # by far most often
             known = self._ranges.get(id(tree))
             key = known[1] if known is not None else self._range(tree)
-        elif type(tree) is Range or type(tree) is IsNull:
-            key = (tree.column, self._columns[tree.column].outcome(tree, wanted))
+        elif isinstance(tree, Range | IsNull):
+            key = (tree.column, self._columns[tree.column].intervals(tree, wanted))
         else:
             return self._words_atom(tree, wanted)
         kept = self._kept.get(key)
@@ -258,7 +390,27 @@ class BitmapEngine(Answering):
         column, intervals = key
         if not intervals:
             return self._nothing
-        return self._build(key, self._in(self._columns[column], intervals))
+        node = self._build(key, self._in(self._columns[column], intervals))
+        if type(node) is Unbuilt and len(intervals) == 1:
+            node.range = column, *intervals[0]
+        return node
+
+    def _all_of(self, parts: list[Node]) -> Node:
+        """All of these; new ranges of one column, such as its two ends, are tested at once."""
+        new = [part for part in parts if type(part) is Unbuilt]
+        if not new:
+            return All(parts, new)
+        others = [part for part in parts if type(part) is not Unbuilt]
+        both: dict[str, tuple[int, int]] = {}
+        for column, low, high in [part.range for part in new if part.range is not None]:
+            least, most = both.get(column, (low, high))
+            both[column] = max(low, least), min(high, most)
+        tested = [part for part in new if part.range is None]
+        for column, (low, high) in both.items():
+            if low > high:
+                return self._nothing
+            tested.append(Unbuilt(self._in(self._columns[column], ((low, high),))))
+        return All(others, tested)
 
     def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
         """The key of a range's bitmap; ranges with the same codes share it.
@@ -281,27 +433,30 @@ class BitmapEngine(Answering):
         column, type_ = self._columns[tree.column], self.schema.column(tree.column).type
         listed = parts_that_hold(tree)
 
-        def make(start: int, stop: int) -> NDArray[np.bool_]:
-            codes = column.codes[start * 64 : stop * 64]
+        def make(slots: Slots) -> NDArray[np.bool_]:
+            codes = column.codes[slots]
             parts = part_of_codes(tree.function, type_, column.values(codes))
             bits: NDArray[np.bool_] = (codes != column.null) & (np.isin(parts, listed) == wanted)
             return bits
 
         return self._build((tree, wanted), make)
 
-    def _words_atom(self, tree: Atom | Computed, wanted: bool) -> Node:
+    def _words_atom(self, tree: Among | Like | Computed, wanted: bool) -> Node:
         """An atom for which all distinct values of a column must be searched."""
         kept = self._kept_as((tree, wanted))
         if kept is not None:
             return kept
         column = self._columns[tree.column]
-        return self._build((tree, wanted), self._in(column, column.outcome(tree, wanted)))
+        return self._build((tree, wanted), self._in(column, column.codes_of(tree, wanted)))
 
-    def _in(self, column: Held, intervals: CodeIntervals) -> Maker:
-        def make(start: int, stop: int) -> NDArray[np.bool_]:
-            bits = column.test(intervals, start * 64, stop * 64)
-            if intervals and intervals[-1][1] == column.null:  # which slots without a row have, too
-                bits &= unpack(self._layout.filled[start:stop])
+    def _in(self, column: Held, codes: CodeSet) -> Maker:
+        # Slots without a row have the code of NULL, too.
+        null = not isinstance(codes, np.ndarray) and codes[-1:] and codes[-1][1] == column.null
+
+        def make(slots: Slots) -> NDArray[np.bool_]:
+            bits = column.test(codes, slots)
+            if null and isinstance(slots, slice):
+                bits &= unpack(self._layout.filled[slots.start // 64 : slots.stop // 64])
             return bits
 
         return make
@@ -313,10 +468,25 @@ class BitmapEngine(Answering):
         left, right = self._columns[tree.left], self._columns[tree.right]
         compare = comparison(self.schema, tree, left, right)
 
-        def make(start: int, stop: int) -> NDArray[np.bool_]:
-            first, second = (held.codes[start * 64 : stop * 64] for held in (left, right))
+        def make(slots: Slots) -> NDArray[np.bool_]:
+            first, second = left.codes[slots], right.codes[slots]
             known = (first != left.null) & (second != right.null)
             bits: NDArray[np.bool_] = known & (compare(first, second) == wanted)
+            return bits
+
+        return self._build((tree, wanted), make)
+
+    def _members_atom(self, tree: Members, wanted: bool) -> Node:
+        """Whose rows they are; a slot without a row has no person."""
+        kept = self._kept_as((tree, wanted))
+        if kept is not None:
+            return kept
+        column = self._columns[tree.column]
+        is_meant = column.finder(tree.codes)
+
+        def make(slots: Slots) -> NDArray[np.bool_]:
+            codes = column.codes[slots]
+            bits: NDArray[np.bool_] = (codes != column.null) & (is_meant(codes) == wanted)
             return bits
 
         return self._build((tree, wanted), make)
@@ -330,14 +500,17 @@ class BitmapEngine(Answering):
         return bitmap
 
     def _build(self, key: object, make: Maker) -> Node:
-        """A new bitmap, which is kept; if a question needs too many, one made block by block."""
+        """A new bitmap, kept from the second time on; none if a question needs too many."""
         self._used += 1
         if self._used > self._most:
             return Unbuilt(make)
-        bitmap = np.empty(self._layout.words, dtype=WORD)
-        for start in range(0, self._layout.words, BUILD):
-            stop = min(start + BUILD, self._layout.words)
-            bitmap[start:stop] = pack(make(start, stop))
+        if key not in self._seen:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen.add(key)
+            return Unbuilt(make)
+        self._seen.discard(key)
+        bitmap = _made(make, 0, self._layout.words)
         while len(self._kept) >= self._most:
             self._kept.popitem(last=False)
         self._kept[key] = bitmap
@@ -352,6 +525,8 @@ def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
             part[start:stop] if type(part) is np.ndarray else words_of(part, filled, start, stop)
             for part in node.parts
         ]
+        if type(node) is All and node.new:
+            return _sifted(parts, node.new, start, stop)
         out = operation(parts[0], parts[1])
         for words in parts[2:]:
             operation(out, words, out=out)
@@ -359,8 +534,47 @@ def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
     if isinstance(node, np.ndarray):
         return node[start:stop]
     if isinstance(node, Unbuilt):
-        return pack(node.make(start, stop))
+        return _made(node.make, start, stop)
     assert isinstance(node, Except)
     out = np.bitwise_not(words_of(node.part, filled, start, stop))
     np.bitwise_and(out, filled[start:stop], out=out)
     return out
+
+
+def _made(make: Maker, start: int, stop: int) -> BitWords:
+    """The words from start to stop, made in blocks that stay in the cache."""
+    words = np.empty(stop - start, dtype=WORD)
+    for at in range(start, stop, BUILD):
+        end = min(at + BUILD, stop)
+        words[at - start : end - start] = pack(make(slice(at * 64, end * 64)))
+    return words
+
+
+def _sifted(parts: list[BitWords], new: list[Unbuilt], start: int, stop: int) -> BitWords:
+    """The words where all hold: new ones are tested only on the slots left, if those are few."""
+    words = parts[0] if parts else _made(new[0].make, start, stop)
+    for part in parts[1:]:
+        words = words & part
+    for atom in new if parts else new[1:]:
+        left = int(np.bitwise_count(words).sum(dtype=np.int64))
+        if left * _FEW > len(words) * 64:
+            words = words & _made(atom.make, start, stop)
+        elif left:
+            words = _tested(words, atom, start)
+    return words
+
+
+def _tested(words: BitWords, atom: Unbuilt, start: int) -> BitWords:
+    """The few slots, in words from ``start`` on, for which an atom holds, too."""
+    some = np.flatnonzero(words != 0)  # and of these words the bytes that are not 0
+    octets = words[some].view(np.uint8)
+    at = np.flatnonzero(octets)
+    bits = np.unpackbits(octets[at], bitorder="little").view(np.bool_)
+    ones = np.flatnonzero(bits)
+    octet = at[ones >> 3]
+    bits[ones] = atom.make((some[octet >> 3] + start) * 64 + (octet & 7) * 8 + (ones & 7))
+    left = np.zeros_like(octets)
+    left[at] = np.packbits(bits, bitorder="little")
+    words = np.zeros_like(words)
+    words[some] = left.view(WORD)
+    return words

@@ -71,15 +71,15 @@ def people_total(layout: Layout, matching: Matching) -> int:
 
 def _people_of_one_block(layout: Layout, words: BitWords) -> int:
     """The same for a small table, such as a shard, without anybody of more than 64 rows."""
-    first, total = layout.one_row, 0
-    if first:
-        total = int(np.add.reduce(np.bitwise_count(words[:first])))
-    if first < layout.words:
-        inner = layout.inner
-        carry = words[first:] & inner
-        _carry(words[first:], inner, carry)
-        total += int(np.add.reduce(np.bitwise_count(carry))) - layout.inner_bits
-    return total
+    first = layout.one_row
+    if first == layout.words:
+        return int(np.add.reduce(np.bitwise_count(words)))
+    counts, several = np.empty(layout.words, dtype=np.uint8), words[first:]
+    np.bitwise_count(words[:first], out=counts[:first])
+    carry = several & layout.inner
+    _carry(several, layout.inner, carry)
+    np.bitwise_count(carry, out=counts[first:])
+    return int(np.add.reduce(counts)) - layout.inner_bits
 
 
 def _carry(words: BitWords, inner: BitWords, carry: BitWords) -> None:
@@ -133,6 +133,9 @@ def sum_total(layout: Layout, matching: Matching, column: Held, low: int, high: 
     for start, stop in layout.blocks(0, layout.one_row):
         codes = column.codes[start * 64 : stop * 64]
         found = bits_of(matching, start, stop) & (codes != column.null)
+        if column.base is not None and column.top * len(codes) < SAFE:
+            total += _sum_of_codes(column, codes, found, low, high)
+            continue
         values = np.clip(column.values(codes[found]), low, high)
         total += exact_sum(values, max(abs(low), abs(high)))
     for start, stop in layout.blocks(layout.one_row, layout.words):
@@ -143,6 +146,25 @@ def sum_total(layout: Layout, matching: Matching, column: Held, low: int, high: 
         sums = np.add.reduceat(values, starts)[np.logical_or.reduceat(found, starts)]
         total += exact_sum(np.clip(sums, low, high), max(abs(low), abs(high)))
     return total
+
+
+def _sum_of_codes(column: Held, codes: Codes, found: NDArray[np.bool_], low: int, high: int) -> int:
+    """The sum of the values of found codes, each clamped to [low, high]; codes are offsets.
+
+    All codes are multiplied with 0 or 1: that is several times as fast as to pick the found ones,
+    and a narrow code needs no widening before the sum.
+    """
+    assert column.base is not None
+    least, most = (min(max(end - column.base, 0), column.top) for end in (low, high))
+    count = int(np.count_nonzero(found))
+    if most < column.top:
+        codes = np.minimum(codes, codes.dtype.type(most))
+    if least > 0:
+        codes = np.maximum(codes, codes.dtype.type(least))
+    offsets = int((codes * found.view(np.uint8)).sum(dtype=np.uint64))
+    # If [low, high] does not meet the column's range, all codes are alike now, as are the values.
+    shift = min(max(column.base + least, low), high) - (column.base + least)
+    return offsets + (column.base + shift) * count
 
 
 def wide(values: NDArray[np.int64], largest: int) -> NDArray[Any]:
@@ -241,101 +263,137 @@ def count_cells(
     group: CellGroup, layout: Layout, columns: Mapping[str, Held], matching: Matching
 ) -> list[int] | None:
     """The totals of a group's terms in one scan, or None if there are too many combinations."""
-    keys = _Keys(group, columns)
-    if keys.combinations > SAFE:
+    asked = [list(dict.fromkeys(values)) for values in zip(*group.cells, strict=True)]
+    combinations = prod(map(len, asked))
+    if combinations * len(asked) > SAFE:
         return None
-    adder = _Adder(group.like, columns, keys.count)
-    for start, stop, several in _stretches(layout):
-        slots = np.flatnonzero(bits_of(matching, start, stop)) + start * 64
-        slots, cells = keys.cells(slots)
+    wanted = _numbers(group.cells, asked)
+    listed = np.unique(wanted) if combinations > MOST_COMBINATIONS else None
+    keys = _Keys([columns[name] for name in group.columns], asked, listed)
+    places = wanted if listed is None else np.searchsorted(listed, wanted)
+    found: list[int] = _scanned(group.like, keys, layout, columns, matching)[places].tolist()
+    return found
+
+
+def count_product(
+    like: Term,
+    keys: Mapping[str, Sequence[Code]],
+    layout: Layout,
+    columns: Mapping[str, Held],
+    matching: Matching,
+) -> NDArray[Any]:
+    """The totals of a term in every combination of different values of some columns, in order."""
+    found = _Keys([columns[name] for name in keys], list(keys.values()), None)
+    return _scanned(like, found, layout, columns, matching)
+
+
+def _scanned(
+    like: Term, keys: _Keys, layout: Layout, columns: Mapping[str, Held], matching: Matching
+) -> NDArray[Any]:
+    """The total of each cell."""
+    adder = _Adder(like, columns, keys.count)
+    # Each block costs what adding up all cells takes, so with many cells blocks are larger.
+    for start, stop, several in _stretches(layout, max(SCAN, keys.count // 16)):
+        slots, cells = keys.cells(_found(matching(start, stop), start))
         slots, cells, values = adder.values(slots, cells)
         if several:
             people = np.searchsorted(layout.starts, slots, side="right")
             adder.add_people(people - layout.people_before(start), cells, values)
         else:
             adder.add_rows(cells, values)
-    return keys.answers(adder.totals)
+    return adder.totals
 
 
-def _stretches(layout: Layout) -> Iterator[tuple[int, int, bool]]:
+def _found(words: BitWords, start: int) -> slice | Integers:
+    """The slots of the bits that are set, in words from ``start`` on."""
+    found = unpack(words)
+    if found.all():
+        return slice(start * 64, start * 64 + len(found))
+    return np.flatnonzero(found) + start * 64
+
+
+def _numbers(cells: Sequence[tuple[Code, ...]], asked: Sequence[Sequence[Code]]) -> Integers:
+    """The number of each cell among all combinations of the asked values."""
+    numbers = np.zeros(len(cells), dtype=np.int64)
+    for values, listed in zip(zip(*cells, strict=True), asked, strict=True):
+        place = {value: index for index, value in enumerate(listed)}
+        numbers = numbers * len(listed) + np.array([place[value] for value in values])
+    return numbers
+
+
+def _stretches(layout: Layout, size: int) -> Iterator[tuple[int, int, bool]]:
     """Blocks of words, and whether the people in them have several rows."""
-    for start, stop in layout.blocks(0, layout.one_row, SCAN):
+    for start, stop in layout.blocks(0, layout.one_row, size):
         yield start, stop, False
-    for start, stop in layout.blocks(layout.one_row, layout.words, SCAN):
+    for start, stop in layout.blocks(layout.one_row, layout.words, size):
         yield start, stop, True
 
 
 class _Keys:
-    """From the codes of the key columns to the number of a cell."""
+    """From the codes of the key columns to the number of a cell.
 
-    def __init__(self, group: CellGroup, columns: Mapping[str, Held]) -> None:
-        self._columns = [columns[name] for name in group.columns]
-        self._asked = [list(dict.fromkeys(values)) for values in zip(*group.cells, strict=True)]
-        self._find = [
-            _finder(column, asked) for column, asked in zip(self._columns, self._asked, strict=True)
-        ]
-        self.combinations = prod(len(values) for values in self._asked)
-        self._wanted = np.zeros(0, dtype=np.int64)
-        self._listed: Integers | None = None
-        if self.combinations <= SAFE:
-            self._wanted = self._numbers(group.cells)
-            if self.combinations > MOST_COMBINATIONS:
-                self._listed = np.unique(self._wanted)
-        self.count = self.combinations if self._listed is None else len(self._listed)
+    With ``listed``, the cells are these combinations only, by their place in this sorted list.
+    """
 
-    def _numbers(self, cells: Sequence[tuple[Code, ...]]) -> Integers:
-        numbers = np.zeros(len(cells), dtype=np.int64)
-        for values, asked in zip(zip(*cells, strict=True), self._asked, strict=True):
-            place = {value: index for index, value in enumerate(asked)}
-            numbers = numbers * len(asked) + np.array([place[value] for value in values])
-        return numbers
+    def __init__(
+        self, columns: Sequence[Held], asked: Sequence[Sequence[Code]], listed: Integers | None
+    ) -> None:
+        sizes = [len(values) for values in asked]
+        every = prod(sizes)
+        self._columns, self._find = columns, []
+        for place, (column, values) in enumerate(zip(columns, asked, strict=True)):
+            self._find.append(_finder(column, values, prod(sizes[place + 1 :]), every))
+        self._listed = listed
+        self.count = every if listed is None else len(listed)
 
-    def cells(self, slots: Integers) -> tuple[Integers, Integers]:
+    def cells(self, slots: slice | Integers) -> tuple[Integers, Integers]:
         """The slots that lie in an asked cell, and the number of that cell."""
-        numbers = np.zeros(len(slots), dtype=np.int64)
-        for column, asked, find in zip(self._columns, self._asked, self._find, strict=True):
-            places = find(column.codes[slots])
-            if not (places >= 0).all():
-                kept = np.flatnonzero(places >= 0)
-                slots, numbers, places = slots[kept], numbers[kept], places[kept]
-            numbers = numbers * len(asked) + places
+        numbers = self._find[0](self._columns[0].codes[slots])
+        for column, find in zip(self._columns[1:], self._find[1:], strict=True):
+            numbers += find(column.codes[slots])
+        if isinstance(slots, slice):
+            slots = np.arange(slots.start, slots.stop)
+        if numbers.min(initial=0) < 0:
+            kept = np.flatnonzero(numbers >= 0)
+            slots, numbers = slots[kept], numbers[kept]
         if self._listed is None:
             return slots, numbers
         at = np.minimum(np.searchsorted(self._listed, numbers), len(self._listed) - 1)
         kept = np.flatnonzero(self._listed[at] == numbers)
         return slots[kept], at[kept]
 
-    def answers(self, totals: NDArray[Any]) -> list[int]:
-        """The totals of the asked cells, in the order in which they were asked."""
-        places = self._wanted
-        if self._listed is not None:
-            places = np.searchsorted(self._listed, places)
-        return [int(total) for total in totals[places]]
+
+def _finder(
+    column: Held, asked: Sequence[Code], step: int, missing: int
+) -> Callable[[Codes], Integers]:
+    """From codes to ``step`` times the place of their value among the asked; else −missing."""
+    codes, places = _codes_of(column, asked)
+    if column.null < MOST_COMBINATIONS:
+        table = np.full(column.null + 1, -missing, dtype=np.int64)
+        table[codes] = places * step
+        return lambda found: table[found]
+    order = np.argsort(codes)
+    # Both lists get a last entry that matches nothing.  It has their type: mixed types would become
+    # floats, which cannot tell large codes apart.
+    listed, numbers = codes[order], np.append(places[order] * step, np.int64(-missing))
+    compared = np.append(listed, np.uint64(0))
+
+    def find(found: Codes) -> Integers:
+        at = np.searchsorted(listed, found)
+        return np.where(compared[at] == found, numbers[at], -missing)
+
+    return find
 
 
-def _finder(column: Held, asked: Sequence[Code]) -> Callable[[Codes], Integers]:
-    """A function from codes to the place of their value among the asked ones, or -1."""
+def _codes_of(column: Held, asked: Sequence[Code]) -> tuple[NDArray[np.uint64], Integers]:
+    """The codes of those asked values that the column has, and their places."""
     pairs = [
         (low, place)
         for place, value in enumerate(asked)
         for low, _ in column.interval(value, value)
     ]
-    if column.null < MOST_COMBINATIONS:
-        table = np.full(column.null + 1, -1, dtype=np.int64)
-        for code, place in pairs:
-            table[code] = place
-        return lambda codes: table[codes]
-    listed = np.array(sorted(pairs), dtype=np.uint64).reshape(-1, 2)
-    # Both lists get a last entry that matches nothing.  It has their type: mixed types would become
-    # floats, which cannot tell large codes apart.
-    sorted_codes, places = listed[:, 0], np.append(listed[:, 1].astype(np.int64), np.int64(-1))
-    compared = np.append(sorted_codes, np.uint64(0))
-
-    def find(codes: Codes) -> Integers:
-        at = np.searchsorted(sorted_codes, codes)
-        return np.where(compared[at] == codes, places[at], -1)
-
-    return find
+    listed = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
+    return listed[:, 0], listed[:, 1].astype(np.int64)
 
 
 class _Adder:

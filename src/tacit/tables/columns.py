@@ -15,7 +15,7 @@ intervals.  The code after the greatest one stands for NULL, and for slots that 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
@@ -24,14 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
-from tacit.tables.functions import holds_of, like
+from tacit.tables.functions import holds_of
 from tacit.tables.question import Among, Computed, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
+from tacit.tables.words import WordSearch
 
 BitWords = NDArray[np.uint64]
 
+RowSlots = NDArray[Any]
+"""The slot of every row."""
+
 BLOCK = 1 << 15
 """Words that are handled at once: 256 KB, small enough to stay in the cache."""
+
+SOME_ROWS = 1 << 17
+"""Rows that are placed at once."""
 
 WORD = np.dtype("<u8")  # bit i of a word is slot i, so that a carry moves to the next slot
 
@@ -95,30 +102,36 @@ def every_row(rows: int) -> Layout:
     )
 
 
-def by_person(people: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
+def by_person(people: Codes | NDArray[np.int64]) -> tuple[Layout, RowSlots]:
     """The layout for rows of these people, and the slot of every row.
 
-    People are numbered 0, 1, 2, ... in any order, and each number occurs.
+    People are numbers from 0 in any order; not each of them need occur.
     """
-    counts = np.bincount(people)
-    first_slot = np.zeros(len(counts), dtype=np.int64)
-    by_size = np.argsort(counts, kind="stable")
-    different, begins = np.unique(counts[by_size], return_index=True)
-    sizes: list[int] = different.tolist()
-    ends, word = [], 0
-    for size, start, stop in zip(sizes, begins, [*begins[1:], len(counts)], strict=False):
-        members = by_size[start:stop]
-        per_word, words_each = max(64 // size, 1), -(-size // 64)
-        nth = np.arange(len(members))
-        first_slot[members] = (word + nth // per_word * words_each) * 64 + nth % per_word * size
-        word += -(-len(members) // per_word) * words_each
-        ends.append(word)
+    # Sorting pairs (person, row) packed into one number is several times faster than an argsort.
+    # They fit: memory is full before either number reaches 2^31.
+    rows = len(people)
+    shift = max(rows, 1).bit_length()
+    pairs = np.empty(rows, dtype=np.int64)
+    for at in _some(rows):
+        pairs[at] = people[at].astype(np.int64) << shift | np.arange(at.start, at.stop)
+    pairs.sort()
+    counts = np.zeros(int(pairs[-1] >> shift) + 1 if rows else 0, dtype=np.int64)
+    for at in _some(rows):
+        whose = pairs[at] >> shift
+        found = np.bincount(whose - whose[0])
+        counts[whose[0] : whose[0] + len(found)] += found
+    first_slot, sizes, ends = _first_slots(counts)
+    word = ends[-1] if ends else 0
     one_row = ends[0] if sizes[:1] == [1] else 0
     small = [end for size, end in zip(sizes, ends, strict=True) if size <= 64]
     many_words = small[-1] if small else 0
-    slot_of_row = first_slot[people] + _rank(people, counts)
+    moved = first_slot - (np.cumsum(counts) - counts)  # from a place among the pairs to a slot
     filled = np.zeros(word * 64, dtype=np.bool_)
-    filled[slot_of_row] = True
+    slot_of_row: RowSlots = np.empty(rows, np.uint32 if word * 64 <= 2**32 else np.int64)
+    for at in _some(rows):
+        slots = moved[pairs[at] >> shift] + np.arange(at.start, at.stop)
+        filled[slots] = True
+        slot_of_row[pairs[at] & ((1 << shift) - 1)] = slots
     inner = np.ones((many_words - one_row) * 64, dtype=np.bool_)
     several = (counts > 1) & (counts <= 64)
     inner[(first_slot + counts - 1)[several] - one_row * 64] = False
@@ -137,17 +150,30 @@ def by_person(people: NDArray[np.int64]) -> tuple[Layout, NDArray[np.int64]]:
     return layout, slot_of_row
 
 
-def _rank(people: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which of its person's rows each row is: 0, 1, 2, ..."""
-    # Sorting pairs (person, row) packed into one number is several times faster than an argsort.
-    # They fit: memory is full before either number reaches 2^31.
-    rows = len(people)
-    shift = max(rows, 1).bit_length()
-    order = np.sort((people << shift) | np.arange(rows)) & ((1 << shift) - 1)
-    firsts = np.cumsum(counts) - counts
-    rank = np.empty(rows, dtype=np.int64)
-    rank[order] = np.arange(rows) - np.repeat(firsts, counts)
-    return rank
+def _some(rows: int) -> Iterator[slice]:
+    """All rows in blocks that stay in the cache."""
+    return (slice(at, min(at + SOME_ROWS, rows)) for at in range(0, rows, SOME_ROWS))
+
+
+def _first_slots(
+    counts: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], list[int], list[int]]:
+    """Where each person begins; the sizes of people that occur; the word where each size ends."""
+    first_slot = np.zeros(len(counts), dtype=np.int64)
+    narrow = counts.astype(narrowest(int(counts.max(initial=0))))
+    by_size = np.argsort(narrow, kind="stable")
+    by_size = by_size[np.searchsorted(narrow[by_size], 1) :]  # not those who do not occur
+    different, begins = np.unique(counts[by_size], return_index=True)
+    sizes: list[int] = different.tolist()
+    ends, word = [], 0
+    for size, start, stop in zip(sizes, begins, [*begins[1:], len(by_size)], strict=False):
+        members = by_size[start:stop]
+        per_word, words_each = max(64 // size, 1), -(-size // 64)
+        nth = np.arange(len(members))
+        first_slot[members] = (word + nth // per_word * words_each) * 64 + nth % per_word * size
+        word += -(-len(members) // per_word) * words_each
+        ends.append(word)
+    return first_slot, sizes, ends
 
 
 def pack(bits: NDArray[np.bool_]) -> BitWords:
@@ -163,6 +189,11 @@ def unpack(words: BitWords) -> NDArray[np.bool_]:
 CodeIntervals = tuple[tuple[int, int], ...]
 """Disjoint, sorted intervals of codes, both ends included."""
 
+CodeTable = NDArray[np.bool_]
+"""For every code, and that of NULL, whether it is meant."""
+
+CodeSet = CodeIntervals | CodeTable
+
 Codes = NDArray[np.unsignedinteger[Any]]
 
 
@@ -175,6 +206,7 @@ class Held:
     base: int | None  # the value of code 0, if codes are simply offsets
     read_words: Callable[[], Sequence[Any]] | None = None
     _words: Sequence[Any] | None = None
+    _search: WordSearch | None = None
 
     @property
     def null(self) -> int:
@@ -213,30 +245,55 @@ class Held:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
 
-    def outcome(
-        self, atom: Range | Among | Like | IsNull | Computed, wanted: bool
-    ) -> CodeIntervals:
+    def intervals(self, atom: Range | IsNull, wanted: bool) -> CodeIntervals:
         """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
-        return self.true(atom) if wanted else self.false(atom)
-
-    def true(self, atom: Range | Among | Like | IsNull | Computed) -> CodeIntervals:
-        """The codes for which an atom is TRUE."""
         if isinstance(atom, Range):
-            return self.interval(atom.low, atom.high)
-        if isinstance(atom, IsNull):
+            true = self.interval(atom.low, atom.high)
+            return true if wanted else self._gaps(true)
+        if wanted:
             return ((self.null, self.null),)
-        if isinstance(atom, Among):
-            return merged(piece for value in atom.values for piece in self.interval(value, value))
-        # A function is of text here, since dates are not held as words.
-        matches = holds_of(atom, "text") if isinstance(atom, Computed) else like(atom.pattern)
-        return merged((code, code) for code, word in enumerate(self.words) if matches(word))
+        return ((0, self.top),) if self.top >= 0 else ()
 
-    def false(self, atom: Range | Among | Like | IsNull | Computed) -> CodeIntervals:
-        """The codes for which an atom is FALSE: neither TRUE nor NULL."""
-        if isinstance(atom, IsNull):
-            return ((0, self.top),) if self.top >= 0 else ()
+    def codes_of(self, atom: Among | Like | Computed, wanted: bool) -> CodeSet:
+        """The same for an atom that is tried on the words."""
+        if isinstance(atom, Among):
+            found = self._among(atom.values)
+        elif isinstance(atom, Like):
+            found = self._like(atom.pattern)
+        else:  # a function of text, since dates are not held as words
+            holds = np.fromiter(map(holds_of(atom, "text"), self.words), np.bool_, len(self.words))
+            found = np.append(holds, False)
+        if wanted:
+            return found
+        if isinstance(found, tuple):
+            return self._gaps(found)
+        others: CodeTable = ~found
+        others[self.null] = False
+        return others
+
+    def _like(self, pattern: str) -> CodeSet:
+        if self._search is None:
+            self._search = WordSearch(self.words)
+        found = self._search.like(pattern)
+        if isinstance(found, range):
+            return ((found.start, found.stop - 1),) if found else ()
+        table = np.zeros(self.null + 1, dtype=np.bool_)
+        table[found] = True
+        return table
+
+    def _among(self, values: Iterable[Code]) -> CodeSet:
+        intervals = merged(piece for value in values for piece in self.interval(value, value))
+        if len(intervals) <= 3 or self.null >= 2**22:
+            return intervals
+        table = np.zeros(self.null + 1, dtype=np.bool_)
+        for low, high in intervals:
+            table[low : high + 1] = True
+        return table
+
+    def _gaps(self, intervals: CodeIntervals) -> CodeIntervals:
+        """The codes of all other values."""
         gaps, start = [], 0
-        for low, high in self.true(atom):
+        for low, high in intervals:
             if start < low:
                 gaps.append((start, low - 1))
             start = high + 1
@@ -252,19 +309,42 @@ class Held:
         listed = np.append(np.array(self.words, dtype=np.int64), 0)
         return listed[codes]
 
-    def test(self, intervals: CodeIntervals, start: int, stop: int) -> NDArray[np.bool_]:
-        """Which slots from start to stop have a code in these intervals."""
-        codes = self.codes[start:stop]
-        if len(intervals) == 1:
-            return _between(codes, *intervals[0])
-        if len(intervals) > 3 and self.null < 2**22:
-            table = np.zeros(self.null + 1, dtype=np.bool_)
-            for low, high in intervals:
-                table[low : high + 1] = True
-            looked_up: NDArray[np.bool_] = table[codes]
+    def distinct(self, slots: NDArray[np.int64]) -> NDArray[Any]:
+        """The distinct values at these slots in order: whole numbers, or text as objects."""
+        codes = np.unique(self.codes[slots])
+        if self.base is not None:
+            return self.values(codes)
+        words = [self.words[code] for code in codes]
+        return np.array(words, dtype=np.int64 if words and isinstance(words[0], int) else object)
+
+    def finder(self, meant: NDArray[Any]) -> Callable[[Codes], NDArray[np.bool_]]:
+        """Whether codes are of one of these distinct values, which are in order."""
+        if self.base is None:  # the list of all values is as long as that of people
+            listed = set(meant.tolist())
+            table = np.fromiter((word in listed for word in self.words), np.bool_, self.top + 1)
+            table = np.append(table, False)
+            return lambda codes: table[codes]
+        if not len(meant):
+            return lambda codes: np.zeros(len(codes), np.bool_)
+
+        def is_meant(codes: Codes) -> NDArray[np.bool_]:
+            values = self.values(codes)
+            at = np.minimum(np.searchsorted(meant, values), len(meant) - 1)
+            found: NDArray[np.bool_] = meant[at] == values
+            return found
+
+        return is_meant
+
+    def test(self, meant: CodeSet, slots: slice | NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of these slots have one of these codes."""
+        codes = self.codes[slots]
+        if isinstance(meant, np.ndarray):
+            looked_up: NDArray[np.bool_] = meant[codes]
             return looked_up
+        if len(meant) == 1:
+            return _between(codes, *meant[0])
         found = np.zeros(len(codes), dtype=np.bool_)
-        for low, high in intervals:
+        for low, high in meant:
             found |= _between(codes, low, high)
         return found
 
@@ -290,9 +370,14 @@ def merged(pieces: Iterator[tuple[int, int]]) -> CodeIntervals:
     return tuple(joined)
 
 
+def is_dense(codes: Codes) -> bool:
+    """Whether a table of all codes up to the greatest is small beside the rows."""
+    return len(codes) > 0 and int(codes.max()) < 8 * len(codes)
+
+
 def numbered(codes: Codes) -> NDArray[np.int64]:
     """Codes renumbered 0, 1, 2, ... without gaps."""
-    if len(codes) and int(codes.max()) < 8 * len(codes):  # a table is faster than sorting
+    if is_dense(codes):  # a table is faster than sorting
         present = np.zeros(int(codes.max()) + 1, dtype=np.bool_)
         present[codes] = True
         table = np.cumsum(present) - 1
@@ -311,7 +396,7 @@ def narrowest(greatest: int) -> type[np.unsignedinteger[Any]]:
 
 def hold_numbers(values: NDArray[np.int64], nulls: NDArray[np.bool_]) -> Held:
     """A number column as codes, still by row."""
-    present = values[~nulls]
+    present = values[~nulls] if nulls.any() else values
     if not len(present):
         return Held(np.zeros(len(values), dtype=np.uint8), -1, 0)  # NULL has code 0
     base, top = int(present.min()), int(present.max()) - int(present.min())
@@ -321,7 +406,21 @@ def hold_numbers(values: NDArray[np.int64], nulls: NDArray[np.bool_]) -> Held:
         return Held(codes, len(words) - 1, None, _words=words.tolist())
     offsets = values.view(np.uint64) - np.uint64(base % 2**64)
     offsets[nulls] = top + 1
-    return Held(offsets.astype(narrowest(top + 1)), top, base)
+    return Held(offsets.astype(narrowest(top + 1), copy=False), top, base)
+
+
+def hold_offsets(offsets: Codes, nulls: NDArray[np.bool_] | None, low: int) -> Held:
+    """The same of numbers that are given as unsigned offsets from ``low``, which are used up."""
+    present = offsets if nulls is None else offsets[~nulls]
+    if not len(present):
+        return Held(np.zeros(len(offsets), dtype=np.uint8), -1, 0)
+    least, greatest = int(present.min()), int(present.max())
+    top = greatest - least
+    np.subtract(offsets, offsets.dtype.type(least), out=offsets)  # where NULL, it wraps around
+    codes = offsets.astype(narrowest(top + 1), copy=False)
+    if nulls is not None:
+        codes[nulls] = top + 1
+    return Held(codes, top, low + least)
 
 
 def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -330,13 +429,14 @@ def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
 
 
-def placed(held: Held, slots: int, slot_of_row: NDArray[np.int64] | None) -> Held:
+def placed(held: Held, slots: int, slot_of_row: RowSlots | None) -> Held:
     """The column by slot; slots without a row get the code of NULL."""
     codes = np.full(slots, held.null, dtype=held.codes.dtype)
     if slot_of_row is None:
         codes[: len(held.codes)] = held.codes
     else:
-        codes[slot_of_row] = held.codes
+        for at in _some(len(slot_of_row)):  # numpy widens indices: not all at once
+            codes[slot_of_row[at]] = held.codes[at]
     return replace(held, codes=codes)
 
 

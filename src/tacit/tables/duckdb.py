@@ -8,10 +8,11 @@ enough memory for all people at once, they are scanned a part at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -34,6 +35,7 @@ from tacit.tables.engine import (
 from tacit.tables.functions import DAY, HOUR, LETTERS
 from tacit.tables.having import tally_schema
 from tacit.tables.normal import normal_form
+from tacit.tables.person_rows import Coded, PersonRows
 from tacit.tables.question import (
     Among,
     And,
@@ -43,9 +45,11 @@ from tacit.tables.question import (
     IsNull,
     IsTrue,
     Like,
+    Members,
     Not,
     Or,
     People,
+    PersonIn,
     Predicate,
     Range,
     Rows,
@@ -55,6 +59,7 @@ from tacit.tables.question import (
     Total,
     all_of,
     limits,
+    predicates_of,
 )
 from tacit.tables.schema import Schema
 from tacit.tables.sources import Source, text, unchanged
@@ -124,6 +129,28 @@ def condition(schema: Schema, tree: Predicate) -> exp.Expr:
             return _chain(exp.And, (condition(schema, part) for part in parts))
         case Or(parts):
             return _chain(exp.Or, (condition(schema, part) for part in parts))
+        case Members(name):
+            kind = "varchar" if schema.column(name).type == "text" else "bigint"
+            listed = exp.select(exp.cast(column("code"), kind)).from_(exp.to_table(_shown(tree)))
+            return exp.In(this=column(name), query=listed.subquery())
+        case PersonIn():
+            raise AssertionError("people are looked up before a scan")
+
+
+def _shown(tree: Members) -> str:
+    """The name under which people are shown to DuckDB while a scan runs."""
+    return f"tacit_people_{id(tree)}"
+
+
+def _all_members(tree: Predicate) -> Iterator[Members]:
+    match tree:
+        case Members():
+            yield tree
+        case Not(part) | IsTrue(part):
+            yield from _all_members(part)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _all_members(part)
 
 
 def _chain(
@@ -264,8 +291,52 @@ class DuckDBEngine(Answering):
     @withheld("answering")
     def totals(self, terms: Sequence[Term]) -> list[int]:
         """For each term, the sum of what each person contributes."""
-        with self._lock:
+        with self._lock, self._showing(where for term in terms for where in predicates_of(term)):
             return self._evaluate(terms)
+
+    @contextmanager
+    def _showing(self, trees: Iterable[Predicate]) -> Iterator[None]:
+        """Show DuckDB the people whom predicates mean, as long as a scan runs."""
+        named = {_shown(each): each for tree in trees for each in _all_members(tree)}
+        connection = self._source.connection
+        try:
+            for name, members in named.items():
+                connection.register(name, {"code": members.codes})
+            yield
+        finally:
+            for name in named:
+                connection.unregister(name)
+
+    @withheld("answering")
+    def people_of(self, term: Term) -> NDArray[Any]:
+        """The codes of the people whom a term counts."""
+        assert isinstance(self.schema.person, str)
+        person = column(self.schema.person)
+        with self._lock, self._showing(predicates_of(term)):
+            self._check_open()
+            query = exp.select(exp.alias_(person, self._result, quoted=True)).from_(ROWS)
+            query = query.where(condition(self.schema, term.where)).group_by(person)
+            if isinstance(term, Having):
+                query = self._people_having(term, person)
+            names = {found.name for found in query.find_all(exp.Column)}
+            run = self._of_normal_form(query.sql("duckdb"), names)
+            (codes,) = self._source.connection.execute(run).fetchnumpy().values()
+            unchanged(self._source, self._stamp)
+        is_text = self.schema.column(self.schema.person).type == "text"
+        return np.sort(np.asarray(codes).astype(object if is_text else np.int64))
+
+    def _people_having(self, term: Having, person: exp.Expr) -> exp.Select:
+        """The people of whom a condition holds."""
+        inner: list[exp.Expr] = [exp.alias_(person.copy(), self._result, quoted=True)]
+
+        def named(expression: exp.Expr) -> exp.Column:
+            name = f"{self._result}{len(inner)}"
+            inner.append(exp.alias_(expression, name, quoted=True))
+            return column(name)
+
+        holds = self._holds(term, named)
+        people = exp.select(*inner).from_(ROWS).group_by(person)
+        return exp.select(column(self._result)).from_(people.subquery("people")).where(holds)
 
     @withheld("reading the points")
     def points(
@@ -278,28 +349,57 @@ class DuckDBEngine(Answering):
             query = self._of_normal_form(self._points_sql(columns), columns)
             fetched = self._source.connection.execute(query).fetchnumpy()
             people, *codes = [np.asarray(fetched[name]) for name in fetched]
-            rows = [
-                ranks_of_doubles(array) if array.dtype == np.float64 else array.astype(np.int64)
-                for array in codes
-            ]
+            rows = [_whole_codes(array) for array in codes]
             return rows_of_each(people.astype(np.int64), rows, max_rows, coins)
 
     def _points_sql(self, columns: Sequence[str]) -> str:
-        person = "row_number() OVER ()"
-        if isinstance(self.schema.person, str):
-            person = f"dense_rank() OVER (ORDER BY {quoted(self.schema.person)})"
         chosen, there = [], []
         for number, name in enumerate(columns):
-            value = quoted(self.schema.column(name).name)
-            places = key_places(self.schema, name)
-            if places is not None:
-                value = (
-                    f"list_position([{', '.join(text(str(key)) for key in places)}], {value}) - 1"
-                )
-            chosen.append(f"{value} AS {self._result}{number}")
+            chosen.append(f"{self._point_sql(name)} AS {self._result}{number}")
             there.append(f"{self._result}{number} IS NOT NULL")
-        inner = f"SELECT {person} AS {self._result}, {', '.join(chosen)} FROM {NORMAL}"
+        inner = f"SELECT {self._person_sql} AS {self._result}, {', '.join(chosen)} FROM {NORMAL}"
         return f"SELECT * FROM ({inner}) WHERE {' AND '.join(there)}"
+
+    @property
+    def _person_sql(self) -> str:
+        """A number that stands for a person."""
+        if isinstance(self.schema.person, str):
+            return f"dense_rank() OVER (ORDER BY {quoted(self.schema.person)})"
+        return "row_number() OVER ()"
+
+    def _point_sql(self, name: str) -> str:
+        """A column's code, which for text is its place among the declared keys."""
+        value, places = quoted(self.schema.column(name).name), key_places(self.schema, name)
+        if places is None:
+            return value
+        return f"list_position([{', '.join(text(str(key)) for key in places)}], {value}) - 1"
+
+    @withheld("reading the rows")
+    def rows_by_person(
+        self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
+    ) -> PersonRows:
+        """The rows for which ``where`` is TRUE, with their people as numbers."""
+        holds = [condition(self.schema, IsTrue(test)) for test in (where, *tests)]
+        names = {found.name for test in holds for found in test.find_all(exp.Column)}
+        where_sql, *tests_sql = [test.sql("duckdb") for test in holds]
+        values = [self._point_sql(name) for name in columns]
+        chosen = [self._person_sql, *(f"coalesce({value}, 0)" for value in values)]
+        chosen += [*(f"({value}) IS NOT NULL" for value in values), *tests_sql]
+        listed = ", ".join(f"{one} AS {self._result}{place}" for place, one in enumerate(chosen))
+        query = f"SELECT {listed} FROM {NORMAL} WHERE {where_sql}"
+        with self._lock, self._showing((where, *tests)):
+            self._check_open()
+            run = self._of_normal_form(query, names | set(columns))
+            fetched = self._source.connection.execute(run).fetchnumpy()
+            unchanged(self._source, self._stamp)
+        people, *found = [np.asarray(fetched[name]) for name in fetched]
+        count = len(columns)
+        coded = {
+            name: Coded(_whole_codes(found[at]), found[count + at].astype(np.bool_))
+            for at, name in enumerate(columns)
+        }
+        tested = [each.astype(np.bool_) for each in found[2 * count :]]
+        return PersonRows(people.astype(np.int64), coded, dict(zip(tests, tested, strict=True)))
 
     # Scans
 
@@ -489,6 +589,13 @@ class DuckDBEngine(Answering):
         declared = self.schema.column(name)
         ranked = declared.type == "real" and declared.grid is None
         return double_of_rank(value) if ranked and isinstance(value, int) else value
+
+
+def _whole_codes(fetched: NDArray[Any]) -> NDArray[np.int64]:
+    """Codes as whole numbers: a real without a grid is fetched as it is."""
+    if fetched.dtype == np.float64:
+        return ranks_of_doubles(fetched)
+    return fetched.astype(np.int64)
 
 
 _TALLIES: dict[str, type[exp.Expr]] = {

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import signature
+from itertools import product
 from operator import index
 from threading import RLock
 from types import TracebackType
@@ -28,6 +29,7 @@ from tacit.numbers import as_given, whole
 from tacit.support import Closing
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
+from tacit.tables.point_counts import CountedPoints, one_each
 from tacit.tables.question import (
     And,
     Computed,
@@ -36,22 +38,30 @@ from tacit.tables.question import (
     Like,
     Not,
     Or,
+    PersonIn,
     Predicate,
     Question,
+    Range,
     Rows,
     SameOrder,
     Term,
     Total,
+    all_hold,
+    conjuncts,
     limits,
+    with_where,
 )
 from tacit.tables.schema import EACH_ROW, Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
+    from tacit.tables.cell_questions import CellQuestions
+    from tacit.tables.person_rows import PersonRows
 
 ABILITIES: Mapping[str, str] = {
     "points": "give the rows themselves, which histograms and small databases need",
     "random rows": "choose at random which rows of a person count",
+    "rows by person": "choose at random in which cells of a GROUP BY a person counts",
     "rows": "count several rows of a person",
     "sums": "add up a column",
     "wide sums": "add up a column whose bounds or totals do not fit into 32 bits",
@@ -59,6 +69,7 @@ ABILITIES: Mapping[str, str] = {
     "functions": "compute UPPER, LOWER, LENGTH, LEFT, RIGHT, and parts of dates",
     "conditions": "test all rows of a person together (HAVING)",
     "column pairs": "compare two columns with each other",
+    "people": "find people by other rows of theirs, here or in another table",
 }
 """What an engine may list in ``cannot``.  Every engine can do everything else."""
 
@@ -100,6 +111,10 @@ class Engine(Protocol):
         """
         ...
 
+    def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
+        """`values` of all cells of a GROUP BY; `Answering` computes them."""
+        ...
+
     def points(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
     ) -> NDArray[np.int64]:
@@ -112,6 +127,34 @@ class Engine(Protocol):
         Either way, which are kept depends on that person alone.
 
         Privacy: these are secret.  A person adds or removes at most ``max_rows`` rows.
+        """
+        ...
+
+    def point_counts(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> CountedPoints:
+        """The same as `points`, with how many rows each stands for; `Answering` has it."""
+        ...
+
+    def rows_by_person(
+        self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
+    ) -> PersonRows:
+        """The rows for which ``where`` is TRUE: whose they are, some columns, and some tests.
+
+        They are for mechanisms that choose at random in which cells a person counts.  An engine
+        may lack this, and then says so in ``cannot``.
+
+        Privacy: these are secret.
+        """
+        ...
+
+    def people_of(self, term: Term) -> NDArray[Any]:
+        """The codes of the people whom `People` or `Having` counts, in order and each once.
+
+        They are for questions about other rows of theirs.  An engine may lack this, and then says
+        so in ``cannot``.
+
+        Privacy: these are secret.
         """
         ...
 
@@ -152,6 +195,74 @@ class Answering(Closing):
             found.append(question.answer(totals[start:stop]))
             start = stop
         return found
+
+    @abstractmethod
+    def points(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> NDArray[np.int64]:
+        """See `Engine`."""
+
+    def point_counts(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> CountedPoints:
+        """The same as `points`, with how many rows each stands for."""
+        return one_each(self.points(columns, max_rows=max_rows, coins=coins))
+
+    def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
+        """`values` of all cells of a GROUP BY, as 64-bit integers where none can be wider."""
+        pairs = zip(questions.like.promise.steps, questions.like.terms, strict=True)
+        parts = [
+            _times(self.cell_totals(term, questions.keys, questions.values), step)
+            for step, term in pairs
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = exact_added(total, part)
+        return total
+
+    def cell_totals(
+        self, like: Term, keys: Sequence[str], values: Sequence[Sequence[Code]]
+    ) -> NDArray[Any]:
+        """The totals of a term in each combination of values of the key columns, in order.
+
+        Privacy: these are secret, as `totals` are.
+        """
+        shared = conjuncts(like.where)
+        cells = [tuple(map(Range, keys, cell, cell)) for cell in product(*values)]
+        totals = self.totals([with_where(like, all_hold(shared + cell)) for cell in cells])
+        return whole_array(totals)
+
+
+_NARROW = 2**61
+
+
+def exact_added(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """The sums of whole numbers; of Python's integers where 64 bits might not be enough."""
+    total: NDArray[Any] = _narrow(one) + _narrow(other)
+    return total
+
+
+def _times(totals: NDArray[Any], step: int) -> NDArray[Any]:
+    found: NDArray[Any] = _narrow(totals, step) * step
+    return found
+
+
+def _narrow(numbers: NDArray[Any], factor: int = 1) -> NDArray[Any]:
+    """Numbers that stay within 2^61 in size times a factor; or else as Python's integers."""
+    if numbers.dtype != object and _largest(numbers) * abs(factor) >= _NARROW:
+        return numbers.astype(object)
+    return numbers
+
+
+def whole_array(numbers: Sequence[int]) -> NDArray[Any]:
+    """Whole numbers as an array; of Python's integers, if they are wide."""
+    found = np.array(numbers, dtype=object)
+    return found if _largest(found) >= _NARROW else found.astype(np.int64)
+
+
+def _largest(numbers: NDArray[Any]) -> int:
+    """The greatest size of whole numbers."""
+    return max(int(numbers.max()), -int(numbers.min())) if len(numbers) else 0
 
 
 _P = ParamSpec("_P")
@@ -206,6 +317,9 @@ class Guarded(Answering):
         self.cannot = _checked_cannot(engine)
         if not _takes_coins(engine):
             self.cannot |= {"random rows"}
+        if not callable(getattr(engine, "rows_by_person", None)):
+            self.cannot |= {"rows by person"}
+        self.cannot |= {"people"}  # which need what only this package's engines have
         written = [name for name in _WRITTEN if name != "points" or "points" not in self.cannot]
         missing = [name for name in written if not hasattr(engine, name)]
         if missing:
@@ -255,6 +369,35 @@ class Guarded(Answering):
         if found.dtype.kind != "i" or found.ndim != 2 or found.shape[1] != len(columns):
             raise ValueError
         return found.astype(np.int64)
+
+    def rows_by_person(
+        self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
+    ) -> PersonRows:
+        """See `Engine`."""
+        refuse_unable(self, "rows by person")
+        with self._lock:
+            self._refuse_if_closed()
+            return self._rows_by_person(where, list(columns), list(tests))
+
+    @withheld("reading the rows", but=())
+    def _rows_by_person(
+        self, where: Predicate, columns: list[str], tests: list[Predicate]
+    ) -> PersonRows:
+        found: PersonRows = self._engine.rows_by_person(where, columns, tests)
+        size = len(found.people)
+        arrays = [
+            (found.people, "i"),
+            *((found.columns[name].codes, "i") for name in columns),
+            *((found.columns[name].there, "b") for name in columns),
+            *((found.tests[test], "b") for test in tests),
+        ]
+        if any(array.dtype.kind != kind or array.shape != (size,) for array, kind in arrays):
+            raise ValueError
+        return found
+
+    def people_of(self, term: Term) -> NDArray[Any]:
+        """No engine from another package is asked for people: see ``cannot``."""
+        raise EngineFailed("this engine cannot find people")
 
     def close(self) -> None:
         """Release the data.  Closing it twice does no harm."""
@@ -347,6 +490,8 @@ def _needed_by(predicate: Predicate) -> Iterator[str]:
             yield from _needed_by(atom)
         case SameOrder():
             yield "column pairs"
+        case PersonIn():
+            yield "people"
         case Not(part) | IsTrue(part):
             yield from _needed_by(part)
         case And(parts) | Or(parts):

@@ -112,27 +112,26 @@ def _known(values: Values, found: Bits, wanted: bool) -> Bits:
 # From the bits of matching slots
 
 
-def having_total(
+def having_people(
     term: Having,
     schema: Schema,
     layout: Layout,
     columns: Mapping[str, Held],
     matching: Matching,
     tallied: Mapping[str, Matching],
-) -> int:
-    """How many people a condition holds of."""
+) -> Iterator[tuple[NDArray[np.int64], Bits]]:
+    """Slots, one for each person and some without a row, and whether a condition holds there."""
     held_as = tally_schema(term.tallies, schema)
-    total = 0
     for start, stop, starts in _stretches(layout):
         there = _any(bits_of(matching, start, stop), starts)
         values = {}
         for name, tally in term.tallies:
             bits = bits_of(tallied[name], start, stop)
             held = None if tally.column is None else columns[tally.column]
-            slots = slice(start * 64, stop * 64)
-            values[name] = _values(tally.function, bits, held, slots, starts, held_as.column(name))
-        total += int((there & true_of(term.condition, values, held_as)).sum())
-    return total
+            block = slice(start * 64, stop * 64)
+            values[name] = _values(tally.function, bits, held, block, starts, held_as.column(name))
+        slots = np.arange(start * 64, stop * 64) if starts is None else starts + start * 64
+        yield slots, there & true_of(term.condition, values, held_as)
 
 
 def _stretches(layout: Layout) -> Iterator[tuple[int, int, NDArray[np.int64] | None]]:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.bitmaps import BitmapEngine, words_of
-from tacit.tables.columns import BitWords, Held, every_row, hold_numbers, hold_words, placed, unpack
+from tacit.tables.columns import (
+    BitWords,
+    Held,
+    every_row,
+    hold_numbers,
+    hold_words,
+    pack,
+    placed,
+    unpack,
+)
 from tacit.tables.question import Predicate
 from tacit.tables.schema import EACH_ROW, Column, Schema
 
@@ -35,15 +45,25 @@ class PublicRows(BitmapEngine):
 
     @property
     def slots(self) -> int:
-        """How many there are: the rows, and some without a row at the end."""
+        """How many there are, with those that hold no row."""
         return self._layout.slots
 
 
-def rows_engine(schema: Schema, codes: NDArray[np.int64]) -> PublicRows:
-    """Rows of codes, one column for each of the schema; of text, places among the keys."""
+def rows_engine(
+    schema: Schema, codes: NDArray[np.int64], slots: NDArray[np.int64] | None = None
+) -> PublicRows:
+    """Rows of codes, one column for each of the schema; of text, places among the keys.
+
+    ``slots`` says where each row lies; by default they follow one another.
+    """
     layout = every_row(len(codes))
+    if slots is not None:
+        layout = every_row(int(slots.max(initial=-1)) + 1)
+        filled = np.zeros(layout.slots, np.bool_)
+        filled[slots] = True
+        layout = replace(layout, filled=pack(filled))
     held = {
-        column.name: placed(_held(column, codes[:, place]), layout.slots, None)
+        column.name: placed(_held(column, codes[:, place]), layout.slots, slots)
         for place, column in enumerate(schema.columns)
     }
     return PublicRows(schema, layout, held, limit=_MEMORY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -10,16 +11,22 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
+from tacit.numbers import as_given
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import own_grid, own_type
-from tacit.tables.columns import Held, hold_numbers, hold_words, ranks_of_doubles
-from tacit.tables.declared import quoted
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
+from tacit.tables.fetching import (
+    MOST_COLUMNS,
+    CodeSource,
+    blocks,
+    code_bytes,
+    read_coded,
+    read_columns,
+)
 from tacit.tables.frames import is_frame
 from tacit.tables.growing import (
     GROWS_BY_HELP,
@@ -29,26 +36,37 @@ from tacit.tables.growing import (
     window_of,
     written,
 )
-from tacit.tables.normal import check_columns, normal_form, raw_columns
+from tacit.tables.normal import check_columns, code_ends, normal_form, raw_columns
+from tacit.tables.on_demand import ColumnsOnDemand
 from tacit.tables.prepared import checked_label
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
-from tacit.tables.shard_sets import SHARDS_HELP, binding, cut, find, new_set, shards_folder, write
+from tacit.tables.shard_sets import (
+    MADE_BEFOREHAND,
+    SHARDS_HELP,
+    Binding,
+    binding,
+    cut,
+    find,
+    finish,
+    is_folder,
+    new_set,
+    noted_source,
+    shards_folder,
+    stamped,
+    write,
+)
 from tacit.tables.shards import Shard, ShardedEngine
-from tacit.tables.sources import CHANGED, Source, open_source, unchanged
-from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, byte_limit
+from tacit.tables.sources import CHANGED, RowWindow, Source, open_source, unchanged
+from tacit.tables.spark import is_spark
+from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, table_limit
+from tacit.tables.workers import MOST_ROWS, Work
 
 FEWEST_BITMAPS = 16
 """If fewer bitmaps than this fit into memory beside the columns, the source is scanned."""
 
-MOST_COLUMNS = 256
-"""Columns in one query: the time that DuckDB plans it grows faster than their number."""
 
-MOST_VALUES = 2**22
-"""Values that are fetched at once."""
-
-FEW_ROWS = 2**16
-"""Up to this many rows, Python numbers the texts; with more rows DuckDB is faster."""
-
+BYTES_WHILE_READ = 24
+"""What a row takes for a moment while a column is read, or while people are placed."""
 
 BYTES_OF_ROW = 64
 """What a row takes while its slot is found, beside 8 bytes a column."""
@@ -75,42 +93,47 @@ def load(
     """Open a table, or check an engine from another package.
 
     ``source`` is a Parquet, CSV, TSV or DuckDB file (``table`` names the table in it), a pandas,
-    polars or Arrow table, or anything else that gives its rows as an Arrow stream
-    (``__arrow_c_stream__``), which is read once.  ``person`` is the column that says whose row it
-    is, or ``EACH_ROW``; it has no default.  ``name`` is what FROM calls the table; by default it is
-    the file's name without its ending.  ``schema`` is a Schema, TOML text or the path of a TOML
-    file; by default it is the file ``<name>.toml`` beside the data or, if there is none and the
-    source has types, these types alone.  ``memory_limit`` is a number of bytes, or text such as
-    "2GB"; by default it is half of the machine's memory.  ``spill_folder`` is where rows go that
-    do not fit; by default it is the folder that TACIT_SPILL_FOLDER names, or the system's folder
-    for temporary files.  ``shards`` is a folder for the codes of the table, in the clear: then a
-    table that does not fit is answered from there instead of being scanned, and a file that is
-    opened again with the same schema and the same label ``as_of`` is not read again.  ``grows_by``
-    is a column of dates, times or numbers: then only the rows up to ``as_of`` in it are read.
+    polars or Arrow table, a Spark DataFrame, or anything else that gives its rows as an Arrow
+    stream (``__arrow_c_stream__``), which is read once.  ``person`` is the column that says whose
+    row it is, or ``EACH_ROW``; it has no default.  ``name`` is what FROM calls the table; by
+    default it is the file's name without its ending.  ``schema`` is a Schema, TOML text or the path
+    of a TOML file; by default it is the file ``<name>.toml`` beside the data or, if there is none
+    and the source has types, these types alone.  ``memory_limit`` is a number of bytes, or text
+    such as "2GB", for the whole process; by default a quarter of the machine's memory.
+    ``spill_folder`` is where rows go that do not fit; by default the folder that TACIT_SPILL_FOLDER
+    names, or the system's for temporary files.  ``shards`` is a folder for the codes of the table,
+    in the clear: then a table that does not fit is answered from there instead of being scanned,
+    and a file that is opened again with the same schema and label ``as_of`` is not read again.
+    ``grows_by`` is a column of dates, times or numbers: then only the rows up to ``as_of`` in it
+    are read.  If ``source`` is a folder, it holds shards that `make_shards` made, under this very
+    name, person, schema and label.
 
     An engine brings its own schema, and with it ``person`` and ``name``: give nothing else.
 
     Privacy: names and types are checked, values never are.
     """
-    if not is_frame(source) and is_engine(source):
+    if not is_frame(source) and not is_spark(source) and is_engine(source):
         given = person, name, schema, table, memory_limit, spill_folder, shards, grows_by
         return _own_engine(source, given)
     _check_kinds({"person": person, "schema": schema, "name": name, "table": table})
     _check_kinds({"memory_limit": memory_limit, "spill_folder": spill_folder, "shards": shards})
     _check_kinds({"grows_by": grows_by})
     assert person is not None
-    limit = byte_limit(memory_limit)
-    label = checked_label(as_of)
+    limit, label = table_limit(memory_limit), checked_label(as_of)
+    if is_folder(source):
+        _leave_out({"table": table, "shards": shards, "spill_folder": spill_folder})
+        declared = _declared(schema, name, person)
+        return _made_beforehand(str(source), declared, limit, label, grows_by)
     folder = None if shards is None else shards_folder(shards)
     opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
     try:
+        opened.spread = None if folder is None else opened.spread
         declared = _schema(schema, opened, name or opened.name, person)
         if grows_by is not None:
             _limit_rows(opened, declared, grows_by, None, label)
         elif folder is None:
             return _engine(opened, declared, partial(_read, opened, declared, limit))
-        kept = partial(_sharded, opened, declared, limit, folder, label)
-        return _engine(opened, declared, kept)
+        return _engine(opened, declared, partial(_sharded, opened, declared, limit, folder, label))
     except BaseException:
         opened.close()
         raise
@@ -140,10 +163,14 @@ def _limit_rows(
     source: Source, schema: Schema, grows_by: str, after: str | None, until: str | None
 ) -> None:
     """Let only the rows after one label and up to another count."""
+    source.window = _window(schema, grows_by, after, until)
+
+
+def _window(schema: Schema, grows_by: str, after: str | None, until: str | None) -> RowWindow:
     column = growing_column(schema, grows_by)
     label_place(column, until)
     assert until is not None
-    source.window = window_of(schema, column, after, until)
+    return window_of(schema, column, after, until)
 
 
 def load_more(
@@ -162,10 +189,11 @@ def load_more(
 
     Privacy: which rows are in it follows from public labels and from each row alone.
     """
-    limit, schema = byte_limit(memory_limit), engine.schema
+    limit, schema = table_limit(memory_limit), engine.schema
     folder = None if shards is None else shards_folder(shards)
     opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
     try:
+        opened.spread = None if folder is None else opened.spread
         _limit_rows(opened, schema, grows_by, after, until)
         return _engine(opened, schema, partial(_more, engine, opened, limit, folder))
     finally:
@@ -174,22 +202,27 @@ def load_more(
 
 def _more(engine: Engine, source: Source, limit: int, folder: Path | None) -> Engine:
     """Join the rows of a source to those of an engine, in memory or on the disk."""
-    schema, rows = engine.schema, count_rows(source, engine.schema)
+    schema = engine.schema
     if isinstance(engine, BitmapEngine):
         held = [Shard(*engine.held())]
     else:
         assert isinstance(engine, ShardedEngine)
         held = engine.held()
+    most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
+    if source.spread is not None:
+        assert folder is not None
+        for piece in _spread(source, schema, limit, folder):
+            held = written(schema, held, piece, most, folder)
+        return ShardedEngine(schema, held, limit=limit)
     there = sum(int(np.bitwise_count(shard.layout.filled).sum()) for shard in held)
-    stamp = source.stamp()
-    if isinstance(engine, BitmapEngine) and _fits(rows + there, schema, limit):
+    stamp, rows = source.stamp(), count_rows(source, schema)
+    if isinstance(engine, BitmapEngine) and _fits(rows + there, source, schema, limit):
         new = joined(schema, held[0].rows, read_all(source, schema, rows).rows)
         unchanged(source, stamp)
         shard = Shard.of(schema, new)
         return shard.engine(schema, max(limit - shard.nbytes, 0))
-    most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
     scratch = Path(mkdtemp(dir=source.spill.path)) / "parts"
-    for piece in cut_up(source, schema, rows, _parts(rows, schema, limit), scratch):
+    for piece in cut_up(source, schema, rows, _parts(rows, source, schema, limit), scratch):
         held = written(schema, held, piece, most, folder or source.spill.path)
     unchanged(source, stamp)
     return ShardedEngine(schema, held, limit=limit)
@@ -210,14 +243,11 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
 
 
 def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
-    if isinstance(given, Schema):
-        declared = Schema(name, person, given.columns, given.max_rows)
-        return given if declared == given else declared
     if given is None and source.sidecar is not None and source.sidecar.is_file():
         given = source.sidecar
     if given is None:
         return _types_only(source, name, person)
-    return written_schema(given, name, person)
+    return _declared(given, name, person)
 
 
 def written_schema(given: str | Path, name: str, person: Person) -> Schema:
@@ -250,7 +280,8 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
 @withheld("loading the table")
 def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engine:
     check_columns(source, schema)
-    source.fetch({name for name in source.columns if schema.find(name) is not None})
+    if source.spread is None:
+        source.fetch({name for name in source.columns if schema.find(name) is not None})
     try:
         return read()
     except duckdb.Error:
@@ -260,18 +291,29 @@ def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engin
 
 
 def _read(source: Source, schema: Schema, limit: int) -> Engine:
-    rows = count_rows(source, schema)
-    if _fits(rows, schema, limit):
-        return hold(source, schema, limit, rows)
+    rows = count_all_rows(source) if source.by_column else count_rows(source, schema)
+    if _fits(rows, source, schema, limit):
+        if source.by_column:
+            return hold_on_demand(source, schema, limit, rows)
+        return hold(source, schema, limit)
     if source.mending is not None:  # find what cannot be read now, not in a question
-        for block in _blocks(schema.columns, MOST_COLUMNS):
+        for block in blocks(schema.columns, MOST_COLUMNS):
             form = normal_form(source, schema, _names(block))
             source.connection.execute(f"SELECT count(COLUMNS(*)) FROM ({form})").fetchall()
     return DuckDBEngine(schema, source)
 
 
-def _fits(rows: int, schema: Schema, limit: int) -> bool:
-    return rows * 8 * len(schema.columns) + FEWEST_BITMAPS * rows // 8 <= limit
+def _fits(rows: int, source: Source, schema: Schema, limit: int) -> bool:
+    """Whether the codes of so many rows fit, with some bitmaps and while a column is read."""
+    reading = rows * BYTES_WHILE_READ
+    return _bytes_of(rows, source, schema) + reading + FEWEST_BITMAPS * rows // 8 <= limit
+
+
+def _bytes_of(rows: int, source: Source, schema: Schema) -> int:
+    """What the codes of so many rows take at most; how long texts are is not looked at."""
+    ends = code_ends(source, schema)
+    widths = [code_bytes(ends.get(column.name, (0, rows))) for column in schema.columns]
+    return rows * sum(widths)
 
 
 # Shards
@@ -284,26 +326,118 @@ def _sharded(
 
     Without a folder, what does not fit into memory is among the source's temporary files.
     """
-    stamp, identity = source.stamp(), source.identity()
+    stamp, stamps = source.stamp(), None if source.stored else stamped(source.files)
+    identity = None
+    if folder is not None and stamps:
+        identity = noted_source(folder, source.read_as, stamps)
+    identity = identity or source.identity()
     bound = None
     if folder is not None and identity is not None:
         bound = binding(schema, identity, as_of, source.window)
     shards = None if bound is None or folder is None else find(folder, bound)
+    if source.spread is not None and folder is not None:
+        shards = _spread(source, schema, limit, folder)
     if shards is None:
         rows = count_rows(source, schema)
-        if bound is None and _fits(rows, schema, limit):
+        if bound is None and _fits(rows, source, schema, limit):
             return hold(source, schema, limit, rows)
 
         def made(scratch: Path) -> Iterator[Shard]:
-            yield from cut_up(source, schema, rows, _parts(rows, schema, limit), scratch)
+            yield from cut_up(source, schema, rows, _parts(rows, source, schema, limit), scratch)
             unchanged(source, stamp)  # before the manifest says that it is this source
-            if source.identity() != identity:
+            if source.identity() != identity or (stamps and stamped(source.files) != stamps):
                 raise EngineFailed(CHANGED)
 
         with new_set(folder or source.spill.path) as path:
-            shards = write(path, made(path / "parts"), bound)
+            shards = write(path, made(path / "parts"), bound, stamps)
     source.close()
     return ShardedEngine(schema, shards, limit=limit)
+
+
+def _spread(
+    source: Source, schema: Schema, limit: int, folder: Path, bound: Binding | None = None
+) -> list[Shard]:
+    """Shards that workers make of the rows, where they are."""
+    assert source.spread is not None
+    with new_set(folder) as path:
+        most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
+        work = Work(schema, source.window, path, most_rows=min(max(most, 1), MOST_ROWS))
+        return finish(path, source.spread(work), bound)
+
+
+# Shards that are made beforehand, by whoever may read the source
+
+
+def make_shards(
+    source: object,
+    *,
+    person: Person,
+    name: str,
+    schema: Schema | str | Path,
+    shards: str | Path,
+    as_of: str,
+    grows_by: str | None = None,
+    memory_limit: int | str | None = None,
+) -> None:
+    """Let Spark make the shards of a table, which are then opened by their folder.
+
+    They are bound to the name, the person, the schema and the label.
+    """
+    limit, label, folder = table_limit(memory_limit), checked_label(as_of), shards_folder(shards)
+    if not is_spark(source):
+        raise BadParameter("source", kind_of(source), "give a Spark DataFrame")
+    declared = _declared(schema, name, person)
+    opened = open_source(source, table=None, memory_limit=limit)
+    try:
+        if grows_by is not None:
+            opened.window = _window(declared, grows_by, None, label)
+        bound = binding(declared, MADE_BEFOREHAND, label, opened.window)
+        if find(folder, bound) is not None:
+            raise BadParameter("as_of", label, f"there are such shards of {name}: give a new label")
+        withheld("making the shards")(_made_now)(opened, declared, limit, folder, bound)
+    finally:
+        opened.close()
+
+
+def _made_now(source: Source, schema: Schema, limit: int, folder: Path, bound: Binding) -> None:
+    check_columns(source, schema)
+    _spread(source, schema, limit, folder, bound)
+
+
+def _made_beforehand(
+    folder: str, schema: Schema, limit: int, as_of: str | None, grows_by: str | None
+) -> Engine:
+    window = None if grows_by is None else _window(schema, grows_by, None, as_of)
+    bound = binding(schema, MADE_BEFOREHAND, as_of, window)
+    found = find(Path(folder), bound)
+    if found is None:
+        made = ", ".join(f"{package} {number}" for package, number in bound["made by"].items())
+        raise BadParameter(
+            "source",
+            folder,
+            f"this folder has no shards of {schema.name} for this person, schema, as_of and "
+            f"grows_by that {made} made for you: `tacit shards make` makes them",
+        )
+    return ShardedEngine(schema, found, limit=limit)
+
+
+def _declared(schema: Schema | str | Path | None, name: str | None, person: Person) -> Schema:
+    """What shards mean, which they do not say themselves."""
+    if name is None:
+        whose = "the source is a folder, which must hold shards: say which table's"
+        raise BadParameter("name", None, whose)
+    if schema is None:
+        raise BadParameter("schema", None, "shards do not say what they mean: give their schema")
+    if isinstance(schema, Schema):
+        declared = replace(schema, name=name, person=person)
+        return schema if declared == schema else declared
+    return written_schema(schema, name, person)
+
+
+def _leave_out(given: Mapping[str, object]) -> None:
+    for parameter, value in given.items():
+        if value is not None:
+            raise BadParameter(parameter, as_given(value), "shards need none: leave it out")
 
 
 def _while_made(rows: int, schema: Schema) -> int:
@@ -311,9 +445,9 @@ def _while_made(rows: int, schema: Schema) -> int:
     return rows * (8 * len(schema.columns) + BYTES_OF_ROW) * SHARDS_IN_MEMORY
 
 
-def _parts(rows: int, schema: Schema, limit: int) -> int:
+def _parts(rows: int, source: Source, schema: Schema, limit: int) -> int:
     """Into how many shards to cut a table, so that memory holds several while they are made."""
-    if _fits(rows, schema, limit):
+    if _fits(rows, source, schema, limit):
         return 1
     needed = _while_made(rows, schema)
     return min(max(-(-needed // max(limit, LEAST_MEMORY)), 2), MOST_SHARDS)
@@ -329,6 +463,12 @@ def cut_up(source: Source, schema: Schema, rows: int, parts: int, scratch: Path)
         yield read_coded(source.connection, schema, columns, count)
 
 
+def count_all_rows(source: Source) -> int:
+    """How many rows the source has, those of nobody too.  Privacy: this is secret."""
+    (rows,) = source.connection.execute("SELECT count(*) FROM source").fetchone() or (0,)
+    return int(rows)
+
+
 def count_rows(source: Source, schema: Schema) -> int:
     """How many rows the normal form has.  Privacy: this is secret."""
     query = f"SELECT count(*) FROM ({normal_form(source, schema, ())})"
@@ -339,8 +479,17 @@ def count_rows(source: Source, schema: Schema) -> int:
 def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) -> BitmapEngine:
     """Read all columns into memory, in one scan of the source unless there are very many."""
     shard = read_all(source, schema, count_rows(source, schema) if rows is None else rows)
-    source.forget()
     return shard.engine(schema, max(limit - shard.nbytes, 0), source.close)
+
+
+def hold_on_demand(source: Source, schema: Schema, limit: int, rows: int) -> BitmapEngine:
+    """Read a column when a question first names it."""
+    left = max(limit - _bytes_of(rows, source, schema), 0)
+    reading = max(rows * BYTES_WHILE_READ, left // 2)  # what is left is shared with bitmaps
+    source.limit_memory(reading)
+    columns = ColumnsOnDemand(source, schema, rows)
+    left = max(left - reading, 0)
+    return BitmapEngine(schema, columns.layout, columns, limit=left, release=source.close)
 
 
 def read_all(source: Source, schema: Schema, rows: int) -> Shard:
@@ -350,92 +499,15 @@ def read_all(source: Source, schema: Schema, rows: int) -> Shard:
         run(f"CREATE OR REPLACE TABLE raw AS SELECT {raw_columns(source, schema)} FROM source")
         raw = "raw"
     form = partial(normal_form, source, schema, rows=raw)
-    shard = read_coded(source.connection, schema, lambda block: form(_names(block)), rows)
+    given = CodeSource(
+        source.connection, lambda block: form(_names(block)), code_ends(source, schema)
+    )
+    by_column = source.by_column or source.kept or raw == "raw"
+    columns = read_columns(given, schema, rows, by_column=by_column)
     run("DROP TABLE IF EXISTS raw")
-    return shard
-
-
-def read_coded(
-    connection: duckdb.DuckDBPyConnection,
-    schema: Schema,
-    form: Callable[[Sequence[Column]], str],
-    rows: int,
-) -> Shard:
-    """A shard of so many rows; ``form`` is the query that gives some of the columns as codes."""
-    run = connection.execute
-    columns: dict[str, Held] = {}
-    for block in _blocks(schema.columns, MOST_COLUMNS):
-        # DuckDB keeps the order of rows from table to table, and to its results.
-        if rows <= FEW_ROWS:
-            columns |= _fetched(connection, f"({form(block)})", block, rows)
-            continue
-        run(f"CREATE OR REPLACE TABLE read AS {form(block)}")
-        texts = [column for column in block if column.type == "text"]
-        columns |= {column.name: _coded(connection, column, rows) for column in texts}
-        others = [column for column in block if column.type != "text"]
-        columns |= _fetched(connection, "read", others, rows)
-        run("DROP TABLE read")
-    return Shard.of(schema, columns)
-
-
-def _blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
-    """The columns in blocks of at most this many."""
-    for start in range(0, len(columns), most):
-        yield columns[start : start + most]
+    source.forget()
+    return Shard.from_rows(schema, columns)
 
 
 def _names(columns: Iterable[Column]) -> set[str]:
     return {column.name for column in columns}
-
-
-def _fetched(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[Column], rows: int
-) -> dict[str, Held]:
-    """Columns of a table, many in one statement."""
-    held: dict[str, Held] = {}
-    for block in _blocks(columns, max(MOST_VALUES // max(rows, 1), 1)):
-        chosen = ", ".join(f"{quoted(column.name)} AS c{n}" for n, column in enumerate(block))
-        arrays = connection.execute(f"SELECT {chosen} FROM {table}").fetchnumpy()
-        for column, array in zip(block, arrays.values(), strict=True):
-            make = _words if column.type == "text" else _numbers
-            held[column.name] = make(np.ma.getdata(array), np.ma.getmaskarray(array))
-    return held
-
-
-def _numbers(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
-    known = np.where(nulls, np.zeros(1, dtype=values.dtype), values)
-    return hold_numbers(ranks_of_doubles(known) if known.dtype == np.float64 else known, nulls)
-
-
-def _words(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
-    """A text column with few rows, whose texts Python numbers."""
-    present = values[~nulls]
-    words = sorted(set(present))
-    place = {word: number for number, word in enumerate(words)}
-    codes = np.zeros(len(values), dtype=np.int64)
-    codes[~nulls] = [place[word] for word in present]
-    return hold_words(codes, nulls, len(words), lambda: words)
-
-
-def _coded(connection: duckdb.DuckDBPyConnection, column: Column, rows: int) -> Held:
-    """A text column with many rows, whose texts DuckDB numbers and keeps."""
-    run = connection.execute
-    table, value = quoted(f"words of {column.name}"), quoted(column.name)
-    run(
-        f"CREATE OR REPLACE TABLE {table} AS "
-        "SELECT word, row_number() OVER (ORDER BY word) - 1 AS code "
-        f"FROM (SELECT DISTINCT {value} AS word FROM read) WHERE word IS NOT NULL"
-    )
-    (count,) = run(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-    # DuckDB promises no order for the result of a join, so each code comes with its row.
-    found = run(
-        f"SELECT read.rowid AS r, code FROM read JOIN {table} ON {value} = word"
-    ).fetchnumpy()
-    codes, nulls = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
-    codes[found["r"]], nulls[found["r"]] = found["code"], False
-
-    def read() -> Sequence[str]:  # most lists of identifiers are never needed
-        query = f"SELECT word FROM {table} ORDER BY code"
-        return [word for (word,) in connection.execute(query).fetchall()]
-
-    return hold_words(codes, nulls, count, read)

@@ -18,6 +18,7 @@ from tacit.tables.codes import (
     WIDEST_GRID,
     Type,
     family,
+    widest,
 )
 from tacit.tables.declared import folded, quoted
 from tacit.tables.lines import LONGEST
@@ -60,17 +61,54 @@ def check_columns(source: Source, schema: Schema) -> None:
             )
 
 
+_RANGES = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "INTEGER": (-(2**31), 2**31 - 1),
+    "UTINYINT": (0, 2**8 - 1),
+    "USMALLINT": (0, 2**16 - 1),
+    "UINTEGER": (0, 2**32 - 1),
+}
+
+
+def code_ends(source: Source, schema: Schema) -> dict[str, tuple[int, int]]:
+    """Between which codes those of each column of numbers lie, whatever the rows hold.
+
+    This follows from the schema and the types of the source.
+    """
+    present, found = _present(source), {}
+    for column in schema.columns:
+        if column.type == "text":
+            continue
+        low, high = column.range
+        if column.name == schema.person:  # who is never clamped
+            low, high = widest(column.type, column.grid)
+        raw = present[folded(column.name)]
+        if column.type == "integer" and source.is_typed(raw) and source.columns[raw] in _RANGES:
+            least, most = _RANGES[source.columns[raw]]
+            if low <= most and least <= high:  # else all are clamped to a bound
+                low, high = max(low, least), min(high, most)
+        found[column.name] = low, high
+    return found
+
+
 def normal_form(
-    source: Source, schema: Schema, names: Collection[str], rows: str = "source"
+    source: Source,
+    schema: Schema,
+    names: Collection[str],
+    rows: str = "source",
+    *,
+    all_rows: bool = False,
 ) -> str:
     """The query that gives some declared columns as codes.
 
     Only these columns and the person column are read.  ``rows`` may be a table with the raw
-    columns.
+    columns.  With ``all_rows``, those without a person and those outside of the window are not
+    left out, and nothing but the columns is read.
     """
     present = _present(source)
-    person = schema.person if isinstance(schema.person, str) else None
-    window = source.window
+    person = schema.person if isinstance(schema.person, str) and not all_rows else None
+    window = None if all_rows else source.window
     read, coded, shown = [], [], []
     for column in schema.columns:
         wanted = column.name in names or column.name == person

@@ -32,19 +32,19 @@ Element = dict[int, tuple[int, bytes]]
 """The fields of a column: by number, their Thrift type and their bytes."""
 
 
-def described(path: Path) -> tuple[list[str], list[str]]:
+def described(path: Path, called: str) -> tuple[list[str], list[str]]:
     """The names of the columns as the file has them, and those that DuckDB cannot read.
 
     DuckDB makes equal names different, and refuses decimals that are stored in too many bytes.
     """
-    columns = list(_columns(_elements(_footer(path)[1])[0]))
+    columns = list(_columns(_elements(_footer(path, called)[1])[0]))
     names = [_name(element) for element in columns]
     return names, [_name(element) for element in columns if _is_loose(element)]
 
 
 def write_bare(path: Path, target: Path) -> dict[str, str]:
     """Write a copy without the logical types of texts and instants, and return these types."""
-    start, footer = _footer(path)
+    start, footer = _footer(path, "this")
     elements, first, last = _elements(footer)
     bare: dict[str, str] = {}
     for element in _columns(elements):
@@ -63,7 +63,7 @@ def write_bare(path: Path, target: Path) -> dict[str, str]:
     return bare
 
 
-def _footer(path: Path) -> tuple[int, bytes]:
+def _footer(path: Path, called: str) -> tuple[int, bytes]:
     """Where the footer starts, and the footer."""
     with path.open("rb") as file:
         end = file.seek(0, 2)
@@ -73,7 +73,7 @@ def _footer(path: Path) -> tuple[int, bytes]:
             if magic == _MAGIC and size <= end - 12:
                 file.seek(end - 8 - size)
                 return end - 8 - size, file.read(size)
-    raise EngineFailed(f"{path.name} is not a Parquet file, or is encrypted")
+    raise EngineFailed(f"{called} is not a Parquet file, or is encrypted")
 
 
 def _elements(footer: bytes) -> tuple[list[Element], int, int]:

@@ -72,22 +72,26 @@ class PersonGroups:
     def read(self, select: exp.Select, clause: exp.Expr) -> Term:
         """The term that the SELECT asks for."""
         self._outer(select, clause)
-        inner = clause.this.this
+        return self.people(clause.this, once=True)
+
+    def people(self, query: exp.Expr, *, once: bool) -> People | Having:
+        """The people whom a SELECT in parentheses finds; if they are counted, each ``once``."""
+        inner = query.this
         if not isinstance(inner, exp.Select) or not isinstance(self.schema.person, str):
-            raise self._not_of_people(clause.this)
+            raise self._not_of_people(query)
         self.predicates.only(inner, *_INNER)
         from_table(self.predicates, inner)
         group, having = inner.args.get("group"), inner.args.get("having")
         listed = [*inner.expressions, *(group.expressions if group is not None else [])]
-        alone = len(inner.expressions) == 1 and all(map(self._is_person, listed))
-        if not alone or not (group or inner.args.get("distinct")):
-            raise self._not_of_people(clause.this)
+        alone = len(inner.expressions) == 1 and all(map(self.is_person, listed))
+        if not alone or (once and not (group or inner.args.get("distinct"))):
+            raise self._not_of_people(query)
         condition = inner.args.get("where")
         self.where = TRUE if condition is None else self.predicates.read(condition.this)
         if having is None:
             return People(self.where)
         if group is None:
-            raise self._not_of_people(clause.this)
+            raise self._not_of_people(query)
         return self._having(having.this)
 
     def _outer(self, select: exp.Select, clause: exp.Expr) -> None:
@@ -107,9 +111,14 @@ class PersonGroups:
     def _counts_all(self, node: exp.Expr | None) -> bool:
         if isinstance(node, exp.Distinct):
             (node, *_) = node.expressions
-        return isinstance(node, exp.Star | exp.Literal) or self._is_person(node)
+        return isinstance(node, exp.Star | exp.Literal) or self._called_person(node)
 
-    def _is_person(self, node: exp.Expr | None) -> bool:
+    def is_person(self, node: exp.Expr | None) -> bool:
+        """Whether a node is the person column of this table."""
+        named = isinstance(node, exp.Column) and node.table.casefold()
+        return self._called_person(node) and (not named or named in self.predicates.tables)
+
+    def _called_person(self, node: exp.Expr | None) -> bool:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return False
         found = self.schema.find(node.name)
@@ -128,7 +137,7 @@ class PersonGroups:
 
     # HAVING
 
-    def _having(self, node: exp.Expr) -> Term:
+    def _having(self, node: exp.Expr) -> Having:
         tested = node.transform(self._replaced)
         outside = [each for each in tested.find_all(exp.Column) if each.name not in self.tallies]
         if outside or not self.tallies:
@@ -139,7 +148,7 @@ class PersonGroups:
             )
         tallies = tuple(self.tallies.items())
         reader = PredicateReader(self.predicates.text, tally_schema(tallies, self.schema))
-        reader.parameters = self.predicates.parameters
+        reader.parameters, reader.may_name_people = self.predicates.parameters, False
         condition = reader.read(tested)
         if not _of_constants(condition):
             raise refused(

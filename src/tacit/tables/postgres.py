@@ -408,23 +408,29 @@ WITH RECURSIVE typed(number, name, type, modifier) AS (
 SELECT name::text, typname::text, typnamespace = 'pg_catalog'::regnamespace, typtype = 'e', modifier
 FROM typed JOIN pg_type ON oid = type WHERE typtype <> 'd' ORDER BY number
 """
-_ROLE = """
-SELECT quote_ident(current_user), CASE WHEN rolsuper THEN 'a superuser'
-    WHEN rolcreaterole OR rolcreatedb OR rolreplication THEN 'an administrator'
-    WHEN EXISTS (SELECT FROM pg_roles p WHERE p.rolname IN ('pg_write_all_data',
-        'pg_write_server_files', 'pg_execute_server_program', 'pg_maintain')
-        AND pg_has_role(p.oid, 'MEMBER')) THEN 'a member of a role that writes' END
-FROM pg_roles WHERE rolname = current_user
+# Whoever may become another role (SET ROLE) may do what that one may.
+_ROLES = "FROM pg_roles r WHERE pg_has_role(r.oid, 'MEMBER')"
+_ROLE = f"""
+SELECT quote_ident(current_user), CASE
+    WHEN EXISTS (SELECT {_ROLES} AND rolsuper) THEN 'a superuser'
+    WHEN EXISTS (SELECT {_ROLES} AND (rolcreaterole OR rolcreatedb OR rolreplication))
+    THEN 'an administrator'
+    WHEN EXISTS (SELECT {_ROLES} AND rolname IN ('pg_write_all_data', 'pg_write_server_files',
+        'pg_execute_server_program', 'pg_maintain')) THEN 'a member of a role that writes' END
 """
 _WRITABLE = f"""
 SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS} AND (
-    has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
-    OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') OR pg_has_role(relowner, 'USAGE'))
+WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND {_OURS} AND EXISTS (SELECT {_ROLES} AND (
+    relowner = r.oid OR CASE WHEN relkind = 'S'
+    THEN has_sequence_privilege(r.oid, c.oid, 'USAGE, UPDATE')
+    ELSE has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+        OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE') END))
 ORDER BY 1 LIMIT 1
 """
 _CREATABLE = f"""
-SELECT 'the schema ' || quote_ident(nspname) FROM pg_namespace
-WHERE {_OURS} AND has_schema_privilege(oid, 'CREATE')
-UNION ALL SELECT 'the database' WHERE has_database_privilege(current_database(), 'CREATE') LIMIT 1
+SELECT 'the schema ' || quote_ident(nspname) FROM pg_namespace n
+WHERE {_OURS} AND EXISTS (SELECT {_ROLES} AND has_schema_privilege(r.oid, n.oid, 'CREATE'))
+UNION ALL SELECT 'the database'
+WHERE EXISTS (SELECT {_ROLES} AND has_database_privilege(r.oid, current_database(), 'CREATE'))
+LIMIT 1
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -33,6 +34,9 @@ from tacit.tables.question import (
 from tacit.tables.schema import Column, Schema
 from tacit.tables.templates import Hole, compared, joined, ready_or_pending, turned
 
+if TYPE_CHECKING:
+    from tacit.tables.named_people import NamedPeople
+
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -54,6 +58,7 @@ class PredicateReader(OperandReader):
     def __init__(self, text: str, schema: Schema) -> None:
         super().__init__(text, schema)
         self._null_depth = 0
+        self.may_name_people = True
 
     def read(self, node: exp.Expr) -> Predicate:
         """The predicate that a node stands for."""
@@ -195,7 +200,7 @@ class PredicateReader(OperandReader):
 
     def _in(self, node: exp.Expr) -> Predicate:
         if node.args.get("query") is not None:
-            raise self.refusal(node.args["query"], "")
+            return self._named_people().found_in(node)
         self.only(node, "this", "expressions", "field")
         subject = self._subject(node.this, "IN")
         field = node.args.get("field")
@@ -206,6 +211,14 @@ class PredicateReader(OperandReader):
         else:
             raise refused("IN needs a list in parentheses", self.place(node))
         return self._about(node, subject, "in", values)
+
+    def _exists(self, node: exp.Expr) -> Predicate:
+        return self._named_people().exists(node)
+
+    def _named_people(self) -> NamedPeople:
+        from tacit.tables.named_people import NamedPeople  # which is made of what is here
+
+        return NamedPeople(self)
 
     def _like(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression", "negate")
@@ -283,6 +296,7 @@ _READERS: dict[type[exp.Expr], Callable[[PredicateReader, exp.Expr], Predicate]]
     exp.Paren: PredicateReader._paren,
     exp.Between: PredicateReader._between,
     exp.In: PredicateReader._in,
+    exp.Exists: PredicateReader._exists,
     exp.Like: PredicateReader._like,
     exp.ILike: PredicateReader._ilike,
     exp.StartsWith: PredicateReader._ends,

@@ -8,13 +8,14 @@ from datetime import date, datetime
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from tacit.arguments import instance, iterated
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import as_given
-from tacit.tables.codes import Type, Unfit, place
+from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.codes import Code, Type, Unfit, place
 from tacit.tables.declared import quoted
 from tacit.tables.engine import refuse_beyond
 from tacit.tables.parsing import Span, refused
@@ -22,16 +23,17 @@ from tacit.tables.question import (
     Batch,
     People,
     Question,
-    Range,
-    all_hold,
-    conjuncts,
     with_where,
 )
 from tacit.tables.schema import Column, Schema
+from tacit.tables.shapes import Shapes
 from tacit.tables.show import Statement, refusal, statement
 from tacit.tables.show import question as show_question
-from tacit.tables.sql import read, read_predicate
-from tacit.tables.templates import bound, bound_term
+from tacit.tables.sql import Parsed, read, read_predicate
+from tacit.tables.templates import bound, bound_term, with_labels
+
+if TYPE_CHECKING:
+    from tacit.tables.selected import Select
 
 AS_OF = "as_of"
 """The parameter that stands for the label of a table: ``:as_of``."""
@@ -79,7 +81,9 @@ class Prepared:
                 Span(self.text, 0, len(self.text)),
                 "ask it with stream.ask_all(...)",
             )
-        if named(parameters).keys() != self.parameters:
+        if type(parameters) is not dict:  # by far most often it is one
+            named(parameters)
+        if parameters.keys() != self.parameters:
             raise self._wrong_parameters(parameters)
         if not parameters:
             return self.shape
@@ -94,20 +98,13 @@ class Prepared:
 
     def bind_batch(self, parameters: Mapping[str, object]) -> Batch:
         """`batch`, with the parameters in a mapping."""
-        question = replace(self, keys=()).bind(parameters)
-        lists = [column.cells or () for column in self.keys]
-        tests = [
-            [Range(column.name, key, key) for key in keys]
-            for column, keys in zip(self.keys, lists, strict=True)
-        ]
-        always = [(term, conjuncts(term.where)) for term in question.terms]
-        questions = tuple(
-            question.with_terms(
-                tuple([with_where(term, all_hold(parts + cell)) for term, parts in always])
-            )
-            for cell in product(*tests)
-        )
-        return Batch(tuple(column.name for column in self.keys), tuple(product(*lists)), questions)
+        questions = self.bind_cells(parameters)
+        cells = tuple(product(*questions.values))
+        return Batch(questions.keys, cells, tuple(questions))
+
+    def bind_cells(self, parameters: Mapping[str, object]) -> CellQuestions:
+        """The questions of `batch`, made when they are looked at."""
+        return CellQuestions(replace(self, keys=()).bind(parameters), self.keys)
 
     def _wrong_parameters(self, parameters: Mapping[str, object]) -> QuestionRefused:
         given = {name.casefold(): name for name in parameters if isinstance(name, str)}
@@ -176,14 +173,16 @@ def prepare(
     ``max_rows`` (for COUNT(*)) and ``total`` (for SUM: the least and greatest total of one
     person) replace what the schema declares.
     """
-    found = read(text, schema, max_rows, total)
+    return _prepared(text, schema, read(text, schema, max_rows, total))
+
+
+def _prepared(text: str, schema: Schema, found: Parsed) -> Prepared:
     return Prepared(text, found.parameters, found.shape, found.keys, schema)
 
 
 def prepare_stored(text: str, schema: Schema) -> Prepared:
     """Like `prepare`, for text from a file, which could be longer in version 0.1."""
-    found = read(text, schema, longest=_LONGEST_STORED)
-    return Prepared(text, found.parameters, found.shape, found.keys, schema)
+    return _prepared(text, schema, read(text, schema, longest=_LONGEST_STORED))
 
 
 def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
@@ -291,30 +290,65 @@ class Read:
     question: Question
     schema: Schema
     own_words: str | None = None  # None if parameters or a cell must be filled in
+    keys: tuple[str, ...] = ()  # of a GROUP BY, with the codes of the cell
+    codes: tuple[Code, ...] = ()
+    _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def text(self) -> str:
         """The question on one line, with parameters and cell filled in."""
-        if self.own_words is not None:
-            return " ".join(self.own_words.split())
-        return show_question(self.question, self.schema)
+        if self._text is None:
+            if self.own_words is None:
+                self._text = show_question(self.question, self.schema)
+            else:
+                self._text = " ".join(self.own_words.split())
+        return self._text
+
+
+class CellReads(Sequence[Read]):
+    """The questions of a GROUP BY as they were read, each made when it is looked at."""
+
+    def __init__(self, questions: CellQuestions, schema: Schema) -> None:
+        self.questions = questions
+        self._schema = schema
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    @overload
+    def __getitem__(self, place: int) -> Read: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Read]: ...
+    def __getitem__(self, place: int | slice) -> Read | Sequence[Read]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        asked, codes = self.questions[place], self.questions.codes(place)
+        return Read(asked, self._schema, None, self.questions.keys, codes)
 
 
 class Reader:
-    """Reads the questions of one table; the same text is parsed only once.
+    """Reads the questions of one table; texts that differ only in literals are parsed only once.
 
     ``:as_of`` in a question stands for the date in the table's label.  What the table's engine
     lists in ``cannot`` is refused here, before a question is accepted.
     """
 
     def __init__(
-        self, schema: Schema, as_of: str | None = None, cannot: Collection[str] = ()
+        self,
+        schema: Schema,
+        as_of: str | None = None,
+        cannot: Collection[str] = (),
+        labels: Mapping[str, str | None] | None = None,
     ) -> None:
         self._schema = schema
+        self._labels = {} if labels is None else labels  # of the tables beside this one
         self._cannot = cannot
         self._as_of = as_of
         self._moment = moment(as_of)
-        self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(lambda text: prepare(text, schema))
+        shapes = Shapes(schema)
+        self._prepared = lru_cache(maxsize=_PREPARED_TEXTS)(
+            lambda text: _prepared(text, schema, shapes.read(text))
+        )
 
     def prepare(self, question: Askable) -> Prepared:
         """A question of this table; anything else is refused."""
@@ -346,15 +380,18 @@ class Reader:
             parameters = self._with_label(prepared, parameters)
         words = None if parameters else prepared.text
         asked = prepared.bind(parameters)
+        if asked.promise.names_people:
+            asked = with_labels(asked, self._labels)
         if self._cannot:
             refuse_beyond(self._cannot, asked, self._schema)
         return Read(asked, prepared.schema, words)
 
     def read_all(
         self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
-    ) -> list[Read]:
+    ) -> Sequence[Read]:
         """A finite list of questions; a GROUP BY is read as one question for each cell."""
-        several: Iterable[AskableWithValues] = [questions]  # type: ignore[list-item]
+        alone = [questions]
+        several: Iterable[AskableWithValues] = alone  # type: ignore[assignment]
         if not isinstance(questions, str | Prepared):
             several = list(iterated(questions, "questions", "give a list of questions, or one"))
         reads: list[Read] = []
@@ -363,15 +400,31 @@ class Reader:
             prepared = self.prepare(question)
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
-                cells = prepared.bind_batch(self._with_label(prepared, values)).questions
-                if self._cannot:
-                    refuse_beyond(
-                        self._cannot, cells[0], self._schema
-                    )  # they differ only in their keys
-                reads += [Read(cell, self._schema) for cell in cells]
+                cells = prepared.bind_cells(self._with_label(prepared, values))
+                if self._cannot:  # they differ only in their keys
+                    refuse_beyond(self._cannot, cells[0], self._schema)
+                if prepared.shape.promise.names_people:
+                    cells = CellQuestions(with_labels(cells.like, self._labels), prepared.keys)
+                if several is alone:
+                    return CellReads(cells, self._schema)
+                reads += CellReads(cells, self._schema)
             else:
                 reads.append(self.read(prepared, values))
         return reads
+
+    def select(
+        self, text: str, parameters: Mapping[str, object], max_rows: int | None = None
+    ) -> Select:
+        """A SELECT of several aggregates with its parameters."""
+        from tacit.tables.select import read_select  # which is made of what is above
+
+        is_text(text, "sql", "give a SELECT as text")
+        found = read_select(text, self._schema, max_rows=max_rows)
+        bound = found.bind(self._with_label(found.prepared, parameters))
+        for column in bound.columns:
+            for question in column.questions:
+                refuse_beyond(self._cannot, question, self._schema)
+        return bound
 
     def check(self, question: str, parameters: Mapping[str, object]) -> Statement:
         """What would be promised about a question, or why it is refused."""

@@ -14,11 +14,14 @@ holds codes (see ``codes.py``), and no text that an engine would have to parse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import gcd, lcm
 from operator import mul
+from typing import Any
+
+from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
 from tacit.tables.codes import Code
@@ -126,8 +129,47 @@ class Or(_Joined):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PersonIn:
+    """The row's person is one of those whom a term counts, of this table or one beside it.
+
+    ``column`` is the person column here.  It is never NULL, and so is never NULL itself: rows
+    without a person count nowhere, in any table.  ``as_of`` is the label of the other table.
+
+    Privacy: it is about one person's own rows, in all tables together, as neighbours are.
+    """
+
+    column: str
+    table: str
+    term: People | Having
+    as_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The row's person is one of these, by their codes in order: a `PersonIn` that was looked up.
+
+    Privacy: these are the data.  Only engines see them.
+    """
+
+    column: str
+    codes: NDArray[Any] = field(repr=False)
+
+
 Predicate = (
-    Constant | Range | Among | Like | Computed | SameOrder | IsNull | IsTrue | Not | And | Or
+    Constant
+    | Range
+    | Among
+    | Like
+    | Computed
+    | SameOrder
+    | IsNull
+    | IsTrue
+    | Not
+    | And
+    | Or
+    | PersonIn
+    | Members
 )
 
 TRUE = Constant(True)
@@ -227,6 +269,26 @@ def with_where(term: Term, where: Predicate) -> Term:
     return Total(term.column, where, term.low, term.high)
 
 
+def names_people(tree: Predicate) -> bool:
+    """Whether it has a `PersonIn`."""
+    kind = type(tree)
+    if kind is Range:  # by far most often
+        return False
+    if isinstance(tree, And | Or):
+        return any(map(names_people, tree.parts))
+    if isinstance(tree, Not | IsTrue):
+        return names_people(tree.part)
+    return kind is PersonIn
+
+
+def predicates_of(term: Term) -> Iterator[Predicate]:
+    """All predicates about rows that a term has."""
+    yield term.where
+    if isinstance(term, Having):
+        for _, tally in term.tallies:
+            yield tally.where
+
+
 def limits(term: Term) -> tuple[int, int]:
     """The limits to which one person's contribution is clamped."""
     if isinstance(term, People | Having):
@@ -253,6 +315,8 @@ class Promise:
     grid: Fraction
     sensitivity: Fraction
     direction: int
+    names_people: bool = False
+    """Whether a predicate has a `PersonIn`, which parameters never add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +357,7 @@ class Question:
 
 
 _COUNT = Promise((1,), grid=Fraction(1), sensitivity=Fraction(1), direction=1)
+_COUNT_OF_NAMED = replace(_COUNT, names_people=True)
 
 
 def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | None:
@@ -305,7 +370,8 @@ def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | Non
     """
     parts = list(parts)
     if len(parts) == 1 and type(parts[0][1]) is People and parts[0][0] == 1:
-        return Question((parts[0][1],), _COUNT)  # by far the most frequent kind
+        only = parts[0][1]  # by far the most frequent kind
+        return Question((only,), _COUNT_OF_NAMED if names_people(only.where) else _COUNT)
     scales: dict[Term, Fraction] = {}
     for weight, term, unit in parts:
         scales[term] = scales.get(term, Fraction(0)) + weight * unit
@@ -322,6 +388,7 @@ def weighted(parts: Iterable[tuple[Fraction, Term, Fraction]]) -> Question | Non
         grid=grid,
         sensitivity=max(-low, high),
         direction=1 if low == 0 else -1 if high == 0 else 0,
+        names_people=any(names_people(where) for term in scales for where in predicates_of(term)),
     )
     return Question(tuple(scales), promise)
 

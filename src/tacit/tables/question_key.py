@@ -26,9 +26,11 @@ from tacit.tables.question import (
     IsNull,
     IsTrue,
     Like,
+    Members,
     Not,
     Or,
     People,
+    PersonIn,
     Predicate,
     Question,
     Range,
@@ -122,6 +124,11 @@ def _predicate(tree: Predicate) -> str:
             return f'["{tag}",{_quoted(left)},{_quoted(right)}]'
         case Constant(value):
             return f'["constant",{json.dumps(value)}]'
+        case PersonIn(_, table, term, as_of):  # the person column follows from the table
+            label = "null" if as_of is None else _quoted(as_of)
+            return f'["person in",{_quoted(table)},{label},{_term(term)}]'
+        case Members():
+            raise AssertionError("who they are is seen by engines only")
 
 
 def _joined(tag: str, parts: tuple[Predicate, ...]) -> str:
@@ -198,6 +205,8 @@ def _predicate_0_1(tree: Predicate) -> str:
             return f"SameOrder({left!r}, {right!r}, {equal})"
         case Constant(value):
             return f"Constant({value})"
+        case PersonIn() | Members():  # 0.1 had none, so nothing is found under this
+            return f"PersonIn({_predicate(tree)})"
 
 
 def _tuple_0_1(parts: list[str] | tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 A schema is a small TOML file beside the data, written by the steward::
 
     max_rows = 20                     # COUNT(*): at most 20 rows of each person count
+    max_cells = 3                     # GROUP BY: each person counts in at most 3 cells
 
     [columns.age]
     type = "integer"
@@ -158,15 +159,19 @@ class Column:
 class Schema:
     """A table's name, who its people are, and its columns.
 
-    Privacy: ``max_rows`` is the sensitivity of COUNT(*), and is checked here, however the schema
-    was made.
+    Privacy: ``max_rows`` is the sensitivity of COUNT(*), and ``max_cells`` the number of cells of a
+    GROUP BY in which one person counts.  Both are checked here, however the schema was made.
     """
 
     name: str
     person: Person
     columns: tuple[Column, ...]
     max_rows: int | None = None
+    max_cells: int | None = None
+    beside: tuple[Schema, ...] = ()
+    """Other tables of the same people, which questions about this one may name."""
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+    _digest: str | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
@@ -176,6 +181,12 @@ class Schema:
             raise BadParameter("columns", kind_of(self.columns), "give a tuple of columns")
         if self.max_rows is not None:
             object.__setattr__(self, "max_rows", row_bound(self.max_rows))
+        if self.max_cells is not None:
+            object.__setattr__(self, "max_cells", row_bound(self.max_cells, "max_cells"))
+        if not isinstance(self.beside, tuple) or not all(
+            isinstance(other, Schema) for other in self.beside
+        ):
+            raise BadParameter("beside", kind_of(self.beside), "give a tuple of schemas")
         by_name: dict[str, Column] = {}
         for column in self.columns:
             if not isinstance(column, Column):
@@ -218,13 +229,27 @@ class Schema:
             raise BadParameter("name", as_given(name), f"{self.name} has no such column")
         return found
 
+    def table(self, name: str) -> Schema:
+        """The schema of this table or of one beside it, which must exist."""
+        for schema in (self, *self.beside):
+            if folded(schema.name) == folded(is_text(name, "name", "give a table's name")):
+                return schema
+        raise BadParameter("name", as_given(name), f"there is no such table beside {self.name}")
+
     @property
     def digest(self) -> str:
         """A hash of everything declared about the columns, whatever their order.
 
         The table's name and its person column are not part of it, so that an error can say which
-        of them differs.
+        of them differs; nor is ``max_cells``, which no stream's promise depends on.  It is computed
+        once, since there may be a million keys and it is needed whenever a stream is opened.
         """
+        if self._digest is None:
+            object.__setattr__(self, "_digest", self._computed_digest())
+        assert self._digest is not None
+        return self._digest
+
+    def _computed_digest(self) -> str:
         columns = {
             column.name: [
                 column.type,
@@ -247,7 +272,7 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
         )
     except tomllib.TOMLDecodeError as error:
         raise BadParameter("schema", "this TOML", f"it is not valid: {error}") from None
-    _known("schema", declared, {"columns", "max_rows"})
+    _known("schema", declared, {"columns", "max_rows", "max_cells"})
     columns = declared.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise BadParameter("columns", columns, "declare each column, as in [columns.age]")
@@ -256,15 +281,16 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
         person=person,
         columns=tuple(_column(key, value) for key, value in columns.items()),
         max_rows=declared.get("max_rows"),
+        max_cells=declared.get("max_cells"),
     )
 
 
-def row_bound(value: object) -> int:
-    """How many rows of one person count."""
-    rows = whole(value, "max_rows")
-    if rows > 10**9:
-        raise BadParameter("max_rows", rows, "it must be at most 1 000 000 000")
-    return rows
+def row_bound(value: object, parameter: str = "max_rows") -> int:
+    """How many rows of one person count, or cells in which they do."""
+    most = whole(value, parameter)
+    if most > 10**9:
+        raise BadParameter(parameter, most, "it must be at most 1 000 000 000")
+    return most
 
 
 def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:
@@ -352,7 +378,9 @@ def _code(where: str, column: Column, value: object) -> Code:
 def write_schema(schema: Schema) -> str:
     """A schema as TOML, from which `read_schema` gives the same schema."""
     instance(schema, "schema", Schema, "give a Schema")
-    lines = [] if schema.max_rows is None else [f"max_rows = {schema.max_rows}", ""]
+    bounds = {"max_rows": schema.max_rows, "max_cells": schema.max_cells}
+    lines = [f"{name} = {most}" for name, most in bounds.items() if most is not None]
+    lines += [""] if lines else []
     for column in schema.columns:
         lines += [f"[columns.{toml_text(column.name)}]", f'type = "{column.type}"']
         if column.grid is not None:

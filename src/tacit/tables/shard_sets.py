@@ -15,10 +15,12 @@ import glob
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
+from os.path import isdir
 from pathlib import Path
+from time import time
 from typing import Any
 
 import duckdb
@@ -26,7 +28,7 @@ import duckdb
 from tacit.errors import BadParameter, NotWritten
 from tacit.tables.declared import quoted
 from tacit.tables.schema import Column, Schema
-from tacit.tables.shards import NotAShard, Shard, map_shard
+from tacit.tables.shards import FileStamp, NotAShard, Shard, file_stamp, map_shard
 from tacit.tables.sources import RowWindow, text
 from tacit.tables.spill import new_folder, remove, sweep
 
@@ -35,9 +37,15 @@ PREFIX = "tacit-shards-"
 MANIFEST = "manifest.json"
 VERSION = 1
 LEHMER = 2**31 - 1
+_SETTLED_SECONDS = 2.0  # longer than the steps of any file system's clock
+MADE_BEFOREHAND = "made beforehand"
+"""What stands for the source of a set that is opened without it, by its name and its label."""
 
 Binding = dict[str, Any]
 """What a set was made from, as JSON."""
+
+Entry = dict[str, str]
+"""A shard in a manifest: its file, and the file's SHA-256."""
 
 
 def shards_folder(named: str | Path, parameter: str = "shards", allowed: str = SHARDS_HELP) -> Path:
@@ -49,6 +57,11 @@ def shards_folder(named: str | Path, parameter: str = "shards", allowed: str = S
     except (OSError, ValueError):
         pass
     raise BadParameter(parameter, str(named), allowed)
+
+
+def is_folder(source: object) -> bool:
+    """Whether this is the path of a folder, in which shards may lie."""
+    return isinstance(source, str | Path) and isdir(source)
 
 
 def binding(
@@ -74,14 +87,50 @@ def find(folder: Path, bound: Binding) -> list[Shard] | None:
     """The shards of a complete set that was made from just this, mapped; None if there is none."""
     for path in sorted(folder.glob(f"{PREFIX}*")):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, NotAShard):
-            found = path.lstat()
-            if found.st_uid != os.geteuid() or found.st_mode & 0o7777 != 0o700:
-                continue  # others could have put it there
-            manifest = json.loads((path / MANIFEST).read_bytes())
-            listed = manifest.pop("shards")
-            if manifest == bound:
-                return [map_shard(path / entry["file"], entry["sha256"]) for entry in listed]
+            manifest = _manifest(path)
+            if manifest is not None:
+                listed, noted = manifest.pop("shards"), manifest.pop("noted", {})
+                if manifest == bound:
+                    return _mapped(path, listed, noted)
     return None
+
+
+def noted_source(folder: Path, read_as: str, stamps: Sequence[FileStamp]) -> Any:
+    """The identity of a source, if a set was made of these very files, read in this way."""
+    for path in sorted(folder.glob(f"{PREFIX}*")):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            manifest = _manifest(path)
+            if manifest is None or manifest["source"][0] != read_as:
+                continue
+            if manifest["noted"]["source"] == list(stamps):
+                return manifest["source"]
+    return None
+
+
+def _manifest(path: Path) -> Binding | None:
+    """The manifest of a set; None if others could have put it there."""
+    found = path.lstat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o7777 != 0o700:
+        return None
+    manifest: Binding = json.loads((path / MANIFEST).read_bytes())
+    return manifest
+
+
+def _mapped(path: Path, listed: Sequence[Entry], noted: Mapping[str, Any]) -> list[Shard]:
+    stamps = noted.get("shards", {})
+    return [
+        map_shard(path / entry["file"], entry["sha256"], stamps.get(entry["file"]))
+        for entry in listed
+    ]
+
+
+def stamped(paths: Iterable[Path]) -> list[FileStamp] | None:
+    """The stamps of files; None if one is so new that a further change might not show in it."""
+    found = [path.stat() for path in paths]
+    newest = max((status.st_ctime for status in found), default=0.0)
+    if time() - newest < _SETTLED_SECONDS:
+        return None
+    return [file_stamp(status) for status in found]
 
 
 def clear(folder: str | Path) -> int:
@@ -109,17 +158,35 @@ def new_set(folder: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def write(path: Path, shards: Iterable[Shard], bound: Binding | None) -> list[Shard]:
+def write(
+    path: Path,
+    shards: Iterable[Shard],
+    bound: Binding | None,
+    source: Sequence[FileStamp] | None = None,
+) -> list[Shard]:
     """Write a set's shards, one after the other, and its manifest last; gives them mapped.
 
-    Without something to bind it to, it gets no manifest and is gone once it is mapped.
+    Without something to bind it to, it gets no manifest and is gone once it is mapped.  ``source``
+    are the stamps of the files that it was made of.
     """
     listed = []
     for number, shard in enumerate(shards):
         name = f"{number:04}.shard"
         listed.append({"file": name, "sha256": _told(path, shard.save, path / name)})
+    return finish(path, listed, bound, source)
+
+
+def finish(
+    path: Path,
+    listed: Sequence[Entry],
+    bound: Binding | None,
+    source: Sequence[FileStamp] | None = None,
+) -> list[Shard]:
+    """Say which files of a set count, in its manifest; gives these shards mapped."""
     if bound is not None:
-        _told(path, _write_manifest, path, {**bound, "shards": listed})
+        files = {entry["file"]: file_stamp((path / entry["file"]).stat()) for entry in listed}
+        noted = {"source": source, "shards": files}
+        _told(path, _write_manifest, path, {**bound, "shards": listed, "noted": noted})
     return [map_shard(path / entry["file"], entry["sha256"]) for entry in listed]
 
 
@@ -156,19 +223,70 @@ def _sync(folder: Path) -> None:
 # Cutting a table into parts
 
 
-def part_of(schema: Schema, parts: int) -> str:
-    """The part of a row of the normal form, as SQL: all rows of a person are in one.
+def place_of(schema: Schema) -> str:
+    """A number of each row of the normal form, as SQL, that is the same for all rows of a person.
 
     It follows from the person's code in a way that any program computes alike, and that no version
     of DuckDB changes: for a whole number one step of Lehmer's generator, for a text its MD5.  If
-    each row is a person, any part will do.
+    each row is a person, any number will do.
     """
     if not isinstance(schema.person, str):
-        return f"(row_number() OVER () - 1) % {parts}"
+        return "(row_number() OVER () - 1)"
     person = quoted(schema.person)
     if schema.column(schema.person).type == "text":
-        return f"md5_number_lower({person}) % {parts}"
-    return f"({person} % {LEHMER} + {LEHMER}) * 48271 % {LEHMER} % {parts}"  # below 2^48
+        return f"md5_number_lower({person})"
+    return f"(({person} % {LEHMER} + {LEHMER}) * 48271 % {LEHMER})"  # below 2^48
+
+
+def part_of(schema: Schema, parts: int) -> str:
+    """The part of a row of the normal form, as SQL: all rows of a person are in one."""
+    return f"{place_of(schema)} % {parts}"
+
+
+def write_parts(
+    connection: duckdb.DuckDBPyConnection,
+    schema: Schema,
+    form: str,
+    folder: Path,
+    more: str = "",
+    *,
+    parts: int,
+) -> int:
+    """Cut the rows of a normal form into parts, in one pass, as Parquet files; says how many.
+
+    Each part is a folder in ``folder``, which must be new.  ``more`` are further columns.
+    """
+    coded = ", ".join(f"{quoted(name)} AS {short}" for name, short in _short(schema).items())
+    folder.mkdir(mode=0o700)
+    copied = connection.execute(
+        f"COPY (SELECT {coded}{more}, CAST({part_of(schema, parts)} AS INTEGER) AS part "
+        f"FROM ({form})) "
+        f"TO {text(str(folder))} (FORMAT parquet, COMPRESSION lz4, PARTITION_BY (part))"
+    ).fetchone()
+    assert copied is not None
+    return int(copied[0])
+
+
+def part_columns(schema: Schema, rows: str) -> Callable[[Sequence[Column]], str]:
+    """The query that gives some columns of rows that `write_parts` wrote."""
+    names = _short(schema)
+
+    def columns(block: Sequence[Column]) -> str:
+        chosen = ", ".join(f"{names[each.name]} AS {quoted(each.name)}" for each in block)
+        return f"SELECT {chosen} FROM {rows}"
+
+    return columns
+
+
+def files_of(paths: Iterable[Path]) -> str:
+    """The Parquet files in some folders, as SQL."""
+    listed = ", ".join(text(glob.escape(str(path)) + "/*.parquet") for path in paths)
+    return f"read_parquet([{listed}], hive_partitioning = false)"
+
+
+def _short(schema: Schema) -> dict[str, str]:
+    """Names of columns in a file, since any text may be the name of a column of the schema."""
+    return {column.name: f"c{number}" for number, column in enumerate(schema.columns)}
 
 
 def cut(
@@ -178,22 +296,10 @@ def cut(
 
     The parts are Parquet files in ``scratch`` until they have been read.
     """
-    names = {column.name: f"c{number}" for number, column in enumerate(schema.columns)}
-    coded = ", ".join(f"{quoted(name)} AS {short}" for name, short in names.items())
-    scratch.mkdir(mode=0o700)
-    connection.execute(
-        f"COPY (SELECT {coded}, CAST({part_of(schema, parts)} AS INTEGER) AS part FROM ({form})) "
-        f"TO {text(str(scratch))} (FORMAT parquet, COMPRESSION lz4, PARTITION_BY (part))"
-    )
+    write_parts(connection, schema, form, scratch, parts=parts)
     for part in sorted(scratch.iterdir()):
-        files = text(glob.escape(str(part)) + "/*.parquet")
-        rows = f"read_parquet({files}, hive_partitioning = false)"
-
-        def columns(block: Sequence[Column], rows: str = rows) -> str:
-            chosen = ", ".join(f"{names[each.name]} AS {quoted(each.name)}" for each in block)
-            return f"SELECT {chosen} FROM {rows}"
-
+        rows = files_of([part])
         (count,) = connection.execute(f"SELECT count(*) FROM {rows}").fetchone() or (0,)
-        yield columns, int(count)
+        yield part_columns(schema, rows), int(count)
         shutil.rmtree(part)
     scratch.rmdir()

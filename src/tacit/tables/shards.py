@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,23 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import Held, Layout, by_person, every_row, numbered, placed, unpack
-from tacit.tables.engine import Answering, in_order, withheld
-from tacit.tables.question import Term
+from tacit.tables.codes import Code
+from tacit.tables.columns import (
+    Held,
+    Layout,
+    RowSlots,
+    by_person,
+    every_row,
+    is_dense,
+    numbered,
+    placed,
+    unpack,
+)
+from tacit.tables.engine import Answering, exact_added, in_order, withheld
+from tacit.tables.packed_words import PackedWords, packed
+from tacit.tables.person_rows import PersonRows, joined
+from tacit.tables.point_counts import CountedPoints, joined_points
+from tacit.tables.question import Predicate, Term
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -40,6 +55,16 @@ _NUMBERS = ("words", "one_row", "many_words", "inner_bits")
 _ARRAYS = ("filled", "inner", "starts", "sizes", "size_ends")
 
 Head = dict[str, Any]
+
+
+FileStamp = list[int]
+"""By what a file is recognised without reading it: which it is, its size, and its times."""
+
+
+def file_stamp(status: os.stat_result) -> FileStamp:
+    """The time of the last change cannot be set, unlike that of the last writing."""
+    times = [status.st_mtime_ns, status.st_ctime_ns]
+    return [status.st_dev, status.st_ino, status.st_size, *times]
 
 
 class NotAShard(Exception):
@@ -56,15 +81,17 @@ class Shard:
     @classmethod
     def of(cls, schema: Schema, columns: Mapping[str, Held]) -> Shard:
         """The shard of columns that are still by row."""
-        slot_of_row = None
+        return cls.from_rows(schema, dict(columns))
+
+    @classmethod
+    def from_rows(cls, schema: Schema, columns: dict[str, Held]) -> Shard:
+        """The same, one column after the other: ``columns`` is emptied, for memory's sake."""
         if isinstance(schema.person, str):
-            layout, slot_of_row = by_person(numbered(columns[schema.person].codes))
+            layout, slots = layout_of(columns[schema.person])
         else:
-            layout = every_row(len(next(iter(columns.values())).codes))
-        return cls(
-            layout,
-            {name: placed(held, layout.slots, slot_of_row) for name, held in columns.items()},
-        )
+            layout, slots = every_row(len(next(iter(columns.values())).codes)), None
+        names = list(columns)
+        return cls(layout, {name: placed(columns.pop(name), layout.slots, slots) for name in names})
 
     @property
     def rows(self) -> dict[str, Held]:
@@ -118,24 +145,27 @@ class Shard:
             if held.base is None and held.top >= 0 and isinstance(held.words[0], int):
                 entry["numbers"] = placed_at(np.array(held.words, dtype=np.int64))
             elif held.base is None:
-                texts = [word.encode() for word in held.words]
-                ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
-                entry["ends"] = placed_at(ends)
-                entry["texts"] = placed_at(np.frombuffer(b"".join(texts), dtype=np.uint8))
+                words = packed(held.words)
+                entry["ends"] = placed_at(words.ends)
+                entry["texts"] = placed_at(words.texts)
             head["columns"].append(entry)
         return head, arrays
 
 
-def map_shard(path: Path, sha256: str) -> Shard:
+def map_shard(path: Path, sha256: str, noted: FileStamp | None = None) -> Shard:
     """The shard in a file, of which parts are read from the disk when they are needed.
 
-    The bytes that are mapped are those whose digest is compared.
+    The bytes that are mapped are those whose digest is compared, unless the file is as it was
+    when it was noted after its writing.
     """
     with path.open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:
+        status = os.fstat(file.fileno())
+        if not status.st_size:
             raise NotAShard
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-    if hashlib.sha256(mapped).hexdigest() != sha256 or mapped[: len(MARK)] != MARK:
+    if file_stamp(status) != noted and hashlib.sha256(mapped).hexdigest() != sha256:
+        raise NotAShard
+    if mapped[: len(MARK)] != MARK:
         raise NotAShard
     begin = len(MARK) + 8
     end = begin + int.from_bytes(mapped[len(MARK) : begin], "little")
@@ -152,8 +182,7 @@ def map_shard(path: Path, sha256: str) -> Shard:
 
 def _held(entry: Head, array: Callable[[Head], NDArray[Any]]) -> Held:
     def read_texts() -> Sequence[str]:
-        ends, texts = array(entry["ends"]).tolist(), array(entry["texts"]).tobytes()
-        return [texts[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)]
+        return PackedWords(array(entry["texts"]), array(entry["ends"]))
 
     def read_numbers() -> Sequence[int]:
         numbers: list[int] = array(entry["numbers"]).tolist()
@@ -161,6 +190,11 @@ def _held(entry: Head, array: Callable[[Head], NDArray[Any]]) -> Held:
 
     read = read_numbers if "numbers" in entry else read_texts
     return Held(array(entry["codes"]), entry["top"], entry["base"], read)
+
+
+def layout_of(person: Held) -> tuple[Layout, RowSlots]:
+    """Where the rows of these people lie; the column is still by row and has no NULL."""
+    return by_person(person.codes if is_dense(person.codes) else numbered(person.codes))
 
 
 class ShardedEngine(Answering):
@@ -184,6 +218,15 @@ class ShardedEngine(Answering):
         found = [shard.totals(terms) for shard in self._shards]
         return [sum(each) for each in zip(*found, strict=True)]
 
+    def cell_totals(
+        self, like: Term, keys: Sequence[str], values: Sequence[Sequence[Code]]
+    ) -> NDArray[Any]:
+        """The totals of a term in each combination of values of the key columns."""
+        total: NDArray[Any] = np.zeros(prod(map(len, values)), np.int64)
+        for shard in self._shards:
+            total = exact_added(total, shard.cell_totals(like, keys, values))
+        return total
+
     @withheld("reading the points")
     def points(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
@@ -191,6 +234,29 @@ class ShardedEngine(Answering):
         """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         found = [shard.points(columns, max_rows=max_rows, coins=coins) for shard in self._shards]
         return in_order(np.concatenate(found))
+
+    @withheld("reading the points")
+    def point_counts(
+        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
+    ) -> CountedPoints:
+        """The same, with how many rows each stands for."""
+        each = [
+            shard.point_counts(columns, max_rows=max_rows, coins=coins) for shard in self._shards
+        ]
+        return joined_points(each)
+
+    @withheld("reading the rows")
+    def rows_by_person(
+        self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
+    ) -> PersonRows:
+        """The rows for which ``where`` is TRUE, with their people as numbers."""
+        return joined([shard.rows_by_person(where, columns, tests) for shard in self._shards])
+
+    @withheld("answering")
+    def people_of(self, term: Term) -> NDArray[Any]:
+        """The codes of the people whom a term counts; nobody is in two shards."""
+        found = [people for shard in self._shards if len(people := shard.people_of(term))]
+        return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
     def close(self) -> None:
         """Release the data."""

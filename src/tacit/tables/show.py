@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from html import escape
 
 from sqlglot import Parser, Tokenizer
 
 from tacit.arguments import kind_of
 from tacit.errors import TacitError
 from tacit.numbers import decimal
+from tacit.support import html_table
 from tacit.tables.codes import Code
 from tacit.tables.codes import literal as literal_of
 from tacit.tables.declared import quoted
@@ -28,9 +30,11 @@ from tacit.tables.question import (
     IsNull,
     IsTrue,
     Like,
+    Members,
     Not,
     Or,
     People,
+    PersonIn,
     Predicate,
     Question,
     Range,
@@ -41,7 +45,7 @@ from tacit.tables.question import (
     all_hold,
     conjuncts,
 )
-from tacit.tables.schema import Schema
+from tacit.tables.schema import Column, Schema
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII | re.IGNORECASE)
 
@@ -79,6 +83,10 @@ def predicate(tree: Predicate, schema: Schema, name: Callable[[str], str] = name
             return " and ".join(_nested(part, schema, name) for part in parts)
         case Or(parts):
             return " or ".join(_nested(part, schema, name) for part in parts)
+        case PersonIn(column, table, term):
+            return f"{name(column)} in ({_found_people(term, schema.table(table))})"
+        case Members():
+            raise AssertionError("who they are is seen by engines only")
 
 
 def _nested(tree: Predicate, schema: Schema, name: Callable[[str], str]) -> str:
@@ -140,7 +148,7 @@ def _term(term: Term, schema: Schema) -> str:
     if isinstance(term, People):
         return f"count({where})"
     if isinstance(term, Having):
-        return _having(term, schema)
+        return f"select count(*) from ({_having(term, schema)})"
     head = "count(*)" if isinstance(term, Rows) else f"sum({name(term.column)})"
     return head if term.where == Constant(True) else f"{head} filter (where {where})"
 
@@ -156,8 +164,15 @@ def _having(term: Having, schema: Schema) -> str:
     tested = predicate(term.condition, tally_schema(term.tallies, schema), written.__getitem__)
     where = "" if term.where == TRUE else f" where {predicate(term.where, schema)}"
     person, table = name(str(schema.person)), name(schema.name)
-    inner = f"select {person} from {table}{where} group by {person} having {tested}"
-    return f"select count(*) from ({inner})"
+    return f"select {person} from {table}{where} group by {person} having {tested}"
+
+
+def _found_people(term: People | Having, schema: Schema) -> str:
+    """A SELECT that finds the people whom a term counts."""
+    if isinstance(term, Having):
+        return _having(term, schema)
+    where = "" if term.where == TRUE else f" where {predicate(term.where, schema)}"
+    return f"select {name(str(schema.person))} from {name(schema.name)}{where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +196,24 @@ class Statement:
     def __str__(self) -> str:
         if self.refusal is not None:
             return f"refused: {self.refusal}"
+        return "\n".join(f"{label:<12} {value}" for label, value in self._lines())
+
+    def _repr_html_(self) -> str:
+        if self.refusal is not None:
+            return f"<b>refused</b><pre>{escape(self.refusal)}</pre>"
+        return html_table("this can be asked", self._lines())
+
+    def _lines(self) -> list[tuple[str, str]]:
         lines = [("question", self.text)]
         lines += [("adds up", line) for line in self.counts]
         if self.cells is not None:
             lines.append(("cells", f"{self.cells}, each a question of its own"))
-        lines += [
+        return [
+            *lines,
             ("sensitivity", str(self.sensitivity)),
             ("direction", _DIRECTIONS[self.direction]),
             ("grid", str(self.grid)),
         ]
-        return "\n".join(f"{label:<12} {value}" for label, value in lines)
 
 
 _DIRECTIONS = {
@@ -199,6 +222,27 @@ _DIRECTIONS = {
     0: "0: adding a person may move the answer either way",
     None: "",
 }
+
+
+COLUMN_HEADS = ("column", "type", "declared")
+_KEYS_SHOWN = 6
+
+
+def declared_in_words(column: Column) -> tuple[str, str, str]:
+    """A column's name and type, and what is declared about it.  All of it is public."""
+    said = []
+    if column.keys is not None:
+        shown = ", ".join(map(column.literal, column.keys[:_KEYS_SHOWN]))
+        more = f", … {len(column.keys)} in all" if len(column.keys) > _KEYS_SHOWN else ""
+        said.append(f"keys {shown}{more}")
+    if column.bounds is not None:
+        said.append("from {} to {}".format(*map(column.literal, column.bounds)))
+    if column.total is not None:
+        low, high = (decimal(code * column.step) for code in column.total)
+        said.append(f"a person's total from {low} to {high}")
+    if column.grid is not None:
+        said.append(f"grid {decimal(column.grid)}")
+    return column.name, column.type, "; ".join(said)
 
 
 def statement(

@@ -11,12 +11,13 @@ passes its stream to `Source.keep`.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from os.path import isfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -26,7 +27,11 @@ from tacit.tables.codes import UNREADABLE, Type
 from tacit.tables.declared import quoted, refuse_clashing_names
 from tacit.tables.engine import withheld
 from tacit.tables.postgres import is_postgres, show_postgres
+from tacit.tables.spark import is_spark, show_spark
 from tacit.tables.spill import LEAST_MEMORY, SpillFolder, spill_folder
+
+if TYPE_CHECKING:
+    from tacit.tables.workers import Work
 
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -34,7 +39,11 @@ _DUCKDB = (".duckdb", ".ddb", ".db")
 _AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 does not make a column p
 _PATH_HELP = "a path must be that of an existing file with its usual ending"
 _KEPT = "kept"
+_LOST: list[duckdb.DuckDBPyConnection] = []  # connections of the process that forked this one
 CHANGED = "the file has changed since it was opened; open it again"
+
+
+FileStamps = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +75,25 @@ class Source:
     mending: Callable[[Source], None] | None = None
     lost: int = 0  # how many lines of a mended file could not be read
     kept: bool = False  # whether the rows of a stream are in a table here
+    by_column: bool = False  # whether a column can be read later, and without the others
     window: RowWindow | None = None  # if the table grows, up to where it is read
     # How to read the rows of some columns, if they are read only when the schema is known.
     unfetched: Callable[[Collection[str]], None] | None = None
+    # How workers make shards of the rows where they are, if there are such workers.
+    spread: Callable[[Work], list[dict[str, str]]] | None = None
     at_close: Callable[[], None] = lambda: None
+    shown: str = ""  # what the view shows, if it can be shown again
+    process: int = field(default_factory=os.getpid)
 
     def is_typed(self, column: str) -> bool:
         """Whether the source itself says what type a column has."""
         return self.typed and column not in self.untyped
 
-    def stamp(self) -> tuple[tuple[int, int], ...]:
-        """The times and sizes of the files, which must not change while they are read."""
+    def stamp(self) -> FileStamps:
+        """The times and sizes of the files, which must not change as long as they are read."""
         return tuple(
-            (status.st_mtime_ns, status.st_size) for status in (path.stat() for path in self.files)
+            (status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino)
+            for status in (path.stat() for path in self.files)
         )
 
     def identity(self) -> list[str | None] | None:
@@ -107,6 +122,10 @@ class Source:
         }
         self.untyped = ready.untyped
 
+    def pass_on(self, stream: object) -> None:
+        """Make the view show the rows of a stream as they come, to one query and never again."""
+        self.hold(replace(frames.ready_stream(stream), once=False))
+
     def keep(self, stream: object) -> None:
         """Make the view show the rows of an object with ``__arrow_c_stream__``, read once."""
         self.hold(frames.ready_stream(stream))
@@ -132,8 +151,27 @@ class Source:
     def show(self, rows: str) -> None:
         """Make the view show these rows, on a new connection that has had no error."""
         self.connection.close()
-        self.connection = _connection(self.memory_limit, self.spill)
+        self.connection = _connection(self.memory_limit, self.spill.path)
         self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {rows}")
+        self.shown = rows
+
+    def limit_memory(self, memory: int) -> None:
+        """Let DuckDB take no more than this from now on; what needs more goes to the disk."""
+        self.memory_limit = memory
+        self.connection.execute(f"SET memory_limit = {_mebibytes(memory)}")
+
+    def connect_after_fork(self) -> None:
+        """Use a connection of our own in a forked process, where the old one has lost its threads.
+
+        The old one is left as it is: closing it would wait for them.
+        """
+        if self.process != os.getpid():
+            self.process = os.getpid()
+            _LOST.append(self.connection)
+            folder = self.spill.path / f"of-{self.process}"
+            folder.mkdir(0o700)
+            self.connection = _connection(self.memory_limit, folder)
+            self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {self.shown}")
 
     def mend(self) -> bool:
         """Rewrite a file in which DuckDB found a value that it cannot read.  Works only once."""
@@ -206,12 +244,20 @@ def open_source(
     if table is not None and not kind.has_tables:
         raise BadParameter("table", table, f"{kind.called} holds only one table: leave it out")
     spill = spill_folder(folder)
-    opened = Source(_connection(memory_limit, spill), spill, memory_limit)
+    opened = Source(_connection(memory_limit, spill.path), spill, memory_limit)
     try:
         withheld("opening the table")(kind.show)(opened, source, table)
     except BaseException:
         opened.close()
         raise
+    return opened
+
+
+def worker_source(memory_limit: int) -> Source:
+    """A source without rows yet, for a worker beside others: it takes one thread."""
+    spill = spill_folder(None)
+    opened = Source(_connection(memory_limit, spill.path), spill, memory_limit)
+    opened.connection.execute("SET threads = 1")
     return opened
 
 
@@ -240,7 +286,7 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
     known = _ending(path)
     if table is not None and known not in _DUCKDB:
         raise BadParameter("table", table, "only a DuckDB file holds several tables: leave it out")
-    opened.files = (path,)
+    opened.files = (path,)  # and for Parquet the file itself, whatever has its name later
     opened.name = path.name[: -len(known)]
     if known in _DUCKDB:
         opened.name = _attached(opened.connection, path, table)
@@ -255,7 +301,8 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
 
 
 def _parquet(opened: Source, path: Path) -> None:
-    names, unreadable = parquet.described(path)
+    bound = opened.spill.bound(path)
+    names, unreadable = parquet.described(bound, path.name)
     refuse_clashing_names(names)  # DuckDB would call the second of them pid_1
 
     def rows(shown: str) -> str:
@@ -263,12 +310,14 @@ def _parquet(opened: Source, path: Path) -> None:
 
     def mend(source: Source) -> None:
         bare = source.spill.path / "bare.parquet"
-        kinds = parquet.write_bare(path, bare)
+        kinds = parquet.write_bare(bound, bare)
         source.show(rows(source.spill.hidden(bare)))
         source.columns |= kinds
 
     opened.mending = mend
-    opened.show(rows(str(path.absolute())))
+    opened.files = (bound,)
+    opened.by_column = True
+    opened.show(rows(str(bound)))
     opened.columns = _described(opened.connection) | dict.fromkeys(unreadable, UNREADABLE)
 
 
@@ -326,7 +375,7 @@ def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | No
     return name
 
 
-def _connection(memory_limit: int, spill: SpillFolder) -> duckdb.DuckDBPyConnection:
+def _connection(memory_limit: int, spill: Path) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection without downloads and without a progress bar, which would show sizes."""
     connection = duckdb.connect(
         ":memory:",
@@ -339,9 +388,13 @@ def _connection(memory_limit: int, spill: SpillFolder) -> duckdb.DuckDBPyConnect
     connection.execute("SET TimeZone = 'UTC'")
     # It could move a computation that may fail out of its TRY.
     connection.execute("SET disabled_optimizers = 'common_subexpressions'")
-    connection.execute(f"SET temp_directory = {text(str(spill.path))}")
-    connection.execute(f"SET memory_limit = '{max(memory_limit, LEAST_MEMORY) // 2**20}MiB'")
+    connection.execute(f"SET temp_directory = {text(str(spill))}")
+    connection.execute(f"SET memory_limit = {_mebibytes(memory_limit)}")
     return connection
+
+
+def _mebibytes(memory: int) -> str:
+    return text(f"{max(memory, LEAST_MEMORY) // 2**20}MiB")
 
 
 def _described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -349,7 +402,7 @@ def _described(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in described}
 
 
-def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
+def unchanged(source: Source, stamp: FileStamps) -> None:
     """Refuse a file that has changed: the promise is about the data as they were opened."""
     if source.stamp() != stamp:
         raise EngineFailed(CHANGED)
@@ -358,6 +411,7 @@ def unchanged(source: Source, stamp: tuple[tuple[int, int], ...]) -> None:
 _KINDS = [
     SourceKind("a postgresql:// URL", is_postgres, show_postgres, has_tables=True),
     SourceKind("a Parquet, CSV, TSV or DuckDB file", _is_file, _file, has_tables=True),
+    SourceKind("a Spark DataFrame", is_spark, show_spark),
     SourceKind(
         "a pandas, polars or Arrow table",
         frames.is_frame,

@@ -29,15 +29,24 @@ FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
 LEAST_MEMORY = 2**27
 """DuckDB gets this much, however little was named."""
 
+PROCESS_MEMORY = 100 * 2**20
+"""What a process takes before it opens a table: Python, numpy, DuckDB and sqlglot."""
+
 _UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _PREFIX = "tacit-spill-"
 _LOCK = "lock"
 
 
+def table_limit(limit: int | str | None) -> int:
+    """What a table may take of a memory limit, in bytes: the limit is one for the process."""
+    given = byte_limit(limit)
+    return given - min(PROCESS_MEMORY, given // 4)
+
+
 def byte_limit(limit: int | str | None) -> int:
     """A memory limit in bytes."""
     if limit is None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     if isinstance(limit, int) and limit > 2**60:
         raise BadParameter("memory_limit", as_given(limit), LIMIT_HELP)
     match = re.fullmatch(r"([0-9.]+) *([KMGT]?B?)", str(limit).strip().upper())
@@ -56,6 +65,16 @@ class SpillFolder:
         self.path = path
         self._open = [lock]
         self._close = finalize(self, _close, path, self._open, os.getpid())
+
+    def bound(self, file: Path) -> Path:
+        """A path of this very file until the folder is closed, whatever takes its name meanwhile.
+
+        On systems without such paths it is the file's own.
+        """
+        descriptor = os.open(file, os.O_RDONLY)
+        self._open.append(descriptor)
+        shown = Path(f"/proc/self/fd/{descriptor}")
+        return shown if shown.exists() else file.absolute()
 
     def hidden(self, file: Path) -> str:
         """Unlink a file of the folder, and return a path by which it can still be opened.

@@ -18,6 +18,7 @@ from sqlglot import exp
 from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import TacitError
 from tacit.tables.aggregates import AGGREGATE_HINT, AggregateReader, WeightedTerm
+from tacit.tables.named_people import NamedPeople
 from tacit.tables.operands import TOO_DEEP
 from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
 from tacit.tables.person_groups import PersonGroups, from_table
@@ -34,7 +35,6 @@ from tacit.tables.schema import Column, Schema
 MOST_CELLS = 1_000_000
 
 _NOT_IN_SELECT = {
-    "joins": ("a question is about one table, without joins", ""),
     "laterals": ("a question is about one table", ""),
     "with_": ("a question may not contain another query", ""),
     "having": ("HAVING would show true counts", "use the threshold of a stream"),
@@ -65,17 +65,18 @@ def read(
 ) -> Parsed:
     """Read a text, or refuse it."""
     instance(schema, "schema", Schema, "give a Schema, such as tacit.tables.read_schema makes")
-    reader = _Reader(readable(text, longest), schema, max_rows, total)
-    return _read_or_refused(text, reader.read)
+    reader = TextReader(readable(text, longest), schema, max_rows, total)
+    return read_or_refused(text, reader.read)
 
 
 def read_predicate(text: str, schema: Schema) -> tuple[Predicate, frozenset[str]]:
     """Read a text that must be a predicate, and its parameters."""
-    reader = _Reader(readable(text), schema, None, None)
-    return _read_or_refused(text, reader.read_predicate)
+    reader = TextReader(readable(text), schema, None, None)
+    return read_or_refused(text, reader.read_predicate)
 
 
-def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
+def read_or_refused(text: str, reading: Callable[[], T]) -> T:
+    """What is read, or a refusal, whatever goes wrong."""
     try:
         return reading()
     except TacitError:
@@ -87,7 +88,7 @@ def _read_or_refused(text: str, reading: Callable[[], T]) -> T:
     raise refused(problem, Span(text, 0, len(text)))
 
 
-class _Reader:
+class TextReader:
     """Reads one text."""
 
     def __init__(
@@ -99,7 +100,11 @@ class _Reader:
         self.aggregates = AggregateReader(self.predicates, max_rows, total)
 
     def read(self) -> Parsed:
-        root = parsed(self.text)
+        """A question."""
+        return self.read_tree(parsed(self.text))
+
+    def read_tree(self, root: exp.Expr) -> Parsed:
+        """A question that was parsed."""
         keys: tuple[Column, ...] = ()
         parts: list[WeightedTerm] = []
         if isinstance(root, exp.Select):
@@ -111,12 +116,15 @@ class _Reader:
         shape = weighted(parts)
         if shape is None:
             raise refused("the terms cancel out, so the answer is always 0", self._everything())
-        return Parsed(shape, self._parameters(), keys)
+        return Parsed(shape, self.parameters, keys)
 
     def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
-        return self.predicates.read(parsed(self.text)), self._parameters()
+        """A predicate, and its parameters."""
+        return self.predicates.read(parsed(self.text)), self.parameters
 
-    def _parameters(self) -> frozenset[str]:
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Those that were read so far."""
         return frozenset(self.predicates.parameters.values())
 
     def _everything(self) -> Span:
@@ -131,24 +139,32 @@ class _Reader:
             question = PersonGroups(self.predicates).read(select, clause)
             parts.append((Fraction(1), question, Fraction(1)))
             return ()
+        where, keys, aggregates = self.clauses(select)
+        if len(aggregates) != 1:
+            raise refused(
+                "a question has one answer: select exactly one count or sum",
+                self.predicates.place(select),
+                "table.query(...) takes several",
+            )
+        self.aggregates.weighted(aggregates[0], where, parts)
+        return keys
+
+    def clauses(self, select: exp.Select) -> tuple[Predicate, tuple[Column, ...], list[exp.Expr]]:
+        """WHERE, the keys of GROUP BY, and what is selected beside them."""
         for key, (problem, hint) in _NOT_IN_SELECT.items():
             if found := select.args.get(key):
                 node = found[0] if isinstance(found, list) else found
                 place = self.predicates.place(node if isinstance(node, exp.Expr) else select)
                 raise refused(problem, place, hint)
-        self.predicates.only(select, "expressions", "from_", "where", "group")
+        self.predicates.only(select, "expressions", "from_", "joins", "where", "group")
         from_table(self.predicates, select)
         condition = select.args.get("where")
-        where = TRUE if condition is None else self.predicates.read(condition.this)
+        if select.args.get("joins"):
+            where = NamedPeople(self.predicates).joined(select, condition)
+        else:
+            where = TRUE if condition is None else self.predicates.read(condition.this)
         keys = self._keys(select.args.get("group"))
-        aggregates = self._selected(select, keys)
-        if len(aggregates) != 1:
-            raise refused(
-                "a question has one answer: select exactly one count or sum",
-                self.predicates.place(select),
-            )
-        self.aggregates.weighted(aggregates[0], where, parts)
-        return keys
+        return where, keys, self._selected(select, keys)
 
     def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
         if group is None:

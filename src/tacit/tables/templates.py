@@ -28,7 +28,10 @@ from tacit.tables.question import (
     Like,
     Not,
     Or,
+    People,
+    PersonIn,
     Predicate,
+    Question,
     Range,
     Term,
     with_where,
@@ -315,7 +318,13 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
     """The predicate with all its parameters filled in."""
     if type(tree) is And or type(tree) is Or:
         kind = type(tree)
-        parts = [part if type(part) is Range else bound(part, parameters) for part in tree.parts]
+        unbound: tuple[Template, ...] = tree.parts
+        parts = [
+            _filled(part, parameters)
+            if type(part) is Pending
+            else (part if type(part) is Range else bound(part, parameters))
+            for part in unbound
+        ]
         for part in parts:
             if type(part) is kind:  # BETWEEN with a NULL became a conjunction
                 return joined(kind, parts)
@@ -326,6 +335,10 @@ def bound(tree: Template, parameters: Mapping[str, object]) -> Predicate:
         return Not(bound(tree.part, parameters))
     if type(tree) is IsTrue:
         return IsTrue(bound(tree.part, parameters))
+    if type(tree) is PersonIn:
+        term = bound_term(tree.term, parameters)
+        assert isinstance(term, People | Having)
+        return replace(tree, term=term)
     assert not isinstance(tree, Pending)
     return tree
 
@@ -349,3 +362,38 @@ def bound_term(term: Term, parameters: Mapping[str, object]) -> Term:
         )
         return Having(where, tallies, bound(term.condition, parameters))
     return term if where is term.where else with_where(term, where)
+
+
+# The labels of the tables beside the one that a question is about
+
+
+def with_labels(question: Question, labels: Mapping[str, str | None]) -> Question:
+    """The question, which names people of other tables as those are labelled now."""
+    if not question.promise.names_people:
+        return question
+    return question.with_terms(tuple(_labelled_term(term, labels) for term in question.terms))
+
+
+def _labelled_term(term: Term, labels: Mapping[str, str | None]) -> Term:
+    where = _labelled(term.where, labels)
+    if not isinstance(term, Having):
+        return with_where(term, where)
+    tallies = tuple(
+        (name, replace(tally, where=_labelled(tally.where, labels))) for name, tally in term.tallies
+    )
+    return Having(where, tallies, term.condition)
+
+
+def _labelled(tree: Predicate, labels: Mapping[str, str | None]) -> Predicate:
+    match tree:
+        case PersonIn(table=table):
+            return replace(tree, as_of=labels.get(table))
+        case Not(part):
+            return Not(_labelled(part, labels))
+        case IsTrue(part):
+            return IsTrue(_labelled(part, labels))
+        case And(parts):
+            return And(tuple(_labelled(part, labels) for part in parts))
+        case Or(parts):
+            return Or(tuple(_labelled(part, labels) for part in parts))
+    return tree

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.tables.codes import NUMBERS, Code, rank_of_double
 from tacit.tables.functions import holds_of, like
+from tacit.tables.point_counts import CountedPoints
 from tacit.tables.question import (
     Among,
     And,
@@ -24,8 +25,10 @@ from tacit.tables.question import (
     IsNull,
     IsTrue,
     Like,
+    Members,
     Not,
     Or,
+    PersonIn,
     Predicate,
     Range,
     SameOrder,
@@ -48,6 +51,8 @@ def columns_of(predicate: Predicate) -> Iterator[str]:
             yield name
         case Computed(atom=atom):
             yield atom.column
+        case PersonIn(column=name):
+            yield name
         case SameOrder(left=left, right=right):
             yield from (left, right)
         case Not(part=part) | IsTrue(part=part):
@@ -89,6 +94,8 @@ def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Tr
             return _all([holds(part, values, size, schema) for part in parts])
         case Or(parts=parts):
             return ~_all([~holds(part, values, size, schema) for part in parts])
+        case PersonIn() | Members():
+            raise AssertionError("a person column has no declared domain")
 
 
 def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truths:
@@ -130,12 +137,13 @@ def _all(parts: list[Truths]) -> Truths:
     return together
 
 
-def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDArray[np.int64]:
+def count_elements(counted: CountedPoints, columns: Sequence[Column]) -> NDArray[np.int64]:
     """How many points there are for each element of the product of the columns' domains.
 
     Points are rows as an engine gives them; those outside the domains are not counted.  The counts
     are secret.
     """
+    points, counts = counted
     index = np.zeros(len(points), np.int64)
     inside = np.ones(len(points), np.bool_)
     for place, column in enumerate(columns):
@@ -150,7 +158,9 @@ def count_elements(points: NDArray[np.int64], columns: Sequence[Column]) -> NDAr
             at = order[found]
         index = index * len(domain) + at
     size = prod(len(column.domain or ()) for column in columns)
-    return np.bincount(index[inside], minlength=size).astype(np.int64)
+    found = np.zeros(size, np.int64)
+    np.add.at(found, index[inside], counts[inside])
+    return found
 
 
 # How the codes of an ordered column become the points 1..N of SmallDB, at most 2^62 of them.

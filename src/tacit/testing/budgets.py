@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -20,9 +20,10 @@ import pytest
 from tacit.budget import Budget, BudgetRequest, Lease, Receipt, RetryKey
 from tacit.budget.accountants import SumAccountant
 from tacit.budget.answers import Telling
-from tacit.budget.ledger import TableIdentity
+from tacit.budget.ledger import PRICED, TableIdentity
 from tacit.budget.spending import beginning
 from tacit.errors import (
+    BadParameter,
     BudgetExhausted,
     KeyReused,
     LedgerUnwritable,
@@ -35,6 +36,7 @@ from tacit.testing.ledgers import OnALedger, amount
 from tacit.testing.watched_ledger import POINTS, WatchedLedger, failing_at
 
 _BINDING = {"table": "visits", "recipe": "book"}
+_PRICED = {**_BINDING, PRICED: "4"}  # where each ⊤ has a price
 
 
 class BudgetContract(OnALedger):
@@ -132,6 +134,78 @@ class BudgetContract(OnALedger):
         on_record = {entry.body["question"] for entry in budget.history if entry.kind == "top"}
         assert set(released) <= on_record <= set(drawn)
         assert budget.spent == amount("1/10")  # paid once
+        budget.verify()
+
+    def test_a_price_is_reserved_before_it_is_paid(self, budget: Budget) -> None:
+        lease = _opened(budget, at_most=12, binding=_PRICED)
+        assert (lease.reserved, lease.tops_left) == (1, 12)
+        _ask(lease, "one", price=5)
+        assert (lease.reserved, lease.tops_left, lease.tops_used) == (5, 7, 5)
+        _ask(lease, "two", price=3)  # less than is reserved, which is lowered with the record
+        assert (lease.reserved, lease.tops_left) == (3, 4)
+        lease.suspend()
+        lease = _resumed(budget, binding=_PRICED)
+        assert (lease.reserved, lease.tops_left) == (1, 4)
+        with lease.turn(), pytest.raises(BadParameter):
+            lease.reserve(5)  # more than is left
+        _ask(lease, "three", price=4)
+        assert lease.halted
+        assert list(lease.answers) == ["one", "two", "three"]
+        prices = [entry.body.get("price") for entry in budget.history if entry.kind == "top"]
+        assert prices == [5, 3, 4]
+        budget.verify()
+
+    def test_an_unclean_end_loses_all_that_is_reserved(self, budget: Budget) -> None:
+        lease = _opened(budget, at_most=12, binding=_PRICED)
+        with lease.turn():
+            lease.reserve(7)
+        with pytest.raises(BadParameter), lease.turn():
+            lease.record_top({"above": True}, question_key="q", price=8)  # not reserved
+        assert not lease.alive
+        lease = _resumed(budget, binding=_PRICED)
+        state = budget.stream("flu")
+        assert (state.tops, state.lost, state.reserved, lease.tops_left) == (0, 7, 1, 5)
+        budget.verify()
+
+    @pytest.mark.parametrize("fails_at", POINTS)
+    @pytest.mark.parametrize("act", ["reserve", "record top", "resume", "suspend"])
+    def test_wherever_a_write_fails_no_price_is_forgotten(
+        self, budget: Budget, watched: WatchedLedger, act: str, fails_at: str
+    ) -> None:
+        """Whatever was drawn is on record or lost, with its price, and all of it was paid for."""
+        calls = 0
+        fail = failing_at(f"{act}: {fails_at}")
+
+        def fail_now_and_then(point: str) -> None:
+            nonlocal calls
+            calls += point == f"{act}: {fails_at}"
+            if calls % 2:
+                fail(point)
+
+        lease: Lease | None = _opened(budget, at_most=20, binding=_PRICED)
+        watched.reached = fail_now_and_then
+        drawn: dict[str, int] = {}
+        for number in range(100):
+            try:
+                if lease is None:
+                    lease = _resumed(budget, binding=_PRICED)
+                key, price = f"q{number}", min(1 + number % 3, lease.tops_left)
+                with lease.turn():
+                    lease.reserve(price)
+                    drawn[key] = price  # its coin; from here on somebody may know that it is above
+                    lease.record_top({"above": True}, question_key=key, price=price)
+                lease.suspend()
+                lease = None
+            except LedgerUnwritable:
+                lease = None
+            except StreamEnded:
+                break
+        watched.reached = lambda point: None
+        state = budget.stream("flu")
+        on_record = [entry.body["question"] for entry in budget.history if entry.kind == "top"]
+        assert state.tops == sum(drawn[key] for key in on_record)
+        assert state.lost >= sum(price for key, price in drawn.items() if key not in on_record)
+        assert sum(drawn.values()) <= state.at_most == state.tops_used
         budget.verify()
 
     def test_the_same_key_brings_the_same_answer_and_costs_nothing(self, budget: Budget) -> None:
@@ -273,26 +347,35 @@ def _charge(budget: Budget, key: str, **scope: str) -> Receipt:
     return budget.charge(Cost.pure("1/10"), table="visits", what="a count", retry=retry)
 
 
-def _opened(budget: Budget, *, at_most: int, retry: RetryKey | None = None) -> Lease:
+def _opened(
+    budget: Budget,
+    *,
+    at_most: int,
+    retry: RetryKey | None = None,
+    binding: Mapping[str, str] | None = None,
+) -> Lease:
     return budget.open_stream(
         "flu",
         cost=Cost.pure("1/10"),
         table="visits",
         at_most=at_most,
-        binding=_BINDING,
+        binding=_BINDING if binding is None else binding,
         secret=b"threshold 0",
         retry=retry,
     )
 
 
-def _resumed(budget: Budget) -> Lease:
-    return budget.resume_stream("flu", binding=_BINDING, after_loss=lambda secret: secret + b"'")
+def _resumed(budget: Budget, *, binding: Mapping[str, str] | None = None) -> Lease:
+    bound = _BINDING if binding is None else binding
+    return budget.resume_stream("flu", binding=bound, after_loss=lambda secret: secret + b"'")
 
 
-def _ask(lease: Lease, key: str, *, secret: bytes | None = None) -> None:
+def _ask(lease: Lease, key: str, *, secret: bytes | None = None, price: int = 1) -> None:
     """Record a question that is above the threshold."""
     with lease.turn():
-        lease.record_top({"above": True}, question_key=key, secret=secret)
+        if price > lease.reserved:
+            lease.reserve(price)
+        lease.record_top({"above": True}, question_key=key, secret=secret, price=price)
 
 
 def _asked_until_it_ends(budget: Budget) -> tuple[list[str], list[str]]:

@@ -33,8 +33,21 @@ from tacit.errors import BadParameter, EngineFailed, QuestionRefused
 from tacit.tables.codes import rank_of_double
 from tacit.tables.engine import ABILITIES, Engine, refuse_beyond
 from tacit.tables.loading import load
+from tacit.tables.person_rows import cells_of, totals_by_cell
 from tacit.tables.prepared import parse, parse_batch, prepare
-from tacit.tables.question import Question, Term
+from tacit.tables.question import (
+    TRUE,
+    Constant,
+    People,
+    Predicate,
+    Question,
+    Range,
+    Rows,
+    Term,
+    Total,
+    all_of,
+    with_where,
+)
 from tacit.tables.schema import EACH_ROW, Column, Person, Schema, read_schema, write_schema
 from tacit.testing import meaning
 from tacit.testing.meaning import TOML, Pred, RawRow, Summand, code_of
@@ -70,6 +83,12 @@ GROUPED = [
     "select count(*) from visits where age > 3 group by smoker, week",
     "select sum(cost) from visits where age > 3 group by town, week",
     "select sum(huge) from visits where age > 3 group by week",
+]
+WEIGHTED = [
+    "select 3 * count(*) - sum(age) from visits group by smoker, week",
+    "select sum(huge) - 5 * count(*) filter (where age > 3) from visits group by week, smoker",
+    "select count(*) from visits where week = 3 or smoker group by week",
+    "select count(*) from visits where week = 3 group by week, smoker",
 ]
 OFTEN = "select count(*) from (select pid from visits group by pid having {})"
 WIDE = [0, 2**53, 2**60, 2**63 - 200]
@@ -320,8 +339,33 @@ class EngineContract:
             for cell, question, steps in zip(batch.cells, batch.questions, found, strict=True):
                 expected = meaning.answer([_cell_part(text, batch.columns, cell)], homes)
                 assert steps * question.grid == expected
+            cells = prepare(text, engine.schema).bind_cells({})
+            assert list(cells) == list(batch.questions)
+            assert engine.cell_values(cells).tolist() == found
         declared = {"week": range(70), "smoker": (0, 1), "town": ("Ghent", "Bruges", "Łódź")}
         assert batch.cells == tuple(product(*(declared[name] for name in batch.columns)))
+
+    @pytest.mark.parametrize("text", WEIGHTED)
+    @pytest.mark.parametrize("person", ["pid", EACH_ROW])
+    def test_all_cells_at_once_are_answered_like_single_questions(
+        self, text: str, person: Person
+    ) -> None:
+        """Whatever their weights, and however wide the sums."""
+        rows = [
+            row(
+                n % 17, week=n % 5, smoker=(None, True, False)[n % 3], age=n % 9, huge=2**63 - 1 - n
+            )
+            for n in range(200)
+        ]
+        with self.engine(rows, person) as engine:
+            cells = prepare(text, engine.schema).bind_cells({})
+            try:
+                refuse_beyond(engine.cannot, cells[0], engine.schema)
+            except QuestionRefused:
+                pytest.skip("the engine says that it cannot do this")
+            found = engine.cell_values(cells).tolist()
+            assert found == [step for cell in cells for step in engine.values([cell])]
+            assert any(found)
 
     def test_many_prepared_questions_are_answered_like_single_ones(self) -> None:
         """Many at once give the same as one at a time."""
@@ -399,6 +443,11 @@ class EngineContract:
             assert engine.points(["age", "town"], max_rows=1).tolist() == [[3, 0], [50, 1]]
             assert engine.points(["town"], max_rows=9).tolist() == [[0]] * 4 + [[1]]
             assert engine.points(["age"]).dtype == np.int64
+            for columns in (["age"], ["town", "age"], ["smoker"], ["big", "age"]):
+                for most in (1, 2, 9):
+                    points, counts = engine.point_counts(columns, max_rows=most)
+                    again = sorted(np.repeat(points, counts, axis=0).tolist())
+                    assert again == engine.points(columns, max_rows=most).tolist()
         rows = [row(1, raw=value) for value in (0.5, float("nan"), -2.0)]
         with self.pointing(rows, EACH_ROW) as engine:
             expected = [[rank_of_double(-2.0)], [rank_of_double(0.5)]]
@@ -414,11 +463,14 @@ class EngineContract:
                 pytest.skip("the engine says that it cannot")
             coins, seen = InsecureTestCoins(3), Counter[tuple[int, ...]]()
             for _ in range(600):
-                found = sorted(engine.points(["age"], max_rows=2, coins=coins)[:, 0].tolist())
-                assert found.pop() == 50
-                seen[tuple(found)] += 1
+                points, counts = engine.point_counts(["age"], max_rows=2, coins=coins)
+                counted = sorted(np.repeat(points[:, 0], counts).tolist())
+                for found in (engine.points(["age"], max_rows=2, coins=coins)[:, 0], counted):
+                    listed = sorted(found)
+                    assert listed.pop() == 50
+                    seen[tuple(listed)] += 1
             assert set(seen) == set(combinations((3, 5, 7, 9), 2))
-            assert max(seen.values()) < 160  # 100 each; six standard deviations are 55
+            assert max(seen.values()) < 280  # 200 each; six standard deviations are 78
             all_of_them = engine.points(["age"], max_rows=9, coins=coins)[:, 0]
             assert sorted(all_of_them.tolist()) == [3, 5, 7, 9, 50]
 
@@ -430,6 +482,68 @@ class EngineContract:
                     engine.points(columns)
             with pytest.raises(BadParameter, match="max_rows"):
                 engine.points(["age"], max_rows=0)
+
+    # Rows by person ------------------------------------------------------------------------
+
+    def test_rows_by_person_are_the_rows_of_the_predicate(self) -> None:
+        """Whose they are, columns with what is not there, and tests that are TRUE or not."""
+        rows = [row(1, age=3, town="Ghent"), row(2, age=50, town="Bruges"), row(1, age=None)]
+        rows += [row(2, age=7, town="elsewhere"), row(None, age=1, town="Ghent")]
+        rows += [row(3, age=70, town="Ghent")]
+        old, young = Range("age", 50, None), Range("age", None, 60)
+        with self.engine(rows, "pid") as engine:
+            if "rows by person" in engine.cannot:
+                pytest.skip("the engine says that it cannot")
+            cases: list[tuple[Predicate, list[Predicate]]] = [(TRUE, [old]), (young, [old, TRUE])]
+            for where, asked in cases:
+                found = engine.rows_by_person(where, ["age", "town"], asked)
+                age, town = found.columns["age"], found.columns["town"]
+                told = sorted(
+                    zip(
+                        np.where(age.there, age.codes, -1).tolist(),
+                        np.where(town.there, town.codes, -1).tolist(),
+                        found.tests[old].tolist(),
+                        strict=True,
+                    )
+                )
+                every = [(-1, -1, False), (3, 0, False), (7, -1, False), (50, 1, True)]
+                assert told == ([*every, (70, 0, True)] if where == TRUE else every[1:])
+                if len(asked) == 2:
+                    assert found.tests[TRUE].all()
+                by_age = dict(zip(age.codes.tolist(), found.people.tolist(), strict=True))
+                assert by_age[50] == by_age[7] != by_age[3]
+            assert len(engine.rows_by_person(Constant(False), ["age"], [TRUE]).people) == 0
+            assert len(engine.rows_by_person(TRUE, [], []).people) == 5
+        with self.engine([row(1), row(1)], EACH_ROW) as engine:
+            assert len(set(engine.rows_by_person(TRUE, [], []).people.tolist())) == 2
+
+    def test_rows_by_person_add_up_to_the_totals(self) -> None:
+        """Whatever is asked of each cell, if everybody counts in every cell."""
+        coins = InsecureTestCoins(5)
+        rows = [
+            row(
+                coins.below(9),
+                age=coins.below(120) if coins.below(9) else None,
+                town=("Ghent", "Bruges", "elsewhere", None)[coins.below(4)],
+                week=1 + coins.below(3),
+            )
+            for _ in range(150)
+        ]
+        where = Range("age", 10, None)
+        terms = (People(where), Rows(where, 2), Total("age", where, 20, 150))
+        with self.engine(rows, "pid") as engine:
+            if "rows by person" in engine.cannot:
+                pytest.skip("the engine says that it cannot")
+            keys = [engine.schema.column(name) for name in ("town", "week")]
+            found = engine.rows_by_person(TRUE, ["town", "week", "age"], [where])
+            cells = list(product(*(key.cells or () for key in keys)))
+            for term in terms:
+                in_cells = [
+                    with_where(term, all_of((where, Range("town", a, a), Range("week", b, b))))
+                    for a, b in cells
+                ]
+                told = totals_by_cell(found, cells_of(found, keys), len(cells), term)
+                assert told == engine.totals(in_cells)
 
     # Everything else -----------------------------------------------------------------------
 

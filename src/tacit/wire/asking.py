@@ -13,17 +13,22 @@ from tacit.wire.forms import Form, Json, fraction, integer, string, text
 
 if TYPE_CHECKING:  # a command loads only the modules that it uses
     from tacit.analyst.blocks import Block
+    from tacit.analyst.chances import Chances
+    from tacit.analyst.composed import Composed
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.history import Asked, History
     from tacit.analyst.plan import Option, Plan
+    from tacit.analyst.priced import PricedPlan
+    from tacit.analyst.query_result import QueryResult
     from tacit.analyst.ranges import Ranges
     from tacit.analyst.release import Release
     from tacit.analyst.synthetic import Synthetic
     from tacit.analyst.task import Planned
     from tacit.analyst.top import Top
     from tacit.analyst.tuning import Baseline
-    from tacit.analyst.watched import WatchedAnswer
+    from tacit.analyst.watched_answer import WatchedAnswer, WatchedBlock
     from tacit.book.answer import Answer
+    from tacit.book.chance import ChanceAbove
     from tacit.book.laplace import Estimate
     from tacit.tables.show import Statement
 
@@ -187,12 +192,30 @@ def _write_watched(answer: WatchedAnswer) -> Json:
 
 
 def _read_watched(fields: Json) -> WatchedAnswer:
-    from tacit.analyst.watched import WatchedAnswer
+    from tacit.analyst.watched_answer import WatchedAnswer
     from tacit.arguments import one_of
 
     one_of(fields["source"], "source", ("model", "measured", "unwatched"))
     integer(fields["surprises_left"])
     return WatchedAnswer.from_json(fields)
+
+
+def _write_watched_block(block: WatchedBlock) -> Json:
+    return block.as_json()
+
+
+def _read_watched_block(fields: Json) -> WatchedBlock:
+    from tacit.analyst.watched_answer import WatchedBlock
+    from tacit.arguments import one_of
+
+    if fields["source"] is not None:
+        one_of(fields["source"], "source", ("model", "unwatched"))
+        integer(fields["surprises_left"])
+    for each in fields["answers"]:
+        integer(each) if isinstance(each, int) else _read_watched(each)
+    if not len(fields["answers"]) <= integer(fields["asked"]):
+        raise ValueError
+    return WatchedBlock.from_json({**fields, "done": fields["done"] is True})
 
 
 # Plans ------------------------------------------------------------------------------------------
@@ -246,6 +269,16 @@ def _read_plan(fields: Json) -> Plan:
     )
 
 
+def _write_priced(plan: PricedPlan) -> Json:
+    return plan.as_json()
+
+
+def _read_priced(fields: Json) -> PricedPlan:
+    from tacit.analyst.priced import PricedPlan
+
+    return PricedPlan.from_json(fields)
+
+
 def _option(option: Option) -> Json:
     return {
         "name": option.name,
@@ -273,6 +306,7 @@ def _baseline(line: Baseline) -> Json:
         "epsilon": line.epsilon,
         "alpha": line.alpha,
         "on_all": line.on_all,
+        **({"in_one": True} if line.in_one else {}),
     }
 
 
@@ -284,6 +318,67 @@ def _read_baseline(fields: Json) -> Baseline:
         float(fields["alpha"]),
         float(fields["epsilon"]),
         fields["on_all"] is True,
+        in_one=fields.get("in_one") is True,
+    )
+
+
+def _write_chance(chance: ChanceAbove) -> Json:
+    return {"chance": float(chance), "exact": {"low": str(chance.low), "high": str(chance.high)}}
+
+
+def _read_chance(fields: Json) -> ChanceAbove:
+    from tacit.book.chance import ChanceAbove
+
+    low, high = (exact(fields["exact"][name], name) for name in ("low", "high"))
+    if not 0 <= low <= high <= 1:
+        raise ValueError
+    return ChanceAbove(low, high)
+
+
+def _write_chances(chances: Chances) -> Json:
+    return {
+        "threshold": str(chances.threshold),
+        "recipe": chances.recipe,
+        "counts": [
+            {"count": str(count), **_write_chance(chance)}
+            for count, chance in zip(chances.counts, chances.chances, strict=True)
+        ],
+        "curve": [[str(count), chance] for count, chance in chances.curve],
+    }
+
+
+def _read_chances(fields: Json) -> Chances:
+    from tacit.analyst.chances import Chances
+
+    return Chances(
+        exact(fields["threshold"], "threshold"),
+        string(fields["recipe"]),
+        tuple(exact(each["count"], "count") for each in fields["counts"]),
+        tuple(_read_chance(each) for each in fields["counts"]),
+        tuple((exact(count, "count"), float(chance)) for count, chance in fields["curve"]),
+    )
+
+
+def _write_composed(composed: Composed) -> Json:
+    return {
+        "k": composed.k,
+        "delta": str(composed.delta),
+        "epsilon_each": text(composed.epsilon_each),
+        "epsilon": text(composed.epsilon),
+        "lines": [{"theorem": line.theorem, "epsilon": line.epsilon} for line in composed.lines],
+    }
+
+
+def _read_composed(fields: Json) -> Composed:
+    from tacit.analyst.composed import Composed, ComposedLine
+
+    lines = [(string(each["theorem"]), each["epsilon"]) for each in fields["lines"]]
+    return Composed(
+        integer(fields["k"]),
+        exact(fields["delta"], "delta"),
+        fraction(fields["epsilon_each"], "epsilon_each"),
+        fraction(fields["epsilon"], "epsilon"),
+        tuple(ComposedLine(name, None if said is None else float(said)) for name, said in lines),
     )
 
 
@@ -347,6 +442,16 @@ def _read_top(fields: Json) -> Top:
     return top_from_json(fields)
 
 
+def _write_query(result: QueryResult) -> Json:
+    return result.as_json()
+
+
+def _read_query(fields: Json) -> QueryResult:
+    from tacit.analyst.query_result import query_from_json
+
+    return query_from_json(fields)
+
+
 def _write_histogram(histogram: Histogram) -> Json:
     return histogram.as_json()
 
@@ -387,12 +492,18 @@ FORMS = (
     Form("estimate", ("book.Estimate",), _write_estimate, _read_estimate),
     Form("statement", ("tables.Statement",), _write_statement, _read_statement),
     Form("plan", ("analyst.Plan",), _write_plan, _read_plan),
+    Form("chance", ("book.ChanceAbove",), _write_chance, _read_chance),
+    Form("chances", ("analyst.Chances",), _write_chances, _read_chances),
+    Form("composed", ("analyst.Composed",), _write_composed, _read_composed),
+    Form("priced plan", ("analyst.PricedPlan",), _write_priced, _read_priced),
     Form("planned", ("analyst.Planned",), _write_planned, _read_planned),
     Form("release", ("analyst.Release",), _write_release, _read_release),
     Form("ranges", ("analyst.Ranges",), _write_ranges, _read_ranges),
     Form("synthetic", ("analyst.Synthetic",), _write_synthetic, _read_synthetic),
     Form("top", ("analyst.Top",), _write_top, _read_top),
+    Form("query", ("analyst.QueryResult",), _write_query, _read_query),
     Form("histogram", ("analyst.Histogram",), _write_histogram, _read_histogram),
     Form("watched answer", ("analyst.WatchedAnswer",), _write_watched, _read_watched),
+    Form("watched block", ("analyst.WatchedBlock",), _write_watched_block, _read_watched_block),
     Form("error", ("errors.TacitError",), _write_error, _read_error),
 )

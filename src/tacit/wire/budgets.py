@@ -42,6 +42,14 @@ class StreamSummary:
     lost: int
     tops_left: int
     threshold: Fraction | None
+    in_parts: bool = False  # each ⊤ has a price, and these numbers are parts of what pays for them
+
+    @property
+    def left(self) -> str:
+        """What is left for ⊤, in words."""
+        from tacit.budget.ledger import left_in_words
+
+        return left_in_words(self.tops_left, self.at_most, in_parts=self.in_parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,8 @@ def _read_stream(fields: Json) -> StreamSummary:
         string(fields[name])
     for name in ("at_most", "tops", "lost", "tops_left"):
         integer(fields[name])
-    read = {name: fields[name] for name in StreamSummary.__slots__}
+    read = {name: fields.get(name, False) for name in StreamSummary.__slots__}
+    read["in_parts"] = read["in_parts"] is True
     return StreamSummary(**read | {"threshold": fraction(fields["threshold"], "threshold")})
 
 

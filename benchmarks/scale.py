@@ -1,0 +1,73 @@
+"""What a question costs on 10⁹ rows, measured on columns that are made up: ``docs/scale.md``.
+
+``python -m benchmarks.scale [rows]`` prints the table of that page.  The engine is the real one;
+only loading is left out, since the codes are drawn.  Three columns of a byte a row and their
+bitmaps must fit into memory: about 5 bytes a row.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+
+from tacit.tables import EACH_ROW, parse, read_schema
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.columns import WORD, Held, Layout, every_row
+from tacit.tables.schema import Person
+
+COLUMNS = ("age", "week", "town")
+SCHEMA = "".join(f"[columns.{name}]\ntype = 'integer'\n" for name in ("pid", *COLUMNS))
+ROWS_EACH = 4  # of a person: sixteen people fill a word of 64 rows
+PASSES = 7
+
+
+def main() -> None:
+    """Draw the columns once, and ask them with each row a person, and with four rows a person."""
+    rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**9
+    rows -= rows % 64
+    random = np.random.default_rng(7)
+    held = {name: Held(random.integers(0, 200, rows, dtype=np.uint8), 199, 0) for name in COLUMNS}
+    print(f"| {rows:,} rows, one core | processor time |\n|---|---|")
+    for person, layout in ((EACH_ROW, every_row(rows)), ("pid", _of_people(rows))):
+        _measured(person, layout, held)
+
+
+def _of_people(rows: int) -> Layout:
+    """All people with as many rows, which `by_person` would sort first."""
+    words = rows // 64
+    inner = np.full(words, 0x7777777777777777, dtype=WORD)
+    return Layout(
+        words=words,
+        one_row=0,
+        many_words=words,
+        filled=np.full(words, 2**64 - 1, dtype=WORD),
+        inner=inner,
+        inner_bits=words * 48,
+        starts=np.zeros(0, dtype=np.int64),  # only sums and limits on rows look there
+        sizes=np.array([ROWS_EACH]),
+        size_ends=np.array([words]),
+    )
+
+
+def _measured(person: Person, layout: Layout, held: dict[str, Held]) -> None:
+    schema = read_schema(SCHEMA, name="visits", person=person)
+    counted = "rows" if person is EACH_ROW else f"people of {ROWS_EACH} rows"
+    with BitmapEngine(schema, layout, held, limit=8 * 2**30) as engine:
+        question = parse("age < 100 and week >= 50 and town <> 7", schema)
+        first = _seconds(lambda: engine.values([question]))
+        again = min(_seconds(lambda: engine.values([question])) for _ in range(PASSES))
+        print(f"| {counted}, three atoms, once their bitmaps are built | {again * 1e3:.0f} ms |")
+        print(f"| building one bitmap from codes of a byte | {(first - again) / 3:.2f} s |")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+if __name__ == "__main__":
+    main()

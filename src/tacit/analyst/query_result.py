@@ -1,0 +1,244 @@
+"""The result of a query: noisy aggregates of every cell, and how far each may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from html import escape
+from itertools import product
+from math import floor, log10
+from pathlib import Path
+from typing import Any
+
+from tacit.analyst.query_columns import (
+    AnyColumn,
+    QuantileColumn,
+    QueryColumn,
+    column_from_json,
+    lengths_of,
+)
+from tacit.analyst.tabular import (
+    Tabular,
+    load_json,
+    plain_value,
+    save_json,
+)
+from tacit.arguments import text
+from tacit.errors import BadParameter
+from tacit.numbers import as_given, four_digits_up, is_decimal, spaced
+from tacit.privacy import Privacy
+from tacit.support import html_cell, html_row
+from tacit.tables.codes import Code
+from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, row_bound, write_schema
+
+_VERSION = 1
+_MOST_SHOWN = 40
+
+
+@dataclass(frozen=True, repr=False)
+class QueryResult(Tabular):
+    """A row for each cell of the declared keys, in their order: its keys, and noisy aggregates.
+
+    All of it was paid for and is public: it may be printed, saved and published.
+    """
+
+    schema: Schema
+    query: str
+    keys: tuple[Column, ...]
+    columns: tuple[AnyColumn, ...]
+    privacy: Privacy
+    max_cells: int
+    places: tuple[int, ...] | None = None
+    """Which cells are told, in the order in which they were drawn; None if all are."""
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @cached_property
+    def cells(self) -> tuple[tuple[Code, ...], ...]:
+        """The cells, as codes; one without keys if there is no GROUP BY."""
+        every = tuple(product(*(key.cells or () for key in self.keys)))
+        return every if self.places is None else tuple(every[place] for place in self.places)
+
+    def column(self, name: str) -> AnyColumn:
+        """An aggregate by its name."""
+        text(name, "name", "give the name of an aggregate")
+        for column in self.columns:
+            if column.name == name:
+                return column
+        names = ", ".join(column.name for column in self.columns)
+        raise BadParameter("name", as_given(name), f"this query has {names}")
+
+    # Other forms --------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The keys, and each aggregate followed by its error at 95 %."""
+        shown = self._keys(len(self))
+        for column in self.columns:
+            ranked = isinstance(column, QuantileColumn)
+            name = f"{column.name}_rank_error" if ranked else f"{column.name}_error"
+            shown[column.name] = _of_one_type(column.values)
+            shown[name] = _of_one_type(column.errors())
+        return shown
+
+    def _keys(self, most: int) -> dict[str, list[Any]]:
+        return {
+            key.name: [plain_value(key, cell[place]) for cell in self.cells[:most]]
+            for place, key in enumerate(self.keys)
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in plain JSON; `query_from_json` is the inverse."""
+        person = self.schema.person
+        drawn: dict[str, Any] = {} if self.places is None else {"places": list(self.places)}
+        drawn |= {} if self.privacy.delta == 0 else {"delta": str(self.privacy.delta)}
+        return {
+            "tacit query": _VERSION,
+            "table": self.schema.name,
+            "person": person if isinstance(person, str) else None,
+            "schema": write_schema(self.schema),
+            "query": self.query,
+            "keys": [key.name for key in self.keys],
+            "cells": [list(cell) for cell in self.cells],
+            "columns": [column.as_json() for column in self.columns],
+            "epsilon": str(self.privacy.epsilon),
+            "max_cells": self.max_cells,
+            **drawn,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file, which `load_query` reads."""
+        save_json(self.as_json(), path)
+
+    def __repr__(self) -> str:
+        return f"<QueryResult: {self._summary()}>"
+
+    def _summary(self) -> str:
+        rows = f"{len(self)} row" + "s" * (len(self) != 1)
+        counted = counted_cells(self.schema, self.max_cells, len(self))
+        told = [counted_rows(column.name, column.max_rows) for column in self.columns]
+        if self.places is not None:
+            rows = f"{len(self)} cells that were drawn as the largest"
+        told += [
+            counted_keys(each.name, each.max_keys)
+            for each in self.columns
+            if isinstance(each, QueryColumn)
+        ]
+        told += [each.said for each in self.columns if isinstance(each, QuantileColumn)]
+        return f"{rows}, {self.privacy}{counted}{''.join(told)}"
+
+    def _lines(self) -> list[list[str]]:
+        shown = [[name, *map(str, values)] for name, values in self._keys(_MOST_SHOWN).items()]
+        for column in self.columns:
+            pairs = zip(column.values[:_MOST_SHOWN], column.errors(), strict=False)
+            unit = " ranks" if isinstance(column, QuantileColumn) else ""
+            cells = [f"{with_error(value, error)}{unit}" for value, error in pairs]
+            shown.append([column.name, *cells])
+        return [list(line) for line in zip(*shown, strict=True)]
+
+    def _under(self) -> str:
+        left = len(self) - _MOST_SHOWN
+        more = f"... and {left} more: see to_dict(). " if left > 0 else ""
+        return f"{more}± at 95 % each; {self._summary()}"
+
+    def __str__(self) -> str:
+        lines, keys = self._lines(), len(self.keys)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = [
+            "  ".join(
+                text.ljust(width) if place < keys else text.rjust(width)
+                for place, (text, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*shown, self._under()])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._lines()
+        rows = [html_row(*(html_cell(text, "th", align="left") for text in head))]
+        rows += [html_row(*(html_cell(text, align="left") for text in line)) for line in body]
+        return f"<table>{''.join(rows)}</table><p>{escape(self._under())}</p>"
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """All as integers, or all as floats: frames have columns of one type."""
+    if not all(isinstance(value, Fraction) for value in values):  # dates
+        return values
+    if all(value.denominator == 1 for value in values):
+        return [value.numerator for value in values]
+    return [float(value) for value in values]
+
+
+def with_error(value: Any, error: Fraction) -> str:
+    """A number and its error; one that is no decimal in as many digits as its error is worth."""
+    if not isinstance(value, Fraction):  # a date
+        return f"{value} ± {spaced(error)}"
+    if is_decimal(value) and is_decimal(error):
+        return f"{spaced(value)} ± {spaced(error)}"
+    digits = max(0, 2 - floor(log10(error))) if error else 6
+    return f"{spaced(round(value, digits))} ± {four_digits_up(error)}"
+
+
+def counted_cells(schema: Schema, max_cells: int, cells: int) -> str:
+    """In how many cells each person counts, in words; nothing if there is no choice."""
+    if schema.person is EACH_ROW or max_cells >= cells:
+        return ""
+    counted = "1 cell" if max_cells == 1 else f"up to {max_cells} cells"
+    return f"; each person counts in {counted}, chosen at random"
+
+
+def counted_rows(name: str, max_rows: int | None) -> str:
+    """How many rows of a person an aggregate counts, in words; nothing if it counts no rows."""
+    if max_rows is None:
+        return ""
+    rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
+    return f"; {name}: {rows} of each person in a cell"
+
+
+def counted_keys(name: str, max_keys: int | None) -> str:
+    """For how many distinct keys a person counts, in words; nothing for other aggregates."""
+    if max_keys is None:
+        return ""
+    values = "1 value" if max_keys == 1 else f"up to {max_keys} values"
+    return f"; {name}: each person counts for {values}, chosen at random"
+
+
+def load_query(path: str | Path) -> QueryResult:
+    """Read a saved result; a file that is not a complete one is refused."""
+    return load_json(path, query_from_json, "the result of a query")
+
+
+def query_from_json(fields: Any) -> QueryResult:
+    """The inverse of `QueryResult.as_json`; other JSON raises one of many kinds of errors."""
+    table, person, query = fields["table"], fields["person"], fields["query"]
+    named = (table, query, "" if person is None else person)
+    if fields["tacit query"] != _VERSION or not all(isinstance(each, str) for each in named):
+        raise ValueError
+    schema = read_schema(
+        fields["schema"], name=table, person=EACH_ROW if person is None else person
+    )
+    keys = tuple(schema.column(name) for name in fields["keys"])
+    columns = tuple(column_from_json(each, schema) for each in fields["columns"])
+    privacy = Privacy(fields["epsilon"], fields.get("delta", 0))
+    most = row_bound(fields["max_cells"], "max_cells")
+    result = QueryResult(
+        schema, query, keys, columns, privacy=privacy, max_cells=most, places=_places(fields)
+    )
+    if [list(cell) for cell in result.cells] != fields["cells"] or not columns:
+        raise ValueError
+    if any(lengths_of(column) != {len(result)} for column in columns):
+        raise ValueError
+    return result
+
+
+def _places(fields: Any) -> tuple[int, ...] | None:
+    """Which cells were drawn, if that is what was asked for; each of them once."""
+    places = fields.get("places")
+    if places is None:
+        return None
+    if not all(type(place) is int and place >= 0 for place in places):
+        raise TypeError
+    if len(set(places)) != len(places):
+        raise ValueError
+    return tuple(places)

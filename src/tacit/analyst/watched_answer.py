@@ -1,0 +1,158 @@
+"""What a watched model tells: a number, and a batch of them in blocks.
+
+As with streams, a block is one write, of one length whatever its answers, and the batch ends with
+its first new surprise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from tacit.book.answer import Answer, Recorded
+from tacit.errors import BadParameter
+from tacit.numbers import exact, plain, spaced
+
+if TYPE_CHECKING:
+    from tacit.budget import PaidAnswer
+
+Source = Literal["model", "measured", "unwatched"]
+
+LONGEST_GUESS = 16
+"""Characters of a model's count in a block: it stands for at most 2^32 people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedAnswer:
+    """A number, where it came from, and within which bounds the truth lies.
+
+    "model": the model's own answer, compared with the truth and not found wrong.  "measured": a
+    surprise, told from the data.  "unwatched": the model's answer after all surprises were used;
+    nothing is promised about it.
+    """
+
+    value: Fraction
+    source: Source
+    surprises_left: int
+    below: Fraction | None = None  # the truth is at least value − below, at 95 %
+    above: Fraction | None = None  # and at most value + above
+    recorded: Recorded | None = None
+
+    @property
+    def interval(self) -> tuple[Fraction, Fraction] | None:
+        """Bounds on the true count, at 95 %; None if it is unwatched."""
+        if self.below is None or self.above is None:
+            return None
+        return max(self.value - self.below, Fraction(0)), self.value + self.above
+
+    def as_json(self) -> dict[str, Any]:
+        """As it leaves a process: numbers for people, and beside them what is exact."""
+        since, interval = self.recorded, self.interval
+        parts = {"value": self.value, "below": self.below, "above": self.above}
+        return {
+            "value": plain(self.value),
+            "source": self.source,
+            "interval": None if interval is None else [plain(end) for end in interval],
+            "surprises_left": self.surprises_left,
+            "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
+            "exact": {name: str(part) for name, part in parts.items() if part is not None},
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> WatchedAnswer:
+        """The inverse of `as_json`."""
+        since, numbers = fields["recorded"], fields["exact"]
+        known = {name: exact(numbers[name], name) for name in ("below", "above") if name in numbers}
+        return cls(
+            value=exact(numbers["value"], "value"),
+            source=fields["source"],
+            surprises_left=fields["surprises_left"],
+            recorded=None if since is None else Recorded(since["at"], since["as_of"]),
+            **known,
+        )
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return f"{spaced(self.value)} (unwatched)"
+        low, high = map(spaced, self.interval)
+        said = f"{spaced(self.value)} ({low} to {high}, 95 %), {self.source}"
+        return said if self.recorded is None else f"{said}, {self.recorded}"
+
+
+def measured(answer: Answer, side: int, *, surprises_left: int) -> WatchedAnswer:
+    """What is told about a surprise: its answer is about side·f."""
+    interval, value = answer.interval(), answer.value
+    if interval is None or value is None or side not in (1, -1):
+        raise ValueError("it is not the answer of a surprise")
+    told, ends = max(side * value, Fraction(0)), sorted(side * end for end in interval)
+    return WatchedAnswer(
+        value=told,
+        source="measured",
+        surprises_left=surprises_left,
+        below=told - ends[0],
+        above=max(ends[1] - told, Fraction(0)),
+    )
+
+
+def as_told(paid: PaidAnswer) -> WatchedAnswer:
+    """An answer that was told under a key."""
+    if paid.response is None or "tacit watched answer" not in paid.response:
+        raise BadParameter("retry_key", "this key", "it was not used to ask a watched model")
+    return WatchedAnswer.from_json(paid.response)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedBlock:
+    """What some questions in a row came to; those after a new surprise are not answered yet."""
+
+    FORM: ClassVar[str] = "watched block"
+
+    asked: int
+    answers: tuple[WatchedAnswer, ...]
+    done: bool  # the batch ends here: no question is left, or there was a new surprise
+
+    @property
+    def answered(self) -> int:
+        """How many of its questions have an answer."""
+        return len(self.answers)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it; of an answer from the model only its count, since all else is the same."""
+        guesses = [each for each in self.answers if _is_guess(each)]
+        first = guesses[0] if guesses else None
+        return {
+            "asked": self.asked,
+            "source": None if first is None else first.source,
+            "surprises_left": None if first is None else first.surprises_left,
+            "error": None if first is None or first.below is None else str(first.below),
+            "answers": [
+                int(each.value) if _is_guess(each) else each.as_json() for each in self.answers
+            ],
+            "done": self.done,
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> WatchedBlock:
+        """The inverse of `as_json`."""
+        return cls(fields["asked"], tuple(_answers(fields)), fields["done"])
+
+
+def _is_guess(answer: WatchedAnswer) -> bool:
+    return answer.source != "measured"
+
+
+def _answers(fields: Mapping[str, Any]) -> Iterator[WatchedAnswer]:
+    error = None if fields["error"] is None else exact(fields["error"], "error")
+    for each in fields["answers"]:
+        if type(each) is int:
+            yield WatchedAnswer(
+                value=Fraction(each),
+                source=fields["source"],
+                surprises_left=fields["surprises_left"],
+                below=error,
+                above=error,
+            )
+        else:
+            yield WatchedAnswer.from_json(each)

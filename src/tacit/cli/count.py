@@ -1,0 +1,48 @@
+"""``tacit count``: one noisy number."""
+
+from __future__ import annotations
+
+from tacit.cli.once import OnceOptions, Values, Words, file_and, tell_once, values_of
+from tacit.cli.options import TableOptions
+from tacit.cli.remote import ServerOptions
+
+
+def count(
+    *words: Words,
+    where: TableOptions | None = None,
+    pays: OnceOptions,
+    params: Values | None = None,
+    server: ServerOptions | None = None,
+) -> int:
+    r"""Release the answer to one question, as a noisy number.
+
+    Give the table's FILE and the question; with --url and --table the question alone.
+
+    For example:
+
+        tacit count visits.csv "age >= 60 and smoker" --person patient_id \
+            --epsilon 1/10 --budget clinic.budget
+
+    Parameters
+    ----------
+    words
+        The table, and the question in quotes; the question alone if a server is asked.
+    where
+        How the table is opened.
+    pays
+        What it costs, and what pays.
+    params
+        Values of the parameters, such as '{"town": "Ghent"}'
+    server
+        The server that is asked in the place of a file.
+
+    """
+    server, given = server or ServerOptions(), values_of(params)
+    file, (question,) = file_and(words, server, "the question in quotes")
+    return tell_once(
+        file,
+        where or TableOptions(),
+        server,
+        pays,
+        lambda table, paying: table.count(question, params=given, **paying),
+    )

@@ -1,0 +1,291 @@
+// The question line: completion, what is refused while typing, answers, and a grid for GROUP BY.
+import { answeredKey, keyFor, localise, notice, put, save, send, wrong } from "./page.js";
+import { keepPlanned, soon } from "./plans.js";
+
+const byId = (id) => document.getElementById(id);
+
+// Completion ---------------------------------------------------------------------------------
+
+/** What may stand at the caret: keys after a column and =, or else names of columns. */
+function suggestions(text, columns) {
+  const open = text.split("'").length % 2 === 0; // inside a quoted text
+  const word = open ? text.slice(text.lastIndexOf("'")) : /[\w"]*$/.exec(text)[0];
+  const before = text.slice(0, text.length - word.length);
+  const after = /([\w]+|"[^"]+")\s*(?:=|<>|in\s*\((?:[^()]*,)?)\s*$/i.exec(before);
+  const column = after && columns.find((one) => one.name.toLowerCase() === after[1].toLowerCase());
+  const pool = column ? column.keys : columns.map((one) => one.name);
+  if (!column && (word === "" || open)) return { word, found: [] };
+  const start = word.toLowerCase().replace(/^'/, "");
+  const found = pool.filter((one) => one.toLowerCase().replace(/^'/, "").startsWith(start) && one !== word);
+  return { word, found: found.slice(0, 8) };
+}
+
+function complete(line) {
+  const list = byId("completions");
+  const columns = JSON.parse(line.dataset.columns);
+  const { word, found } = suggestions(line.value.slice(0, line.selectionStart), columns);
+  list.replaceChildren(...found.map((text, place) => {
+    const item = document.createElement("li");
+    item.id = `completion-${place}`;
+    item.role = "option";
+    item.textContent = text;
+    item.setAttribute("aria-selected", "false");
+    item.addEventListener("mousedown", (event) => { event.preventDefault(); take(line, word, text); });
+    return item;
+  }));
+  list.hidden = found.length === 0;
+  line.setAttribute("aria-expanded", String(found.length > 0));
+  line.removeAttribute("aria-activedescendant");
+  line.dataset.word = word;
+}
+
+function close(line) {
+  byId("completions").hidden = true;
+  line.setAttribute("aria-expanded", "false");
+  line.removeAttribute("aria-activedescendant");
+}
+
+function take(line, word, text) {
+  const caret = line.selectionStart;
+  line.setRangeText(text, caret - word.length, caret, "end");
+  close(line);
+  line.dispatchEvent(new Event("input", { bubbles: true }));
+  close(line);
+}
+
+function moved(line, by) {
+  const items = [...byId("completions").children];
+  const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  const next = items[(at + by + items.length + (at < 0 && by < 0 ? 1 : 0)) % items.length];
+  for (const item of items) item.setAttribute("aria-selected", String(item === next));
+  line.setAttribute("aria-activedescendant", next.id);
+  next.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  const line = event.target;
+  if (line.id !== "question" || byId("completions").hidden) return;
+  const chosen = byId("completions").querySelector("[aria-selected=true]");
+  if (event.key === "ArrowDown") moved(line, 1);
+  else if (event.key === "ArrowUp") moved(line, -1);
+  else if (event.key === "Escape") close(line);
+  else if ((event.key === "Enter" || event.key === "Tab") && chosen) take(line, line.dataset.word, chosen.textContent);
+  else return;
+  event.preventDefault();
+});
+document.addEventListener("focusout", (event) => event.target.id === "question" && close(event.target));
+
+// While typing ---------------------------------------------------------------------------------
+
+let checked = { text: null, done: Promise.resolve() };
+
+function check(line) {
+  const text = line.value.trim();
+  if (text === checked.text) return checked.done;
+  const mine = { text };
+  checked = mine;
+  mine.done = (async () => {
+    if (text === "") return put('<div id="check" class="check" aria-live="polite"></div>');
+    const got = await send("/page/check", { table: line.dataset.table, question: text });
+    if (checked !== mine) return;
+    if (got.ok) put(got.html);
+    else wrong(line.form, got.problem);
+  })();
+  return mine.done;
+}
+
+const checkSoon = soon(check, 250);
+
+const planSoon = keepPlanned("open", () => "/page/plan");
+
+document.addEventListener("input", (event) => {
+  if (event.target.id === "question") {
+    complete(event.target);
+    checkSoon(event.target);
+  } else if (event.target.dataset.filters) {
+    const wanted = event.target.value.toLowerCase();
+    for (const row of byId(event.target.dataset.filters).tBodies[0].rows) {
+      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    }
+  }
+});
+
+// Asking ---------------------------------------------------------------------------------------
+
+function answered(html) {
+  const made = document.createElement("template");
+  made.innerHTML = html;
+  put(html);
+  const rows = made.content.querySelector("[data-prepend] tbody");
+  const table = byId("answers").tBodies[0];
+  if (rows) {
+    localise(rows);
+    table.prepend(...rows.rows);
+  }
+  table.dispatchEvent(new Event("filled", { bubbles: true }));
+}
+
+async function ask(form) {
+  if (form.dataset.busy) return;
+  form.dataset.busy = "yes";
+  const button = form.querySelector("button");
+  button.disabled = true;
+  try {
+    const line = form.elements.question;
+    const text = line.value.trim();
+    wrong(form, "");
+    await check(line);
+    const keys = JSON.parse(byId("check").dataset.keys ?? "[]");
+    if (keys.length && !("watched" in form.dataset)) return await askAll(form, text, keys);
+    const asked = { stream: form.elements.stream.value, question: text };
+    const key = keyFor("/page/ask", { key: form.elements.key.value, ...asked });
+    const got = await send("/page/ask", { key, ...asked });
+    if (!got.lost) answeredKey("/page/ask");
+    if (!got.ok) return wrong(form, got.problem);
+    answered(got.html);
+    line.select();
+  } finally {
+    delete form.dataset.busy;
+    button.disabled = false;
+  }
+}
+
+/** A GROUP BY: one batch after another, each up to its next ⊤, until all cells are answered. */
+async function askAll(form, text, keys) {
+  const total = keys.reduce((many, one) => many * one.keys.length, 1);
+  const stream = form.elements.stream.value;
+  const key = keyFor("/page/ask", { key: form.elements.key.value, stream, question: text });
+  const found = [];
+  const left = Number(byId("stream-head").dataset.topsLeft);
+  const used = () => found.filter((one) => one && !one.recorded).length;
+  let lost = false;
+  while (found.length < total && used() < left) {
+    const from = found.length;
+    const told = await batch({ key: `${key}-${from}`, stream, questions: { question: text }, skip: from }, found);
+    byId("said").textContent = `${found.length} of ${total} cells answered`;
+    draw(keys, found, total);
+    if (told || found.length === from) {
+      wrong(form, told?.words ?? "");
+      lost = told?.lost ?? false;
+      break;
+    }
+  }
+  if (!lost) answeredKey("/page/ask");
+  const got = await send("/page/stream", { stream });
+  if (!got.ok) return;
+  const grid = byId("grid");
+  put(got.html);
+  byId("grid").replaceWith(grid);
+}
+
+/** One batch; its answers are added to what was found. Returns what is wrong, if something is. */
+async function batch(body, found) {
+  const response = await fetch("/v1/streams/ask_all", {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  }).catch(() => null);
+  const text = await response?.text().catch(() => null);
+  if (text == null) return { lost: true, words: "the server does not answer; try again: nothing is paid twice" };
+  const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  for (const told of lines) {
+    if (told.detail) return { words: told.detail };
+    const above = new Map(told.above.map((one) => [one.place, one.answer]));
+    for (let place = 0; place < told.answered; place += 1) found.push(above.get(place) ?? null);
+  }
+  return null;
+}
+
+/** A number with its thousands separated, as everywhere on the page. */
+const spaced = (number) => number.toLocaleString("en", { maximumFractionDigits: 12 }).replaceAll(",", " ");
+
+/** A key as people read it: a text without its quotes. */
+const bare = (key) => (key.startsWith("'") ? key.slice(1, -1).replaceAll("''", "'") : key);
+
+function cell(name, text, kind) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+/** The cells as a grid: one key down, and a second one across, as a heat map if there are values. */
+function draw(keys, found, total) {
+  const across = keys.length > 1 ? keys.at(-1).keys : [""];
+  const values = found.filter((one) => one?.value != null).map((one) => one.value);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const table = document.createElement("table");
+  const head = table.createTHead().insertRow();
+  const names = keys.length > 1 ? keys.slice(0, -1) : keys;
+  head.append(...names.map((one) => cell("th", one.name)), ...across.map((one) => cell("th", bare(one), "number")));
+  const body = table.createTBody();
+  let row = null;
+  found.forEach((one, place) => {
+    if (place % across.length === 0) {
+      row = body.insertRow();
+      let left = Math.floor(place / across.length);
+      const labels = [...names].reverse().map((key) => {
+        const label = key.keys[left % key.keys.length];
+        left = Math.floor(left / key.keys.length);
+        return cell("th", bare(label));
+      });
+      row.append(...labels.reverse());
+    }
+    const shown = cell("td", one ? (one.value == null ? "⊤" : `⊤ ${spaced(one.value)}`) : "⊥", one ? "top" : "none");
+    if (one?.value != null && keys.length > 1) {
+      shown.classList.add(`heat${1 + Math.floor(3.999 * (most > least ? (one.value - least) / (most - least) : 1))}`);
+      shown.title = `${spaced(one.interval[0])} to ${spaced(one.interval[1])} (95 %)`;
+    }
+    row.append(shown);
+  });
+  table.createCaption().textContent = `${found.length} of ${total} cells answered, ${found.filter(Boolean).length} above`;
+  byId("grid").replaceChildren(table);
+}
+
+// What is done with a table ----------------------------------------------------------------------
+
+const HEAD = ["at", "question", "answer", "value", "error"];
+
+function lines(id) {
+  return [...byId(id).tBodies[0].rows].filter((row) => !row.hidden).map((row) => JSON.parse(row.dataset.csv));
+}
+
+const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy], [data-csv-of]");
+  if (!button) return;
+  const rows = [HEAD, ...lines(button.dataset.copy ?? button.dataset.csvOf)];
+  if (button.dataset.csvOf) {
+    const text = rows.map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+    return save(button.dataset.name, new Blob([text], { type: "text/csv;charset=utf-8" }));
+  }
+  await navigator.clipboard.writeText(rows.map((row) => row.join("\t")).join("\n"));
+  notice(rows.length === 2 ? "1 answer copied" : `${rows.length - 1} answers copied`);
+});
+
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "ask-form") return;
+  event.preventDefault();
+  ask(event.target);
+});
+
+document.addEventListener("answered", async (event) => {
+  if (event.target.id !== "open") return;
+  location.hash = encodeURIComponent(event.detail.name);
+  location.reload();
+});
+
+const wanted = decodeURIComponent(location.hash.slice(1));
+if (wanted && wanted !== byId("stream").dataset.stream) {
+  send("/page/stream", { stream: wanted }).then((got) => {
+    if (got.ok) put(got.html);
+    else notice(got.problem);
+    const choice = byId("choose").elements.stream;
+    if ([...choice.options].some((one) => one.value === wanted)) choice.value = wanted;
+  });
+}
+document.addEventListener("put", (event) => {
+  if (event.target.id === "stream") history.replaceState(null, "", `#${encodeURIComponent(event.target.dataset.stream)}`);
+});
+byId("choose").elements.stream.addEventListener("change", () => byId("choose").requestSubmit());
+if (byId("opening").open) planSoon();
+byId("opening").addEventListener("toggle", () => byId("opening").open && planSoon());

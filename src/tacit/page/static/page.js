@@ -1,0 +1,188 @@
+// What every page needs: forms that send JSON, times in the reader's zone, and what updates itself.
+
+/** Send JSON to this server. The result has `ok`, the `response`, or the words of a `problem`. */
+async function sent(path, body) {
+  const lost = { ok: false, lost: true, problem: "the server does not answer; try again: nothing is paid twice" };
+  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) };
+  const response = await fetch(path, request).catch(() => null);
+  if (!response) return lost;
+  if (response.status === 401) {
+    location.reload(); // the page then says why
+    return { ok: false, problem: "you are signed out" };
+  }
+  if (response.ok) return { ok: true, response };
+  const kind = response.headers.get("Content-Type") ?? "";
+  const told = kind.includes("problem+json") ? await response.json().catch(() => null) : null;
+  return { ok: false, problem: told?.detail ?? "it is refused" };
+}
+
+/** The same, with what came back as `html` or `json`. */
+export async function send(path, body) {
+  const got = await sent(path, body);
+  if (!got.ok) return got;
+  const kind = got.response.headers.get("Content-Type") ?? "";
+  const text = await got.response.text().catch(() => null);
+  if (text === null) return { ok: false, lost: true, problem: "the answer did not arrive whole; try again: nothing is paid twice" };
+  return kind.includes("json") ? { ok: true, json: JSON.parse(text) } : { ok: true, html: text };
+}
+
+/** Save what the server sends as a file, under the name that it says. */
+export async function download(path, body) {
+  const got = await sent(path, body);
+  if (!got.ok) return notice(got.problem);
+  const name = /filename="([^"]+)"/.exec(got.response.headers.get("Content-Disposition") ?? "")?.[1];
+  save(name ?? "released", await got.response.blob());
+}
+
+export function save(name, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/** One key for one request: the same again after a lost reply or a reload, until a reply has come. */
+export function keyFor(path, { key, ...asked }) {
+  const of = JSON.stringify(asked);
+  const kept = JSON.parse(sessionStorage.getItem(path) ?? "null");
+  if (kept?.of === of) return kept.key;
+  const fresh = `${key}-${crypto.randomUUID()}`;
+  sessionStorage.setItem(path, JSON.stringify({ of, key: fresh }));
+  return fresh;
+}
+
+export const answeredKey = (path) => sessionStorage.removeItem(path);
+
+/** Show times in the reader's zone, and say on hover what they are in UTC. */
+export function localise(root) {
+  for (const time of root.querySelectorAll("time[datetime]:not([title])")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.valueOf())) continue;
+    time.title = time.textContent;
+    time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  }
+}
+
+/** Put what the server wrote into its place: parts with an id replace those with the same id. */
+export function put(html) {
+  const made = document.createElement("template");
+  made.innerHTML = html;
+  for (const part of [...made.content.children]) {
+    const old = part.id && document.getElementById(part.id);
+    if (!old) continue;
+    localise(part);
+    old.replaceWith(part);
+    part.dispatchEvent(new CustomEvent("put", { bubbles: true }));
+  }
+}
+
+export function notice(text) {
+  const place = document.getElementById("notice");
+  place.textContent = text;
+  clearTimeout(notice.timer);
+  notice.timer = setTimeout(() => { place.textContent = ""; }, 8000);
+}
+
+const READ = {
+  integer: Number,
+  list: (text) => text.split(",").map((one) => one.trim()),
+  lines: (text) => text.split("\n").map((one) => one.trim()).filter(Boolean),
+  bins: (text) => Object.fromEntries(text.split(",").map((one) => {
+    const [, name, many] = /^\s*(.*?)[\s:=]+(\d+)\s*$/.exec(one) ?? [null, one.trim(), "0"];
+    return [name, Number(many)];
+  })),
+};
+
+/** The fields of a form by name, `a.b` within `a`; empty ones are left out, and data-kind says what others are. */
+export function fields(form) {
+  const found = {};
+  for (const field of form.elements) {
+    if (!field.name || field.disabled || (field.type === "radio" && !field.checked)) continue;
+    const value = field.value.trim();
+    const kind = field.dataset.kind;
+    const path = field.name.split(".");
+    const last = path.pop();
+    const place = path.reduce((inner, name) => (inner[name] ??= {}), found);
+    if (field.type === "checkbox") {
+      if (field.checked) (place[last] ??= []).push(field.value);
+    } else if (value !== "") {
+      place[last] = READ[kind]?.(value) ?? value;
+    }
+  }
+  return found;
+}
+
+export function wrong(form, words) {
+  const place = form.querySelector("[data-wrong]");
+  if (place) place.textContent = words;
+  else if (words) notice(words);
+}
+
+/** Ask once more before something is paid or ended; the words come from the page. */
+async function confirmed(form) {
+  const dialog = document.getElementById(form.dataset.confirm);
+  const words = document.querySelector(`#${form.dataset.words} [data-words]`);
+  if (!words) {
+    wrong(form, dialog.dataset.none); // there is nothing to agree to
+    return false;
+  }
+  dialog.querySelector("p").textContent = words.dataset.words;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+async function submitted(form, button) {
+  if (form.dataset.busy) return;
+  form.dataset.busy = "yes"; // a second click sends nothing
+  try {
+    wrong(form, "");
+    await form.ready?.();
+    const body = { ...fields(form), ...(button?.name ? { [button.name]: JSON.parse(button.value) } : {}) };
+    if (form.dataset.confirm && !(await confirmed(form))) return;
+    if (button) button.disabled = true;
+    if (body.key) body.key = keyFor(form.dataset.post, body);
+    const got = await send(form.dataset.post, body);
+    if (body.key && !got.lost) answeredKey(form.dataset.post);
+    if (!got.ok) return wrong(form, got.problem);
+    if (got.html) put(got.html);
+    form.dispatchEvent(new CustomEvent("answered", { bubbles: true, detail: got.json }));
+    if (form.dataset.then) location.assign(form.dataset.then);
+    else if (form.dataset.then === "") location.reload();
+  } finally {
+    delete form.dataset.busy;
+    if (button) button.disabled = false;
+  }
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-post]");
+  if (!form) return;
+  event.preventDefault();
+  submitted(form, event.submitter);
+});
+
+function follow(place) {
+  const events = new EventSource(place.dataset.live);
+  let shown = null;
+  events.addEventListener("message", (event) => {
+    if (event.data === shown) return;
+    shown = event.data;
+    place.innerHTML = event.data;
+    localise(place);
+    place.dataset.updates = String(Number(place.dataset.updates ?? 0) + 1);
+  });
+  events.addEventListener("error", async () => {
+    if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    const status = (await fetch(place.dataset.live).catch(() => null))?.status;
+    if (status === 401) location.reload(); // signed out: the page says why
+    else setTimeout(() => follow(place), 10_000);
+  });
+  addEventListener("pagehide", () => events.close(), { once: true });
+}
+
+localise(document);
+for (const place of document.querySelectorAll("[data-live]")) follow(place);

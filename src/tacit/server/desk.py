@@ -1,0 +1,70 @@
+"""What a steward does at a desk: shares, tokens, and a look at what was refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from tacit.server.messages import Number
+from tacit.server.tokens import Role
+
+if TYPE_CHECKING:
+    from tacit.budget import Share, Verified
+    from tacit.server.service import Service
+    from tacit.server.tokens import TokenRecord
+
+
+class ShareOf(Struct, forbid_unknown_fields=True):
+    """What an analyst may spend in all, from now on."""
+
+    analyst: Annotated[str, Meta(min_length=1)]
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+
+
+class NewToken(Struct, forbid_unknown_fields=True):
+    """A token to be made; without tables it is for all that are served."""
+
+    name: str
+    role: Role = "analyst"
+    share: str | None = None
+    tables: list[str] | None = None
+    expires: str | None = None
+
+
+class TokenNamed(Struct, forbid_unknown_fields=True):
+    """A token by its name."""
+
+    name: str
+
+
+def set_share(service: Service, who: TokenRecord, asked: ShareOf) -> Share:
+    """Give an analyst a share, or change it."""
+    service.check_name(asked.analyst, "analyst")
+    given = {"epsilon": asked.epsilon, "delta": asked.delta, "rho": asked.rho}
+    return service.budget.share(
+        asked.analyst, **{unit: number for unit, number in given.items() if number is not None}
+    )
+
+
+def make_token(service: Service, who: TokenRecord, asked: NewToken) -> str:
+    """A new token, which nobody can show again."""
+    return service.tokens.add(
+        asked.name,
+        role=asked.role,
+        tables=asked.tables,
+        share=asked.share,
+        expires=asked.expires,
+    )
+
+
+def revoke_token(service: Service, who: TokenRecord, asked: TokenNamed) -> None:
+    """Refuse a token from now on."""
+    service.tokens.revoke(asked.name)
+
+
+def verify_history(service: Service, who: TokenRecord) -> Verified:
+    """Read the whole history again, and see that every entry follows from those before it."""
+    return service.budget.verify()

@@ -1,0 +1,311 @@
+"""A SELECT with several aggregates, read for `Table.query`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from tacit.arguments import instance
+from tacit.errors import QuestionRefused
+from tacit.tables.aggregates import WeightedTerm
+from tacit.tables.codes import NUMBERS
+from tacit.tables.parsing import Span, parsed, readable, refused
+from tacit.tables.person_groups import PersonGroups
+from tacit.tables.quantiles import QuantileReader
+from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of, weighted
+from tacit.tables.quotients import QuotientReader
+from tacit.tables.schema import Column, Schema
+from tacit.tables.selected import Distinct, Kind, Largest, Mean, Plain, Select, Selected, Spread
+from tacit.tables.show import name
+from tacit.tables.sql import MOST_CELLS, TextReader, read_or_refused
+
+_ONE = Fraction(1)
+
+# What STDDEV and VARIANCE mean where nothing is said: of a sample, as in PostgreSQL and DuckDB.
+_SPREADS: dict[type[exp.Expr], tuple[bool, bool]] = {  # of a sample; its root
+    exp.Variance: (True, False),
+    exp.VariancePop: (False, False),
+    exp.Stddev: (True, True),
+    exp.StddevSamp: (True, True),
+    exp.StddevPop: (False, True),
+}
+
+
+def read_select(text: str, schema: Schema, *, max_rows: int | None = None) -> Select:
+    """Read a SELECT, or refuse it."""
+    instance(schema, "schema", Schema, "give a Schema, such as tacit.tables.read_schema makes")
+    return read_or_refused(text, _SelectReader(readable(text), schema, max_rows).read)
+
+
+class _SelectReader:
+    """Reads one text."""
+
+    def __init__(self, text: str, schema: Schema, max_rows: int | None) -> None:
+        self._text = text
+        self._schema = schema
+        self._reader = TextReader(text, schema, max_rows, None)
+
+    def read(self) -> Select:
+        root = parsed(self._text)
+        if not isinstance(root, exp.Select):
+            raise refused(
+                "a query is a SELECT",
+                Span(self._text, 0, len(self._text)),
+                f"write SELECT COUNT(*) FROM {name(self._schema.name)} WHERE ..., or ask "
+                "table.count(...)",
+            )
+        self._reader.aggregates.inside_select = True
+        clause = root.args.get("from_")
+        if clause is not None and isinstance(clause.this, exp.Subquery):
+            term = PersonGroups(self._reader.predicates).read(root, clause)
+            question = weighted([(_ONE, term, _ONE)])
+            assert question is not None
+            alone = Selected(_alias(root.expressions[0]) or "count", question)
+            return self._select(TRUE, (), (alone,))
+        order, limit = root.args.get("order"), root.args.get("limit")
+        if order is not None and limit is not None:  # either of them alone is refused
+            root.set("order", None)
+            root.set("limit", None)
+        where, keys, _ = self._reader.clauses(root)
+        selected = [node for node in root.expressions if not self._is_key(node)]
+        if not selected:
+            raise refused(
+                "there is nothing to count or add up",
+                self._reader.predicates.place(root),
+                "select COUNT(*), COUNT(DISTINCT ...), SUM(...) or AVG(...)",
+            )
+        taken = {key.name.casefold() for key in keys}
+        columns = tuple(self._column(node, where, taken) for node in selected)
+        found = self._select(where, keys, columns)
+        if keys and any(isinstance(column.kind, Distinct) for column in columns):
+            raise self._refused(
+                "COUNT(DISTINCT ...) of keys cannot be grouped",
+                root,
+                "add its column to GROUP BY: every cell is counted",
+            )
+        if order is None or limit is None:
+            return found
+        return replace(found, largest=self._largest(root, order, limit, found))
+
+    def _largest(
+        self, root: exp.Select, order: exp.Expr, limit: exp.Expr, found: Select
+    ) -> Largest:
+        """Which cells ``ORDER BY ... DESC LIMIT n`` asks for."""
+        self._reader.predicates.only(limit, "expression")
+        places = self._reader.predicates.constant(limit.args["expression"])
+        if not found.keys or places is None or places.denominator != 1 or places < 1:
+            raise self._refused(
+                "LIMIT takes a number of cells of a GROUP BY", limit, "write LIMIT 3"
+            )
+        if places > found.cells:
+            raise self._refused(f"there are only {found.cells} cells", limit, "remove LIMIT")
+        if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
+            raise self._refused(
+                "only the largest of one aggregate can be told",
+                order,
+                "write ORDER BY COUNT(*) DESC LIMIT 3",
+            )
+        asked = order.expressions[0].this
+        question = self._ordering(root, asked, found)
+        if question.direction != 1:
+            raise self._refused(
+                "the order is by a count or a sum that a person never lowers", asked
+            )
+        return Largest(places.numerator, question)
+
+    def _ordering(self, root: exp.Select, asked: exp.Expr, found: Select) -> Question:
+        """What the order is by: a column of the result, by its name or place, or an aggregate."""
+        if isinstance(asked, exp.Literal) and asked.is_number and asked.this.isdigit():
+            place = int(asked.this)
+            if not 1 <= place <= len(root.expressions):
+                raise self._refused("there is no such column", asked, "give the name of one")
+            asked = root.expressions[place - 1]
+            asked = asked.this if isinstance(asked, exp.Alias) else asked
+        if isinstance(asked, exp.Column):
+            for column in found.columns:
+                if column.name.casefold() == asked.name.casefold() and column.kind == Plain():
+                    return column.question
+            raise self._refused(
+                "the order is by a count or a sum", asked, "write ORDER BY COUNT(*) DESC LIMIT 3"
+            )
+        return self._weighted(asked, found.where)
+
+    def _select(
+        self, where: Predicate, keys: tuple[Column, ...], columns: tuple[Selected, ...]
+    ) -> Select:
+        parameters = self._reader.parameters
+        return Select(self._text, self._schema, parameters, where, keys, columns)
+
+    def _is_key(self, node: exp.Expr) -> bool:
+        """Whether a key is selected, which has been found among those of GROUP BY."""
+        inner = node.this if isinstance(node, exp.Alias) else node
+        if inner is not node and isinstance(inner, exp.Column):
+            raise self._refused("a key keeps the name of its column", node, "remove AS")
+        return isinstance(inner, exp.Column)
+
+    def _column(self, node: exp.Expr, where: Predicate, taken: set[str]) -> Selected:
+        inner = node.this if isinstance(node, exp.Alias) else node
+        question, kind, factor = self._aggregate(inner, where)
+        called = _alias(node) or _named(inner)
+        fresh = _alias(node) is None
+        found = Selected(called, question, kind, factor)
+        while fresh and _names(found) & taken:
+            found = replace(found, name=f"{found.name}_")
+        if _names(found) & taken:
+            raise self._refused(
+                f"there is another column called {found.name} or {found.error_name}",
+                node,
+                "choose another AS",
+            )
+        taken |= _names(found)
+        return found
+
+    def _aggregate(self, node: exp.Expr, where: Predicate) -> tuple[Question, Kind, Fraction]:
+        """What is asked for a column: a question, what is made of it, and a factor."""
+        ranked = QuantileReader(self._reader.aggregates).read(node, where)
+        if ranked is not None:
+            return *ranked, _ONE
+        distinct = self._distinct(node, where)
+        if distinct is not None:
+            return *distinct, _ONE
+        factor, core = self._scaled(node)
+        bare = core.this if isinstance(core, exp.Filter) else core
+        if isinstance(bare, exp.Avg):
+            return *self._mean(bare, core, where), factor
+        if isinstance(bare, exp.AggFunc) and type(bare) in _SPREADS:
+            return *self._spread(bare, core, where), factor
+        if isinstance(core, exp.Div):
+            quotients = QuotientReader(self._reader.aggregates)
+            question, kind, own = quotients.read(core, where)
+            return question, kind, own * factor
+        return self._weighted(node, where), Plain(), _ONE
+
+    def _distinct(self, node: exp.Expr, where: Predicate) -> tuple[Question, Distinct] | None:
+        """COUNT(DISTINCT town) of columns with declared keys; None if it is something else."""
+        predicates = self._reader.predicates
+        bare = node.this if isinstance(node, exp.Filter) else node
+        counted = bare.this if isinstance(bare, exp.Count) else None
+        if not isinstance(counted, exp.Distinct):
+            return None
+        if not all(isinstance(each, exp.Column) for each in counted.expressions):
+            return None
+        keys = tuple(dict.fromkeys(predicates.column(each) for each in counted.expressions))
+        if any(key.name == self._schema.person or key.cells is None for key in keys):
+            return None
+        predicates.only(bare, "this", "big_int")
+        predicates.only(counted, "expressions")
+        if node is not bare:
+            predicates.only(node, "this", "expression")
+            where = all_of((where, predicates.read(node.args["expression"].this)))
+        kind = Distinct(keys)
+        if kind.cells > MOST_CELLS:
+            raise self._refused(f"it may count at most {MOST_CELLS} cells", node)
+        question = weighted([(_ONE, People(where), _ONE)])
+        assert question is not None
+        return question, kind
+
+    def _scaled(self, node: exp.Expr) -> tuple[Fraction, exp.Expr]:
+        """A constant factor, and what it multiplies."""
+        factor = _ONE
+        while isinstance(node, exp.Paren | exp.Mul):
+            if isinstance(node, exp.Paren):
+                node = node.this
+                continue
+            sides = (node.this, node.args["expression"])
+            numbers = [self._reader.predicates.constant(side) for side in sides]
+            if (numbers[0] is None) == (numbers[1] is None):
+                break
+            first = numbers[0] is not None
+            number = numbers[0] if first else numbers[1]
+            if not number:
+                break
+            factor, node = factor * number, sides[1] if first else sides[0]
+        return factor, node
+
+    def _weighted(self, node: exp.Expr, where: Predicate) -> Question:
+        parts: list[WeightedTerm] = []
+        self._reader.aggregates.weighted(node, where, parts)
+        question = weighted(parts)
+        if question is None:
+            raise self._refused("the terms cancel out, so the answer is always 0", node)
+        return question
+
+    def _mean(self, node: exp.Avg, whole: exp.Expr, where: Predicate) -> tuple[Question, Mean]:
+        """AVG of a column with declared bounds, with FILTER or without."""
+        counted, column, (low, high) = self._values(node, whole, where)
+        return counted, Mean(column.name, low, high, column.step)
+
+    def _spread(
+        self, node: exp.AggFunc, whole: exp.Expr, where: Predicate
+    ) -> tuple[Question, Spread]:
+        """VARIANCE or STDDEV of a column with declared bounds, with FILTER or without."""
+        counted, column, (low, high) = self._values(node, whole, where)
+        sample, root = _SPREADS[type(node)]
+        return counted, Spread(column.name, low, high, column.step, sample, root)
+
+    def _values(
+        self, node: exp.AggFunc, whole: exp.Expr, where: Predicate
+    ) -> tuple[Question, Column, tuple[int, int]]:
+        """The rows with a value in the column of an aggregate, the column, and its bounds."""
+        predicates, function = self._reader.predicates, node.sql_name()
+        predicates.only(node, "this")
+        if whole is not node:
+            predicates.only(whole, "this", "expression")
+            where = all_of((where, predicates.read(whole.args["expression"].this)))
+        if not isinstance(node.this, exp.Column):
+            raise self._refused(
+                f"{function} takes a column by name", node, f"write {function}(cost)"
+            )
+        column = predicates.column(node.this)
+        if column.type not in NUMBERS:
+            raise self._refused(f"{column.name} is {column.type}, and has no mean", node)
+        if column.bounds is None or column.bounds[0] == column.bounds[1]:
+            needs = "bounds" if column.type == "integer" or column.grid else "bounds and a grid"
+            raise self._refused(
+                f"{function} needs {needs} for {column.name}",
+                node,
+                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
+            )
+        there = all_of((where, Not(IsNull(column.name))))
+        counted = weighted([(_ONE, self._reader.aggregates.rows(node, there), _ONE)])
+        assert counted is not None
+        return counted, column, column.bounds
+
+    def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
+        return refused(problem, self._reader.predicates.place(node), hint)
+
+
+def _names(column: Selected) -> set[str]:
+    """What the columns of an aggregate are called in a frame, as SQL tells names apart."""
+    return {column.name.casefold(), column.error_name.casefold()}
+
+
+def _alias(node: exp.Expr) -> str | None:
+    return node.alias if isinstance(node, exp.Alias) else None
+
+
+def _named(node: exp.Expr) -> str:
+    """What a column without AS is called: after its first aggregate, as in count or sum_cost."""
+    if node.find(exp.Div) is not None:
+        return "ratio"
+    if (within := node.find(exp.WithinGroup)) is not None:
+        (ordered,) = within.args["expression"].expressions
+        return f"quantile_{ordered.this.name}"
+    found = node.find(exp.AggFunc, exp.CountIf)
+    kind = next((name for name, types in _NAMES if isinstance(found, types)), "count")
+    column = None if found is None else found.this
+    return f"{kind}_{column.name}" if isinstance(column, exp.Column) else kind
+
+
+_NAMES: tuple[tuple[str, tuple[type[exp.Expr], ...]], ...] = (
+    ("sum", (exp.Sum,)),
+    ("avg", (exp.Avg,)),
+    ("stddev", (exp.Stddev, exp.StddevPop, exp.StddevSamp)),
+    ("variance", (exp.Variance, exp.VariancePop)),
+    ("median", (exp.Median,)),
+    ("min", (exp.Min,)),
+    ("max", (exp.Max,)),
+    ("quantile", (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)),
+)

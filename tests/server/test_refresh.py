@@ -1,0 +1,129 @@
+"""A steward refreshes a table that is being served: streams go on, and the label stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.conftest import Running, started
+from tests.server.conftest import served as serving
+from tests.server.faces import refused
+from tests.server.test_command_line import command, reach  # noqa: F401
+
+import tacit
+from tacit.errors import (
+    BadConfiguration,
+    BadParameter,
+    EngineFailed,
+    NotAuthorised,
+    NotCovered,
+)
+from tacit.server.config import ServedTable
+from tacit.server.refreshed import LabelFile
+
+MUCH = 10**6
+
+
+@pytest.fixture
+def server(tmp_path):
+    with serving(tmp_path, epsilon=2 * MUCH, share=MUCH) as running:
+        for name, token in running.tokens.items():
+            (tmp_path / f"{name}.token").write_text(f"{token}\n")
+        yield running
+
+
+def more_people(folder: Path, town: str, count: int) -> None:
+    """Rows of people who come later."""
+    visits = folder / "visits.csv"
+    columns = visits.read_text().splitlines()[0].split(",")
+    rows = []
+    for number in range(count):
+        row = {"pid": 10**6 + number, "town": town, "age": 30, "cost": "1.00"}
+        rows.append(",".join(str(row.get(name, "")) for name in columns))
+    visits.write_text(visits.read_text().rstrip("\n") + "\n" + "\n".join(rows) + "\n")
+
+
+def connected(server: Running, name: str) -> Any:
+    return tacit.connect(server.url, token=server.tokens[name])
+
+
+def test_streams_go_on_and_the_label_holds_across_restarts(server):
+    ghent = "town = 'Ghent'"
+    with connected(server, "ana") as clinic, connected(server, "boss") as desk:
+        visits = clinic.table("visits")
+        assert visits.as_of == "2026-11-01"
+        stream = visits.sparse(threshold=150, at_most=3, epsilon=1000, questions=10, name="watch")
+        assert not stream.ask(ghent)
+        bruges = stream.ask("town = 'Bruges'")
+        assert bruges.above
+        more_people(server.folder, "Ghent", 400)
+        assert not stream.ask(ghent), "nothing changes until the steward says so"
+        assert desk.refresh("visits", as_of="2026-12-01").as_of == "2026-12-01"
+        assert desk.refresh("visits", as_of="2026-12-01").as_of == "2026-12-01", "asked twice"
+        assert clinic.table("visits").as_of == "2026-12-01"
+        assert stream.ask(ghent).above
+        recorded = [each.answer.recorded.as_of for each in stream.recorded]
+        assert recorded == ["2026-11-01", "2026-12-01"]
+        assert refused(desk.refresh, "visits", as_of="2026-11-01")[0] is BadParameter
+        assert stream.tops_left == 1
+    assert server.stop() == 0
+    assert (server.folder / "clinic.budget-labels").stat().st_mode & 0o777 == 0o600
+    with started(server.folder / "tacit.toml", server.tokens) as again:
+        with connected(again, "ana") as clinic:
+            assert clinic.table("visits").as_of == "2026-12-01"
+            assert clinic.table("labs").as_of is None
+            stream = clinic.table("visits").resume("watch")
+            assert stream.ask(ghent).recorded.as_of == "2026-12-01"
+        again.stop()
+
+
+def test_only_a_steward_may_and_only_what_is_served(server):
+    for name in ("ana", "vera"):
+        with connected(server, name) as clinic:
+            assert refused(clinic.refresh, "visits", as_of="2026-12-01")[0] is NotAuthorised
+    with connected(server, "boss") as desk:
+        assert refused(desk.refresh, "nothing", as_of="2026-12-01")[0] is NotCovered
+        assert refused(desk.refresh, "visits", as_of="")[0] is not None
+        assert refused(desk.refresh, "visits", as_of=3)[0] is BadParameter
+        assert refused(desk.refresh, "visits", as_of="x", whole=1)[0] is BadParameter
+        assert desk.table("visits").as_of == "2026-11-01"
+
+
+def test_a_table_that_cannot_be_read_stays_as_it_is(server):
+    (server.folder / "visits.csv").rename(server.folder / "gone.csv")
+    with connected(server, "boss") as desk:
+        kind, words = refused(desk.refresh, "visits", as_of="2026-12-01")
+        assert kind is EngineFailed
+        assert "stays as it is" in words
+        assert str(server.folder) not in words
+        assert desk.table("visits").as_of == "2026-11-01"
+    with connected(server, "ana") as clinic:
+        assert clinic.table("visits").count("age >= 0", epsilon=1000).value > 0
+
+
+def test_on_the_command_line(server, command):  # noqa: F811
+    words = ("refresh", "visits", "--as-of", "2026-12-01", *reach(server, "boss"))
+    assert command(*words) == (0, "visits is as of 2026-12-01 now\n", "")
+    code, out, err = command(*words[:-4], *reach(server, "ana"))
+    assert (code, out) == (3, "")
+    assert "steward" in err
+
+
+def test_the_servers_file_wins_when_it_says_something_new(tmp_path):
+    labels = LabelFile(tmp_path / "clinic.budget-tokens")
+    old = ServedTable(name="visits", source="x", person="pid", as_of="2026-11-01")
+    new = ServedTable(name="visits", source="x", person="pid", as_of="2027-01-01")
+    other = ServedTable(name="labs", source="x", person="pid")
+    assert labels.label(old) == "2026-11-01"
+    labels.note(old, "2026-12-01")
+    labels.note(other, "a")
+    labels.note(old, "2026-12-24")
+    again = LabelFile(tmp_path / "clinic.budget-tokens")
+    assert again.label(old) == "2026-12-24"
+    assert again.label(other) == "a"
+    assert again.label(new) == "2027-01-01"
+    path = tmp_path / "clinic.budget-labels"
+    path.write_text('{"tacit labels": 1, "labels": [{"table": "visits"}]}')
+    with pytest.raises(BadConfiguration, match="not as Tacit wrote it"):
+        LabelFile(tmp_path / "clinic.budget-tokens").label(old)

@@ -1,0 +1,114 @@
+"""The questions of a GROUP BY are those that would be made one by one, and are found again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tacit
+from tacit.budget import Budget
+from tacit.tables import parse, parse_batch, prepare, read_schema
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.prepared import CellReads, Reader
+
+SCHEMA = read_schema(
+    "max_rows = 3\n[columns.pid]\ntype = 'integer'\n[columns.age]\ntype = 'integer'\n"
+    "[columns.week]\ntype = 'integer'\nkeys = {from = 5, to = 8}\n"
+    "[columns.town]\ntype = 'text'\nkeys = ['Ghent', 'Bruges', 'Ath']",
+    name="visits",
+    person="pid",
+)
+TEXTS = [
+    "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY week, town",
+    "SELECT COUNT(DISTINCT pid) FROM visits WHERE age > 3 AND town = 'Ath' GROUP BY town",
+    "SELECT COUNT(*) FROM visits WHERE age > 3 OR week = 6 GROUP BY town, week",
+    "SELECT 2 * COUNT(*) - COUNT(DISTINCT pid) FROM visits GROUP BY week",
+]
+
+
+def cells_of(text: str) -> CellQuestions:
+    return prepare(text, SCHEMA).bind_cells({})
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_each_cell_is_asked_in_declared_order(text: str) -> None:
+    cells, batch = cells_of(text), parse_batch(text, SCHEMA)
+    assert len(cells) == len(batch.cells)
+    assert [cells[place] for place in range(len(cells))] == list(batch.questions)
+    assert tuple(cells.codes(place) for place in range(len(cells))) == batch.cells
+    assert cells[-1] == batch.questions[-1]
+    assert cells[1:3] == list(batch.questions[1:3])
+    for beyond in (len(cells), -len(cells) - 1):
+        with pytest.raises(IndexError):
+            cells[beyond]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_question_is_found_among_the_cells_or_not(text: str) -> None:
+    cells = cells_of(text)
+    assert [cells.place(question) for question in cells] == list(range(len(cells)))
+    for other in TEXTS:
+        if other != text:
+            assert {cells.place(question) for question in cells_of(other)} == {None}
+    for alone in ("age > 3", "town = 'Ath'", "week = 9", "week = 5 and town = 'Nowhere'"):
+        assert cells.place(parse(alone, SCHEMA)) is None
+
+
+def test_cells_are_read_as_a_list_of_them_would_be() -> None:
+    reader = Reader(SCHEMA)
+    alone, listed = reader.read_all(TEXTS[0], {}), reader.read_all([TEXTS[0]], {})
+    assert isinstance(alone, CellReads)
+    assert list(alone) == list(listed)
+    assert [read.text for read in alone[:2]] == [read.text for read in listed[:2]]
+    assert len({read.text for read in alone}) == 12
+
+
+ROWS: dict[str, list[Any]] = {
+    "pid": list(range(600)),
+    "age": [9] * 600,
+    "week": [5 + n % 2 * (n % 3) for n in range(600)],
+    "town": [["Ghent", "Bruges", "Ath"][n % 7 % 3] for n in range(600)],
+}
+
+
+@pytest.mark.parametrize("way", ["cells", "one list of all questions"])
+def test_the_same_is_told_and_kept_either_way(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ⊤ in between, asked again, and left early."""
+    import pyarrow
+
+    schema = (
+        "[columns.pid]\ntype = 'integer'\n[columns.age]\ntype = 'integer'\n"
+        "[columns.week]\ntype = 'integer'\nkeys = {from = 5, to = 8}\n"
+        "[columns.town]\ntype = 'text'\nkeys = ['Ghent', 'Bruges', 'Ath']"
+    )
+    text = "SELECT COUNT(DISTINCT pid) FROM visits WHERE age > 3 GROUP BY week, town"
+    table = tacit.open(pyarrow.table(ROWS), person="pid", name="visits", schema=schema)
+    budget = Budget.in_memory(epsilon=10**6, covers=["visits"])
+    if way == "cells":  # then no question is made and answered by itself
+        monkeypatch.setattr(BitmapEngine, "values", None)
+    stream = table.sparse(threshold=60, at_most=9, epsilon=10**5, budget=budget)
+    asked = text if way == "cells" else [text]
+    counted = [
+        sum(week == w and town == t for week, town in zip(ROWS["week"], ROWS["town"], strict=True))
+        for w in range(5, 9)
+        for t in ("Ghent", "Bruges", "Ath")
+    ]
+    expected = [count >= 60 for count in counted]
+    assert 2 < sum(expected) < 9
+    assert [bool(answer) for answer in stream.ask_all(asked)] == expected
+    again = list(stream.ask_all(asked))
+    assert [bool(answer) for answer in again] == expected
+    assert [answer.recorded is not None for answer in again] == expected  # free of charge
+    assert stream.tops_left == 9 - sum(expected)
+    assert [asked.cell for asked in stream.history[:12]] == [
+        {"week": w, "town": t} for w in range(5, 9) for t in ("Ghent", "Bruges", "Ath")
+    ]
+    assert len({asked.question for asked in stream.history}) == 12
+    some = stream.ask_all(asked)
+    for _ in range(5):
+        next(some)
+    assert len(stream.unanswered) == 7
+    assert len(stream.history) == 29
+    table.close()

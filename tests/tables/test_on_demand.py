@@ -1,0 +1,257 @@
+"""Columns that are read when a question first names them: the same answers, whenever that is."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.errors import EngineFailed
+from tacit.tables import EACH_ROW, fetching, load, parse
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.engine import Engine
+from tacit.tables.on_demand import ColumnsOnDemand
+from tacit.tables.packed_words import PackedWords, codes_by_mark
+from tacit.tables.schema import Person
+
+SCHEMA = """
+max_rows = 3
+[columns.pid]
+type = "integer"
+[columns.age]
+type = "integer"
+bounds = [0, 120]
+total = [0, 200]
+[columns.big]
+type = "integer"
+[columns.town]
+type = "text"
+[columns.none]
+type = "text"
+[columns.smoker]
+type = "boolean"
+[columns.cost]
+type = "real"
+grid = "0.25"
+bounds = [-10, 10]
+total = [-20, 20]
+[columns.level]
+type = "real"
+[columns.day]
+type = "date"
+[columns.at]
+type = "timestamp"
+"""
+TEXTS = [
+    "pid >= 12",
+    "age = 120",
+    "age < 3 and town >= 'b'",
+    "big > 0",
+    "big is null",
+    "town = ''",
+    "town like '%ß%'",
+    "town is null or town = 'a'",
+    "none is null",
+    "none = 'x'",
+    "smoker and cost = 10",
+    "level > 0.5",
+    "day >= '2026-02-01'",
+    "at < '2026-06-01 00:00:00'",
+    "SELECT SUM(cost) FROM t",
+    "SELECT SUM(age) FROM t WHERE smoker",
+]
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read as large ones are."""
+    monkeypatch.setattr(fetching, "FEW_ROWS", 0)
+
+
+def rows(seed: int, count: int) -> pa.Table:
+    draw = random.Random(seed)
+
+    def some(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+        return pa.array(draw.choices(values, k=count), kind)
+
+    instants = [None, 0, 1_700_000_000_000_000, 1_790_000_000_000_000]
+    return pa.table(
+        {
+            "pid": some([None, *range(-3, 40)], pa.int32()),
+            "age": some([None, -5, 0, 1, 2, 119, 120, 127], pa.int8()),
+            "big": some([None, -(2**63), 2**63 - 1, 0, 1], pa.int64()),
+            "town": some([None, "", "a", "b\0", "b", "ß", "aß", "🙂", "Z" * 300], pa.string()),
+            "none": some([None], pa.string()),
+            "smoker": some([None, True, False], pa.bool_()),
+            "cost": some([None, -11.0, -0.25, 0.3, 9.99, 1e300, float("nan")], pa.float64()),
+            "level": some([None, -0.0, 0.0, 0.5, 0.75, float("inf")], pa.float64()),
+            "day": some([None, 0, 20_000, 20_500, 2**31 - 1], pa.int32()).cast(pa.date32()),
+            "at": some(instants, pa.int64()).cast(pa.timestamp("us")),
+        }
+    )
+
+
+def opened(path: Path, person: Person = "pid", **more: object) -> Engine:
+    return load(path, person=person, name="t", schema=SCHEMA, **more)  # type: ignore[arg-type]
+
+
+def asked(engine: Engine, texts: Sequence[str] = TEXTS) -> list[int]:
+    return [engine.values([parse(text, engine.schema)])[0] for text in texts]
+
+
+def read(engine: Engine) -> set[str]:
+    assert isinstance(engine, BitmapEngine)
+    columns = engine.held()[1]
+    assert isinstance(columns, ColumnsOnDemand)
+    return set(columns._held)
+
+
+@pytest.mark.parametrize("person", ["pid", EACH_ROW], ids=["people", "each row"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_answers_are_those_of_a_scan_in_any_order(
+    person: Person, seed: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(rows(seed, 700), path, row_group_size=64)
+    with opened(path, person, memory_limit=1) as scanned:
+        expected = dict(zip(TEXTS, asked(scanned), strict=True))
+    with load(
+        pq.read_table(path), person=person, name="t", schema=SCHEMA
+    ) as at_once:  # a frame, which is read at opening
+        assert dict(zip(TEXTS, asked(at_once), strict=True)) == expected
+    mixed = random.Random(seed).sample(TEXTS, len(TEXTS))
+    with opened(path, person) as engine:
+        assert asked(engine, mixed) == [expected[text] for text in mixed]
+
+
+def test_only_the_columns_that_are_named_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(rows(1, 200), path)
+    with opened(path) as engine:
+        assert read(engine) == set()
+        asked(engine, ["age < 3 and town >= 'b'"])
+        assert read(engine) == {"age", "town"}
+    with opened(path, EACH_ROW) as engine:
+        assert read(engine) == set()
+
+
+@pytest.mark.parametrize("few_words", [0, 2**12])
+@pytest.mark.parametrize("collide", [False, True])
+def test_every_way_to_number_texts_gives_the_same(
+    few_words: int, collide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "FEW_WORDS", few_words)
+    monkeypatch.setattr(fetching, "MOST_TEXT", 5)
+    if collide:
+        monkeypatch.setattr(fetching, "codes_by_mark", lambda marks, rows: None)
+    path = tmp_path / "t.parquet"
+    table = rows(3, 300)
+    pq.write_table(table, path)
+    with opened(path, EACH_ROW) as engine:
+        town = engine.held()[1]["town"]  # type: ignore[attr-defined]
+        given = table["town"].to_pylist()
+        assert list(town.words) == sorted({text for text in given if text is not None})
+        found = [None if c == town.null else town.words[c] for c in town.codes[:300].tolist()]
+        assert found == given
+
+
+def test_a_file_that_was_replaced_is_read_as_it_was(tmp_path: Path) -> None:
+    path, other = tmp_path / "t.parquet", tmp_path / "other.parquet"
+    pq.write_table(rows(1, 300), path)
+    with opened(path, memory_limit=1) as scanned:
+        before = asked(scanned)
+    with opened(path) as engine:
+        pq.write_table(rows(2, 300), other)
+        other.rename(path)
+        assert asked(engine) == before
+
+
+def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(rows(1, 300), path)
+    with opened(path) as engine:
+        first = asked(engine, ["age = 120"])
+        path.write_bytes(path.read_bytes())
+        os.utime(path, ns=(1, 1))
+        assert asked(engine, ["age = 120"]) == first  # it has been read
+        with pytest.raises(EngineFailed, match="changed since"):
+            asked(engine, ["smoker"])
+
+
+def test_a_value_that_is_found_late_fails_nothing(tmp_path: Path) -> None:
+    """A text that is not UTF-8 is found when its column is read, and mended then."""
+    path = tmp_path / "t.parquet"
+    table = pa.table(
+        {
+            "pid": [1, 2, 3],
+            "first": ["a", "b", None],
+            "town": pa.array([b"\xff\xfe", b"b", b"c"], pa.binary()),
+        }
+    )
+    pq.write_table(table, path)
+    from tacit.tables import parquet
+
+    start, footer = parquet._footer(path, "it")
+    elements, first, last = parquet._elements(footer)
+    (town,) = [each for each in elements if parquet._name(each) == "town"]
+    town[6] = (5, bytes([0]))  # it says that it is UTF-8
+    footer = footer[:first] + b"".join(map(parquet._written, elements)) + footer[last:]
+    end = len(footer).to_bytes(4, "little") + b"PAR1"
+    path.write_bytes(path.read_bytes()[:start] + footer + end)
+    schema = "".join(f"[columns.{name}]\ntype = 'text'\n" for name in ("first", "town"))
+    schema += "[columns.pid]\ntype = 'integer'\n"
+    with load(path, person="pid", name="t", schema=schema) as engine:
+        texts = ["first = 'a'", "town is null", "town >= 'b'", "first >= 'b'"]
+        assert asked(engine, texts) == [1, 1, 2, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_reads_for_itself(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(rows(1, 300), path)
+    with opened(path) as engine:
+        asked(engine, TEXTS[:2])
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = 0 if asked(engine) else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert asked(engine)
+
+
+def test_packed_words_are_a_sequence() -> None:
+    words = ["", "a", "ß", "🙂🙂"]
+    texts = [word.encode() for word in words]
+    packed = PackedWords(
+        np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts])
+    )
+    assert list(packed) == words
+    assert (packed[1:3], packed[-1], len(packed)) == (words[1:3], words[-1], 4)
+    with pytest.raises(IndexError):
+        packed[4]
+
+
+@pytest.mark.parametrize("spread", [1, 2**40, 2**63])
+def test_codes_by_mark_finds_every_mark(spread: int) -> None:
+    draw = random.Random(spread)
+    marks = np.array(
+        draw.sample(range(3000), 1000)
+        if spread == 1
+        else [draw.randrange(2**64 - spread, 2**64) for _ in range(1000)],
+        np.uint64,
+    )
+    marks = marks[np.sort(np.unique(marks, return_index=True)[1])]
+    codes = np.array(draw.choices(range(len(marks)), k=5000))
+    found = codes_by_mark(marks, marks[codes])
+    assert found is not None
+    assert found.tolist() == codes.tolist()
+    assert codes_by_mark(np.append(marks, marks[0]), marks) is None
