@@ -21,7 +21,7 @@ MS = 1_000_000
 class NoTimers(asyncio.SelectorEventLoop):
     """An event loop that refuses to wait for a time."""
 
-    def call_at(self, when: float, *args: Any, **options: Any) -> asyncio.TimerHandle:
+    def call_at(self, *args: Any, **options: Any) -> asyncio.TimerHandle:
         raise AssertionError("a departure was left to the event loop")
 
 

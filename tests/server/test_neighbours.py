@@ -94,7 +94,7 @@ class Scene:
         table = Table(self.engine, people=300)
         service = Service({"visits": table}, budget, file, Limits(requests_a_second=100_000))
         self.lines: list[LogLine] = []
-        timing = Timing(milliseconds=50, questions=4)
+        timing = Timing(milliseconds=50, questions=4, block=4)
         self.app = Application(service, timing, clock=self.clock, log=self.lines.append)
 
     async def ask(self, path: str, **body: Any) -> tuple[int, list[int], list[Any]]:

@@ -90,7 +90,7 @@ class Application:
         self._pages = pages
         self._clock = MonotonicClock() if clock is None else clock
         self._departures = Departures(timing)
-        service.block = timing.questions
+        service.timing = timing
         self._log = log
         self._encrypted = encrypted
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})

@@ -63,7 +63,7 @@ class Service(Closing):
         self.served_head: ServedHead | None = None
         self.labels: LabelFile | None = None
         self.served: dict[str, ServedTable] = {}  # as the server's file has them
-        self.block = Timing().questions  # of a batch; how many leave together is public
+        self.timing = Timing()  # which also says how much of a batch leaves together
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 

@@ -199,7 +199,8 @@ def ask_all(service: Service, who: TokenRecord, asked: messages.AskAllOf) -> Ask
         questions, params = sent(asked.questions)
         return stream.ask_blocks(questions, params=params, **options)
 
-    return asked_batch(service, who, asked, "ask_all", Block, begin)
+    # All is evaluated before the first block; drawing and recording take far less.
+    return asked_batch(service, who, asked, "ask_all", service.timing.block, Block, begin)
 
 
 def sent(
@@ -216,6 +217,7 @@ def asked_batch(
     who: TokenRecord,
     asked: messages.AskAllOf | messages.AskAllWatchedOf,
     call: str,
+    size: int,
     kind: type[Told],
     begin: Callable[[ExitStack, str, dict[str, Any]], Blocks[Told]],
 ) -> AskedBatch:
@@ -231,7 +233,7 @@ def asked_batch(
         return AskedBatch(sum(block.asked for block in stored), iter(stored), ExitStack(), service)
     state = own_stream(service, who, asked.stream)
     with ExitStack() as stack:
-        options: dict[str, Any] = {"size": service.block, "keys": keys, "skip": asked.skip}
+        options: dict[str, Any] = {"size": size, "keys": keys, "skip": asked.skip}
         blocks = begin(stack, state.table, options | {"most": service.limits.questions})
         going_on = unless_stopped(service, who, blocks, stream=state.name, table=state.table)
         return AskedBatch(blocks.questions, going_on, stack.pop_all(), service)

@@ -93,7 +93,9 @@ def ask_all_watched(
         questions, params = sent(asked.questions)
         return model.ask_blocks(questions, params=params, **options)
 
-    return asked_batch(service, who, asked, "ask_all watched", WatchedBlock, begin)
+    # Each block is evaluated when its turn comes: a surprise changes the model.
+    size = service.timing.questions
+    return asked_batch(service, who, asked, "ask_all watched", size, WatchedBlock, begin)
 
 
 def _in_use(
