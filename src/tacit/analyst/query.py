@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,10 +93,22 @@ class QueryPlan:
 
     @property
     def cost(self) -> Cost:
-        """(ε, δ), with a pure part for all that is measured for an aggregate and shares its ε."""
+        """(ε, δ): what is measured for each aggregate, what is drawn, and the order."""
         columns = zip(self.select.columns, self.shares, strict=True)
-        parts = tuple(_pure_part(column, share) for column, share in columns)
-        return Cost(self.privacy, parts if self.top is None else (*parts, *self.top.cost.parts))
+        costs = [self._cost(column, share) for column, share in columns]
+        if self.top is not None:
+            costs.append(self.top.cost)
+        return reduce(add, costs)
+
+    def _cost(self, column: Selected, share: Fraction) -> Cost:
+        """What is measured for an aggregate, or drawn in each of the cells of a person.
+
+        What has the whole share is measured about disjoint parts of the data, as one.
+        """
+        if isinstance(column.kind, Ranked):
+            return Cost.bounded_range(share / self.max_cells, times=self.max_cells)
+        of_each = column.parts[0].share
+        return Cost.pure(share * of_each, times=int(1 / of_each))
 
     @property
     def by_person(self) -> bool:
@@ -457,17 +471,6 @@ def _made_of(asked: Selected, noisy: Sequence[QueryColumn]) -> AnyColumn:
     if isinstance(kind, Ratio):
         return RatioColumn(name, noisy[0], noisy[1], factor)
     return replace(noisy[0], max_keys=asked.max_keys)
-
-
-def _pure_part(column: Selected, share: Fraction) -> tuple[int, Fraction]:
-    """How many pieces what is measured for an aggregate is, and the ε of each.
-
-    What has the whole share is measured about disjoint parts of the data, as one.
-    """
-    if not column.parts:
-        return 1, share
-    of_each = column.parts[0].share
-    return int(1 / of_each), share * of_each
 
 
 def _noisy(values: Sequence[int], scale: Fraction, coins: Coins) -> tuple[int, ...]:

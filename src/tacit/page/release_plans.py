@@ -89,7 +89,7 @@ def plan_ranges(table: Table, asked: messages.RangesOf) -> PlanTold:
     """Every prefix, interval and quantile of a column."""
     rows: Any = asked.max_rows
     planned = table.plan_ranges(asked.column, epsilon=asked.epsilon, max_rows=rows)
-    return taken_apart(planned, Cost.pure(planned.privacy.epsilon))
+    return taken_apart(planned, planned.cost)
 
 
 def plan_running(table: Table, asked: messages.RangesOf) -> PlanTold:
@@ -141,10 +141,7 @@ def plan_watched(table: Table, asked: messages.WatchOf) -> PlanTold:
     if isinstance(asked.model, messages.ModelSent):
         raise BadParameter("model", "rows", "they are sent from Python: table.watched_model(...)")
     planned = table.plan_watched_model(epsilon=asked.epsilon, model=asked.model, **chosen)
-    parts = planned.watch.mechanism.recipe.cost.parts
-    if planned.synthetic is not None:
-        parts = (*Cost.pure(planned.synthetic.privacy.epsilon).parts, *parts)
-    return taken_apart(planned, Cost(planned.privacy, parts))
+    return taken_apart(planned, planned.cost)
 
 
 def plan_synthetic(table: Table, asked: messages.SyntheticOf) -> PlanTold:
@@ -154,4 +151,4 @@ def plan_synthetic(table: Table, asked: messages.SyntheticOf) -> PlanTold:
     chosen: dict[str, Any] = {"epsilon": asked.epsilon, "marginals": asked.marginals, "bins": bins}
     planned = table.plan_synthetic(asked.columns, **chosen, **sizes)
     refuse_too_many(planned)
-    return taken_apart(planned, Cost.pure(planned.privacy.epsilon))
+    return taken_apart(planned, planned.mechanism.cost)
