@@ -28,12 +28,12 @@ from tacit.server.config import Timing
 from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
 from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, too_deep
+from tacit.server.live import AskedBatch
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
 from tacit.server.messages import questions_in
 from tacit.server.openapi import LINES
 from tacit.server.problems import Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
-from tacit.server.streams import AskedBatch
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
 from tacit.server.underway import FREE
 from tacit.wire import parsed
