@@ -7,7 +7,7 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -122,6 +122,11 @@ class Service(Closing):
             given = f"a text of {len(name)} characters"
             raise BadParameter(what, given, f"a name has at most {self.limits.name}")
 
+    def check_questions(self, questions: Sequence[messages.QuestionSent]) -> None:
+        """Refuse more of them than a request may bring."""
+        if len(questions) > self.limits.questions:
+            raise refused(413, f"a request brings at most {self.limits.questions} questions")
+
     def table(self, name: str, who: TokenRecord) -> Table:
         """A table that the token may ask; whether there are others is nobody's business."""
         self.check_name(name, "table")
@@ -176,8 +181,7 @@ def table_facts(table: Table) -> messages.TableFacts:
 def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages.Statements:
     """What is promised about each question, or why it is refused; it costs nothing."""
     table = service.table(asked.table, who)
-    if len(asked.questions) > service.limits.questions:
-        raise refused(413, f"a request brings at most {service.limits.questions} questions")
+    service.check_questions(asked.questions)
     return messages.Statements([to_json(_checked(table, each)) for each in asked.questions])
 
 

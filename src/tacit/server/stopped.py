@@ -98,16 +98,8 @@ def stop(service: Service, who: TokenRecord, asked: messages.StopOf) -> messages
     service.stopped.stop(asked.kind, asked.name, by=who.name, reason=asked.reason)
     for state in service.budget.streams():
         if asked.name == {"stream": state.name, "table": state.table}.get(asked.kind):
-            _suspend(service, state.name)
+            service.streams.suspend(state.name)
     return list_stopped(service, who)
-
-
-def _suspend(service: Service, name: str) -> None:
-    """Leave a stream in order, so that a crash costs none of its answers."""
-    with service.streams.alone(name) as held:
-        if held.stream is not None:
-            held.stream.suspend()
-            held.stream = None
 
 
 def go_on(service: Service, who: TokenRecord, asked: messages.GoOnWith) -> messages.StoppedList:
