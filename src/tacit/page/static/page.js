@@ -64,11 +64,12 @@ export function localise(root) {
   }
 }
 
-/** Put what the server wrote into its place: parts with an id replace those with the same id. */
-export function put(html) {
+/** Put what the server wrote into its place: parts with an id replace those with the same id, all or only some. */
+export function put(html, only) {
   const made = document.createElement("template");
   made.innerHTML = html;
-  for (const part of [...made.content.children]) {
+  const parts = only?.map((id) => made.content.getElementById(id)).filter(Boolean) ?? [...made.content.children];
+  for (const part of parts) {
     const old = part.id && document.getElementById(part.id);
     if (!old) continue;
     localise(part);
@@ -104,7 +105,9 @@ export function fields(form) {
     const path = field.name.split(".");
     const last = path.pop();
     const place = path.reduce((inner, name) => (inner[name] ??= {}), found);
-    if (field.type === "checkbox") {
+    if (kind === "flag") {
+      place[last] = field.checked;
+    } else if (field.type === "checkbox") {
       if (field.checked) (place[last] ??= []).push(field.value);
     } else if (value !== "") {
       place[last] = READ[kind]?.(value) ?? value;
@@ -168,7 +171,11 @@ document.addEventListener("submit", (event) => {
 function follow(place) {
   const events = new EventSource(place.dataset.live);
   let shown = null;
+  let failed = 0; // one after another: each event ends its request, and the browser asks again
+  const old = document.getElementById("old");
   events.addEventListener("message", (event) => {
+    failed = 0;
+    old.textContent = "";
     if (event.data === shown) return;
     shown = event.data;
     place.innerHTML = event.data;
@@ -176,6 +183,8 @@ function follow(place) {
     place.dataset.updates = String(Number(place.dataset.updates ?? 0) + 1);
   });
   events.addEventListener("error", async () => {
+    failed += 1;
+    if (failed > 1 && !old.textContent) old.textContent = `The server does not answer: this is how it was at ${new Date().toLocaleTimeString()}.`;
     if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const status = (await fetch(place.dataset.live).catch(() => null))?.status;
     if (status === 401) location.reload(); // signed out: the page says why
