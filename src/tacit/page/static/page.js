@@ -7,13 +7,19 @@ async function sent(path, body) {
   const response = await fetch(path, request).catch(() => null);
   if (!response) return lost;
   if (response.status === 401) {
-    location.reload(); // the page then says why
+    leave();
     return { ok: false, problem: "you are signed out" };
   }
   if (response.ok) return { ok: true, response };
   const kind = response.headers.get("Content-Type") ?? "";
   const told = kind.includes("problem+json") ? await response.json().catch(() => null) : null;
   return { ok: false, problem: told?.detail ?? "it is refused" };
+}
+
+/** Sign in anew, at the same place: the page that comes then says why. */
+function leave() {
+  sessionStorage.setItem("left", "yes"); // a browser drops a cookie that has expired, and then nobody knows whose it was
+  location.reload();
 }
 
 /** The same, with what came back as `html` or `json`. */
@@ -187,11 +193,15 @@ function follow(place) {
     if (failed > 1 && !old.textContent) old.textContent = `The server does not answer: this is how it was at ${new Date().toLocaleTimeString()}.`;
     if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const status = (await fetch(place.dataset.live).catch(() => null))?.status;
-    if (status === 401) location.reload(); // signed out: the page says why
+    if (status === 401) leave();
     else setTimeout(() => follow(place), 10_000);
   });
   addEventListener("pagehide", () => events.close(), { once: true });
 }
 
+addEventListener("pageshow", (event) => event.persisted && location.reload()); // what was kept may be old, or another's
+const gone = document.getElementById("gone");
+if (gone && sessionStorage.getItem("left") && !gone.textContent) gone.textContent = gone.dataset.words;
+sessionStorage.removeItem("left");
 localise(document);
 for (const place of document.querySelectorAll("[data-live]")) follow(place);
