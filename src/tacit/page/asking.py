@@ -15,6 +15,8 @@ from tacit.book.answer import Answer
 from tacit.budget import Amount, StreamState
 from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, four_digits_up, show
+from tacit.page import examples
+from tacit.page.grids import grids_of
 from tacit.page.lines import last_lines
 from tacit.page.pictures import chance_curve
 from tacit.page.prices import priced
@@ -73,12 +75,15 @@ def stream_panel(service: Service, who: TokenRecord, asked: messages.StreamNamed
 
 def _panel(service: Service, who: TokenRecord, state: StreamState) -> dict[str, Any]:
     table = service.tables.get(state.table)
+    answers = last_lines(service, who, most=_MOST_ROWS, of=StreamSource(state.name))
     return {
         "stream": stream_summary(state),
         "watched": is_watched(state.binding),
         "terms": _terms(state),
+        "example": "" if table is None else examples.question(table.schema),
         "columns": json.dumps([] if table is None else _completions(table.schema)),
-        "answers": last_lines(service, who, most=_MOST_ROWS, of=StreamSource(state.name)),
+        "answers": answers,
+        "grids": [] if table is None else grids_of(answers, table, service.timing.block),
         "most": _MOST_ROWS,
     }
 

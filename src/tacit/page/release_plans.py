@@ -15,7 +15,7 @@ from tacit.server import arguments, messages
 from tacit.server.service import given
 from tacit.wire.sizes import refuse_too_many
 
-_LINE = re.compile(r"  (\S.*?)  +(\S.*)")
+_LINE = re.compile(r"  (\S.*?)(?:  +|(?<=  instead): )(\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,20 @@ def taken_apart(plan: object, cost: Cost) -> PlanTold:
     """A plan as it is printed, line by line.
 
     A line without a name goes on where the one before it ended.  The (ε, δ) that follows the title
-    is left out: the price stands beside it, as the budget counts it.
+    is left out: the price stands beside it, as the budget counts it.  What follows that says which
+    rows count.
     """
-    title, *rest = str(plan).split("\n")
-    lines: list[tuple[str, str]] = []
+    head, *rest = str(plan).split("\n")
+    title, _, counted = head.partition(", (ε")
+    counted = counted.partition("); ")[2]
+    lines: list[tuple[str, str]] = [("counted", counted)] if counted else []
     for text in rest:
         if text.startswith("   ") and lines:
             name, before = lines.pop()
             lines.append((name, f"{before}; {text.strip()}"))
         elif found := _LINE.fullmatch(text):
             lines.append((found[1], found[2]))
-    return PlanTold(title.partition(", (ε")[0], cost, tuple(lines))
+    return PlanTold(title, cost, tuple(lines))
 
 
 def plan_count(table: Table, asked: messages.CountOf) -> PlanTold:
