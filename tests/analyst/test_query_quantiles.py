@@ -12,8 +12,9 @@ from tests.analyst.test_query import TOML, TestQueryContract
 
 import tacit
 from tacit import wire
-from tacit.analyst.query import Query, plan_query
+from tacit.analyst.query import Query
 from tacit.analyst.query_columns import QuantileColumn
+from tacit.analyst.query_plan import plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused

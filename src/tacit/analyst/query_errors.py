@@ -17,11 +17,12 @@ from tacit.book.laplace import error_steps
 from tacit.book.range_tree import MOST_VALUES
 from tacit.numbers import spaced
 from tacit.numerics import certified
+from tacit.tables.kinds import Mean, Portion, Ranked, Ratio, Spread
 from tacit.tables.question import IsNull, Not
-from tacit.tables.selected import Mean, Portion, Ranked, Ratio, Selected, Spread
+from tacit.tables.selected import Selected
 
 if TYPE_CHECKING:
-    from tacit.analyst.query import QueryPlan
+    from tacit.analyst.query_plan import QueryPlan
 
 _ONE = Fraction(1)
 

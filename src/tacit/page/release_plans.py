@@ -74,12 +74,15 @@ def plan_query(table: Table, asked: messages.QueryOf) -> PlanTold:
     """Several aggregates of every declared cell."""
     rows: Any = asked.max_rows
     cells: Any = asked.max_cells
+    most: Any = asked.at_most
     planned = table.plan_query(
         asked.query,
         epsilon=asked.epsilon,
+        delta=asked.delta,
         weights=asked.weights,
         max_rows=rows,
         max_cells=cells,
+        at_most=most,
         params=given(asked.parameters),
     )
     return taken_apart(planned, planned.cost)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.histogram_plan import HistogramPlan
     from tacit.analyst.public_model import ModelRows
-    from tacit.analyst.query import QueryPlan
+    from tacit.analyst.query_plan import QueryPlan
     from tacit.analyst.query_result import QueryResult
     from tacit.analyst.question_class import QuestionClass, Questions
     from tacit.analyst.ranges import RangePlan, Ranges
@@ -230,14 +230,20 @@ class RemoteTable:
         weights: Sequence[Number] | None = None,
         max_rows: int | None = None,
         max_cells: int | None = None,
+        at_most: int | None = None,
         params: Mapping[str, object] | None = None,
     ) -> QueryPlan:
         """What `query` would cost, and how far its answers would be off; costs nothing."""
-        from tacit.analyst.query import plan_query
+        from tacit.analyst.query_plan import plan_query
 
         select = self.reader.select(sql, given_by_name({}, params), max_rows)
         return plan_query(
-            select, epsilon=epsilon, delta=delta, weights=weights, max_cells=max_cells
+            select,
+            epsilon=epsilon,
+            delta=delta,
+            weights=weights,
+            max_cells=max_cells,
+            at_most=at_most,
         )
 
     def query(
@@ -249,6 +255,7 @@ class RemoteTable:
         weights: Sequence[Number] | None = None,
         max_rows: int | None = None,
         max_cells: int | None = None,
+        at_most: int | None = None,
         retry_key: str | None = None,
         params: Mapping[str, object] | None = None,
     ) -> QueryResult:
@@ -265,6 +272,7 @@ class RemoteTable:
             weights=weights,
             max_rows=max_rows,
             max_cells=max_cells,
+            at_most=at_most,
             params=params,
         )
         fields: dict[str, Any] = {
@@ -275,6 +283,7 @@ class RemoteTable:
             "weights": [str(share) for share in planned.all_shares],
             "max_rows": None if max_rows is None else whole(max_rows, "max_rows"),
             "max_cells": None if max_cells is None else whole(max_cells, "max_cells"),
+            "at_most": None if at_most is None else whole(at_most, "at_most"),
         }
         return self._pay("/v1/query", retry_key, fields, QueryResult)
 

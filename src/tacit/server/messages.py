@@ -124,6 +124,7 @@ class QueryOf(Request):
     weights: list[Number] | None = None
     max_rows: Number | None = None
     max_cells: Number | None = None
+    at_most: Number | None = None
     parameters: dict[str, Value] = field(default_factory=dict)
 
 

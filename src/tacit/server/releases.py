@@ -122,6 +122,7 @@ def query(service: Service, who: TokenRecord, asked: messages.QueryOf) -> messag
     def draw(table: Table, paying: Paying) -> Any:
         rows: Any = asked.max_rows
         cells: Any = asked.max_cells
+        most: Any = asked.at_most
         return table.query(
             asked.query,
             epsilon=asked.epsilon,
@@ -129,6 +130,7 @@ def query(service: Service, who: TokenRecord, asked: messages.QueryOf) -> messag
             weights=asked.weights,
             max_rows=rows,
             max_cells=cells,
+            at_most=most,
             params=given(asked.parameters),
             **paying,
         )
