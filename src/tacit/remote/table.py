@@ -8,6 +8,7 @@ again if its answer is lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -48,13 +49,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def _schema_of(fields: Mapping[str, Any]) -> Schema:
+    person = EACH_ROW if fields["person"] is None else fields["person"]
+    return read_schema(fields["schema"], name=fields["name"], person=person)
+
+
 class RemoteTable:
     """A table on a server: what is public about it, and what can be asked."""
 
-    def __init__(self, transport: Transport, fields: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        fields: Mapping[str, Any],
+        others: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self._transport = transport
-        person = EACH_ROW if fields["person"] is None else fields["person"]
-        self._schema = read_schema(fields["schema"], name=fields["name"], person=person)
+        beside = [each for each in others if each["name"] in fields.get("beside", ())]
+        self._schema = replace(_schema_of(fields), beside=tuple(map(_schema_of, beside)))
+        self._labels: dict[str, str | None] = {each["name"]: each["as_of"] for each in beside}
         self._people: int | None = fields["people"]
         self._as_of: str | None = fields["as_of"]
         self._cannot: list[str] = fields["cannot"]
@@ -84,7 +96,7 @@ class RemoteTable:
         """Reads questions by the public schema, as the server does."""
         from tacit.tables.prepared import Reader
 
-        return Reader(self.schema, self.as_of, self._cannot)
+        return Reader(self.schema, self.as_of, self._cannot, self._labels)
 
     def __repr__(self) -> str:
         return f"<table {self.name} at {self._transport.place}>"

@@ -401,6 +401,7 @@ class TableFacts(Struct):
     people: int | None
     as_of: str | None
     cannot: list[str]  # what the table's engine cannot answer
+    beside: list[str] = field(default_factory=list)  # tables that questions about it may name
 
 
 class TableList(Struct):
