@@ -22,8 +22,10 @@ from tacit.analyst.query_columns import (
 )
 from tacit.analyst.query_having import ToldAbove
 from tacit.analyst.query_plan import QueryPlan, for_told
+from tacit.analyst.query_quantiles import QuantileTree
 from tacit.analyst.query_result import Halt, QueryResult, query_from_json
 from tacit.book.coins import clamped
+from tacit.book.quantile import QuantileMechanism
 from tacit.privacy import Cost, Privacy
 from tacit.tables.date_keys import source_of
 from tacit.tables.kinds import FromStream, Mean, Portion, Ranked, Ratio, Spread
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.tables.engine import Engine
     from tacit.tables.selected import Selected
+
+Trees = dict[tuple[int, ...], list[Any]]
+"""What was measured in each cell, by the places of the quantiles that share it."""
 
 _WIDEST_IN_BULK = 2**50  # the largest scale that coins draw in bulk
 _OF_EACH_CELL = ("places", "steps", "codes")  # lists in a record
@@ -128,11 +133,11 @@ class Query:
             true = (
                 self._chosen(engine, coins, told) if plan.by_person else self._whole(engine, told)
             )
-        measured = iter(true)
+        measured, trees = iter(true), Trees()
         columns = tuple(
             self._stream_column(column, above)
             if isinstance(column.kind, FromStream)
-            else self._column(place, column, next(measured), coins)
+            else self._column(place, column, next(measured), coins, trees)
             for place, column in enumerate(select.columns)
         )
         return QueryResult(
@@ -174,10 +179,12 @@ class Query:
         steps = [(answer.value or 0) / stream.mechanism.grid for answer in above.answers]
         return StreamColumn(asked.name, stream.like, tuple(map(int, steps)), asked.max_rows)
 
-    def _column(self, place: int, asked: Selected, true: Sequence[Any], coins: Coins) -> AnyColumn:
+    def _column(
+        self, place: int, asked: Selected, true: Sequence[Any], coins: Coins, trees: Trees
+    ) -> AnyColumn:
         """An aggregate with noise, from the true values of what is measured for it."""
         if isinstance(asked.kind, Ranked):
-            return self._quantiles(place, asked, true, coins)
+            return self._quantiles(place, asked, true, coins, trees)
         noisy = []
         for at, part in enumerate(asked.parts):
             paid = Privacy(self.plan.shares[place] * part.share)
@@ -187,13 +194,23 @@ class Query:
         return _made_of(asked, noisy)
 
     def _quantiles(
-        self, place: int, asked: Selected, true: Sequence[Any], coins: Coins
+        self, place: int, asked: Selected, true: Sequence[Any], coins: Coins, trees: Trees
     ) -> QuantileColumn:
-        """A quantile of each cell, from the sorted places of its values in the domain."""
+        """A quantile of each cell, from the sorted places of its values in the domain.
+
+        Quantiles that share a tree are all read from what was measured for the first of them.
+        """
         assert isinstance(asked.kind, Ranked)
         column = self.plan.select.schema.column(asked.kind.column)
         drawn, domain = self.plan.quantile(place), sorted_domain(column)
-        codes = tuple(domain[drawn.draw(places, coins)] for places in true)
+        group = self.plan.tree_group(place)
+        if isinstance(drawn, QuantileTree) and group is not None:
+            if group not in trees:
+                trees[group] = [drawn.measure(places, coins) for places in true]
+            codes = tuple(domain[drawn.read(up_to)] for up_to in trees[group])
+        else:
+            assert isinstance(drawn, QuantileMechanism)
+            codes = tuple(domain[drawn.draw(places, coins)] for places in true)
         return QuantileColumn(asked.name, column, drawn, codes, asked.max_rows)
 
     def _whole(self, engine: Engine, told: Sequence[int] | None = None) -> list[list[list[int]]]:

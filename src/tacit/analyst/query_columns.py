@@ -15,10 +15,11 @@ from tacit.analyst.query_derived import (
     SpreadColumn,
 )
 from tacit.analyst.query_measured import Interval, QueryColumn, name_of, rows_of, steps_of
+from tacit.analyst.query_quantiles import QuantileTree
 from tacit.analyst.tabular import plain_value
 from tacit.book.answer import Answer
 from tacit.book.quantile import QuantileMechanism
-from tacit.numbers import Number, spaced
+from tacit.numbers import Number, exact, positive, spaced
 from tacit.tables.codes import NUMBERS
 from tacit.tables.schema import Column, Schema
 
@@ -47,7 +48,7 @@ class QuantileColumn:
 
     name: str
     column: Column
-    mechanism: QuantileMechanism
+    mechanism: QuantileMechanism | QuantileTree
     codes: tuple[int, ...]
     max_rows: int | None = None
 
@@ -66,7 +67,7 @@ class QuantileColumn:
     def said(self) -> str:
         """What stands in the place of the least or the greatest value, in words."""
         kind = {-1: "least", 0: "", 1: "greatest"}[self.mechanism.end]
-        if not kind:
+        if not kind or isinstance(self.mechanism, QuantileTree):
             return ""
         rank = self.mechanism.rank
         return f"; {self.name}: the {spaced(Fraction(rank))}th {kind} value, not the {kind}"
@@ -81,6 +82,7 @@ class QuantileColumn:
             "epsilon": str(self.mechanism.epsilon),
             "max_rows": self.max_rows,
             "codes": list(self.codes),
+            **({"tree": True} if isinstance(self.mechanism, QuantileTree) else {}),
         }
 
     @classmethod
@@ -90,6 +92,10 @@ class QuantileColumn:
         if column.domain is None or not all(code in column.domain for code in codes):
             raise ValueError
         rows = rows_of(fields)
+        if "tree" in fields:
+            size, paid = column.domain_size or 0, positive(fields["epsilon"], "epsilon")
+            tree = QuantileTree(exact(fields["share"], "share"), size, paid, rows or 1)
+            return cls(name_of(fields), column, tree, codes, rows)
         drawn = QuantileMechanism(
             fields["share"],
             column.domain_size or 0,

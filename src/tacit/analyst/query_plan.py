@@ -11,6 +11,7 @@ from tacit.analyst.alternatives import Alternative, Comparison
 from tacit.analyst.alternatives import lines as alternative_lines
 from tacit.analyst.query_errors import divided, instead, planned_error, said_of
 from tacit.analyst.query_having import CellStream, planned_stream
+from tacit.analyst.query_quantiles import QuantileTree, that_share_trees, tree_of
 from tacit.analyst.query_result import counted_cells, counted_keys, counted_rows
 from tacit.arguments import iterated, text
 from tacit.book.coins import WIDEST_NOISE
@@ -35,6 +36,7 @@ from tacit.tables.schema import EACH_ROW, row_bound
 if TYPE_CHECKING:
     from tacit.tables.selected import Select, Selected
 
+_ZERO = Fraction(0)
 _TYPICAL = 1000  # of how many values a plan says how far their mean may be off
 
 
@@ -48,7 +50,8 @@ class QueryPlan:
     the grid).  A mean is a count and a sum, with half of its share each, a variance three numbers
     with a third each: of each person the same ``max_rows`` values count in a cell.  A share is two
     counts of disjoint parts, which a person changes together by no more than one of them, so that
-    both have its whole share.  A quantile is drawn in each cell for ε/max_cells.  The shares add up
+    both have its whole share.  A quantile is drawn in each cell for ε/max_cells, or several are
+    read from one tree of counts, which has the sum of their shares.  The shares add up
     (Theorem 3.16).  With ORDER BY ... DESC LIMIT n, n cells are drawn for a share of their own, and
     then what is told is about those n, which are public; a person is in at most n of them.
 
@@ -68,6 +71,7 @@ class QueryPlan:
     max_cells: int
     top: TopMechanism | None = None
     stream: CellStream | None = None
+    trees: tuple[tuple[int, ...], ...] = ()  # the places of quantiles that share a tree of counts
 
     @property
     def all_shares(self) -> tuple[Fraction, ...]:
@@ -85,7 +89,12 @@ class QueryPlan:
     def cost(self) -> Cost:
         """(ε, δ), with a pure part for all that is measured for an aggregate and shares its ε."""
         columns = zip(self.select.columns, self.shares, strict=True)
-        parts = [_pure_part(column, share) for column, share in columns if share]
+        parts = [
+            _pure_part(column, share)
+            for place, (column, share) in enumerate(columns)
+            if share and self.tree_group(place) is None
+        ]
+        parts += [(1, sum((self.shares[place] for place in each), _ZERO)) for each in self.trees]
         parts += [part for cost in self._choosing_costs for part in cost.parts]
         return Cost(self.privacy, tuple(parts))
 
@@ -119,8 +128,17 @@ class QueryPlan:
         names = ", ".join(column.name for column in self.select.columns)
         raise BadParameter("name", as_given(name), f"this query has {names}")
 
-    def quantile(self, place: int) -> QuantileMechanism:
-        """What draws the quantile of an aggregate in one cell.
+    def tree_group(self, place: int) -> tuple[int, ...] | None:
+        """The quantiles with which one shares a tree of counts, if it does."""
+        return next((each for each in self.trees if place in each), None)
+
+    def quantile(self, place: int) -> QuantileMechanism | QuantileTree:
+        """What tells the quantile of an aggregate in one cell: a draw, or a tree that is shared."""
+        group = self.tree_group(place)
+        return self.alone(place) if group is None else tree_of(self, group, place)
+
+    def alone(self, place: int) -> QuantileMechanism:
+        """What draws the quantile of an aggregate in one cell by itself.
 
         Privacy: a person counts in at most ``max_cells`` cells, and changes no other draw.
         """
@@ -177,6 +195,8 @@ class QueryPlan:
         of_values = "" if values is None else f" for {said_of(column, values)}"
         ranked = isinstance(column.kind, Ranked)
         paid = f"ε = {show(share)}" if share else "told by HAVING"
+        if self.tree_group(self.select.columns.index(column)) is not None:
+            paid += " for a tree of counts that is shared"
         return f"± {error}{' ranks' * ranked} each (95 %){of_values}, {paid}"
 
     @property
@@ -239,7 +259,7 @@ def plan_query(
         privacy = Privacy(epsilon, stream.cost.privacy.delta)  # what does not help is not charged
     plan = QueryPlan(select, privacy, shares, cells_that_count(select, max_cells), top, stream)
     _refuse_wide_noise(plan, epsilon)
-    return plan
+    return replace(plan, trees=that_share_trees(plan))
 
 
 def for_told(plan: QueryPlan, cells: int) -> QueryPlan:
