@@ -34,7 +34,7 @@ def cell_of(words: str | Read) -> dict[str, Any]:
     if isinstance(words, str):
         return {}
     codes = zip(words.keys, words.codes, strict=True)
-    return {key: plain_value(words.schema.column(key), code) for key, code in codes}
+    return {key.name: plain_value(key, code) for key, code in codes}
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,9 @@ class Stream(LiveStream):
                     return self._tell(asked, known)
             if self._priced and not self._set_aside(mechanism):
                 return None
-            (value,) = self._values(version.asked.values, (question,))
+            # A question that names no people needs nobody looked up, nor a call for that.
+            engine = version.asked if question.promise.names_people else version.engine
+            (value,) = self._values(engine.values, (question,))
             turn.evaluated()
             answer, state = mechanism.step_of(
                 self._state,

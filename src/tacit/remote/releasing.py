@@ -8,6 +8,7 @@ again if its answer is lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.analyst.dummy import DummyTable
     from tacit.analyst.histogram import Histogram
     from tacit.analyst.histogram_plan import HistogramPlan
-    from tacit.analyst.query import QueryPlan
+    from tacit.analyst.query_plan import QueryPlan
     from tacit.analyst.query_result import QueryResult
     from tacit.analyst.question_class import QuestionClass, Questions
     from tacit.analyst.ranges import RangePlan, Ranges
@@ -41,13 +42,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def _schema_of(fields: Mapping[str, Any]) -> Schema:
+    person = EACH_ROW if fields["person"] is None else fields["person"]
+    return read_schema(fields["schema"], name=fields["name"], person=person)
+
+
 class RemoteReleasingTable:
     """What is public about a table on a server, and everything that it releases once."""
 
-    def __init__(self, transport: Transport, fields: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        fields: Mapping[str, Any],
+        others: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self._transport = transport
-        person = EACH_ROW if fields["person"] is None else fields["person"]
-        self._schema = read_schema(fields["schema"], name=fields["name"], person=person)
+        beside = [each for each in others if each["name"] in fields.get("beside", ())]
+        self._schema = replace(_schema_of(fields), beside=tuple(map(_schema_of, beside)))
+        self._labels: dict[str, str | None] = {each["name"]: each["as_of"] for each in beside}
         self._people: int | None = fields["people"]
         self._as_of: str | None = fields["as_of"]
         self._cannot: list[str] = fields["cannot"]
@@ -77,7 +89,7 @@ class RemoteReleasingTable:
         """Reads questions by the public schema, as the server does."""
         from tacit.tables.prepared import Reader
 
-        return Reader(self.schema, self.as_of, self._cannot)
+        return Reader(self.schema, self.as_of, self._cannot, self._labels)
 
     def __repr__(self) -> str:
         return f"<table {self.name} at {self._transport.place}>"
@@ -223,14 +235,20 @@ class RemoteReleasingTable:
         weights: Sequence[Number] | None = None,
         max_rows: int | None = None,
         max_cells: int | None = None,
+        at_most: int | None = None,
         params: Mapping[str, object] | None = None,
     ) -> QueryPlan:
         """What `query` would cost, and how far its answers would be off; costs nothing."""
-        from tacit.analyst.query import plan_query
+        from tacit.analyst.query_plan import plan_query
 
         select = self.reader.select(sql, given_by_name({}, params), max_rows)
         return plan_query(
-            select, epsilon=epsilon, delta=delta, weights=weights, max_cells=max_cells
+            select,
+            epsilon=epsilon,
+            delta=delta,
+            weights=weights,
+            max_cells=max_cells,
+            at_most=at_most,
         )
 
     def query(
@@ -242,6 +260,7 @@ class RemoteReleasingTable:
         weights: Sequence[Number] | None = None,
         max_rows: int | None = None,
         max_cells: int | None = None,
+        at_most: int | None = None,
         retry_key: str | None = None,
         params: Mapping[str, object] | None = None,
     ) -> QueryResult:
@@ -258,6 +277,7 @@ class RemoteReleasingTable:
             weights=weights,
             max_rows=max_rows,
             max_cells=max_cells,
+            at_most=at_most,
             params=params,
         )
         fields: dict[str, Any] = {
@@ -268,6 +288,7 @@ class RemoteReleasingTable:
             "weights": [str(share) for share in planned.all_shares],
             "max_rows": None if max_rows is None else whole(max_rows, "max_rows"),
             "max_cells": None if max_cells is None else whole(max_cells, "max_cells"),
+            "at_most": None if at_most is None else whole(at_most, "at_most"),
         }
         return self._pay("/v1/query", retry_key, fields, QueryResult)
 

@@ -41,7 +41,7 @@ def of_histogram(asked: messages.HistogramOf) -> Arguments:
 
 def of_query(asked: messages.QueryOf) -> Arguments:
     """A SELECT."""
-    named = _named(asked, "epsilon", "delta", "weights", "max_rows", "max_cells")
+    named = _named(asked, "epsilon", "delta", "weights", "max_rows", "max_cells", "at_most")
     return Arguments((asked.query,), {**named, "params": given(asked.parameters)})
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tacit.analyst import plan
-from tacit.analyst.open_tables import put_together, same_people
+from tacit.analyst.open_tables import follow, put_together, same_people, seen_with
 from tacit.analyst.table import Table, open_table
 from tacit.budget import Budget
 from tacit.budget.accountants import bounded
@@ -51,6 +52,8 @@ class Service(Closing):
         self, tables: dict[str, Table], budget: Budget, tokens: TokenFile, limits: Limits
     ) -> None:
         self.tables = tables
+        self._views: dict[tuple[str, frozenset[str]], Table] = {}  # for tokens of some tables
+        self._seeing = Lock()
         self.budget = budget
         self.tokens = tokens
         self.limits = limits
@@ -136,7 +139,21 @@ class Service(Closing):
                 advice="/v1/tables lists those that it may",
             )
         self.stopped.refuse("table", name)
-        return self.tables[name]
+        return self.seen(name, who)
+
+    def seen(self, name: str, who: TokenRecord) -> Table:
+        """A table, whose questions may name the tables beside it that the token may ask, too."""
+        table = self.tables[name]
+        names = [other.name for other in table.schema.beside]
+        stopped = {each.name for each in self.stopped.records if each.kind == "table"}
+        allowed = frozenset(each for each in names if who.may_ask(each) and each not in stopped)
+        if len(allowed) == len(names):
+            return table
+        with self._seeing:
+            if (name, allowed) not in self._views:
+                others = [self.tables[each] for each in names if each in allowed]
+                self._views[name, allowed] = seen_with(table, others)
+            return follow(self._views[name, allowed])
 
 
 def _opened(served: ServedTable, as_of: str | None) -> Table:
@@ -161,7 +178,7 @@ def _opened(served: ServedTable, as_of: str | None) -> Table:
 def list_tables(service: Service, who: TokenRecord) -> messages.TableList:
     """The tables that the token may ask, with their public schemas."""
     return messages.TableList(
-        [table_facts(table) for name, table in service.tables.items() if who.may_ask(name)]
+        [table_facts(service.seen(name, who)) for name in service.tables if who.may_ask(name)]
     )
 
 
@@ -175,6 +192,7 @@ def table_facts(table: Table) -> messages.TableFacts:
         people=table.people,
         as_of=table.as_of,
         cannot=sorted(table.engine.cannot),
+        beside=[other.name for other in table.schema.beside],
     )
 
 

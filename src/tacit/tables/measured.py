@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.cells import SAFE
+from tacit.tables.kinds import Distinct, Mean, Plain, Portion, Ratio, Spread
 from tacit.tables.person_rows import (
     Integers,
     PersonRows,
@@ -23,7 +24,7 @@ from tacit.tables.person_rows import (
 )
 from tacit.tables.question import Having, People, Rows, Total
 from tacit.tables.schema import Column
-from tacit.tables.selected import Distinct, Mean, Plain, Portion, Ratio, Selected, Spread
+from tacit.tables.selected import Selected
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -290,7 +290,7 @@ class Read:
     question: Question
     schema: Schema
     own_words: str | None = None  # None if parameters or a cell must be filled in
-    keys: tuple[str, ...] = ()  # of a GROUP BY, with the codes of the cell
+    keys: tuple[Column, ...] = ()  # of a GROUP BY, with the codes of the cell
     codes: tuple[Code, ...] = ()
     _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -333,7 +333,7 @@ class CellReads(Sequence[Read]):
             return [self[at] for at in range(*place.indices(len(self)))]
         at = self.places[place]
         asked, codes = self.questions[at], self.questions.codes(at)
-        return Read(asked, self._schema, None, self.questions.keys, codes)
+        return Read(asked, self._schema, None, self.questions.columns, codes)
 
 
 class Reader:
@@ -431,9 +431,8 @@ class Reader:
         is_text(text, "sql", "give a SELECT as text")
         found = read_select(text, self._schema, max_rows=max_rows)
         bound = found.bind(self._with_label(found.prepared, parameters))
-        for column in bound.columns:
-            for question in column.questions:
-                refuse_beyond(self._cannot, question, self._schema)
+        for question in bound.questions:
+            refuse_beyond(self._cannot, question, self._schema)
         return bound
 
     def check(self, question: str, parameters: Mapping[str, object]) -> Statement:
