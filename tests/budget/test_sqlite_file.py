@@ -405,17 +405,22 @@ def test_what_others_wrote_is_read_again(path):
         assert one.verify().entries == len(other.history)
 
 
-def test_what_was_taken_back_is_not_remembered(path, monkeypatch):
+def write_half(budget):
+    with budget._ledger.writing("test") as writer:
+        budget._terms.pay(writer, Charge(Cost.pure("1/2"), "visits", None, None), "x")
+        writer.add_table("labs")
+        writer.append("cover", {"table": "labs"})
+        assert writer.covers("labs")
+        raise OSError("half way")
+
+
+def test_what_was_taken_back_is_not_remembered(path):
     """A write that failed half way, with a new total, a table and an entry in it."""
     with Budget.open(path) as budget:
         charge(budget)
         before, head = budget.left, budget.head
-        with pytest.raises(OSError, match="half way"), budget._ledger.writing("test") as writer:
-            budget._terms.pay(writer, Charge(Cost.pure("1/2"), "visits", None, None), "x")
-            writer.add_table("labs")
-            writer.append("cover", {"table": "labs"})
-            assert writer.covers("labs")
-            raise OSError("half way")
+        with pytest.raises(OSError, match="half way"):
+            write_half(budget)
         with pytest.raises(NotCovered):
             budget.charge(Cost.pure("1/10"), table="labs", what="x")
         assert (budget.left, budget.head) == (before, head)
