@@ -135,6 +135,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     "RangePlan.noises",
     *("QueryPlan.noise_scale", "QueryColumn.from_json", "QueryColumn.ranges"),
     *("QuantileColumn.from_json", "QueryPlan.quantile"),
+    *("QueryPlan.alone", "QueryPlan.tree_group"),
     *("RatioColumn.from_json", "ShareColumn.from_json", "SpreadColumn.from_json"),
     *("MeanColumn.from_json", "tacit.tables.Engine.rows_by_person"),
     "tacit.tables.Engine.people_of",
