@@ -201,13 +201,15 @@ def drive(server: Running, examples: int, **more: Any) -> None:
     with closing(Kept(server, len(variants(None)))) as kept:
         sent()
     assert {200, 400, 404, 405} <= seen.keys()
+    assert 429 not in seen  # each was read
     assert server.process.poll() is None
 
 
 @pytest.fixture(scope="module")
 def spent(tmp_path_factory) -> Iterator[Running]:
-    """A server whose budget may be spent."""
-    with served(tmp_path_factory.mktemp("spent")) as running:
+    """A server whose budget may be spent, and that reads all variants of a plan at once."""
+    limits = "in_flight_a_token = 100\nplans_a_token = 100"
+    with served(tmp_path_factory.mktemp("spent"), limits=limits) as running:
         yield running
 
 
