@@ -8,7 +8,8 @@ not done in time leaves at the next whole multiple of the delay.  That shows tha
 is outside the promise; it is noted in the log, for the steward alone.
 
 A random delay would not do: it averages out over many requests.  Nor would a least time, since
-what is slower than that shows to the microsecond.
+what is slower than that shows to the microsecond.  And who waits must wake at the moment itself
+(`tacit.server.alarm`), not some part of a millisecond later that depends on when the work ended.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from tacit.server.alarm import NEEDED, ExactAlarm
 from tacit.server.config import Timing
 
 RequestKind = Literal[
@@ -70,14 +72,23 @@ class ServerClock(Protocol):
 class MonotonicClock:
     """The machine's own, which no change of the time of day moves."""
 
+    def __init__(self) -> None:
+        self._alarm: ExactAlarm | None = None  # of the loop that waited last
+
     def now(self) -> int:
         """The time."""
         return time.monotonic_ns()
 
     async def wait_until(self, moment: int) -> None:
-        """Return at this moment."""
+        """Return at this moment, and as late after it whenever the wait began."""
         while (left := moment - self.now()) > 0:
-            await asyncio.sleep(left / 1e9)
+            if not NEEDED:
+                await asyncio.sleep(left / 1e9)
+                continue
+            loop = asyncio.get_running_loop()
+            if self._alarm is None or self._alarm.loop is not loop:
+                self._alarm = ExactAlarm(loop)
+            await self._alarm.wait_until(moment)
 
 
 @dataclass(frozen=True, slots=True)
