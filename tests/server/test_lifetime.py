@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException
@@ -123,6 +125,28 @@ def test_a_question_that_never_ends_does_not_hold_up_the_end(desk):
     asking.join(PATIENCE)
     assert desk.service.streams.suspend_all(PATIENCE)
     assert status(desk, "watch") == ("suspended", 0)
+
+
+def test_a_request_that_has_not_arrived_does_not_hold_up_the_end(tmp_path):
+    with serving(tmp_path) as server:
+        lines = (
+            "POST /v1/check HTTP/1.1",
+            "Host: h",
+            f"Authorization: Bearer {server.tokens['ana']}",
+            "Content-Type: application/json",
+            "Content-Length: 99",
+            "Expect: 100-continue",
+        )
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
+            connection.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 100")  # the body is waited for
+            connection.sendall(b"{")
+            assert server.stop() == 0
+        for _ in range(1000):  # the server has gone, and what it wrote is on its way
+            if not server.log:
+                time.sleep(0.01)
+    (line,) = [json.loads(line) for line in server.log]
+    assert (line["what"], line["status"]) == ("/v1/check", 400)  # not cut after a while
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -53,11 +54,24 @@ def test_a_client_talks_only_to_the_server_whose_certificate_it_trusts(tmp_path,
     listen = 'certificate = "server.pem"\nkey = "server.key"'
     with served(tmp_path, listen=listen) as server:
         assert server.url.startswith("https://")
-        with pytest.raises(ServerUnavailable, match="cannot be reached"):
+        with pytest.raises(
+            ServerUnavailable, match=r"not trusted here: self-signed.*SSL_CERT_FILE"
+        ):
             tacit.connect(server.url, token=server.tokens["ana"])
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
         with tacit.connect(server.url, token=server.tokens["ana"]) as clinic:
-            assert clinic.table("visits").people == 300
+            visits = clinic.table("visits")
+            assert visits.people == 300
+            opening: dict[str, Any] = {"threshold": 100, "at_most": 1, "epsilon": 1}
+            stream = visits.sparse(**opening, questions=10, name="s")
+            clinic.close()
+            monkeypatch.delenv("SSL_CERT_FILE")
+            for ask in (  # whatever is asked for, and on whatever connection
+                lambda: visits.count("age > 3", epsilon="1/10"),
+                lambda: stream.ask_all(["age > 3"]),
+            ):
+                with pytest.raises(ServerUnavailable, match="not trusted here"):
+                    ask()
         with pytest.raises(ServerUnavailable):  # nobody speaks in the open there
             tacit.connect(server.url.replace("https", "http"), token=server.tokens["ana"])
 

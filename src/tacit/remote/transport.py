@@ -108,8 +108,7 @@ class Transport(Closing):
     def _lines(
         self, connection: HTTPConnection, path: str, body: bytes
     ) -> Iterator[dict[str, Any]]:
-        connection.request("POST", self._path(path), body, self._headers(body))
-        response = connection.getresponse()
+        response = self._response(connection, "POST", path, body)
         if response.status != 200:
             yield self._understood(*_of_tacit(response.status, _read(response)))
         while line := response.readline(MOST_BYTES):
@@ -152,9 +151,21 @@ class Transport(Closing):
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = self._opened()
-        self._connection.request(method, self._path(path), body, self._headers(body))
-        response = self._connection.getresponse()
+        response = self._response(self._connection, method, path, body)
         return response.status, _read(response)
+
+    def _response(
+        self, connection: HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> HTTPResponse:
+        try:
+            connection.request(method, self._path(path), body, self._headers(body))
+        except ssl.SSLCertVerificationError as error:  # before anything was sent
+            why = f"shows a certificate that is not trusted here: {error.verify_message}"
+            raise ServerUnavailable(
+                f"{self.place} {why}",
+                advice="ask its steward for it: SSL_CERT_FILE names a file of those to trust",
+            ) from None
+        return connection.getresponse()
 
     def _opened(self) -> HTTPConnection:
         host, port = self._url.hostname or "", self._url.port

@@ -27,7 +27,7 @@ from tacit.server.config import Limits, Listening, ServerConfig
 from tacit.server.endpoints import Endpoint
 from tacit.server.service import Service
 
-_GRACE_SECONDS = 8
+_GRACE_SECONDS = 7  # of the ten; then streams are suspended and files closed
 _SWEEP_SECONDS = 5
 _LONGEST_HEADER = 16_384
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -165,6 +165,13 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             _cancel(self._overdue)
             _cancel(self._unread)
             super().connection_lost(exc)
+
+        def shutdown(self) -> None:
+            """The server ends: a request that has not arrived by now is not waited for."""
+            if self.cycle is not None and self.cycle.more_body:
+                self._reset()
+            else:
+                super().shutdown()
 
         def _watch(self) -> None:
             """The time runs while a head has begun to arrive and is not there yet."""
