@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import ClassVar
 
 import numpy as np
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import Chances, Listed, exp_minus
+from tacit.audit.listed import Chances, Listed, Pair, exp_minus, moved
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.noise import ONE_SIDED
@@ -37,6 +37,10 @@ class ListedAgain(Listed):
         return recipes.spend(
             ONE_SIDED, 1, self.claimed, monotone=True, threshold_share=Fraction(1, 2)
         )
+
+    def neighbours(self) -> Iterable[Pair]:
+        """All ways in which a person may raise three counts."""
+        return moved(product(range(3), repeat=3), product((0, 1), repeat=3))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from math import ceil, exp, expm1
 from typing import Any
 
@@ -13,7 +14,7 @@ from tacit.audit import variants
 from tacit.audit.black_boxes import bulk_runs, suspicion, system_coins
 from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise, StreamLaw
 from tacit.audit.learning import Suspicion
-from tacit.audit.listed import Listed, Pair
+from tacit.audit.listed import Listed, Pair, moved
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
@@ -41,6 +42,16 @@ class Variant:
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes."""
         return self.run(answers, size)
+
+    def neighbours(self) -> Iterable[Pair]:
+        """Three questions near the threshold, moved in all ways that the claim is about.
+
+        A law with directions is about questions of these; one for counts about those that rise.
+        """
+        size, near = len(self.law.directions or (0,) * 3), (-2, 0, 2)
+        ways = self.law.directions or ((1,) * size if self.law.monotone else (0,) * size)
+        moves = [(0, way) if way else (-1, 0, 1) for way in ways]
+        return moved(product(near, repeat=size), product(*moves))
 
     def suspicion(self, pair: Any, runs: int) -> Suspicion | None:
         """What its law suspects; see `tacit.audit.sample`."""
@@ -350,21 +361,15 @@ def _weights(name: str, recipe: Recipe, *, private: bool = True) -> Variant:
     """Private multiplicative weights up to its first update: what is asked of its stream.
 
     Of each question of section 4.2 two differences from the model's answer are asked, f − a and
-    a − f.  Here a person raises three counts that are a + T, and one that is a − T, with T = 3.
+    a − f.  A person moves them in opposite directions, and they may lie anywhere: of the pairs that
+    are searched, whatever stays far below the threshold is the other side of a question.
     """
-    threshold, asked = 3, ((3, 0),) * 3 + ((-3, 0),)
-
-    def differences(more: int) -> tuple[int, ...]:
-        away = [count + more - guess for count, guess in asked]
-        return tuple(side * off - threshold for off in away for side in (1, -1))
-
     return Variant(
         name=name,
         claimed=recipe.privacy,
         private=private,
         law=replace(StreamLaw.of(recipe), monotone=False),
         run=bulk_runs(prepare(recipe, threshold=0)),
-        pair=(differences(0), differences(1)),
         why="" if private else "one side falls where the other rises",
     )
 

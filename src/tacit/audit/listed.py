@@ -6,7 +6,7 @@ Noise and draws are computed as fractions, from e^(−x) to 256 bits.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -46,11 +46,33 @@ class Listed(ABC):
     def outcome_law(self, answers: Sequence[int]) -> Chances:
         """The chance of every outcome, or of every group of outcomes that lose the same."""
 
+    def neighbours(self) -> Iterable[Pair]:
+        """Many small pairs of neighbours, of which nothing is lost sight in the law."""
+        return ()
+
 
 @lru_cache(maxsize=4096)
 def exp_minus(x: Fraction) -> Fraction:
     """e^(−x), but for less than 2^(−256)."""
     return Fraction(certified.exp_minus(x, _BITS)[0], 1 << _BITS)
+
+
+# Neighbours ---------------------------------------------------------------------------------------
+
+
+def moved(values: Iterable[Sequence[int]], moves: Iterable[Sequence[int]]) -> Iterator[Pair]:
+    """Each of some vectors beside what each of some moves makes of it."""
+    listed = [tuple(move) for move in moves]
+    for here in values:
+        for move in listed:
+            yield tuple(here), tuple(a + b for a, b in zip(here, move, strict=True))
+
+
+def one_more(values: Iterable[Sequence[int]]) -> Iterator[Pair]:
+    """Each of some vectors of counts beside those with one more in a place."""
+    for here in values:
+        size = len(here)
+        yield from moved([here], [[at == place for at in range(size)] for place in range(size)])
 
 
 # Noisy counts -------------------------------------------------------------------------------------

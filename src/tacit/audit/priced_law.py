@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import Chances, Listed, exp_minus
+from tacit.audit.listed import Chances, Listed, Pair, exp_minus, moved
 from tacit.audit.variants import Steps
 from tacit.privacy import Privacy
 
@@ -55,6 +56,10 @@ class ListedPriced(Listed):
                 return None
             price = payable[0]
         return price
+
+    def neighbours(self) -> Iterable[Pair]:
+        """Three questions that a person may raise, lower, or neither."""
+        return moved(product((0, 1), repeat=3), product((-1, 0, 1), repeat=3))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: what was told of each question."""

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import comb
 from typing import ClassVar
 
 import numpy as np
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import Chances, Law, Listed, clipped, exp_minus, together, told_of
+from tacit.audit.listed import (
+    Chances,
+    Law,
+    Listed,
+    Pair,
+    clipped,
+    exp_minus,
+    one_more,
+    together,
+    told_of,
+)
 from tacit.audit.variants import Steps
 from tacit.book.quantile import QuantileMechanism
 from tacit.privacy import Privacy
@@ -35,6 +46,10 @@ class ListedShare(Listed):
     def scale(self) -> Fraction:
         """Of the noise of each count."""
         return (2 if self.halves else 1) / self.claimed.epsilon
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A person more of any kind."""
+        return one_more(product(range(2), repeat=3))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the two noisy counts."""
@@ -65,6 +80,10 @@ class ListedQuantile(Listed):
         """What draws it, with twice the ε if it is taken for a count."""
         epsilon = self.claimed.epsilon * (2 if self.one_way else 1)
         return QuantileMechanism(Fraction(1, 2), self._SIZE, epsilon=epsilon)
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A person more, with any value."""
+        return one_more(product(range(3), repeat=self._SIZE))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes."""
@@ -127,6 +146,10 @@ class ListedQuery(Listed):
             (first + here, second + both - here): Fraction(comb(both, here), 2**both)
             for here in range(both + 1)
         }
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A person more of any kind."""
+        return one_more(product(range(2), repeat=3))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the two noisy counts."""
@@ -204,6 +227,11 @@ class ListedMoments(Listed):
         """In which units each number is told, and the least and the greatest that is told."""
         most, squares = self.MOST, self.MOST * (2 if self.off_centre else 1)
         return (1, 2, 4), (-1, -most - 1, -most - 1), (most, most, squares)
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A person more, with any value."""
+        tables = product(range(3), repeat=3)
+        return one_more(table for table in tables if sum(table) < self.MOST)
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the two or three noisy numbers."""

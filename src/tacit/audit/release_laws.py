@@ -5,7 +5,7 @@ Each stands beside a sibling with a mistake that is easy to make.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -18,9 +18,12 @@ from tacit.audit.black_boxes import system_coins
 from tacit.audit.listed import (
     Chances,
     Listed,
+    Pair,
     clipped,
     drawn_orders,
     exp_minus,
+    moved,
+    one_more,
     order_law,
     told_of,
 )
@@ -55,6 +58,10 @@ class ListedTree(Listed):
         found = [int(count) for level in levels for count in level]
         return [sum(answers), *found] if self.root else found
 
+    def neighbours(self) -> Iterable[Pair]:
+        """A row more of any value."""
+        return one_more(product(range(2), repeat=4))
+
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the nodes' noisy counts."""
         nodes = self._nodes(answers)
@@ -81,6 +88,10 @@ class ListedTop(Listed):
     @property
     def _rate(self) -> Fraction:
         return TopMechanism(self._PLACES, self.claimed).rate
+
+    def neighbours(self) -> Iterable[Pair]:
+        """All ways in which a person may raise three counts."""
+        return moved(product(range(3), repeat=3), product((0, 1), repeat=3))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the places of those that were drawn."""
@@ -114,6 +125,10 @@ class ListedWatch(Listed):
         """The mechanism itself, with the threshold of this law."""
         recipe = watch(2, self.claimed.epsilon, questions=2).mechanism.recipe
         return Watch(prepare(recipe, threshold=self._T))
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A person more in the first, the second, or both counts."""
+        return moved(product((-3, -1, 0, 2), repeat=2), ((1, 0), (0, 1), (1, 1)))
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: for each count its side, and then its gap."""
@@ -223,6 +238,11 @@ class ListedCertified(Listed):
         return {
             y: (score, law[(at,)]) for at, (y, score) in enumerate(zip(every, scores, strict=True))
         }
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A person more, of four at most: no score is beyond what is told apart."""
+        tables = product(range(4), repeat=3)
+        return one_more(table for table in tables if sum(table) < 4)
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the rows, and the certificate."""

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 from typing import ClassVar
 
 import numpy as np
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.listed import Chances, Law, Listed, clipped, drawn_orders, order_law, told_of
+from tacit.audit.listed import (
+    Chances,
+    Law,
+    Listed,
+    Pair,
+    clipped,
+    drawn_orders,
+    moved,
+    order_law,
+    told_of,
+)
 from tacit.audit.variants import Steps
 from tacit.book.synthetic import SyntheticMechanism
 from tacit.privacy import Privacy
@@ -59,6 +69,11 @@ class ListedColumnTree(Listed):
             sum(abs(count - self.EXPECTED) for count in self._counts(answers, pair))
             for pair in self.PAIRS
         ]
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A row (0, 0, 0) more, beside rows (0, 0, 1), (0, 1, 0) and (1, 1, 1)."""
+        tables = ((0, a, b, 0, 0, 0, 0, c) for a, b, c in product(range(3), repeat=3))
+        return moved(tables, [(1, *[0] * 7)])
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: two pairs, and then their noisy counts of (0, 0)."""
@@ -115,6 +130,12 @@ class ListedRound(Listed):
     @property
     def _rate(self) -> Fraction:
         return self.mechanism.round_chooser.rate * (2 if self.one_way else 1)
+
+    def neighbours(self) -> Iterable[Pair]:
+        """A row more, of five kinds, beside none, one or two others."""
+        kinds = combinations_with_replacement((0, 3, 7, 9, 15, 16), 2)  # 16 is no row
+        tables = [[sum(each == at for each in rows) for at in range(16)] for rows in kinds]
+        return moved(tables, [[at == place for at in range(16)] for place in (0, 1, 7, 8, 15)])
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: which column was chosen, and its two noisy counts."""

@@ -41,6 +41,7 @@ class Row:
     at_least: float = field(repr=False)  # what that certainly is, beyond all errors
     sampled: SampledLoss | None
     why: str = field(default="", repr=False)
+    pairs: int = field(default=1, repr=False)  # of neighbours, beside those of the search
 
     @property
     def refuted(self) -> bool:
@@ -79,9 +80,13 @@ def rows(
     runs: int | None = 1_000_000,
     confidence: Number = "0.95",
     workers: int | None = None,
+    every_pair: bool = False,
     starting: Callable[[str], None] = lambda name: None,
 ) -> Iterator[Row]:
     """Audit one after another; ``runs=None`` leaves the samples out.
+
+    ``every_pair`` computes the exact loss of all `neighbours` of a mechanism as well, where its
+    claim is known to be true: of the others one pair is enough.
 
     Only a true claim can be refuted falsely.  So the n mechanisms whose claims are known to be
     true share the probability of a false alarm, an n-th part each (Bonferroni): samples refute
@@ -93,7 +98,12 @@ def rows(
     each = 1 - (1 - probability(confidence, "confidence")) / max(true_claims, 1)
     for mechanism in mechanisms:
         starting(mechanism.name)
-        loss, at_least = worst_loss(mechanism, questions)
+        losses, pairs = [worst_loss(mechanism, questions)], 1
+        if every_pair and mechanism.private:
+            small = [pair for pair in mechanism.neighbours() if pair[0] != pair[1]]
+            losses += [pair_loss(mechanism, pair) for pair in small]
+            pairs += len(small)
+        loss, at_least = max(loss for loss, _ in losses), max(least for _, least in losses)
         sampled = None
         if runs is not None:
             sampled = sample(
@@ -113,7 +123,15 @@ def rows(
             at_least=at_least,
             sampled=sampled,
             why=mechanism.why,
+            pairs=pairs,
         )
+
+
+def pair_loss(mechanism: Audited, pair: Pair) -> tuple[float, float]:
+    """The exact loss on one pair, at the claimed δ, and what it certainly is."""
+    delta = mechanism.claimed.delta
+    found = exact(mechanism if isinstance(mechanism, Listed) else mechanism.law, *pair)
+    return found.epsilon(delta) if delta else found.loss, found.at_least(delta)
 
 
 def worst_loss(mechanism: Audited, questions: int) -> tuple[float, float]:
@@ -178,10 +196,14 @@ def as_table(found: Iterable[Row], *, questions: int, confidence: Number | None)
     table = Table(title=f"Is it as private as it says?  ({questions} questions)")
     if confidence is not None:
         table.caption = f"{confidence} confidence: of each bound, and for all true claims together"
+    every = list(found)
+    several = any(row.pairs > 1 for row in every)
     table.add_column("mechanism", min_width=14)
-    for heading in ("claimed", "exact", "sampled lower bound", "verdict"):
-        table.add_column(heading)
-    for row in found:
+    headings = ("claimed", "exact", "pairs", "sampled lower bound", "verdict")
+    for heading in headings:
+        if heading != "pairs" or several:
+            table.add_column(heading)
+    for row in every:
         colour = "red" if row.refuted else "green"
         why = f" ({row.why})" if row.why else ""
         sampled = "—" if row.sampled is None else f"≥ {row.sampled.lower_bound:.4f}"
@@ -190,6 +212,7 @@ def as_table(found: Iterable[Row], *, questions: int, confidence: Number | None)
             row.name,
             f"ε = {show(row.claimed.epsilon)}{delta}",
             written_loss(row.exact),
+            *([str(row.pairs)] if several else []),
             sampled,
             f"[{colour}]{row.verdict}[/]{why}",
         )

@@ -77,7 +77,7 @@ class PlanOf(Request):
 
 
 class PriceOf(Request):
-    """A count, a sum, a histogram or a small database with this ε."""
+    """A count, a sum or a histogram with this ε; other releases cost no more."""
 
     epsilon: Number
 
