@@ -113,29 +113,26 @@ def by_person(people: Codes | NDArray[np.int64]) -> tuple[Layout, RowSlots]:
     counts = np.zeros(int(people.max()) + 1 if rows else 0, dtype=np.int64)
     for at in _some(rows, max(SOME_ROWS, 2 * len(counts))):
         counts += np.bincount(people[at].astype(np.int64, copy=False), minlength=len(counts))
-    first_slot, sizes, ends = _first_slots(counts)
+    first_slot, sizes, ends, starts = _first_slots(counts)
     word = ends[-1] if ends else 0
     one_row = ends[0] if sizes[:1] == [1] else 0
     small = [end for size, end in zip(sizes, ends, strict=True) if size <= 64]
     many_words = small[-1] if small else 0
-    filled = np.zeros(word * 64, dtype=np.bool_)
     slot_of_row: RowSlots = np.empty(rows, np.uint32 if word * 64 <= 2**32 else np.int64)
     free, claimed = first_slot.astype(slot_of_row.dtype), np.empty(len(counts), np.int32)
     for at in _some(rows):
         _take_slots(people[at].astype(np.int64, copy=False), free, claimed, slot_of_row[at])
-        filled[slot_of_row[at]] = True
-    inner = np.ones((many_words - one_row) * 64, dtype=np.bool_)
-    several = (counts > 1) & (counts <= 64)
-    inner[(first_slot + counts - 1)[several] - one_row * 64] = False
-    packed = pack(inner)
+    alike = [_patterns(size, len(whose)) for size, whose in zip(sizes, starts, strict=True)]
+    within = [inner for size, (_, inner) in zip(sizes, alike, strict=True) if 1 < size <= 64]
+    inner = np.concatenate([np.zeros(0, WORD), *within])
     layout = Layout(
         words=word,
         one_row=one_row,
         many_words=many_words,
-        filled=pack(filled),
-        inner=packed,
-        inner_bits=int(np.bitwise_count(packed).sum(dtype=np.int64)),
-        starts=np.sort(first_slot[counts > 1]),
+        filled=np.concatenate([np.zeros(0, WORD), *(filled for filled, _ in alike)]),
+        inner=inner,
+        inner_bits=int(np.bitwise_count(inner).sum(dtype=np.int64)),
+        starts=np.concatenate([np.zeros(0, np.int64), *starts[sizes[:1] == [1] :]]),
         sizes=np.array(sizes, dtype=np.int64),
         size_ends=np.array(ends, dtype=np.int64),
     )
@@ -179,23 +176,47 @@ def _take_slots(
 
 def _first_slots(
     counts: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], list[int], list[int]]:
-    """Where each person begins; the sizes of people that occur; the word where each size ends."""
+) -> tuple[NDArray[np.int64], list[int], list[int], list[NDArray[np.int64]]]:
+    """Where each person begins; the sizes of people that occur; the word where each size ends.
+
+    At last, where the people of each size begin, in order.
+    """
     first_slot = np.zeros(len(counts), dtype=np.int64)
     narrow = counts.astype(narrowest(int(counts.max(initial=0))))
     by_size = np.argsort(narrow, kind="stable")
     by_size = by_size[np.searchsorted(narrow[by_size], 1) :]  # not those who do not occur
     different, begins = np.unique(counts[by_size], return_index=True)
     sizes: list[int] = different.tolist()
-    ends, word = [], 0
+    ends, starts, word = [], [], 0
     for size, start, stop in zip(sizes, begins, [*begins[1:], len(by_size)], strict=False):
         members = by_size[start:stop]
         per_word, words_each = max(64 // size, 1), -(-size // 64)
         nth = np.arange(len(members))
-        first_slot[members] = (word + nth // per_word * words_each) * 64 + nth % per_word * size
+        begin = (word + nth // per_word * words_each) * 64 + nth % per_word * size
+        first_slot[members] = begin
+        starts.append(begin)
         word += -(-len(members) // per_word) * words_each
         ends.append(word)
-    return first_slot, sizes, ends
+    return first_slot, sizes, ends, starts
+
+
+def _patterns(size: int, people: int) -> tuple[BitWords, BitWords]:
+    """The words of so many people of one size: slots that are filled, and all but last slots.
+
+    All words are alike, but the last one may hold fewer people.
+    """
+    if size > 64:  # each has words of their own
+        each = np.full(-(-size // 64), ~np.uint64(0), dtype=WORD)
+        if size % 64:
+            each[-1] = (1 << size % 64) - 1
+        return np.tile(each, people), np.zeros(0, WORD)
+    per_word = 64 // size
+    words, rest = -(-people // per_word), people % per_word or per_word
+    filled, inner = np.empty(words, dtype=WORD), np.empty(words, dtype=WORD)
+    for many, place in ((per_word, slice(None)), (rest, slice(-1, None))):
+        filled[place] = (1 << many * size) - 1
+        inner[place] = 2**64 - 1 - sum(1 << nth * size + size - 1 for nth in range(many))
+    return filled, inner
 
 
 def pack(bits: NDArray[np.bool_]) -> BitWords:
