@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from tests.tables.engines import ENGINES, arrow, quick, with_slices
 
 from tacit.errors import QuestionRefused
-from tacit.tables import EACH_ROW, Engine, Schema, bit_slices, bitmaps, parse, write_schema
+from tacit.tables import (
+    EACH_ROW,
+    Engine,
+    Schema,
+    bit_slices,
+    bitmaps,
+    columns,
+    parse,
+    write_schema,
+)
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.cells import grouped
 from tacit.tables.schema import Person
@@ -121,6 +130,30 @@ def test_every_row_of_people_of_every_size_is_seen() -> None:
         assert ask(engine, f"big >= {number}") == 2 * (140 - number)
     assert ask(engine, "true") == 280
     assert ask(engine, "count(*)") == 2 * (1 + 2 + 3 * 138)
+
+
+@SOME
+@given(
+    people=st.lists(st.integers(0, 12), max_size=200),
+    more=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 3)), max_size=60),
+    at_once=st.sampled_from([1, 7, 64, 1000]),
+)
+def test_each_row_has_the_next_slot_of_its_person(
+    people: list[int], more: list[tuple[int, int]], at_once: int
+) -> None:
+    """However many come often: one row of a person after the other, and nobody else between."""
+    people = [*people, *(person for person, times in more for _ in range(times))]
+    with patch.object(columns, "SOME_ROWS", at_once):
+        layout, slots = columns.by_person(np.array(people, dtype=np.uint32))
+    rows: dict[int, list[int]] = {}
+    for place, person in enumerate(people):
+        rows.setdefault(person, []).append(place)
+    begins = {person: int(slots[places[0]]) for person, places in rows.items()}
+    for person, places in rows.items():
+        assert slots[places].tolist() == [begins[person] + nth for nth in range(len(places))]
+    assert np.flatnonzero(columns.unpack(layout.filled)).tolist() == sorted(slots.tolist())
+    several = [begins[person] for person, places in rows.items() if len(places) > 1]
+    assert layout.starts.tolist() == sorted(several)
 
 
 def both(*tests: Callable[[RawRow], Truth]) -> Callable[[RawRow], Truth]:

@@ -361,13 +361,14 @@ class BitmapEngine(Answering):
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (if wanted) or FALSE (if not)."""
         if type(tree) is And or type(tree) is Or:
+            every = (type(tree) is And) == wanted and len(tree.parts) > 1
             parts = [
-                self._atom(part, wanted) if type(part) is Range else self._node(part, wanted)
+                self._atom(part, wanted, every) if type(part) is Range else self._node(part, wanted)
                 for part in tree.parts
             ]
             if len(parts) == 1:
                 return parts[0]
-            return self._all_of(parts) if (type(tree) is And) == wanted else Some(parts)
+            return self._all_of(parts) if every else Some(parts)
         if isinstance(tree, Range | Among | Like | IsNull):
             return self._atom(tree, wanted)
         if isinstance(tree, Computed):
@@ -386,7 +387,8 @@ class BitmapEngine(Answering):
         assert isinstance(tree, SameOrder)
         return self._columns_atom(tree, wanted)
 
-    def _atom(self, tree: Atom, wanted: bool) -> Node:
+    def _atom(self, tree: Atom, wanted: bool, merged: bool = False) -> Node:
+        """The bitmap of an atom; a new range is only named if it may be ``merged`` with others."""
         if type(tree) is Range and wanted:  # by far most often
             known = self._ranges.get(id(tree))
             key = known[1] if known is not None else self._range(tree)
@@ -402,7 +404,8 @@ class BitmapEngine(Answering):
         column, intervals = key
         if not intervals:
             return self._nothing
-        return self._build(key, self._new(column, intervals))
+        new = self._new(column, intervals)
+        return new if merged and new.range is not None else self._build(key, new)
 
     def _new(self, name: str, codes: CodeSet) -> Unbuilt:
         """Some codes of a column."""
@@ -454,7 +457,7 @@ class BitmapEngine(Answering):
             self._kept.popitem(last=False)
 
     def _all_of(self, parts: list[Node]) -> Node:
-        """All of these; new ranges of one column, such as its two ends, are tested at once."""
+        """All of these; new ranges of one column, such as its two ends, are one range."""
         new = [part for part in parts if type(part) is Unbuilt]
         if not new:
             return All(parts, new)
@@ -467,8 +470,15 @@ class BitmapEngine(Answering):
         for column, (low, high) in both.items():
             if low > high:
                 return self._nothing
-            tested.append(self._new_range(column, low, high))
-        return All(others, tested)
+            key = column, ((low, high),)
+            node = self._kept_as(key)
+            if node is None:
+                node = self._build(key, self._new_range(column, low, high))
+            if type(node) is Unbuilt:
+                tested.append(node)
+            else:
+                others.append(node)
+        return others[0] if len(others) == 1 and not tested else All(others, tested)
 
     def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
         """The key of a range's bitmap; ranges with the same codes share it.

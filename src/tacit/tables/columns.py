@@ -40,6 +40,8 @@ BLOCK = 1 << 15
 SOME_ROWS = 1 << 17
 """Rows that are placed at once."""
 
+_CLAIMS = 3  # how often rows try for a slot before they are sorted
+
 WORD = np.dtype("<u8")  # bit i of a word is slot i, so that a carry moves to the next slot
 
 
@@ -107,73 +109,114 @@ def by_person(people: Codes | NDArray[np.int64]) -> tuple[Layout, RowSlots]:
 
     People are numbers from 0 in any order; not each of them need occur.
     """
-    # Sorting pairs (person, row) packed into one number is several times faster than an argsort.
-    # They fit: memory is full before either number reaches 2^31.
     rows = len(people)
-    shift = max(rows, 1).bit_length()
-    pairs = np.empty(rows, dtype=np.int64)
-    for at in _some(rows):
-        pairs[at] = people[at].astype(np.int64) << shift | np.arange(at.start, at.stop)
-    pairs.sort()
-    counts = np.zeros(int(pairs[-1] >> shift) + 1 if rows else 0, dtype=np.int64)
-    for at in _some(rows):
-        whose = pairs[at] >> shift
-        found = np.bincount(whose - whose[0])
-        counts[whose[0] : whose[0] + len(found)] += found
-    first_slot, sizes, ends = _first_slots(counts)
+    counts = np.zeros(int(people.max()) + 1 if rows else 0, dtype=np.int64)
+    for at in _some(rows, max(SOME_ROWS, 2 * len(counts))):
+        counts += np.bincount(people[at].astype(np.int64, copy=False), minlength=len(counts))
+    first_slot, sizes, ends, starts = _first_slots(counts)
     word = ends[-1] if ends else 0
     one_row = ends[0] if sizes[:1] == [1] else 0
     small = [end for size, end in zip(sizes, ends, strict=True) if size <= 64]
     many_words = small[-1] if small else 0
-    moved = first_slot - (np.cumsum(counts) - counts)  # from a place among the pairs to a slot
-    filled = np.zeros(word * 64, dtype=np.bool_)
     slot_of_row: RowSlots = np.empty(rows, np.uint32 if word * 64 <= 2**32 else np.int64)
+    free, claimed = first_slot.astype(slot_of_row.dtype), np.empty(len(counts), np.int32)
     for at in _some(rows):
-        slots = moved[pairs[at] >> shift] + np.arange(at.start, at.stop)
-        filled[slots] = True
-        slot_of_row[pairs[at] & ((1 << shift) - 1)] = slots
-    inner = np.ones((many_words - one_row) * 64, dtype=np.bool_)
-    several = (counts > 1) & (counts <= 64)
-    inner[(first_slot + counts - 1)[several] - one_row * 64] = False
-    packed = pack(inner)
+        _take_slots(people[at].astype(np.int64, copy=False), free, claimed, slot_of_row[at])
+    alike = [_patterns(size, len(whose)) for size, whose in zip(sizes, starts, strict=True)]
+    within = [inner for size, (_, inner) in zip(sizes, alike, strict=True) if 1 < size <= 64]
+    inner = np.concatenate([np.zeros(0, WORD), *within])
     layout = Layout(
         words=word,
         one_row=one_row,
         many_words=many_words,
-        filled=pack(filled),
-        inner=packed,
-        inner_bits=int(np.bitwise_count(packed).sum(dtype=np.int64)),
-        starts=np.sort(first_slot[counts > 1]),
+        filled=np.concatenate([np.zeros(0, WORD), *(filled for filled, _ in alike)]),
+        inner=inner,
+        inner_bits=int(np.bitwise_count(inner).sum(dtype=np.int64)),
+        starts=np.concatenate([np.zeros(0, np.int64), *starts[sizes[:1] == [1] :]]),
         sizes=np.array(sizes, dtype=np.int64),
         size_ends=np.array(ends, dtype=np.int64),
     )
     return layout, slot_of_row
 
 
-def _some(rows: int) -> Iterator[slice]:
-    """All rows in blocks that stay in the cache."""
-    return (slice(at, min(at + SOME_ROWS, rows)) for at in range(0, rows, SOME_ROWS))
+def _some(rows: int, many: int | None = None) -> Iterator[slice]:
+    """All rows in blocks that stay in the cache, or of so many."""
+    step = SOME_ROWS if many is None else many
+    return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
+
+
+def _take_slots(
+    people: NDArray[np.int64], free: RowSlots, claimed: NDArray[np.int32], slots: RowSlots
+) -> None:
+    """Give each row of a block the next free slot of its person, in the order of the rows.
+
+    Few people come twice in a block.  So all rows claim their person at once, and the first of
+    each gets its slot; the rest try again, and what is left then, or if many are late, is sorted.
+    """
+    waiting = np.arange(len(people), dtype=np.int32)
+    for _ in range(_CLAIMS):
+        claimed[people[::-1]] = waiting[::-1]  # of several the last one written stays: the first
+        late = np.flatnonzero(claimed[people] != waiting)
+        given = free[people]
+        slots[waiting] = given  # whoever is late gets another
+        free[people] = given + free.dtype.type(1)
+        if not len(late):
+            return
+        often = 2 * len(late) > len(people)
+        waiting, people = waiting[late], people[late]
+        if often:
+            break
+    order = np.argsort(people, kind="stable")
+    people, waiting = people[order], waiting[order]
+    begins = np.flatnonzero(np.append(True, people[1:] != people[:-1]))
+    many = np.diff(np.append(begins, len(people)))
+    slots[waiting] = free[people] + (np.arange(len(people)) - np.repeat(begins, many))
+    free[people[begins]] += many.astype(free.dtype)
 
 
 def _first_slots(
     counts: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], list[int], list[int]]:
-    """Where each person begins; the sizes of people that occur; the word where each size ends."""
+) -> tuple[NDArray[np.int64], list[int], list[int], list[NDArray[np.int64]]]:
+    """Where each person begins; the sizes of people that occur; the word where each size ends.
+
+    At last, where the people of each size begin, in order.
+    """
     first_slot = np.zeros(len(counts), dtype=np.int64)
     narrow = counts.astype(narrowest(int(counts.max(initial=0))))
     by_size = np.argsort(narrow, kind="stable")
     by_size = by_size[np.searchsorted(narrow[by_size], 1) :]  # not those who do not occur
     different, begins = np.unique(counts[by_size], return_index=True)
     sizes: list[int] = different.tolist()
-    ends, word = [], 0
+    ends, starts, word = [], [], 0
     for size, start, stop in zip(sizes, begins, [*begins[1:], len(by_size)], strict=False):
         members = by_size[start:stop]
         per_word, words_each = max(64 // size, 1), -(-size // 64)
         nth = np.arange(len(members))
-        first_slot[members] = (word + nth // per_word * words_each) * 64 + nth % per_word * size
+        begin = (word + nth // per_word * words_each) * 64 + nth % per_word * size
+        first_slot[members] = begin
+        starts.append(begin)
         word += -(-len(members) // per_word) * words_each
         ends.append(word)
-    return first_slot, sizes, ends
+    return first_slot, sizes, ends, starts
+
+
+def _patterns(size: int, people: int) -> tuple[BitWords, BitWords]:
+    """The words of so many people of one size: slots that are filled, and all but last slots.
+
+    All words are alike, but the last one may hold fewer people.
+    """
+    if size > 64:  # each has words of their own
+        each = np.full(-(-size // 64), ~np.uint64(0), dtype=WORD)
+        if size % 64:
+            each[-1] = (1 << size % 64) - 1
+        return np.tile(each, people), np.zeros(0, WORD)
+    per_word = 64 // size
+    words, rest = -(-people // per_word), people % per_word or per_word
+    filled, inner = np.empty(words, dtype=WORD), np.empty(words, dtype=WORD)
+    for many, place in ((per_word, slice(None)), (rest, slice(-1, None))):
+        filled[place] = (1 << many * size) - 1
+        inner[place] = 2**64 - 1 - sum(1 << nth * size + size - 1 for nth in range(many))
+    return filled, inner
 
 
 def pack(bits: NDArray[np.bool_]) -> BitWords:
@@ -431,10 +474,12 @@ def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def placed(held: Held, slots: int, slot_of_row: RowSlots | None) -> Held:
     """The column by slot; slots without a row get the code of NULL."""
-    codes = np.full(slots, held.null, dtype=held.codes.dtype)
     if slot_of_row is None:
-        codes[: len(held.codes)] = held.codes
+        rows = len(held.codes)
+        codes = np.empty(slots, dtype=held.codes.dtype)
+        codes[:rows], codes[rows:] = held.codes, held.null
     else:
+        codes = np.full(slots, held.null, dtype=held.codes.dtype)
         for at in _some(len(slot_of_row)):  # numpy widens indices: not all at once
             codes[slot_of_row[at]] = held.codes[at]
     return replace(held, codes=codes)
