@@ -885,12 +885,19 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.tables.Column": Call(
             tacit.tables.Column,
             {"name": "age", "type": "integer", "grid": None, "bounds": (0, 9), "total": (0, 20)}
-            | {"keys": (1, 2)},
+            | {"keys": (1, 2), "zone": None, "times": "utc"},
         ),
         "tacit.tables.Schema": Call(
             tacit.tables.Schema,
             {"name": "t", "person": "pid", "columns": schema.columns, "max_rows": 3}
-            | {"max_cells": 2, "beside": ()},
+            | {"max_cells": 2, "beside": (), "written": tacit.tables.TextFormat()}
+            | {"cannot_ask": (("tags", "it holds lists"),)},
+        ),
+        "tacit.tables.Schema.why_not": Call(schema.why_not, {"name": "age"}),
+        "tacit.tables.TextFormat": Call(
+            tacit.tables.TextFormat,
+            {"encoding": "utf-8", "delimiter": None, "decimal": ".", "nulls": ("NA",)}
+            | {"dates": "iso", "quoted_newlines": False},
         ),
         "tacit.tables.Schema.find": Call(schema.find, {"name": "age"}),
         "tacit.tables.Schema.table": Call(schema.table, {"name": schema.name}),
@@ -918,6 +925,10 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "tacit.tables.propose_schema": Call(
             tacit.tables.propose_schema, {"source": pyarrow.table({"pid": [1]}), "table": None}
+        ),
+        "tacit.tables.report_schema": Call(
+            tacit.tables.report_schema,
+            {"source": pyarrow.table({"pid": [1]}), "schema": None, "table": None},
         ),
         # The book
         "tacit.book.coins.Coins": Call(Coins),

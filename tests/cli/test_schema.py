@@ -35,3 +35,18 @@ def test_files_that_cannot_be_read(tacit, folder):
     assert tacit("schema", "visits.toml").code == 2
     (folder / "broken.parquet").write_text("no parquet")
     assert tacit("schema", "broken.parquet").code == 4
+
+
+def test_a_report_says_what_does_not_fit(tacit, folder):
+    assert tacit("schema", "visits.csv", "--report").code == 0
+    (folder / "wild.csv").write_bytes(b"x;y\n1;2\nz;caf\xe9\n3\n")
+    (folder / "wild.toml").write_text(tacit("schema", "wild.csv").out)
+    declared = '[columns.x]\ntype = "integer"\n[source]\ndelimiter = ";"\n'
+    (folder / "other.toml").write_text(declared)
+    ended = tacit("schema", "wild.csv", "--report", "--schema", "other.toml")
+    assert ended.code == 0
+    assert "x: integer\n  values: 3\n  that do not fit and are NULL: 1 (line 3)\n" in ended.out
+    assert "with too few fields, of which the others are NULL: 1 (line 4)" in ended.out
+    assert tacit("schema", "wild.csv", "--report").out.count("NULL: 0") == 2
+    assert tacit("schema", "wild.csv", "--schema", "other.toml").code == 2
+    assert "withheld" not in tacit("schema", "nosuch.csv", "--report").err

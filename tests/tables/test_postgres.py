@@ -682,7 +682,8 @@ def test_a_schema_is_proposed(clinic: Clinic) -> None:
     proposed = propose_schema(clinic.url, table="visits")
     assert '[columns."cost"]\ntype = "real"\ngrid = "0.01"' in proposed
     assert '[columns."town"]\ntype = "text"' in proposed
-    assert '"j"' not in proposed
+    assert '[columns."j"]' not in proposed
+    assert '[cannot_ask]\n"j" = "it holds JSON"\n' in proposed
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -11,7 +11,7 @@ from tacit.arguments import instance
 from tacit.budget import Budget
 from tacit.errors import BadParameter
 from tacit.numbers import whole
-from tacit.tables.loading import written_schema
+from tacit.tables.declaring import written_schema
 from tacit.tables.made_up import made_up_engine
 from tacit.tables.schema import PERSON_HELP, Person, Schema
 

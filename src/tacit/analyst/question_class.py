@@ -114,8 +114,12 @@ def declared_column(schema: Schema, name: str) -> Column:
     """The column that a caller named; an undeclared one is refused."""
     found = schema.find(name) if isinstance(name, str) else None
     if found is None:
+        why = schema.why_not(name) if isinstance(name, str) else None
         names = ", ".join(column.name for column in schema.columns)
-        raise BadParameter("column", as_given(name), f"it must be one of {names}")
+        allowed = f"it must be one of {names}"
+        if why is not None:
+            allowed = f"this column cannot be asked about: {why}"
+        raise BadParameter("column", as_given(name), allowed)
     return found
 
 

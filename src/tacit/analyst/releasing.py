@@ -93,6 +93,11 @@ class ReleasingTable(Closing):
         return self._versions.now.schema
 
     @property
+    def cannot_ask(self) -> dict[str, str]:
+        """Columns that are there but cannot be asked about, by name, each with the reason."""
+        return dict(self.schema.cannot_ask)
+
+    @property
     def engine(self) -> Engine:
         """Where true values come from.  Whoever holds it can see the data."""
         return self._versions.now.engine
@@ -551,10 +556,14 @@ class ReleasingTable(Closing):
     def _repr_html_(self) -> str:
         label = "" if self.as_of is None else f" as of {self.as_of}"
         title = f"{self.name}{label}, one person: {person_text(self.schema.person)}"
-        return html_table(title, map(declared_in_words, self.schema.columns), COLUMN_HEADS)
+        rows = [*map(declared_in_words, self.schema.columns)]
+        rows += [(name, "cannot be asked", why) for name, why in self.schema.cannot_ask]
+        return html_table(title, rows, COLUMN_HEADS)
 
     def __repr__(self) -> str:
         columns = ", ".join(column.name for column in self.schema.columns)
         label = "" if self.as_of is None else f" as of {self.as_of}"
         person = person_text(self.schema.person)
-        return f"<Table {self.name!r}{label}, one person: {person}; columns {columns}>"
+        cannot = "".join(f"; {name}: {why}" for name, why in self.schema.cannot_ask)
+        left = f"; cannot be asked{cannot.replace(';', ':', 1)}" if cannot else ""
+        return f"<Table {self.name!r}{label}, one person: {person}; columns {columns}{left}>"

@@ -75,6 +75,11 @@ class RemoteReleasingTable:
         return self._schema
 
     @property
+    def cannot_ask(self) -> dict[str, str]:
+        """Columns that are there but cannot be asked about, by name, each with the reason."""
+        return dict(self.schema.cannot_ask)
+
+    @property
     def people(self) -> int | None:
         """The public number of people that the steward typed."""
         return self._people

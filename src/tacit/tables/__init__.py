@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from tacit.tables.prepared import Prepared, check, parse, parse_batch, prepare
     from tacit.tables.propose import propose_schema
     from tacit.tables.question import Batch, Question
+    from tacit.tables.report import report_schema
     from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
     from tacit.tables.show import Statement
+    from tacit.tables.text_format import TextFormat
 
 # Every public name and its module, loaded on first use: proposing a schema needs no SQL.
 _HOME = {
@@ -33,6 +35,7 @@ _HOME = {
     "Question": "tacit.tables.question",
     "Schema": "tacit.tables.schema",
     "Statement": "tacit.tables.show",
+    "TextFormat": "tacit.tables.text_format",
     "check": "tacit.tables.prepared",
     "load": "tacit.tables.loading",
     "parse": "tacit.tables.prepared",
@@ -40,6 +43,7 @@ _HOME = {
     "prepare": "tacit.tables.prepared",
     "propose_schema": "tacit.tables.propose",
     "read_schema": "tacit.tables.schema",
+    "report_schema": "tacit.tables.report",
     "write_schema": "tacit.tables.schema",
 }
 
@@ -52,6 +56,7 @@ __all__ = [
     "Question",
     "Schema",
     "Statement",
+    "TextFormat",
     "check",
     "load",
     "parse",
@@ -59,6 +64,7 @@ __all__ = [
     "prepare",
     "propose_schema",
     "read_schema",
+    "report_schema",
     "write_schema",
 ]
 

@@ -8,7 +8,8 @@ real       with a grid: the number of grid steps; without: the rank of the doubl
            (an order-preserving map from doubles to 64-bit integers)
 boolean    0 or 1
 date       days since 1970-01-01
-timestamp  microseconds since 1970-01-01 00:00:00 UTC
+timestamp  microseconds since 1970-01-01 00:00:00 UTC; in a column with a time zone, since
+           1970-01-01 00:00:00 on the clocks of that zone, as they show it
 text       the text itself, compared by code point
 ========== ==========================================================================
 """
@@ -60,7 +61,7 @@ NUMERIC = "NUMERIC"
 """``NUMERIC(10,2)``: decimal numbers of any size, and NaN and infinities, as text."""
 
 UNREADABLE = "UNREADABLE"
-"""A column that exists but cannot be declared."""
+"""``UNREADABLE(list<item: string>)``: a column that exists but cannot be declared."""
 
 _FAMILIES = {
     **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
@@ -203,6 +204,13 @@ def _timestamp(value: object, grid: Fraction | None) -> int:
     return (value - _EPOCH) // timedelta(microseconds=1)
 
 
+def has_offset(value: object) -> bool:
+    """Whether a time, which a column can hold, says how far it is from UTC."""
+    if isinstance(value, str):
+        return ":" in value and re.search(r"(Z|[+-]\d\d:\d\d)$", value, re.ASCII) is not None
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
 def moment_of(text: str) -> date:
     """The date or timestamp that a text states; raises Unfit if it states neither.
 
@@ -254,6 +262,40 @@ def literal(type_: Type, grid: Fraction | None, code: Code) -> str:
 def family(source_type: str) -> str:
     """The kind of values that a type holds; the name of an ENUM would list its values."""
     return _FAMILIES.get(source_type.partition("(")[0], "something else")
+
+
+def is_unreadable(source_type: str) -> bool:
+    """Whether a source cannot hand over a column of this type."""
+    return source_type.partition("(")[0] == UNREADABLE
+
+
+_HOLD = {
+    **dict.fromkeys(["list", "large_list", "fixed_size_list", "array"], "lists"),
+    **dict.fromkeys(["struct", "row"], "structures of several values"),
+    **dict.fromkeys(["blob", "binary", "large_binary", "bytea"], "bytes"),
+    **dict.fromkeys(["time", "time32", "time64", "timetz"], "times of day, without a date"),
+    **dict.fromkeys(["interval", "duration", "timedelta64"], "spans of time"),
+    **dict.fromkeys(["json", "jsonb", "variant"], "JSON"),
+    "map": "maps",
+    "union": "values of several types",
+    "bit": "bits",
+}
+
+
+def why_not(source_type: str) -> str:
+    """Why a column of a type for which there is none to declare cannot be asked about.
+
+    >>> why_not("INTEGER[]"), why_not("UNREADABLE(duration[us])")
+    ('it holds lists', 'it holds spans of time')
+    """
+    inner = source_type.lower()
+    if is_unreadable(source_type):
+        inner = inner.removeprefix(f"{UNREADABLE.lower()}(").removesuffix(")")
+    if inner.endswith("]") and re.search(r"\[\d*\]$", inner):
+        return "it holds lists"
+    head = re.match(r"\w+", inner)
+    held = _HOLD.get(head[0] if head else "")
+    return f"it holds {held}" if held else "its type is none of those that can be declared"
 
 
 def own_type(source_type: str) -> Type | None:

@@ -6,6 +6,7 @@ are right whether it was read from TOML or made in Python.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -60,6 +61,19 @@ def refuse_clashing_names(names: Iterable[str]) -> None:
 def quoted(name: str) -> str:
     """A name in double quotes, which SQL reads as a name whatever it contains."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text literal for DuckDB."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 does not make a column p
+
+
+def exact_path(path: str) -> str:
+    """The path of a file for DuckDB, where a name with [ or * is not read as a pattern."""
+    return text(glob.escape(path))
 
 
 # What is declared about a column

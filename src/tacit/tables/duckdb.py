@@ -23,7 +23,7 @@ from tacit.errors import EngineFailed
 from tacit.tables.cells import CellGroup, grouped
 from tacit.tables.codes import Code, double_of_rank
 from tacit.tables.columns import ranks_of_doubles
-from tacit.tables.declared import quoted
+from tacit.tables.declared import quoted, text
 from tacit.tables.engine import (
     CLOSED,
     Answering,
@@ -62,7 +62,7 @@ from tacit.tables.question import (
     predicates_of,
 )
 from tacit.tables.schema import Schema
-from tacit.tables.sources import Source, text, unchanged
+from tacit.tables.sources import Source, unchanged
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -271,6 +271,25 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+def told(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Replace any error inside by one with its message.  Privacy: for a steward alone."""
+
+    def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(work)
+        def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            try:
+                return work(*args, **kwargs)
+            except TacitError:
+                raise
+            except Exception as error:
+                why = " ".join(str(error).split()) or type(error).__name__
+                raise EngineFailed(f"{doing} failed: {why}") from None
+
+        return guarded
+
+    return decorate
+
+
 def withheld(
     doing: str, *, but: type[Exception] | tuple[()] = TacitError
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE
+from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE, is_unreadable
 from tacit.tables.declared import refuse_clashing_names
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
@@ -39,7 +39,7 @@ class Ready:
     @property
     def is_empty(self) -> bool:
         """Whether there is no column that DuckDB could read."""
-        return len(self.types) == len(self.names) and set(self.types.values()) == {UNREADABLE}
+        return len(self.types) == len(self.names) and all(map(is_unreadable, self.types.values()))
 
 
 def is_frame(source: object) -> bool:
@@ -183,7 +183,7 @@ def ready_type(kind: Any) -> tuple[Any, str | None]:
     uuid = str(kind) in ("uuid", "extension<arrow.uuid>")
     if number or uuid or _is_text(kind) or types.is_boolean(kind) or types.is_date32(kind):
         return kind, None
-    return (kind, None) if types.is_null(kind) else (None, UNREADABLE)
+    return (kind, None) if types.is_null(kind) else (None, f"{UNREADABLE}({kind})")
 
 
 def _as(column: Any, target: Any) -> Any:
@@ -294,7 +294,9 @@ def _pandas_column(series: Any) -> tuple[Any, str | None]:
     if isinstance(dtype, np.dtype):
         return _numpy_column(series.to_numpy())
     masked = ("Int", "UInt", "Float", "boolean")
-    return (series.array, None) if str(dtype).startswith(masked) else (None, UNREADABLE)
+    if str(dtype).startswith(masked):
+        return series.array, None
+    return None, f"{UNREADABLE}({dtype})"
 
 
 def _numpy_column(values: Any) -> tuple[Any, str | None]:
@@ -303,7 +305,9 @@ def _numpy_column(values: Any) -> tuple[Any, str | None]:
         return values.view(np.int64), f"{INSTANTS}({np.datetime_data(dtype)[0]})"
     if dtype.kind == "O":
         return texts(values), None
-    return (values, None) if dtype.kind in "biuf" and dtype.itemsize <= 8 else (None, UNREADABLE)
+    if dtype.kind in "biuf" and dtype.itemsize <= 8:
+        return values, None
+    return None, f"{UNREADABLE}({dtype})"
 
 
 def _strings(array: Any) -> tuple[Any, str | None]:

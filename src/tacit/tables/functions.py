@@ -86,7 +86,7 @@ def part_of(name: str, column: Column) -> Function:
 
 def truncated(unit: str, column: Column) -> Function:
     """``date_trunc(unit, column)``."""
-    return Function(f"trunc {unit}", column, Column(column.name, column.type))
+    return Function(f"trunc {unit}", column, Column(column.name, column.type, zone=column.zone))
 
 
 def day_of(column: Column) -> Function:

@@ -74,14 +74,15 @@ def window_of(schema: Schema, column: Column, after: str | None, until: str) -> 
     if after is not None and low is not None and high < low:
         raise BadParameter("as_of", until, f"the table is read up to {after} already: give a later")
     nothing = high < least or (low is not None and low > most)
+    sent = not nothing and column.zone is None  # a database does not know the clocks of the zone
     low = low if low is not None and low > least else None  # every code is at least the least
     rows: Predicate = Range(column.name, low, min(high, most))
     return RowWindow(
         column.name,
         condition(schema, Among(column.name, ()) if nothing else rows).sql("duckdb"),
         column.type,
-        None if nothing else low,
-        high if not nothing and high < most else None,
+        low if sent else None,
+        high if sent and high < most else None,
     )
 
 

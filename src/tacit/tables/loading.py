@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -13,10 +12,10 @@ import duckdb
 import numpy as np
 
 from tacit.arguments import kind_of
-from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
+from tacit.errors import BadParameter, EngineFailed
 from tacit.numbers import as_given
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.codes import own_grid, own_type
+from tacit.tables.declaring import SCHEMA_HELP, Declaring, given_schema
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.fetching import (
@@ -39,7 +38,7 @@ from tacit.tables.growing import (
 from tacit.tables.normal import check_columns, code_ends, normal_form, raw_columns
 from tacit.tables.on_demand import ColumnsOnDemand
 from tacit.tables.prepared import checked_label
-from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema, read_schema
+from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema
 from tacit.tables.shard_sets import (
     MADE_BEFOREHAND,
     SHARDS_HELP,
@@ -115,20 +114,20 @@ def load(
     if not is_frame(source) and not is_spark(source) and is_engine(source):
         given = person, name, schema, table, memory_limit, spill_folder, shards, grows_by
         return _own_engine(source, given)
-    _check_kinds({"person": person, "schema": schema, "name": name, "table": table})
-    _check_kinds({"memory_limit": memory_limit, "spill_folder": spill_folder, "shards": shards})
-    _check_kinds({"grows_by": grows_by})
+    check_kinds(person=person, schema=schema, name=name, table=table, grows_by=grows_by)
+    check_kinds(memory_limit=memory_limit, spill_folder=spill_folder, shards=shards)
     assert person is not None
     limit, label = table_limit(memory_limit), checked_label(as_of)
     if is_folder(source):
         _leave_out({"table": table, "shards": shards, "spill_folder": spill_folder})
-        declared = _declared(schema, name, person)
+        declared = given_schema(schema, name, person)
         return _made_beforehand(str(source), declared, limit, label, grows_by)
     folder = None if shards is None else shards_folder(shards)
-    opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
+    declaring = Declaring(schema, name, person)
+    opened = declaring.open(source, table, limit, spill_folder)
     try:
-        opened.spread = None if folder is None else opened.spread
-        declared = _schema(schema, opened, name or opened.name, person)
+        opened.spread = opened.spread if folder else None
+        declared = declaring.schema(opened)
         if grows_by is not None:
             _limit_rows(opened, declared, grows_by, None, label)
         elif folder is None:
@@ -141,7 +140,7 @@ def load(
 
 _KINDS: dict[str, tuple[Any, str]] = {
     "person": (str | EachRow, PERSON_HELP),
-    "schema": (Schema | str | Path | None, "give a Schema, TOML text or a TOML file"),
+    "schema": (Schema | str | Path | None, SCHEMA_HELP),
     "name": (str | None, "give the table's name as text"),
     "table": (str | None, "name a table of a DuckDB file or of PostgreSQL"),
     "memory_limit": (int | float | str | None, LIMIT_HELP),
@@ -151,7 +150,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
-def _check_kinds(given: Mapping[str, object]) -> None:
+def check_kinds(**given: object) -> None:
     """Refuse a parameter of another kind."""
     for parameter, value in given.items():
         kinds, allowed = _KINDS[parameter]
@@ -191,7 +190,13 @@ def load_more(
     """
     limit, schema = table_limit(memory_limit), engine.schema
     folder = None if shards is None else shards_folder(shards)
-    opened = open_source(source, table=table, memory_limit=limit, folder=spill_folder)
+    opened = open_source(
+        source,
+        table=table,
+        memory_limit=limit,
+        folder=spill_folder,
+        written=lambda _: schema.written,
+    )
     try:
         opened.spread = None if folder is None else opened.spread
         _limit_rows(opened, schema, grows_by, after, until)
@@ -240,41 +245,6 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
     if isinstance(engine, BitmapEngine | DuckDBEngine | ShardedEngine):
         return engine
     return Guarded(engine)
-
-
-def _schema(given: Schema | str | Path | None, source: Source, name: str, person: Person) -> Schema:
-    if given is None and source.sidecar is not None and source.sidecar.is_file():
-        given = source.sidecar
-    if given is None:
-        return _types_only(source, name, person)
-    return _declared(given, name, person)
-
-
-def written_schema(given: str | Path, name: str, person: Person) -> Schema:
-    """A schema from TOML text, or from a TOML file."""
-    is_text = isinstance(given, str) and "[columns" in given
-    if is_text:
-        return read_schema(str(given), name=name, person=person)
-    try:
-        text = Path(given).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise BadParameter("schema", str(given), f"it cannot be read: {error}") from None
-    return read_schema(text, name=name, person=person)
-
-
-def _types_only(source: Source, name: str, person: Person) -> Schema:
-    """A schema of the types that the source itself declares; no value is looked at."""
-    if not source.typed:
-        raise SchemaMismatch(
-            f"{name} does not declare the types of its columns: write a schema to "
-            f"{source.sidecar}; `tacit schema` proposes one"
-        )
-    columns = [
-        Column(column, declared, own_grid(source_type))
-        for column, source_type in source.columns.items()
-        if (declared := own_type(source_type)) is not None
-    ]
-    return Schema(name, person, tuple(columns))
 
 
 @withheld("loading the table")
@@ -386,7 +356,7 @@ def make_shards(
     limit, label, folder = table_limit(memory_limit), checked_label(as_of), shards_folder(shards)
     if not is_spark(source):
         raise BadParameter("source", kind_of(source), "give a Spark DataFrame")
-    declared = _declared(schema, name, person)
+    declared = given_schema(schema, name, person)
     opened = open_source(source, table=None, memory_limit=limit)
     try:
         if grows_by is not None:
@@ -419,19 +389,6 @@ def _made_beforehand(
             f"grows_by that {made} made for you: `tacit shards make` makes them",
         )
     return ShardedEngine(schema, found, limit=limit)
-
-
-def _declared(schema: Schema | str | Path | None, name: str | None, person: Person) -> Schema:
-    """What shards mean, which they do not say themselves."""
-    if name is None:
-        whose = "the source is a folder, which must hold shards: say which table's"
-        raise BadParameter("name", None, whose)
-    if schema is None:
-        raise BadParameter("schema", None, "shards do not say what they mean: give their schema")
-    if isinstance(schema, Schema):
-        declared = replace(schema, name=name, person=person)
-        return schema if declared == schema else declared
-    return written_schema(schema, name, person)
 
 
 def _leave_out(given: Mapping[str, object]) -> None:

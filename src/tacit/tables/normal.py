@@ -8,6 +8,7 @@ table grows.  Whatever reads a table with DuckDB reads this form.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tacit.errors import SchemaMismatch
 from tacit.tables.codes import (
@@ -20,10 +21,12 @@ from tacit.tables.codes import (
     family,
     widest,
 )
-from tacit.tables.declared import folded, quoted
+from tacit.tables.declared import folded, quoted, text
 from tacit.tables.lines import LONGEST
-from tacit.tables.schema import Column, Schema
+from tacit.tables.schema import EACH_ROW, Column, Schema
 from tacit.tables.sources import Source
+from tacit.tables.text_format import AS_USUAL, DAY_FIRST, ISO, TextFormat
+from tacit.tables.zones import on_the_wall
 
 _NARROW = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _ACCEPTED = {
@@ -58,6 +61,11 @@ def check_columns(source: Source, schema: Schema) -> None:
             raise SchemaMismatch(
                 f"column {column.name!r} is declared as {column.type}, but the data holds {kind}: "
                 "correct its type in the schema"
+            )
+        if column.times == "local" and source.columns[raw] == "TIMESTAMP WITH TIME ZONE":
+            raise SchemaMismatch(
+                f'column {column.name!r} is declared with times = "local", but its times are '
+                "instants: remove that from the schema"
             )
 
 
@@ -109,7 +117,7 @@ def normal_form(
     present = _present(source)
     person = schema.person if isinstance(schema.person, str) and not all_rows else None
     window = None if all_rows else source.window
-    read, coded, shown = [], [], []
+    read, shifted, coded, shown = [], [], [], []
     for column in schema.columns:
         wanted = column.name in names or column.name == person
         if wanted or (window is not None and column.name == window.column):
@@ -117,16 +125,38 @@ def normal_form(
             read.append(f"{_read(column, source, raw)} AS {quoted(column.name)}")
             narrow = source.is_typed(raw) and source.columns[raw] in _NARROW
             coded.append(f"{_code(column, schema, narrow)} AS {quoted(column.name)}")
+            shifted.append(f"{_on_the_wall(column, source, raw)} AS {quoted(column.name)}")
             shown += [quoted(column.name)] if wanted else []
     if not read:
         return f"SELECT true AS there FROM {rows}"
     kept = [] if person is None else [f"{quoted(person)} IS NOT NULL"]
     kept += [] if window is None else [window.condition]
+    values = f"SELECT {', '.join(read)} FROM {rows}"
+    if any(column.zone is not None for column in schema.columns):
+        values = f"SELECT {', '.join(shifted)} FROM ({values})"
     return (
         f"SELECT {', '.join(shown) or 'true AS there'} "
-        f"FROM (SELECT {', '.join(coded)} FROM (SELECT {', '.join(read)} FROM {rows}))"
+        f"FROM (SELECT {', '.join(coded)} FROM ({values}))"
         f"{' WHERE ' if kept else ''}{' AND '.join(kept)}"
     )
+
+
+def values_with_lines(source: Source, column: Column, line: str) -> str:
+    """The query that gives of each row ``line``, whether it is ``there``, and its ``value``.
+
+    ``line`` is an expression on the raw rows, and ``value`` the code that is made of the field.
+    Privacy: this is for a steward who looks at what does not fit.
+    """
+    raw = _present(source)[folded(column.name)]
+    alone = replace(column, name="value")
+    there = f"{quoted(raw)} IS NOT NULL"
+    if not source.is_typed(raw) and source.written.nulls:
+        there += f" AND {is_no_null(quoted(raw), source.written)}"
+    read = f"SELECT {line} AS line, {there} AS there, {_read(alone, source, raw)} AS value"
+    shifted = f"SELECT line, there, {_on_the_wall(alone, source, raw)} AS value"
+    schema = Schema("table", EACH_ROW, (alone,))
+    coded = f"SELECT line, there, {_code(alone, schema, False)} AS value"
+    return f"{coded} FROM ({shifted} FROM ({read} FROM source))"
 
 
 def raw_columns(source: Source, schema: Schema) -> str:
@@ -146,8 +176,7 @@ def _read(column: Column, source: Source, raw: str) -> str:
     if family(kind) == "nothing but NULL":
         return f"CAST(NULL AS {_READ_AS[column.type]})"
     if not source.is_typed(raw) or kind.partition("(")[0] == NUMERIC:
-        written = _READ_TEXT[column.type](f"trim({value})" if column.type != "text" else value)
-        return f"CASE WHEN strlen({value}) <= {LONGEST} THEN {written} END"
+        return _read_field(column, value, source.written)
     if family(kind) == "decimal":
         value = _decimal(value, kind)
     match column.type:
@@ -160,9 +189,9 @@ def _read(column: Column, source: Source, raw: str) -> str:
             return _read_words(value, kind, source.stored)
         case "boolean":
             return value
-        case "date":
+        case "date" if not _holds_instants(column, source, raw):
             return _days(value, kind)
-        case "timestamp":
+        case "date" | "timestamp":
             return _microseconds(value, kind)
 
 
@@ -174,6 +203,53 @@ _READ_AS = {
     "date": "BIGINT",
     "timestamp": "BIGINT",
 }
+
+
+def _read_field(column: Column, value: str, written: TextFormat) -> str:
+    """What a text means, as it is written in this source."""
+    found = value if column.type == "text" else _READ_TEXT[column.type](f"trim({value})", written)
+    if column.type == "timestamp" and column.zone is not None:
+        instant = _is_instant(_iso(f"trim({value})", written), column)
+        found = f"struct_pack(at := {found}, instant := {instant})"
+    kept = f"strlen({value}) <= {LONGEST}"
+    if written.nulls:
+        kept += f" AND {is_no_null(value, written)}"
+    return f"CASE WHEN {kept} THEN {found} END"
+
+
+def is_no_null(value: str, written: TextFormat) -> str:
+    """Whether a text is none of those that mean NULL in this file."""
+    return f"trim({value}) NOT IN ({', '.join(map(text, written.nulls))})"
+
+
+# Wall-clock times of a column's zone
+
+
+def _holds_instants(column: Column, source: Source, raw: str) -> bool:
+    """Whether all times in a typed source are instants that a zone shows on its wall."""
+    times = family(source.columns[raw]) == "timestamp"
+    return column.zone is not None and column.times == "utc" and times
+
+
+def _is_instant(value: str, column: Column) -> str:
+    """Whether a written time is an instant; a date is none, and is the same in every zone."""
+    if column.times == "utc":
+        return f"contains({value}, ':')"
+    return f"regexp_matches({value}, ':.*(Z|[+-][0-9]{{2}}:[0-9]{{2}})$')"
+
+
+def _on_the_wall(column: Column, source: Source, raw: str) -> str:
+    """A value that was read; of an instant, the time or the day that it is in the column's zone."""
+    value = quoted(column.name)
+    if column.zone is None or family(source.columns[raw]) == "nothing but NULL":
+        return value
+    if not source.is_typed(raw) and column.type == "timestamp":
+        at, instant = (f"struct_extract({value}, '{name}')" for name in ("at", "instant"))
+        return f"CASE WHEN {instant} THEN {on_the_wall(column.zone, at)} ELSE {at} END"
+    if not source.is_typed(raw) or not _holds_instants(column, source, raw):
+        return value
+    at = on_the_wall(column.zone, value)
+    return at if column.type == "timestamp" else _floored(at, _DAY)
 
 
 def _decimal(value: str, kind: str) -> str:
@@ -251,11 +327,18 @@ def _read_integer(column: Column, value: str, kind: str) -> str:
     )
 
 
-def _text_as_it_is(value: str) -> str:
-    return value
+# Values that are written as text
 
 
-def _text_integer(value: str) -> str:
+def pointed(value: str, written: TextFormat) -> str:
+    """A number with a decimal point; NULL if the file writes commas, and there is a point."""
+    if written.decimal == ".":
+        return value
+    return f"CASE WHEN NOT contains({value}, '.') THEN replace({value}, ',', '.') END"
+
+
+def _text_integer(value: str, written: TextFormat) -> str:
+    value = pointed(value, written)
     digits = f"regexp_replace(ltrim({value}, '+'), '\\.0*$', '')"
     beyond = f"CASE WHEN {value} LIKE '-%' THEN {-_BEYOND} ELSE {_BEYOND} END"
     return (
@@ -264,26 +347,44 @@ def _text_integer(value: str) -> str:
     )
 
 
-def _text_real(value: str) -> str:
+def _text_real(value: str, written: TextFormat) -> str:
+    value = pointed(value, written)
     return (
         f"CASE WHEN regexp_full_match({value}, {_REAL}) OR regexp_full_match({value}, {_INFINITY}) "
         f"THEN TRY_CAST(ltrim({value}, '+') AS DOUBLE) END"
     )
 
 
-def _text_boolean(value: str) -> str:
+def _text_boolean(value: str, written: TextFormat) -> str:
     return (
         f"CASE WHEN lower({value}) IN ('true', 't', 'yes', 'y', '1') THEN true "
         f"WHEN lower({value}) IN ('false', 'f', 'no', 'n', '0') THEN false END"
     )
 
 
-def _text_date(value: str) -> str:
+def _iso(value: str, written: TextFormat) -> str:
+    """A date, or the date of a time, with its year first; others stay as they are."""
+    if written.dates == ISO:
+        return value
+    padded = f"regexp_replace({value}, '^([0-9][/.-])', '0\\1')"
+    padded = f"regexp_replace({padded}, '^([0-9]{{2}}[/.-])([0-9][/.-])', '\\10\\2')"
+    padded = f"regexp_replace({padded}, '([T ])([0-9]:)', '\\10\\2')"  # 9:30 is 09:30
+    order = "\\3-\\2-\\1" if written.dates == DAY_FIRST else "\\3-\\1-\\2"
+    turned = f"regexp_replace({padded}, '^(..).(..).([0-9]{{4}})', '{order}')"
+    return f"CASE WHEN regexp_matches({value}, {_TURNED}) THEN {turned} ELSE {value} END"
+
+
+_TURNED = r"'^[0-9]{1,2}(/[0-9]{1,2}/|\.[0-9]{1,2}\.|-[0-9]{1,2}-)[0-9]{4}($|[T ])'"
+
+
+def _text_date(value: str, written: TextFormat) -> str:
+    value = _iso(value, written)
     days = f"TRY_CAST({value} AS DATE) - DATE '1970-01-01'"
     return f"CASE WHEN regexp_full_match({value}, {_DATE}) THEN {days} END"
 
 
-def _text_timestamp(value: str) -> str:
+def _text_timestamp(value: str, written: TextFormat) -> str:
+    value = _iso(value, written)
     local = f"regexp_full_match({value}, '{_CLOCK})?')"
     zoned = f"regexp_full_match({value}, '{_CLOCK}(Z|[+-][0-9]{{2}}:[0-9]{{2}}))')"
     return (
@@ -295,20 +396,19 @@ def _text_timestamp(value: str) -> str:
 _READ_TEXT = {
     "integer": _text_integer,
     "real": _text_real,
-    "text": _text_as_it_is,
     "boolean": _text_boolean,
     "date": _text_date,
     "timestamp": _text_timestamp,
 }
 
 
-def text_pattern(type_: Type, value: str) -> str:
+def text_pattern(type_: Type, value: str, written: TextFormat = AS_USUAL) -> str:
     """Whether a text can be read as a value of this type, for proposing a schema."""
     if type_ == "boolean":
         return f"lower({value}) IN ('true', 't', 'yes', 'y', 'false', 'f', 'no', 'n')"
     if type_ == "text":
         return f"{value} IS NOT NULL"
-    return f"{_READ_TEXT[type_](value)} IS NOT NULL"
+    return f"{_READ_TEXT[type_](value, written)} IS NOT NULL"
 
 
 def _code(column: Column, schema: Schema, narrow: bool) -> str:

@@ -197,6 +197,9 @@ class OperandReader:
         return found
 
     def _unknown(self, identifier: exp.Identifier, node: exp.Expr) -> QuestionRefused:
+        why = self.schema.why_not(identifier.name)
+        if why is not None:
+            return refused(f"this column cannot be asked about: {why}", self.place(node))
         names = [column.name for column in self.schema.columns]
         close = get_close_matches(identifier.name, names, 1, 0.7)
         hint = f"did you mean {close[0]}?" if close else f"its columns: {', '.join(names[:20])}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadParameter, EngineFailed
 from tacit.postgres import URL, CannotConnect, PostgresAddress
-from tacit.tables.codes import NUMERIC, TEXT_BYTES, UNREADABLE, literal
+from tacit.tables.codes import NUMERIC, TEXT_BYTES, UNREADABLE, is_unreadable, literal
 from tacit.tables.declared import quoted, refuse_clashing_names
 from tacit.tables.lines import LONGEST
 
@@ -239,7 +239,8 @@ class Session:
         if built_in and type_ == "numeric":
             return RemoteColumn(name, _numeric(modifier), "{}::text")
         if not enum and not (built_in and type_ in _TEXTS):
-            return RemoteColumn(name, UNREADABLE, "NULL")
+            shown = "array" if type_.startswith("_") else type_
+            return RemoteColumn(name, f"{UNREADABLE}({shown})", "NULL")
         short = f"CASE WHEN octet_length({{0}}::text) <= {LONGEST} THEN {{0}}::text END"
         if self._encoding == "UTF8":
             # Bytes, because nothing else would notice if the text were not Unicode after all.
@@ -255,7 +256,7 @@ class Session:
 
     def fetch(self, relation: Relation, columns: list[RemoteColumn]) -> None:
         """Read some columns of all rows, or of those in the window, into the source's table."""
-        read = [column for column in columns if column.kind != UNREADABLE]
+        read = [column for column in columns if not is_unreadable(column.kind)]
         listed = ", ".join(
             f"{column.expression.format(quoted(column.name))} AS {quoted(column.name)}"
             for column in read

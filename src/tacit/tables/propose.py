@@ -15,11 +15,14 @@ import duckdb
 from tacit.numbers import decimal
 from tacit.tables.codes import Code, Type, own_grid, own_type
 from tacit.tables.declared import quoted
-from tacit.tables.engine import withheld
-from tacit.tables.normal import normal_form, text_pattern
+from tacit.tables.declaring import unaskable
+from tacit.tables.engine import told
+from tacit.tables.normal import is_no_null, normal_form, pointed, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
+from tacit.tables.sniffing import file_format, value_format
 from tacit.tables.sources import Source, open_source
 from tacit.tables.spill import byte_limit
+from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines
 
 MOST_PROPOSED_KEYS = 50
 MOST_DIGITS = 6
@@ -36,8 +39,13 @@ _ALL_FOUND = """\
 _SOME_FOUND = """\
 # So was the type of each column that says "found from the values".  Check these types.
 """
-_LOST = """\
-# Lines of this file that cannot be read, and are not counted: {lines}.  Better correct them.
+_WRITTEN = """
+# How the file is written, found from its bytes and values.  Check each line.
+"""
+
+_CANNOT = """
+# Columns that are there but cannot be asked about.
+[cannot_ask]
 """
 _MAX_ROWS = "# max_rows = 10\n"
 
@@ -47,14 +55,22 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
 
     Privacy: this shows statistics of the data.  It is not for analysts.
     """
-    opened = open_source(source, table=table, memory_limit=byte_limit(None))
+    opened = open_source(
+        source, table=table, memory_limit=byte_limit(None), written=_looks_like, guard=told
+    )
     try:
         return _proposed(opened)
     finally:
         opened.close()
 
 
-@withheld("looking at the data")
+def _looks_like(file: Source) -> TextFormat:
+    ending = file.read_as
+    delimiter = "\t" if ending.startswith(".tsv") else ","
+    return file_format(file, delimiter, compressed=ending.endswith(".gz"))
+
+
+@told("looking at the data")
 def _proposed(source: Source) -> str:
     source.fetch(source.columns)
     try:
@@ -66,16 +82,28 @@ def _proposed(source: Source) -> str:
 
 
 def _seen(source: Source) -> str:
+    if not source.typed:
+        source.written = value_format(source)
     columns = [
         column
         for name, source_type in source.columns.items()
         if (column := _column(source, name, source_type)) is not None
     ]
     found = _ALL_FOUND if not source.typed else _SOME_FOUND if source.untyped else ""
-    if source.lost:
-        found += _LOST.format(lines=source.lost)
     written = "".join("\n" + _written(source, column) for column in columns)
-    return _HEADER + found + _MAX_ROWS + written
+    cannot = "".join(f"{toml_text(name)} = {toml_text(why)}\n" for name, why in unaskable(source))
+    return (
+        _HEADER
+        + found
+        + _MAX_ROWS
+        + _source(source.written)
+        + written
+        + (_CANNOT + cannot if cannot else "")
+    )
+
+
+def _source(written: TextFormat) -> str:
+    return "" if written == AS_USUAL else _WRITTEN + "\n".join(format_lines(written)) + "\n"
 
 
 def _column(source: Source, name: str, source_type: str) -> Column | None:
@@ -91,8 +119,12 @@ def _column(source: Source, name: str, source_type: str) -> Column | None:
 def _type_of_text(source: Source, name: str) -> Type:
     """The narrowest type that every value of a text column has."""
     kinds: list[Type] = ["boolean", "integer", "real", "date", "timestamp"]
-    tests = ", ".join(f"count_if({text_pattern(kind, f'trim({quoted(name)})')})" for kind in kinds)
-    row = source.connection.execute(f"SELECT count({quoted(name)}), {tests} FROM source").fetchone()
+    written, value = source.written, f"trim({quoted(name)})"
+    tests = ", ".join(f"count_if({text_pattern(kind, value, written)})" for kind in kinds)
+    kept = f"WHERE {is_no_null(value, written)}" if written.nulls else ""
+    row = source.connection.execute(
+        f"SELECT count({quoted(name)}), {tests} FROM source {kept}"
+    ).fetchone()
     present, *matching = row or (0,)
     for kind, count in zip(kinds, matching, strict=True):
         if present and count == present:
@@ -104,7 +136,7 @@ def _grid(source: Source, name: str) -> Fraction | None:
     """The coarsest decimal grid that every value is on, if there is one."""
     value = f"CAST({quoted(name)} AS DOUBLE)"
     if not source.is_typed(name):
-        value = f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"
+        value = f"TRY_CAST({pointed(f'trim({quoted(name)})', source.written)} AS DOUBLE)"
     for digits in range(MOST_DIGITS + 1):
         off = f"{value} <> round({value}, {digits})"
         row = source.connection.execute(

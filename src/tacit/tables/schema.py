@@ -19,6 +19,16 @@ A schema is a small TOML file beside the data, written by the steward::
     type = "text"
     keys = ["Bruges", "Ghent"]        # the cells of GROUP BY
 
+    [columns.at]
+    type = "timestamp"
+    zone = "Europe/Brussels"          # days and hours are those of this zone
+
+    [source]                          # how a text file is written: see ``text_format``
+    delimiter = ";"
+
+    [cannot_ask]                      # columns that are there, and why nobody can ask about them
+    tags = "a list"
+
 Everything in it is public.  Tacit itself never reads any of it from the data.
 """
 
@@ -32,13 +42,13 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from tacit.arguments import instance, kind_of
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.numbers import as_given, decimal, exact, whole
-from tacit.tables.codes import NUMBERS, TYPES, Code, Type, Unfit, literal, widest
+from tacit.tables.codes import NUMBERS, TYPES, Code, Type, Unfit, has_offset, literal, widest
 from tacit.tables.codes import place as place_of
 from tacit.tables.declared import (
     MOST_KEYS,
@@ -50,6 +60,8 @@ from tacit.tables.declared import (
     folded,
     may_have_bounds,
 )
+from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines, read_format
+from tacit.tables.zones import checked_zone, offsets
 
 
 class EachRow(Enum):
@@ -66,6 +78,9 @@ EACH_ROW: Final = EachRow.EACH_ROW
 
 Person = str | EachRow
 
+Times = Literal["utc", "local"]
+
+_CANNOT_HELP = 'name each such column with the reason, as in tags = "a list"'
 PERSON_HELP = "name the column that says whose row it is, or give tacit.EACH_ROW"
 
 
@@ -83,6 +98,10 @@ class Column:
     bounds: tuple[int, int] | None = None
     total: tuple[int, int] | None = None
     keys: tuple[Code, ...] | None = None
+    zone: str | None = None
+    """Whose days and hours these are; then codes are wall-clock times of that zone."""
+    times: Times = "utc"
+    """What times without an offset are in the data, where there is a zone."""
     range: tuple[int, int] = field(init=False, repr=False, compare=False)
     """The codes that the column can hold: those within its bounds, or all codes of its type."""
 
@@ -103,6 +122,21 @@ class Column:
             check_total(f"{where}.total", self.type, self.bounds, self.total)
         if self.keys is not None:
             check_keys(f"{where}.keys", self.type, can_hold, self.keys)
+        self._check_zone(where)
+
+    def _check_zone(self, where: str) -> None:
+        if self.zone is not None:
+            if self.type not in ("date", "timestamp"):
+                only = "only a date or timestamp column has a zone: remove it"
+                raise BadParameter(f"{where}.zone", as_given(self.zone), only)
+            checked_zone(f"{where}.zone", self.zone)
+        known = isinstance(self.times, str) and self.times in ("utc", "local")
+        if not known or (self.zone is None and self.times != "utc"):
+            raise BadParameter(
+                f"{where}.times",
+                as_given(self.times),
+                'give "utc" (the default) or "local", beside the zone of the column',
+            )
 
     @property
     def step(self) -> Fraction:
@@ -111,7 +145,10 @@ class Column:
 
     def place(self, value: object) -> Fraction | int | str:
         """The place of a value on the line of codes; raises Unfit."""
-        return place_of(self.type, self.grid, value)
+        found = place_of(self.type, self.grid, value)
+        if self.zone is not None and isinstance(found, int) and has_offset(value):
+            return found + offsets(self.zone).offset(found)
+        return found
 
     def code(self, value: object) -> Code:
         """The code of a value; raises Unfit if the column cannot hold it."""
@@ -168,6 +205,10 @@ class Schema:
     columns: tuple[Column, ...]
     max_rows: int | None = None
     max_cells: int | None = None
+    written: TextFormat = AS_USUAL
+    """How the source is written, if it is a text file."""
+    cannot_ask: tuple[tuple[str, str], ...] = ()
+    """Columns of the source that cannot be asked about, each with the reason."""
     beside: tuple[Schema, ...] = ()
     """Other tables of the same people, which questions about this one may name."""
     _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
@@ -199,8 +240,25 @@ class Schema:
                 )
             by_name[folded(column.name)] = column
         object.__setattr__(self, "_by_name", by_name)
+        self._check_rest()
         if isinstance(self.person, str):
             self._check_person(self.person)
+
+    def _check_rest(self) -> None:
+        """Check how the source is written, and what cannot be asked."""
+        instance(self.written, "written", TextFormat, "give a TextFormat")
+        for entry in instance(self.cannot_ask, "cannot_ask", tuple, _CANNOT_HELP):
+            name, reason = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
+            if not isinstance(name, str) or not isinstance(reason, str) or not reason:
+                raise BadParameter("cannot_ask", as_given(name), _CANNOT_HELP)
+            if folded(name) in self._by_name:
+                clash = "it is declared as a column, too: remove one of the two"
+                raise BadParameter(f"cannot_ask.{name}", name, clash)
+
+    def why_not(self, name: str) -> str | None:
+        """Why a column of this name cannot be asked about, if it is one of those."""
+        asked = folded(is_text(name, "name", "give a column's name"))
+        return next((why for each, why in self.cannot_ask if folded(each) == asked), None)
 
     def _check_person(self, person: str) -> None:
         column = self.find(person)
@@ -257,6 +315,7 @@ class Schema:
                 column.bounds,
                 column.total,
                 None if column.keys is None else list(column.keys),
+                *([] if column.zone is None else [column.zone, column.times]),
             ]
             for column in self.columns
         }
@@ -272,16 +331,19 @@ def read_schema(text: str, *, name: str, person: Person) -> Schema:
         )
     except tomllib.TOMLDecodeError as error:
         raise BadParameter("schema", "this TOML", f"it is not valid: {error}") from None
-    _known("schema", declared, {"columns", "max_rows", "max_cells"})
+    _known("schema", declared, {"columns", "max_rows", "max_cells", "source", "cannot_ask"})
     columns = declared.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise BadParameter("columns", columns, "declare each column, as in [columns.age]")
+    cannot = declared.get("cannot_ask", {})
     return Schema(
         name=name,
         person=person,
         columns=tuple(_column(key, value) for key, value in columns.items()),
         max_rows=declared.get("max_rows"),
         max_cells=declared.get("max_cells"),
+        written=read_format(declared.get("source", {})),
+        cannot_ask=tuple(instance(cannot, "cannot_ask", dict, _CANNOT_HELP).items()),
     )
 
 
@@ -306,8 +368,9 @@ def _column(name: str, entries: object) -> Column:
     where = f"columns.{name}"
     if not isinstance(entries, dict):
         raise BadParameter(where, entries, 'write a table such as [columns.age] type = "integer"')
-    _known(where, entries, {"type", "grid", "bounds", "total", "keys"})
-    bare = Column(name, entries.get("type"), entries.get("grid"))  # type: ignore[arg-type]
+    _known(where, entries, {"type", "grid", "bounds", "total", "keys", "zone", "times"})
+    zone, times = entries.get("zone"), entries.get("times", "utc")
+    bare = Column(name, entries.get("type"), entries.get("grid"), zone=zone, times=times)  # type: ignore[arg-type]
     if entries.get("bounds") is not None:
         bare = replace(bare, bounds=_bounds(f"{where}.bounds", bare, entries["bounds"]))
     if entries.get("total") is not None:
@@ -391,7 +454,14 @@ def write_schema(schema: Schema) -> str:
             lines.append(f"total = {toml_list(column, column.total)}")
         if column.keys is not None:
             lines.append(f"keys = {toml_list(column, column.keys)}")
+        if column.zone is not None:
+            lines.append(f"zone = {toml_text(column.zone)}")
+            lines += ['times = "local"'] if column.times == "local" else []
         lines.append("")
+    lines += [*format_lines(schema.written), ""] if schema.written != AS_USUAL else []
+    if schema.cannot_ask:
+        reasons = [f"{toml_text(name)} = {toml_text(why)}" for name, why in schema.cannot_ask]
+        lines += ["[cannot_ask]", *reasons, ""]
     return "\n".join(lines)
 
 

@@ -26,10 +26,10 @@ from typing import Any
 import duckdb
 
 from tacit.errors import BadParameter, NotWritten
-from tacit.tables.declared import quoted
+from tacit.tables.declared import quoted, text
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import FileStamp, NotAShard, Shard, file_stamp, map_shard
-from tacit.tables.sources import RowWindow, text
+from tacit.tables.sources import RowWindow
 from tacit.tables.spill import new_folder, remove, sweep
 
 SHARDS_HELP = "name an existing folder that you may write to; the data will lie there in the clear"

@@ -242,6 +242,8 @@ def declared_in_words(column: Column) -> tuple[str, str, str]:
         said.append(f"a person's total from {low} to {high}")
     if column.grid is not None:
         said.append(f"grid {decimal(column.grid)}")
+    if column.zone is not None:
+        said.append(f"days and hours of {column.zone}")
     return column.name, column.type, "; ".join(said)
 
 

@@ -10,7 +10,6 @@ passes its stream to `Source.keep`.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tacit.errors import BadParameter, EngineFailed
-from tacit.tables import frames, lines, parquet
+from tacit.tables import delimited, frames, parquet
 from tacit.tables.codes import UNREADABLE, Type
-from tacit.tables.declared import quoted, refuse_clashing_names
+from tacit.tables.declared import AS_IT_IS, exact_path, quoted, refuse_clashing_names, text
 from tacit.tables.engine import withheld
+from tacit.tables.lines import Mended
 from tacit.tables.postgres import is_postgres, show_postgres
 from tacit.tables.spark import is_spark, show_spark
 from tacit.tables.spill import LEAST_MEMORY, SpillFolder, spill_folder
+from tacit.tables.text_format import AS_USUAL, TextFormat
 
 if TYPE_CHECKING:
     from tacit.tables.workers import Work
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
-_AS_IT_IS = "hive_partitioning = false"  # a folder named p=7 does not make a column p
 _PATH_HELP = "a path must be that of an existing file with its usual ending"
 _KEPT = "kept"
 _LOST: list[duckdb.DuckDBPyConnection] = []  # connections of the process that forked this one
@@ -72,8 +72,12 @@ class Source:
     files: tuple[Path, ...] = ()
     read_as: str = ""  # the kind of file and, if it has several tables, which one
     sidecar: Path | None = None
-    mending: Callable[[Source], None] | None = None
-    lost: int = 0  # how many lines of a mended file could not be read
+    mending: Callable[[Source], object] | None = None
+    # How a text file is written, which its schema declares; all other sources have types.
+    written: TextFormat = AS_USUAL
+    says_how: Callable[[Source], TextFormat] = lambda _: AS_USUAL
+    # How a text file is shown with a column of this name that has the lines, for its steward.
+    numbered: Callable[[Source, str], Mended] | None = None
     kept: bool = False  # whether the rows of a stream are in a table here
     by_column: bool = False  # whether a column can be read later, and without the others
     window: RowWindow | None = None  # if the table grows, up to where it is read
@@ -197,11 +201,6 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def text(value: str) -> str:
-    """A text literal for DuckDB."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of source: its name in messages, how it is recognised, and how its rows are shown.
@@ -233,10 +232,14 @@ def open_source(
     table: str | None,
     memory_limit: int,
     folder: str | Path | None = None,
+    written: Callable[[Source], TextFormat] | None = None,
+    guard: Any = withheld,
 ) -> Source:
     """Open a source for reading; ``table`` names a table in a source that has several.
 
-    What does not fit into memory goes into a folder of its own under ``folder``.
+    What does not fit into memory goes into a folder of its own under ``folder``.  ``written`` says
+    how a text file is written; it is asked when the file's name and sidecar are known.  ``guard``
+    says what becomes of the engine's messages: they are withheld, or `told` to a steward.
     """
     kind = next((kind for kind in _KINDS if kind.accepts(source)), None)
     if kind is None:
@@ -245,8 +248,10 @@ def open_source(
         raise BadParameter("table", table, f"{kind.called} holds only one table: leave it out")
     spill = spill_folder(folder)
     opened = Source(_connection(memory_limit, spill.path), spill, memory_limit)
+    if written is not None:
+        opened.says_how = written
     try:
-        withheld("opening the table")(kind.show)(opened, source, table)
+        guard("opening the table")(kind.show)(opened, source, table)
     except BaseException:
         opened.close()
         raise
@@ -288,15 +293,19 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
         raise BadParameter("table", table, "only a DuckDB file holds several tables: leave it out")
     opened.files = (path,)  # and for Parquet the file itself, whatever has its name later
     opened.name = path.name[: -len(known)]
+    opened.read_as = known
     if known in _DUCKDB:
         opened.name = _attached(opened.connection, path, table)
         opened.stored = True
+        opened.read_as = f"{known} {opened.name}"
         opened.columns = _described(opened.connection)
     elif known in _PARQUET:
         _parquet(opened, path)
     else:
-        _delimited(opened, path, lines.LineFormat(_CSV[known], known.endswith(".gz")))
-    opened.read_as = f"{known} {opened.name}" if opened.stored else known
+        opened.sidecar = path.with_name(f"{opened.name}.toml")
+        opened.typed = False
+        opened.written = opened.says_how(opened)
+        delimited.show(opened, path, _CSV[known], compressed=known.endswith(".gz"))
     opened.sidecar = path.with_name(f"{opened.name}.toml")
 
 
@@ -306,7 +315,7 @@ def _parquet(opened: Source, path: Path) -> None:
     refuse_clashing_names(names)  # DuckDB would call the second of them pid_1
 
     def rows(shown: str) -> str:
-        return f"read_parquet({_exact(shown)}, {_AS_IT_IS})"
+        return f"read_parquet({exact_path(shown)}, {AS_IT_IS})"
 
     def mend(source: Source) -> None:
         bare = source.spill.path / "bare.parquet"
@@ -319,39 +328,6 @@ def _parquet(opened: Source, path: Path) -> None:
     opened.by_column = True
     opened.show(rows(str(bound)))
     opened.columns = _described(opened.connection) | dict.fromkeys(unreadable, UNREADABLE)
-
-
-def _delimited(opened: Source, path: Path, layout: lines.LineFormat) -> None:
-    names = lines.header(path, layout)
-    declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
-
-    def rows(shown: str, layout: lines.LineFormat, more: str) -> str:
-        return (
-            f"read_csv({_exact(shown)}, columns = {{{declared}}}, "
-            f"delim = {text(layout.delimiter)}, quote = '\"', escape = '\"', "
-            "auto_detect = false, strict_mode = true, nullstr = '', "
-            f"compression = '{'gzip' if layout.compressed else 'none'}', {_AS_IT_IS}, {more})"
-        )
-
-    def mend(source: Source) -> None:
-        mended = source.spill.path / "mended.csv"
-        made = lines.write_mended(path, layout, mended)
-        source.lost = made.lost
-        line = max(2 * made.longest, 2**21)
-        shown, plain = source.spill.hidden(mended), lines.LineFormat(layout.delimiter, False)
-        source.show(rows(shown, plain, f"header = false, new_line = '\\n', max_line_size = {line}"))
-
-    opened.columns = dict.fromkeys(names, "VARCHAR")
-    opened.typed = False
-    if lines.is_plain(path, layout):
-        opened.mending = mend
-        opened.show(rows(str(path.absolute()), layout, "header = true"))
-    else:
-        mend(opened)
-
-
-def _exact(path: str) -> str:
-    return text(glob.escape(path))  # so that a name with [ or * is not read as a pattern
 
 
 def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import BadParameter
 from tacit.tables import frames
-from tacit.tables.codes import UNREADABLE
+from tacit.tables.codes import UNREADABLE, is_unreadable
 from tacit.tables.declared import refuse_clashing_names
 
 if TYPE_CHECKING:
@@ -38,10 +38,13 @@ def show_spark(opened: Source, frame: Any, _: str | None) -> None:
     refuse_clashing_names(names)
     opened.hold(frames.ready_stream(_without_rows(frame.schema)))
     opened.forget()
+    for field in frame.schema.fields:
+        if is_unreadable(opened.columns[field.name]):
+            opened.columns[field.name] = f"{UNREADABLE}({field.dataType.typeName()})"
     kinds = dict(opened.columns)
 
     def chosen(wanted: Collection[str]) -> Any:
-        read = [name for name in names if name in wanted and kinds[name] != UNREADABLE]
+        read = [name for name in names if name in wanted and not is_unreadable(kinds[name])]
         return frame.select(*("`" + name.replace("`", "``") + "`" for name in read))
 
     def fetch(wanted: Collection[str]) -> None:
