@@ -471,7 +471,7 @@ class BitmapEngine(Answering):
             if low > high:
                 return self._nothing
             key = column, ((low, high),)
-            node = self._kept_as(key)
+            node: Node | None = self._kept_as(key)
             if node is None:
                 node = self._build(key, self._new_range(column, low, high))
             if type(node) is Unbuilt:
