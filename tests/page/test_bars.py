@@ -155,9 +155,14 @@ def test_nothing_is_cut_off_on_a_phone_or_at_400_per_cent(clinic: Running, visit
     ana = visit(clinic, "ana", **small)
     open_stream(ana, name="watch")
     ask(ana, "town = 'Bruges'")
-    choose(ana, "Histogram", "histogram")
-    release(ana)
-    assert ana.page.evaluate("document.documentElement.scrollWidth") <= 320
+    for form, call in (("Histogram", "histogram"), ("Ranges", "ranges"), ("Query", "query")):
+        choose(ana, form, call)
+        ana.page.locator("#plan .facts").wait_for()
+        assert ana.page.evaluate("document.documentElement.scrollWidth") <= 320
+        release(ana)
+        assert ana.page.evaluate("document.documentElement.scrollWidth") <= 320
+    bars = ana.page.locator("#released .bars").bounding_box()
+    assert bars["x"] + bars["width"] <= 320  # the pictures, too
     boss = visit(clinic, "boss", **small)
     places = [(ana, "/", "Overview"), (ana, "/ask", "Ask"), (ana, "/budget", "Budget")]
     places += [(ana, "/release", "Release")]

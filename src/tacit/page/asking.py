@@ -17,7 +17,7 @@ from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, four_digits_up, show
 from tacit.page import examples
 from tacit.page.grids import grids_of
-from tacit.page.lines import last_lines
+from tacit.page.lines import last_lines, saved_as
 from tacit.page.pictures import chance_curve
 from tacit.page.prices import priced
 from tacit.page.refusals import marked, or_refused
@@ -187,5 +187,6 @@ def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> Content:
         question=asked.question,
         answer=value if isinstance(value, Answer) else None,
         words="" if isinstance(value, Answer) else str(value),
+        saved=saved_as(value),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
