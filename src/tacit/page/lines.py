@@ -32,6 +32,14 @@ class AnswerLine:
     saved: tuple[str, str, str] = ("", "", "")  # answer, value and error, as a file has them
     block: Block | None = None  # of which this line is the last question
 
+    @property
+    def asked(self) -> str:
+        """The question; of several that have no line of their own, the last."""
+        question = self.paid.question or self.paid.what
+        if self.block is None or self.answer is not None or self.block.answered < 2:
+            return question
+        return f"{number(self.block.answered)} questions up to {question}"
+
 
 _told: WeakKeyDictionary[Service, OrderedDict[int, AnswerLine]] = WeakKeyDictionary()
 _lock = Lock()
