@@ -22,7 +22,6 @@ import tacit.book
 import tacit.tables
 from tacit.analyst.histogram import CellSum, Histogram, NoisyHistogram
 from tacit.analyst.histogram_plan import HistogramPlan
-from tacit.analyst.query import QueryPlan
 from tacit.analyst.query_columns import (
     MeanColumn,
     QuantileColumn,
@@ -31,6 +30,7 @@ from tacit.analyst.query_columns import (
     ShareColumn,
     SpreadColumn,
 )
+from tacit.analyst.query_plan import QueryPlan
 from tacit.analyst.query_result import QueryResult
 from tacit.analyst.ranges import RangeCount, RangePlan, Ranges
 from tacit.analyst.release import Release
@@ -135,6 +135,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     "RangePlan.noises",
     *("QueryPlan.noise_scale", "QueryColumn.from_json", "QueryColumn.ranges"),
     *("QuantileColumn.from_json", "QueryPlan.quantile"),
+    *("QueryPlan.alone", "QueryPlan.tree_group"),
     *("RatioColumn.from_json", "ShareColumn.from_json", "SpreadColumn.from_json"),
     *("MeanColumn.from_json", "tacit.tables.Engine.rows_by_person"),
     "tacit.tables.Engine.people_of",
@@ -510,6 +511,7 @@ def calls(folder: Path) -> dict[str, Call]:
     both = "select count(distinct pid), avg(age) from visits group by town"
     asks: dict[str, Any] = {"sql": both, "weights": [1, 2], "max_rows": 1, "max_cells": 1}
     asks |= {"params": None, "delta": 0}
+    above = {**asks, "sql": f"{both} having count(distinct pid) > 1", "at_most": 1}
     queried = table.query(**asks, epsilon=1, budget=budget)
     queried.save(folder / "query.json")
     counted, averaged = queried.columns
@@ -670,8 +672,8 @@ def calls(folder: Path) -> dict[str, Call]:
         "HistogramPlan.worst_error": Call(planned_cells.worst_error, {"beta": 0.1}),
         "HistogramPlan.prefix_error": Call(planned_cells.prefix_error, {"beta": 0.1}),
         "HistogramPlan.sums_error": Call(planned_cells.sums_error, {"questions": 5, "beta": 0.1}),
-        "Table.plan_query": on_table("plan_query", **asks, epsilon=1),
-        "Table.query": on_table("query", **asks, **pays),
+        "Table.plan_query": on_table("plan_query", **above, epsilon=1),
+        "Table.query": on_table("query", **above, **pays),
         "QueryPlan.error": Call(
             table.plan_query(**asks, epsilon=1).error,
             {"name": "avg_age", "beta": 0.1, "values": 100},
@@ -783,7 +785,8 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.book.range_tree.RangeTree.noises": Call(tree.noises, {"start": 2, "stop": 5}),
         "tacit.book.range_tree.best_tree": Call(tacit.book.range_tree.best_tree, {"values": 13}),
         "tacit.audit.releases": Call(tacit.audit.releases, {"epsilon": 1}),
-        "tacit.Cost.pure": Call(Cost.pure, {"epsilon": 1}),
+        "tacit.Cost.pure": Call(Cost.pure, {"epsilon": 1, "times": 2}),
+        "tacit.Cost.bounded_range": Call(Cost.bounded_range, {"epsilon": 1, "times": 2}),
         "Table.release": on_table(
             "release",
             mechanism=NoisyHistogram(schema, ["age"], epsilon=1, max_rows=1),

@@ -11,7 +11,8 @@ from tests.fit import ACCEPT, chi_square_p
 
 import tacit
 from tacit import wire
-from tacit.analyst.query import Query, plan_query
+from tacit.analyst.query import Query
+from tacit.analyst.query_plan import plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused

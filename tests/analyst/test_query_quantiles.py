@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from datetime import date
 from fractions import Fraction
 from random import Random
 
+import numpy as np
 import pytest
 from tests.analyst.test_query import TOML, TestQueryContract
 
 import tacit
 from tacit import wire
-from tacit.analyst.query import Query, plan_query
+from tacit.analyst.query import Query
 from tacit.analyst.query_columns import QuantileColumn
+from tacit.analyst.query_plan import plan_query
+from tacit.analyst.query_quantiles import QuantileTree, groups
 from tacit.book.coins import InsecureTestCoins
+from tacit.book.quantile import QuantileMechanism
 from tacit.budget import Budget
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.tables.prepared import Reader
@@ -117,6 +122,7 @@ def test_the_least_and_the_greatest_are_said_to_be_others(several, rich):
     assert isinstance(other, QuantileColumn)
     assert other.mechanism == least.mechanism
     assert isinstance(most, QuantileColumn)
+    assert isinstance(least.mechanism, QuantileMechanism)
     rank = least.mechanism.rank
     assert rank == 13  # ⌈2 ln(15 · 20)⌉ + 1
     assert "min_cost: the 13th least value, not the least" in str(found)
@@ -133,20 +139,76 @@ def test_a_person_in_several_cells_divides_epsilon_and_the_plan_says_the_ranks(s
     drawn = planned.quantile(0)
     assert (drawn.epsilon, drawn.max_rows, drawn.domain_size) == (Fraction(1, 6), 2, 15)
     assert drawn.rate == Fraction(1, 6) / (2 * 1 * 2)
-    assert planned.cost.parts == ((1, Fraction(1, 2)), (1, Fraction(1, 2)))
+    assert planned.cost.parts == ((1, Fraction(1, 2)),)
+    assert planned.cost.ranges == ((3, Fraction(1, 6)),)
     assert planned.error("m") == drawn.error() == 69  # ⌈ln(300) · 24 / 2⌉
     assert "m      ± 69 ranks each (95 %)" in str(planned)
 
 
-def test_a_plan_says_whether_a_tree_errs_less(several):
+def deciles(column):
+    return ", ".join(f"QUANTILE({column}, 0.{each}) AS q{each}" for each in range(1, 10))
+
+
+def test_many_quantiles_share_a_tree_and_few_are_drawn_by_themselves(several):
     table, _ = several
-    several_of = ", ".join(f"QUANTILE(day, 0.{each})" for each in range(1, 10))
-    many = str(table.plan_query(f"SELECT {several_of} FROM visits", epsilon=1, max_rows=1))
-    assert "table.ranges('day', ...) errs less" in many
+    sql = f"SELECT {deciles('day')}, COUNT(DISTINCT pid) AS n FROM visits"
+    planned = table.plan_query(sql, epsilon=10, max_rows=2)
+    assert planned.trees == (tuple(range(9)),)
+    shared = planned.quantile(3)
+    assert isinstance(shared, QuantileTree)
+    assert (shared.epsilon, shared.max_rows, shared.share) == (Fraction(9), 2, Fraction(4, 10))
+    assert shared.error() < max(planned.alone(place).error() for place in range(9))
+    # One mechanism of ε = 9, and not nine of ε = 1, which a zCDP budget would charge less.
+    assert sorted(planned.cost.parts) == [(1, Fraction(1)), (1, Fraction(9))]
+    assert "for a tree of counts that is shared" in str(planned)
+    assert "9 quantiles of day from one tree of counts: drawn one by one they would" in str(planned)
     two = "SELECT QUANTILE(day, 0.2), QUANTILE(day, 0.8) FROM visits"
-    assert "errs more" in str(table.plan_query(two, epsilon=1, max_rows=1))
-    some = f"{two} WHERE week = 7"
-    assert "ranges" not in str(table.plan_query(some, epsilon=1, max_rows=1))
+    apart = table.plan_query(two, epsilon=1, max_rows=1)
+    assert apart.trees == ()
+    assert "2 quantiles of day, each drawn by itself: from one tree of counts" in str(apart)
+    filtered = "SELECT MEDIAN(day), MEDIAN(day) FILTER (WHERE week = 7), MEDIAN(cost) FROM visits"
+    assert groups(table.plan_query(filtered, epsilon=1, max_rows=1).select) == []
+
+
+def test_a_tree_in_each_cell_divides_epsilon_among_the_cells_of_a_person(several):
+    table, _ = several
+    sql = f"SELECT town, {deciles('day')} FROM visits GROUP BY town"
+    planned = table.plan_query(sql, epsilon=3, max_rows=2, max_cells=3)
+    assert planned.trees == (tuple(range(9)),)
+    shared = planned.quantile(0)
+    assert shared.epsilon == 1
+    assert shared.tree.scale(shared.epsilon, 2) == 2 * shared.tree.levels
+    assert planned.cost.parts == ((1, Fraction(3)),)
+
+
+@pytest.mark.parametrize("epsilon", [3, 30, 300])
+def test_what_is_read_from_a_tree_is_within_its_error(several, rich, epsilon):
+    table, rows = several
+    sql = f"SELECT town, {deciles('day')} FROM visits GROUP BY town"
+    found = table.query(sql, epsilon=epsilon, max_rows=9, max_cells=3, budget=rich)
+    assert all(isinstance(column.mechanism, QuantileTree) for column in found.columns)
+    assert wire.from_json(wire.to_json(found)) == found
+    for place, town in enumerate(["Bruges", "Ghent"]):
+        days = sorted(row[4] for row in rows if row[1] == town)
+        told = [column.values[place] for column in found.columns]
+        assert told == sorted(told)
+        for column in found.columns:
+            share, value = column.mechanism.share, column.values[place]
+            less, up_to = bisect_left(days, value), bisect_right(days, value)
+            off = max(0, less - share * len(days), share * len(days) - up_to)
+            assert off <= column.errors()[place]
+
+
+def test_a_tree_errs_as_little_as_it_says_with_ties():
+    values = np.sort(np.array([0] * 550 + [90] * 300 + list(range(50, 80)) * 5, np.int64))
+    tree = QuantileTree(Fraction(3, 4), 101, Fraction(1), 1)
+    coins, worst = InsecureTestCoins(6), 0
+    for _ in range(200):
+        y = tree.read(tree.measure(values, coins))
+        less, up_to = bisect_left(values, y), bisect_right(values, y)
+        worst = max(worst, less - 750, 750 - up_to)
+    assert worst <= tree.error("1/10000")
+    assert tree.error() <= tree.error("1/10000")
 
 
 class TestMedianContract(TestQueryContract):

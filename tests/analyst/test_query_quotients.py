@@ -12,18 +12,19 @@ from tests.analyst.test_query import TOML, TestQueryContract
 
 import tacit
 from tacit import wire
-from tacit.analyst.query import Query, plan_query
+from tacit.analyst.query import Query
 from tacit.analyst.query_columns import (
     QueryColumn,
     RatioColumn,
     ShareColumn,
     SpreadColumn,
 )
+from tacit.analyst.query_plan import plan_query
 from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import QuestionRefused
+from tacit.tables.kinds import Mean, Plain, Portion, Ratio, Spread
 from tacit.tables.prepared import Reader
-from tacit.tables.selected import Mean, Plain, Portion, Ratio, Spread
 from tacit.testing.releases import laplace_law
 
 HUGE = 10**12

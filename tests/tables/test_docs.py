@@ -19,6 +19,7 @@ from tacit.errors import QuestionRefused
 from tacit.tables import (
     aggregates,
     function_calls,
+    grouping,
     named_people,
     operands,
     parse,
@@ -46,6 +47,7 @@ MODULES = (
     aggregates,
     operands,
     function_calls,
+    grouping,
     named_people,
     predicates,
     templates,
@@ -313,4 +315,4 @@ def queries() -> list[str]:
 def test_a_query_of_the_page_is_read(text: str) -> None:
     schema = of_page("max_rows = 5\n" + page_schema())
     assert read_select(text, schema).columns
-    assert len(queries()) == 12
+    assert len(queries()) == 13

@@ -28,6 +28,7 @@ from tacit.book.watching import watch
 from tacit.errors import Advice, BadParameter, Infeasible, QuestionRefused, TacitError
 from tacit.numbers import four_digits_up, spaced
 from tacit.privacy import Privacy
+from tacit.tables.date_keys import DateKey
 from tacit.tables.prepared import CellReads
 from tacit.tables.schema import EACH_ROW
 
@@ -141,7 +142,12 @@ class Comparison:
     def for_cells(
         self, columns: Sequence[Column], *, tops: int = _TOPS, but: str = ""
     ) -> tuple[Alternative, ...]:
-        """For the counts of all cells of some columns, or which of them are the largest."""
+        """For the counts of all cells of some columns, or which of them are the largest.
+
+        Parts of dates are the cells of a query alone.
+        """
+        if any(isinstance(column, DateKey) for column in columns):
+            return ()
         names = ", ".join(repr(column.name) for column in columns)
         cells, told = _cells(columns), "every count"
 
@@ -329,7 +335,7 @@ def better_than_stream(
         cells = len(reads)
     else:
         cells = len({read.codes for read in reads})
-        if cells < len(reads) or len({read.keys for read in reads}) > 1:
+        if cells < len(reads) or len({_names(read) for read in reads}) > 1:
             return None  # not one GROUP BY: of several a person may be in as many cells
     if cells < 2:
         return None
@@ -346,7 +352,7 @@ def better_than_stream(
     known = 1 if schema.person is EACH_ROW else schema.max_cells
     if most < (known or 1):
         return None
-    names = ", ".join(reads[0].keys)
+    names = ", ".join(_names(reads[0]))
     who = f"a person is in {_up_to(known)}" if known else f"nobody is in more than {most}"
     alpha = four_digits_up(in_one * (known or 1))
     for_each = "" if known else " for each cell that a person may be in"
@@ -356,6 +362,10 @@ def better_than_stream(
         f"what is within {alpha}{for_each} of the threshold may be told wrongly; here "
         f"what is within {spaced(ours)}"
     )
+
+
+def _names(read: Read) -> tuple[str, ...]:
+    return tuple(key.name for key in read.keys)
 
 
 def _up_to(cells: int) -> str:

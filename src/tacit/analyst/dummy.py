@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from tacit.analyst.open_tables import put_together
 from tacit.analyst.table import Table
 from tacit.arguments import instance
 from tacit.budget import Budget
@@ -22,8 +24,13 @@ class DummyTable(Table):
     """A table about nobody, with a budget in memory to pay from: ``tacit.dummy`` makes one."""
 
     def __init__(self, schema: Schema, people: int, seed: int, as_of: str | None) -> None:
-        super().__init__(made_up_engine(schema, people, seed), people=people, as_of=as_of)
-        self._budget = Budget.in_memory(epsilon=_EPSILON, delta="1/1000", covers=[schema.name])
+        alone = replace(schema, beside=())
+        super().__init__(made_up_engine(alone, people, seed), people=people, as_of=as_of)
+        self._others = [Table(made_up_engine(each, people, seed)) for each in schema.beside]
+        if self._others:
+            put_together({each.name: each for each in (self, *self._others)})
+        covers = [each.name for each in (schema, *schema.beside)]
+        self._budget = Budget.in_memory(epsilon=_EPSILON, delta="1/1000", covers=covers)
 
     @property
     def budget(self) -> Budget:
@@ -33,6 +40,8 @@ class DummyTable(Table):
     def close(self) -> None:
         """Forget the table, and what was spent on it."""
         self._budget.close()
+        for other in self._others:
+            other.close()
         super().close()
 
 

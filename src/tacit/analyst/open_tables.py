@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from inspect import signature
 from typing import Any
 
 from tacit.analyst.table import Table, open_table
-from tacit.analyst.versions import put_beside
+from tacit.analyst.versions import SeenVersions, put_beside
 from tacit.arguments import instance, kind_of
 from tacit.errors import BadParameter
 from tacit.numbers import as_given
@@ -86,6 +86,20 @@ def same_people(tables: Mapping[str, Table]) -> list[dict[str, Table]]:
         if isinstance(person, str) and "people" not in table.engine.cannot:
             groups.setdefault(table.schema.column(person).type, {})[name] = table
     return [group for group in groups.values() if len(group) > 1]
+
+
+def seen_with(table: Table, others: Collection[Table]) -> Table:
+    """The same table, for somebody who may name only these of the tables beside it."""
+    view = Table(table.engine, people=table.people, as_of=table.as_of, coins=table.coins)
+    view._versions = SeenVersions(table._versions, [other._versions for other in others])
+    return view
+
+
+def follow(view: Table) -> Table:
+    """What `seen_with` made, with the label that its table has now."""
+    if isinstance(view._versions, SeenVersions):
+        view._versions.follow()
+    return view
 
 
 def put_together(tables: Mapping[str, Table]) -> None:

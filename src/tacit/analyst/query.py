@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.analyst.alternatives import Alternative, Comparison
-from tacit.analyst.alternatives import lines as alternative_lines
 from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.query_columns import (
     AnyColumn,
@@ -21,266 +18,32 @@ from tacit.analyst.query_columns import (
     RatioColumn,
     ShareColumn,
     SpreadColumn,
+    StreamColumn,
 )
-from tacit.analyst.query_errors import divided, instead, planned_error, said_of
-from tacit.analyst.query_result import (
-    QueryResult,
-    counted_cells,
-    counted_keys,
-    counted_rows,
-    query_from_json,
-)
-from tacit.arguments import iterated, text
-from tacit.book.coins import WIDEST_NOISE, clamped
-from tacit.book.laplace import error_steps
+from tacit.analyst.query_having import ToldAbove
+from tacit.analyst.query_plan import QueryPlan, for_told
+from tacit.analyst.query_quantiles import QuantileTree
+from tacit.analyst.query_result import Halt, QueryResult, query_from_json
+from tacit.book.coins import clamped
 from tacit.book.quantile import QuantileMechanism
-from tacit.book.top import TopMechanism
-from tacit.errors import BadParameter
-from tacit.numbers import (
-    Number,
-    as_given,
-    four_digits_up,
-    positive,
-    probability,
-    show,
-    whole,
-)
 from tacit.privacy import Cost, Privacy
+from tacit.tables.date_keys import source_of
+from tacit.tables.kinds import FromStream, Mean, Portion, Ranked, Ratio, Spread
 from tacit.tables.measured import measured, places_by_cell, sorted_domain
 from tacit.tables.person_rows import cells_of, in_chosen_cells, only_cells
-from tacit.tables.schema import EACH_ROW, Schema, row_bound
-from tacit.tables.selected import Distinct, Mean, Plain, Portion, Ranked, Ratio, Spread
+from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.tables.engine import Engine
-    from tacit.tables.selected import Select, Selected
+    from tacit.tables.selected import Selected
 
-_TYPICAL = 1000  # of how many values a plan says how far their mean may be off
+Trees = dict[tuple[int, ...], list[Any]]
+"""What was measured in each cell, by the places of the quantiles that share it."""
+
 _WIDEST_IN_BULK = 2**50  # the largest scale that coins draw in bulk
-
-
-# What it will be like, before it is paid ----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class QueryPlan:
-    """What a query costs and how far each aggregate may be off, said before it is paid.
-
-    Privacy: in each cell a person changes an aggregate by at most its sensitivity Δ, and they count
-    in at most ``max_cells`` cells; so all its values together change by at most max_cells·Δ (the
-    ℓ1 sensitivity), and noise of scale max_cells·Δ/ε is enough for its share ε (Theorem 3.6, on
-    the grid).  A mean is a count and a sum, with half of its share each, a variance three numbers
-    with a third each: of each person the same ``max_rows`` values count in a cell.  A share is two
-    counts of disjoint parts, which a person changes together by no more than one of them, so that
-    both have its whole share.  A quantile is drawn in each cell for ε/max_cells.  The shares add up
-    (Theorem 3.16).  With ORDER BY ... DESC LIMIT n, n cells are drawn for a share of their own, and
-    then what is told is about those n, which are public; a person is in at most n of them.
-    """
-
-    select: Select
-    privacy: Privacy
-    shares: tuple[Fraction, ...]
-    max_cells: int
-    top: TopMechanism | None = None
-
-    @property
-    def all_shares(self) -> tuple[Fraction, ...]:
-        """Of ε: for each aggregate, and then for the order if there is one."""
-        return self.shares if self.top is None else (*self.shares, self.top.privacy.epsilon)
-
-    @property
-    def cost(self) -> Cost:
-        """(ε, δ), with a pure part for all that is measured for an aggregate and shares its ε."""
-        columns = zip(self.select.columns, self.shares, strict=True)
-        parts = tuple(_pure_part(column, share) for column, share in columns)
-        return Cost(self.privacy, parts if self.top is None else (*parts, *self.top.cost.parts))
-
-    @property
-    def by_person(self) -> bool:
-        """Whether the rows themselves are needed: cells or rows of a person are chosen."""
-        return self.choosing or any(column.by_person for column in self.select.columns)
-
-    @property
-    def choosing(self) -> bool:
-        """Whether it must be chosen in which cells a person counts."""
-        return self.select.schema.person is not EACH_ROW and self.max_cells < self.select.rows
-
-    def noise_scale(self, place: int, part: int = 0) -> Fraction:
-        """The scale of the noise of what is measured for an aggregate, in steps of its grid."""
-        measured = self.select.columns[place].parts[part]
-        return self.max_cells * measured.sensitivity / (self.shares[place] * measured.share)
-
-    def error(self, name: str, beta: Number = "1/20", *, values: int | None = None) -> Fraction:
-        """How far one value of an aggregate may be off, except with probability β.
-
-        That of a quantile is counted in ranks: so many values lie between it and the true one.
-        For what is divided by a count, say of how many ``values``: the more there are, the less it
-        errs.
-        """
-        text(name, "name", "give the name of an aggregate")
-        for place, column in enumerate(self.select.columns):
-            if column.name == name:
-                return self._error(place, beta, values)
-        names = ", ".join(column.name for column in self.select.columns)
-        raise BadParameter("name", as_given(name), f"this query has {names}")
-
-    def quantile(self, place: int) -> QuantileMechanism:
-        """What draws the quantile of an aggregate in one cell.
-
-        Privacy: a person counts in at most ``max_cells`` cells, and changes no other draw.
-        """
-        column = self.select.columns[place]
-        kind = column.kind
-        assert isinstance(kind, Ranked)
-        return QuantileMechanism(
-            kind.share,
-            self.select.schema.column(kind.column).domain_size or 0,
-            epsilon=self.shares[place] / self.max_cells,
-            max_rows=column.most,
-            end=kind.end,
-        )
-
-    def _error(self, place: int, beta: Number, values: int | None) -> Fraction:
-        column = self.select.columns[place]
-        if isinstance(column.kind, Ranked):
-            return Fraction(self.quantile(place).error(beta))
-        scales = [self.noise_scale(place, part) for part in range(len(column.parts))]
-        if not divided(column):
-            return error_steps(scales[0], beta) * column.parts[0].grid
-        if values is None:
-            raise BadParameter("values", None, "of how many values is it the mean?")
-        return planned_error(column, scales, probability(beta, "beta"), whole(values, "values"))
-
-    def __str__(self) -> str:
-        select, cells = self.select, self.select.rows
-        counted = counted_cells(select.schema, self.max_cells, cells)
-        rows = f"{cells} row" + "s" * (cells != 1)
-        told = [counted_rows(column.name, column.max_rows) for column in select.columns]
-        told += [counted_keys(column.name, column.max_keys) for column in select.columns]
-        lines = [f"A query of {rows}, {self.privacy}{counted}{''.join(told)}"]
-        width = max(len(column.name) for column in select.columns)
-        for column, share in zip(select.columns, self.shares, strict=True):
-            values = _TYPICAL if divided(column) else None
-            error = four_digits_up(self.error(column.name, values=values))
-            of_values = "" if values is None else f" for {said_of(column, values)}"
-            ranked = isinstance(column.kind, Ranked)
-            off = f"± {error}{' ranks' * ranked} each (95 %){of_values}"
-            lines.append(f"  {column.name:{width}}  {off}, ε = {show(share)}")
-        if self.top is not None and select.largest is not None:
-            steps = self.top.alpha_steps(select.cells, "1/20")
-            alpha = four_digits_up(steps * select.largest.question.grid)
-            lines.append(
-                f"  {'order':{width}}  each is at most {alpha} below the largest left (95 %), "
-                f"ε = {show(self.top.privacy.epsilon)}"
-            )
-        lines += [f"  {line}" for line in instead(self)]
-        return "\n".join([*lines, *alternative_lines(self.alternatives)])
-
-    @property
-    def alternatives(self) -> tuple[Alternative, ...]:
-        """What else could count the people of each cell for the same ε; nothing without cells."""
-        counted = any(isinstance(column.kind, Plain) for column in self.select.columns)
-        if not self.select.keys or not counted:
-            return ()
-        others = Comparison(self.select.schema, self.privacy.epsilon)
-        return others.for_cells(self.select.keys, but="query")
-
-
-def plan_query(
-    select: Select,
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    weights: Sequence[Number] | None,
-    max_cells: int | None,
-) -> QueryPlan:
-    """Divide ε among the aggregates and the order; refuse, at no cost, what cannot be drawn."""
-    select = _with_distinct(select, max_cells)
-    privacy, largest = Privacy(epsilon, delta), select.largest
-    if privacy.delta and largest is None:
-        raise BadParameter(
-            "delta",
-            as_given(delta),
-            "it helps only to draw the largest cells, with ORDER BY ... DESC LIMIT n: leave it out",
-        )
-    parts = _weights(weights, len(select.columns), ordered=largest is not None)
-    shares = tuple(privacy.epsilon * part / sum(parts) for part in parts)
-    top = None
-    if largest is not None:
-        *rest, drawing = shares
-        shares = tuple(rest)
-        top = TopMechanism(largest.places, Privacy(drawing, delta), largest.sensitivity)
-    plan = QueryPlan(select, privacy, shares, cells_that_count(select, max_cells), top)
-    for place, column in enumerate(select.columns):
-        if isinstance(column.kind, Ranked):
-            plan.quantile(place)  # which refuses what cannot be drawn
-        scales = [plan.noise_scale(place, part) for part in range(len(column.parts))]
-        if max(scales, default=0) > WIDEST_NOISE:
-            raise BadParameter(
-                "epsilon",
-                as_given(epsilon),
-                f"the noise of {column.name} would be wider than 2^200 grid steps: give a larger "
-                "epsilon, or a larger weight",
-            )
-    return plan
-
-
-def _with_distinct(select: Select, max_cells: int | None) -> Select:
-    """With the number of distinct keys that one person may add, which has no default."""
-    schema = select.schema
-    given = None if max_cells is None else row_bound(max_cells, "max_cells")
-    most = schema.max_cells if given is None else given
-    columns = []
-    for column in select.columns:
-        kind = column.kind
-        if isinstance(kind, Distinct):
-            most = 1 if schema.person is EACH_ROW else most
-            if most is None:
-                raise BadParameter(
-                    "max_cells",
-                    None,
-                    f"for how many values of {', '.join(key.name for key in kind.keys)} may one "
-                    "person count?  Give max_cells=1 or more, or declare it in the schema: "
-                    "max_cells = 3.  For which they do is chosen at random, and the noise grows "
-                    "with it",
-                )
-            column = replace(column, kind=replace(kind, most=min(most, kind.cells)))
-        columns.append(column)
-    return replace(select, columns=tuple(columns))
-
-
-def _weights(given: Sequence[Number] | None, aggregates: int, *, ordered: bool) -> list[Fraction]:
-    count = aggregates + ordered
-    if given is None:
-        return [Fraction(1)] * count
-    also = " and then one for the order" * ordered
-    help_ = f"give a positive number for each of the {aggregates} aggregates{also}, such as [2, 1]"
-    listed: Iterable[Any] = iterated(given, "weights", help_)
-    weights = [positive(each, "weights") for each in listed]
-    if len(weights) != count:
-        raise BadParameter("weights", f"{len(weights)} numbers", help_)
-    return weights
-
-
-def cells_that_count(select: Select, max_cells: int | None) -> int:
-    """In how many cells a person counts: as asked, or as the schema says; there is no default."""
-    schema = select.schema
-    given = None if max_cells is None else row_bound(max_cells, "max_cells")
-    if schema.person is EACH_ROW or select.cells == 1:
-        return 1
-    most = schema.max_cells if given is None else given
-    if most is None and select.largest is not None:
-        most = select.rows
-    if most is None:
-        raise BadParameter(
-            "max_cells",
-            None,
-            "in how many cells of the GROUP BY may one person count?  Give max_cells=1 or more, or "
-            "declare it in the schema: max_cells = 3.  In how many they do is chosen at random, "
-            "and the noise grows with it",
-        )
-    return min(most, select.rows)
+_OF_EACH_CELL = ("places", "steps", "codes")  # lists in a record
+_BY_CELLS = ("noise_scale", "epsilon")  # what may depend on how many cells are told
 
 
 @dataclass(frozen=True)
@@ -318,24 +81,27 @@ class Query:
             "shares": [str(share) for share in plan.shares],
             "max_cells": plan.max_cells,
             **({} if plan.top is None else {"order": plan.top.privacy.as_json()}),
+            **({} if plan.stream is None else {"having": plan.stream.cost.privacy.as_json()}),
         }
 
     def write_release(self, released: QueryResult) -> dict[str, Any]:
-        """A result as it is kept, with room for any cells that could have been drawn.
+        """A result as it is kept, with room for any cells that could have been told.
 
-        Which were drawn would show in its length, and it may be drawn again under the same charge.
+        Which and how many were would show in its length, and it may be drawn again under the same
+        charge.
         """
         fields = released.as_json()
         if released.places is None:
             return fields
         from tacit.budget.answers import room_of
+        from tacit.budget.chain import canonical
 
-        def taken(part: object) -> int:
-            return room_of(json.dumps(part))
-
-        most = max(map(taken, self.plan.select.cell_codes))
-        used = sum(map(taken, released.cells))
-        return {**fields, "room": " " * (len(released) * most - used)}
+        select = self.plan.select
+        longest = max(select.cell_codes, key=lambda cell: room_of(canonical({"cell": list(cell)})))
+        fullest = _fullest(fields, select.rows)
+        fullest["cells"] = [list(longest)] * select.rows
+        room = room_of(canonical(fullest)) - room_of(canonical(fields))
+        return {**fields, "room": " " * max(room, 0)}
 
     def read_release(self, fields: Mapping[str, Any]) -> QueryResult:
         """The inverse of `write_release`."""
@@ -346,25 +112,51 @@ class Query:
         refuse_other_schema(self, self.plan.select.schema, schema)
 
     def draw(self, engine: Engine, coins: Coins) -> QueryResult:
-        """Answer every aggregate of every cell, and add noise to each."""
+        """Answer every aggregate of every cell that is told, and add noise to each."""
+        above = self._above(engine, coins)
+        places = self._largest(engine, coins) if above is None else above.places
+        told = range(self.plan.select.cells) if places is None else places
+        return Query(for_told(self.plan, len(told)))._of_told(engine, coins, told, places, above)
+
+    def _of_told(
+        self,
+        engine: Engine,
+        coins: Coins,
+        told: Sequence[int],
+        places: tuple[int, ...] | None,
+        above: ToldAbove | None,
+    ) -> QueryResult:
+        """What is told, once it is clear of which cells."""
         plan, select = self.plan, self.plan.select
-        places = self._largest(engine, coins)
-        told = range(select.cells) if places is None else places
-        true = self._chosen(engine, coins, told) if plan.by_person else self._whole(engine, told)
+        true: list[Any] = [[[]] * len(column.parts) for column in select.measured]
+        if told:
+            true = (
+                self._chosen(engine, coins, told) if plan.by_person else self._whole(engine, told)
+            )
+        measured, trees = iter(true), Trees()
         columns = tuple(
-            self._column(place, column, true[place], coins)
+            self._stream_column(column, above)
+            if isinstance(column.kind, FromStream)
+            else self._column(place, column, next(measured), coins, trees)
             for place, column in enumerate(select.columns)
         )
-        asked = " ".join(select.text.split())
         return QueryResult(
             select.schema,
-            asked,
+            " ".join(select.text.split()),
             select.keys,
             columns,
             privacy=plan.privacy,
             max_cells=plan.max_cells,
             places=places,
+            having=None if above is None else Halt(select.rows, above.answered),
         )
+
+    def _above(self, engine: Engine, coins: Coins) -> ToldAbove | None:
+        """The cells that HAVING tells, if there is one."""
+        plan, asked = self.plan, self.plan.select.above
+        if plan.stream is None or asked is None:
+            return None
+        return plan.stream.draw(engine.values(plan.select.of_each_cell(asked.question)), coins)
 
     def _largest(self, engine: Engine, coins: Coins) -> tuple[int, ...] | None:
         """The cells that are told, if not all are.
@@ -379,10 +171,20 @@ class Query:
         steps = np.array([clamped(value) for value in values], np.int64)
         return tuple(plan.top.draw(steps, coins))
 
-    def _column(self, place: int, asked: Selected, true: Sequence[Any], coins: Coins) -> AnyColumn:
+    def _stream_column(self, asked: Selected, above: ToldAbove | None) -> StreamColumn:
+        """What HAVING compares, from the values that came with each ⊤."""
+        stream = self.plan.stream
+        assert above is not None
+        assert stream is not None
+        steps = [(answer.value or 0) / stream.mechanism.grid for answer in above.answers]
+        return StreamColumn(asked.name, stream.like, tuple(map(int, steps)), asked.max_rows)
+
+    def _column(
+        self, place: int, asked: Selected, true: Sequence[Any], coins: Coins, trees: Trees
+    ) -> AnyColumn:
         """An aggregate with noise, from the true values of what is measured for it."""
         if isinstance(asked.kind, Ranked):
-            return self._quantiles(place, asked, true, coins)
+            return self._quantiles(place, asked, true, coins, trees)
         noisy = []
         for at, part in enumerate(asked.parts):
             paid = Privacy(self.plan.shares[place] * part.share)
@@ -392,25 +194,35 @@ class Query:
         return _made_of(asked, noisy)
 
     def _quantiles(
-        self, place: int, asked: Selected, true: Sequence[Any], coins: Coins
+        self, place: int, asked: Selected, true: Sequence[Any], coins: Coins, trees: Trees
     ) -> QuantileColumn:
-        """A quantile of each cell, from the sorted places of its values in the domain."""
+        """A quantile of each cell, from the sorted places of its values in the domain.
+
+        Quantiles that share a tree are all read from what was measured for the first of them.
+        """
         assert isinstance(asked.kind, Ranked)
         column = self.plan.select.schema.column(asked.kind.column)
         drawn, domain = self.plan.quantile(place), sorted_domain(column)
-        codes = tuple(domain[drawn.draw(places, coins)] for places in true)
+        group = self.plan.tree_group(place)
+        if isinstance(drawn, QuantileTree) and group is not None:
+            if group not in trees:
+                trees[group] = [drawn.measure(places, coins) for places in true]
+            codes = tuple(domain[drawn.read(up_to)] for up_to in trees[group])
+        else:
+            assert isinstance(drawn, QuantileMechanism)
+            codes = tuple(domain[drawn.draw(places, coins)] for places in true)
         return QuantileColumn(asked.name, column, drawn, codes, asked.max_rows)
 
     def _whole(self, engine: Engine, told: Sequence[int] | None = None) -> list[list[list[int]]]:
         """The true values, in steps, where everybody counts wherever they are."""
         select = self.plan.select
-        asked = [question for column in select.columns for question in column.questions]
+        asked = [question for column in select.measured for question in column.questions]
         cells = range(select.cells) if told is None else told
         by_cell = map(select.of_each_cell, asked)
         values = engine.values([every[place] for every in by_cell for place in cells])
         found = [values[at : at + len(cells)] for at in range(0, len(values), len(cells))]
         whole = []
-        for column in select.columns:
+        for column in select.measured:
             parts, found = found[: len(column.questions)], found[len(column.questions) :]
             if isinstance(column.kind, Portion):  # the whole, and what is inside
                 rest = [most - part for most, part in zip(*parts, strict=True)]
@@ -422,24 +234,40 @@ class Query:
         """The true values, in steps, of those cells and rows that were chosen for each person."""
         plan, select = self.plan, self.plan.select
         count = select.cells if told is None else len(told)
-        names = {key.name for key in select.keys}
-        names |= {name for column in select.columns for name in column.columns}
-        tests = {term.where: None for column in select.columns for term in column.terms}
+        names = {source_of(key) for key in select.keys}
+        names |= {name for column in select.measured for name in column.columns}
+        tests = {term.where: None for column in select.measured for term in column.terms}
         rows = engine.rows_by_person(select.where, sorted(names), list(tests))
         cells = cells_of(rows, select.keys)
-        if told is not None and select.largest is not None:
+        if told is not None:
             cells = only_cells(cells, told, select.cells)
         if plan.choosing:
             counted = in_chosen_cells(rows.people, cells, plan.max_cells, coins)
             cells = np.where(counted, cells, -1)
         found: list[Any] = []
-        for column in select.columns:
+        for column in select.measured:
             if isinstance(column.kind, Ranked):
                 domain = select.schema.column(column.kind.column)
                 found.append(places_by_cell(rows, cells, count, column, domain=domain, coins=coins))
             else:
                 found.append(measured(rows, cells, count, column, coins))
         return found
+
+
+def _fullest(fields: Any, rows: int) -> Any:
+    """A record of as many cells as could have been told, by its length."""
+    if isinstance(fields, list):
+        return [_fullest(each, rows) for each in fields]
+    if not isinstance(fields, dict):
+        return fields
+    return {
+        name: [0] * rows
+        if name in _OF_EACH_CELL
+        else "9" * 100
+        if name in _BY_CELLS
+        else _fullest(part, rows)
+        for name, part in fields.items()
+    }
 
 
 def _made_of(asked: Selected, noisy: Sequence[QueryColumn]) -> AnyColumn:
@@ -457,17 +285,6 @@ def _made_of(asked: Selected, noisy: Sequence[QueryColumn]) -> AnyColumn:
     if isinstance(kind, Ratio):
         return RatioColumn(name, noisy[0], noisy[1], factor)
     return replace(noisy[0], max_keys=asked.max_keys)
-
-
-def _pure_part(column: Selected, share: Fraction) -> tuple[int, Fraction]:
-    """How many pieces what is measured for an aggregate is, and the ε of each.
-
-    What has the whole share is measured about disjoint parts of the data, as one.
-    """
-    if not column.parts:
-        return 1, share
-    of_each = column.parts[0].share
-    return int(1 / of_each), share * of_each
 
 
 def _noisy(values: Sequence[int], scale: Fraction, coins: Coins) -> tuple[int, ...]:

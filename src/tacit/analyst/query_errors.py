@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tacit.analyst.histogram import sum_error
-from tacit.analyst.ranges import plan_ranges
+from tacit.analyst.query_quantiles import groups, tree_error
 from tacit.book.laplace import error_steps
-from tacit.book.range_tree import MOST_VALUES
 from tacit.numbers import spaced
 from tacit.numerics import certified
-from tacit.tables.question import IsNull, Not
-from tacit.tables.selected import Mean, Portion, Ranked, Ratio, Selected, Spread
+from tacit.tables.kinds import Mean, Portion, Ranked, Ratio, Spread
+from tacit.tables.selected import Selected
 
 if TYPE_CHECKING:
-    from tacit.analyst.query import QueryPlan
+    from tacit.analyst.query_plan import QueryPlan
 
 _ONE = Fraction(1)
 
@@ -111,28 +109,24 @@ def _spread_error(kind: Spread, errors: Sequence[Fraction], values: int) -> Frac
 
 
 def instead(plan: QueryPlan) -> list[str]:
-    """Whether a tree would err less, if several quantiles of one column are asked for."""
-    by_column: dict[str, list[int]] = {}
-    for place, column in enumerate(plan.select.columns):
-        kind = column.kind
-        if isinstance(kind, Ranked) and not kind.end and not plan.select.keys:
-            (term,) = column.question.terms
-            if term.where == Not(IsNull(kind.column)):  # a tree is about the whole table
-                by_column.setdefault(kind.column, []).append(place)
-    return [_tree(plan, name, places) for name, places in by_column.items() if len(places) > 1]
+    """What several quantiles of one column would be off by if they were told in the other way."""
+    return [_other_way(plan, places) for places in groups(plan.select)]
 
 
-def _tree(plan: QueryPlan, name: str, places: Sequence[int]) -> str:
-    schema, rows = plan.select.schema, plan.select.columns[places[0]].most
-    size = schema.column(name).domain_size or 0
-    if size > MOST_VALUES:
-        return f"table.ranges({name!r}, ...) has no tree for so many values"
-    epsilon = sum(plan.shares[place] for place in places)
-    tree = plan_ranges(schema, name, epsilon=epsilon, max_rows=rows, people=None)
-    counts = (tree.most_noises, tree.noises(0, size))  # up to it, and of all
-    ranks = sum(sum_error(tree.noise_scale, noises, "1/40") for noises in counts)
-    less = "less" if ranks < max(plan.quantile(place).error() for place in places) else "more"
+def _other_way(plan: QueryPlan, places: Sequence[int]) -> str:
+    column = plan.select.columns[places[0]]
+    assert isinstance(column.kind, Ranked)
+    all_of = f"{len(places)} quantiles of {column.kind.column}"
+    if places in plan.trees:
+        ranks = max(plan.alone(place).error() for place in places)
+        return (
+            f"{all_of} from one tree of counts: drawn one by one they would be off by up to "
+            f"{spaced(Fraction(ranks))} ranks (95 %)"
+        )
+    tree = tree_error(plan, places)
+    if tree is None:
+        return f"{all_of}, each drawn by itself: there is no tree of counts for so many values"
     return (
-        f"instead: for the same ε table.ranges({name!r}, ...) errs {less}, by up to "
-        f"{spaced(Fraction(ranks))} ranks (95 %), and gives every quantile"
+        f"{all_of}, each drawn by itself: from one tree of counts they would be off by up to "
+        f"{spaced(Fraction(tree))} ranks (95 %)"
     )

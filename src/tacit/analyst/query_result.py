@@ -26,15 +26,33 @@ from tacit.analyst.tabular import (
 )
 from tacit.arguments import text
 from tacit.errors import BadParameter
-from tacit.numbers import as_given, four_digits_up, is_decimal, spaced
+from tacit.numbers import as_given, four_digits_up, is_decimal, spaced, whole
 from tacit.privacy import Privacy
 from tacit.support import html_cell, html_row
 from tacit.tables.codes import Code
+from tacit.tables.date_keys import key_as_json, key_from_json
+from tacit.tables.grouping import MOST_CELLS
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, row_bound, write_schema
 
 _VERSION = 1
 _MOST_SHOWN = 40
 _SHORT = 10**6  # a decimal that is no longer is shown as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """How many cells HAVING may tell, and how many were answered before it had told so many."""
+
+    at_most: int
+    answered: int
+
+    def __post_init__(self) -> None:
+        if not whole(self.at_most, "at_most") >= 1 or not whole(self.answered, "answered") >= 1:
+            raise ValueError
+
+    def as_json(self) -> dict[str, int]:
+        """Both numbers."""
+        return {"at_most": self.at_most, "answered": self.answered}
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,6 +70,8 @@ class QueryResult(Tabular):
     max_cells: int
     places: tuple[int, ...] | None = None
     """Which cells are told, in the order in which they were drawn; None if all are."""
+    having: Halt | None = None
+    """When HAVING stopped; None without one."""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -59,8 +79,28 @@ class QueryResult(Tabular):
     @cached_property
     def cells(self) -> tuple[tuple[Code, ...], ...]:
         """The cells, as codes; one without keys if there is no GROUP BY."""
-        every = tuple(product(*(key.cells or () for key in self.keys)))
+        every = self._every
         return every if self.places is None else tuple(every[place] for place in self.places)
+
+    @property
+    def _every(self) -> tuple[tuple[Code, ...], ...]:
+        return tuple(product(*(key.cells or () for key in self.keys)))
+
+    @property
+    def halted(self) -> bool:
+        """Whether HAVING has told as many cells as it may, so that those after are unanswered."""
+        return self.having is not None and len(self) == self.having.at_most
+
+    @cached_property
+    def unanswered(self) -> list[dict[str, Any]]:
+        """The cells after HAVING had told as many as it may, by their keys: they may be above."""
+        if self.having is None:
+            return []
+        return [self._named(cell) for cell in self._every[self.having.answered :]]
+
+    def _named(self, cell: tuple[Code, ...]) -> dict[str, Any]:
+        pairs = zip(self.keys, cell, strict=True)
+        return {key.name: plain_value(key, code) for key, code in pairs}
 
     def column(self, name: str) -> AnyColumn:
         """An aggregate by its name."""
@@ -93,6 +133,7 @@ class QueryResult(Tabular):
         """Everything, in plain JSON; `query_from_json` is the inverse."""
         person = self.schema.person
         drawn: dict[str, Any] = {} if self.places is None else {"places": list(self.places)}
+        drawn |= {} if self.having is None else {"having": self.having.as_json()}
         drawn |= {} if self.privacy.delta == 0 else {"delta": str(self.privacy.delta)}
         return {
             "tacit query": _VERSION,
@@ -100,7 +141,7 @@ class QueryResult(Tabular):
             "person": person if isinstance(person, str) else None,
             "schema": write_schema(self.schema),
             "query": self.query,
-            "keys": [key.name for key in self.keys],
+            "keys": [key_as_json(key) for key in self.keys],
             "cells": [list(cell) for cell in self.cells],
             "columns": [column.as_json() for column in self.columns],
             "epsilon": str(self.privacy.epsilon),
@@ -119,8 +160,10 @@ class QueryResult(Tabular):
         rows = f"{len(self)} row" + "s" * (len(self) != 1)
         counted = counted_cells(self.schema, self.max_cells, len(self))
         told = [counted_rows(column.name, column.max_rows) for column in self.columns]
-        if self.places is not None:
-            one = len(self) == 1
+        one = len(self) == 1
+        if self.having is not None:
+            rows = f"{len(self)} cell{'s' * (not one)} that HAVING tells as above"
+        elif self.places is not None:
             rows = (
                 f"{len(self)} {'cell that was' if one else 'cells that were'} drawn as the largest"
             )
@@ -130,7 +173,20 @@ class QueryResult(Tabular):
             if isinstance(each, QueryColumn)
         ]
         told += [each.said for each in self.columns if isinstance(each, QuantileColumn)]
-        return f"{rows}, {self.privacy}{counted}{''.join(told)}"
+        return f"{rows}, {self.privacy}{counted}{''.join(told)}{self._not_answered}"
+
+    @property
+    def _not_answered(self) -> str:
+        """Which cells are unanswered, in words; nothing if all were answered."""
+        if not self.unanswered:
+            return ""
+        first = self._every[len(self._every) - len(self.unanswered)]
+        pairs = zip(self.keys, first, strict=True)
+        place = ", ".join(f"{key.name} = {key.literal(code)}" for key, code in pairs)
+        return (
+            f"; HAVING stopped after {len(self)}: {len(self.unanswered)} of {len(self._every)} "
+            f"cells are unanswered, from {place} on"
+        )
 
     def _lines(self) -> list[list[str]]:
         shown = [[name, *map(str, values)] for name, values in self._keys(_MOST_SHOWN).items()]
@@ -222,18 +278,39 @@ def query_from_json(fields: Any) -> QueryResult:
     schema = read_schema(
         fields["schema"], name=table, person=EACH_ROW if person is None else person
     )
-    keys = tuple(schema.column(name) for name in fields["keys"])
+    keys = tuple(key_from_json(key, schema, MOST_CELLS) for key in fields["keys"])
     columns = tuple(column_from_json(each, schema) for each in fields["columns"])
     privacy = Privacy(fields["epsilon"], fields.get("delta", 0))
     most = row_bound(fields["max_cells"], "max_cells")
+    having = Halt(**fields["having"]) if "having" in fields else None
     result = QueryResult(
-        schema, query, keys, columns, privacy=privacy, max_cells=most, places=_places(fields)
+        schema,
+        query,
+        keys,
+        columns,
+        privacy=privacy,
+        max_cells=most,
+        places=_places(fields),
+        having=having,
     )
-    if [list(cell) for cell in result.cells] != fields["cells"] or not columns:
+    if [list(cell) for cell in result.cells] != fields["cells"] or not (columns or having):
         raise ValueError
+    if having is not None:
+        _check_halt(result, having)
     if any(lengths_of(column) != {len(result)} for column in columns):
         raise ValueError
     return result
+
+
+def _check_halt(result: QueryResult, having: Halt) -> None:
+    """Cells are told in their order, and all are answered unless as many are told as may be."""
+    places, cells = result.places or (), len(result._every)
+    inside = list(places) == sorted(places) and all(place < having.answered for place in places)
+    if not inside or not len(places) <= having.at_most <= cells:
+        raise ValueError
+    stopped = len(places) == having.at_most and places[-1] == having.answered - 1
+    if having.answered != cells and not (stopped and having.answered < cells):
+        raise ValueError
 
 
 def _places(fields: Any) -> tuple[int, ...] | None:

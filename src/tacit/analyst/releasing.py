@@ -10,7 +10,8 @@ from tacit.analyst.count import NoisyCount
 from tacit.analyst.histogram import Histogram, NoisyHistogram
 from tacit.analyst.histogram_plan import HistogramPlan, plan_histogram
 from tacit.analyst.paying import ReleaseMechanism, pay_draw_and_keep
-from tacit.analyst.query import Query, QueryPlan, plan_query
+from tacit.analyst.query import Query
+from tacit.analyst.query_plan import QueryPlan, plan_query
 from tacit.analyst.query_result import QueryResult
 from tacit.analyst.question_class import (
     QuestionClass,
@@ -260,12 +261,18 @@ class ReleasingTable(Closing):
         weights: Sequence[Number] | None = None,
         max_rows: int | None = None,
         max_cells: int | None = None,
+        at_most: int | None = None,
         params: Mapping[str, object] | None = None,
     ) -> QueryPlan:
         """What `query` would cost, and how far its answers would be off; costs nothing."""
         select = self._reader.select(sql, given_by_name({}, params), max_rows)
         return plan_query(
-            select, epsilon=epsilon, delta=delta, weights=weights, max_cells=max_cells
+            select,
+            epsilon=epsilon,
+            delta=delta,
+            weights=weights,
+            max_cells=max_cells,
+            at_most=at_most,
         )
 
     def query(
@@ -277,6 +284,7 @@ class ReleasingTable(Closing):
         weights: Sequence[Number] | None = None,
         max_rows: int | None = None,
         max_cells: int | None = None,
+        at_most: int | None = None,
         budget: Budget,
         analyst: str | None = None,
         retry_key: str | RetryKey | None = None,
@@ -286,8 +294,9 @@ class ReleasingTable(Closing):
 
         Several aggregates share ε equally, or by ``weights``.  Each person counts in at most
         ``max_cells`` cells, chosen at random where they lie in more; COUNT(*) counts at most
-        ``max_rows`` of their rows in each.  Both are by default as the schema says.  δ helps only
-        ORDER BY ... DESC LIMIT n, which draws the n largest cells for a share of ε.
+        ``max_rows`` of their rows in each.  Both are by default as the schema says.  ORDER BY ...
+        DESC LIMIT n draws the n largest cells, and HAVING COUNT(*) > T tells those above T, up to
+        ``at_most``, which has no default; either has a share of ε, and δ helps them alone.
 
         Privacy: (ε, δ) for all cells and aggregates together, charged before anything is counted.
         Accuracy: `plan_query` says it before, and each value comes with its error.
@@ -299,6 +308,7 @@ class ReleasingTable(Closing):
             weights=weights,
             max_rows=max_rows,
             max_cells=max_cells,
+            at_most=at_most,
             params=params,
         )
         return self.release(Query(planned), budget=budget, analyst=analyst, retry_key=retry_key)

@@ -24,6 +24,8 @@ from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.tables.codes import Code
+from tacit.tables.date_keys import key_as_json, key_from_json
+from tacit.tables.grouping import MOST_CELLS
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
 from tacit.tables.question_key import question_key
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
@@ -140,7 +142,7 @@ class Top(Tabular):
             "person": person if isinstance(person, str) else None,
             "schema": write_schema(self.schema),
             "questions": list(self.questions),
-            "columns": [column.name for column in self.columns],
+            "columns": [key_as_json(column) for column in self.columns],
             "cells": [list(cell) for cell in self.cells],
             "epsilon": str(self.privacy.epsilon),
             "delta": str(self.privacy.delta),
@@ -188,10 +190,7 @@ class TopPlan:
     def cost(self) -> Cost:
         """The draws, and the counts on top."""
         drawn, extra = self.mechanism.cost, self.counts_epsilon
-        if extra is None:
-            return drawn
-        privacy = Privacy(drawn.privacy.epsilon + extra, drawn.privacy.delta)
-        return Cost(privacy, (*drawn.parts, (1, extra)))
+        return drawn if extra is None else drawn + Cost.pure(extra)
 
     def alpha(self, beta: Number = "1/20") -> Fraction:
         """Each one drawn is at most this far below the largest left, but with probability β."""
@@ -358,7 +357,7 @@ def top_from_json(fields: Any) -> Top:
     texts = tuple(fields["questions"])
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError
-    columns = tuple(schema.column(name) for name in fields["columns"])
+    columns = tuple(key_from_json(key, schema, MOST_CELLS) for key in fields["columns"])
     cells = tuple(tuple(cell) for cell in fields["cells"])
     for cell in cells:
         for code, column in zip(cell, columns, strict=True):

@@ -230,6 +230,38 @@ class TableVersions:
             self.now.engine.close()
 
 
+class SeenVersions(TableVersions):
+    """A table's versions, for somebody who may name only some of the tables beside it."""
+
+    def __init__(self, of: TableVersions, beside: Sequence[TableVersions]) -> None:
+        with of._refreshing:
+            self._seen = of.now
+            first = Version(of.now.own, of.now.as_of, [other.now for other in beside])
+        super().__init__(first, of._rereading)
+        self._of, self.beside = of, tuple(beside)
+
+    def enter(self) -> Version:
+        """The version of this moment, which stays until its ``leave``."""
+        self.follow()
+        return super().enter()
+
+    def follow(self) -> None:
+        """See the version that the table has now, and those of the tables beside it."""
+        self.open = self._of.open
+        if self._of.now is self._seen:
+            return
+        with self._of._refreshing:  # so that no version is replaced meanwhile
+            before, self._seen = self.now, self._of.now
+            others = [other.now for other in self.beside]
+            self.now = Version(self._seen.own, self._seen.as_of, others)
+            before.end()
+
+    def refresh(self, as_of: object, source: object, whole: bool) -> None:
+        """Read the next version, for everybody."""
+        self._of.refresh(as_of, source, whole)
+        self.follow()
+
+
 def put_beside(tables: Sequence[TableVersions]) -> None:
     """Let questions about each of these tables name the others, from now on."""
     lock = Lock()

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from time import gmtime, strftime
+from functools import lru_cache
+from time import gmtime, strftime, time
 from typing import Any
 
 from tacit.budget.accountants import Amount
@@ -169,21 +170,31 @@ def link(
 ) -> Entry:
     """The next entry after the last, whose hash is ``previous``."""
     number = last + 1
-    at = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
+    at = _as_utc(int(time()))
     text = canonical({**fields, "number": number, "previous": previous, "kind": kind, "at": at})
     return Entry(number, text, digest(text), stream)
 
 
+@lru_cache(maxsize=1)
+def _as_utc(second: int) -> str:
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(second))
+
+
 def cost_as_json(cost: Cost) -> dict[str, Any]:
-    """A cost as it enters the history."""
-    return {
-        "epsilon": str(cost.privacy.epsilon),
-        "delta": str(cost.privacy.delta),
-        "parts": [[count, str(epsilon)] for count, epsilon in cost.parts],
-    }
+    """A cost as it enters the history; without ranges it is as 0.1 wrote it."""
+    ranges = {"ranges": _pieces_as_json(cost.ranges)} if cost.ranges else {}
+    return {**cost.privacy.as_json(), "parts": _pieces_as_json(cost.parts), **ranges}
 
 
 def cost_from_json(body: dict[str, Any]) -> Cost:
     """The inverse of ``cost_as_json``."""
-    parts = tuple((int(count), Fraction(epsilon)) for count, epsilon in body["parts"])
-    return Cost(Privacy(body["epsilon"], body["delta"]), parts)
+    parts, ranges = body["parts"], body.get("ranges", [])
+    return Cost(Privacy.from_json(body), _pieces_from_json(parts), _pieces_from_json(ranges))
+
+
+def _pieces_as_json(pieces: tuple[tuple[int, Fraction], ...]) -> list[list[int | str]]:
+    return [[count, str(epsilon)] for count, epsilon in pieces]
+
+
+def _pieces_from_json(pieces: list[tuple[int, str]]) -> tuple[tuple[int, Fraction], ...]:
+    return tuple((int(count), Fraction(epsilon)) for count, epsilon in pieces)

@@ -292,7 +292,8 @@ def refused_by_new(
     from tacit.budget import Budget
 
     promise = {"epsilon": given["epsilon"], "delta": given.get("delta", 0)}
-    unpaid = Budget.in_memory(covers=[table.name], **promise)
+    covers = [each.name for each in (table.schema, *table.schema.beside)]
+    unpaid = Budget.in_memory(covers=covers, **promise)
     alike = {option: value for option, value in given.items() if option not in ("name", "analyst")}
     return list(refusals(table.sparse(budget=unpaid, **alike), asked, manner or {}))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from errno import EACCES
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -45,6 +46,8 @@ Label = Annotated[str, Parameter(metavar="LABEL")]
 Period = Annotated[str, Parameter(metavar="PERIOD")]
 Size = Annotated[str, Parameter(metavar="SIZE")]
 Names = Annotated[list[str], Parameter(metavar="NAME", consume_multiple=True)]
+NamedFiles = Annotated[list[str], Parameter(metavar="NAME=FILE")]
+NamedColumns = Annotated[list[str], Parameter(metavar="NAME=COLUMN")]
 Labels = Annotated[list[str], Parameter(metavar="LABEL")]
 
 Kind = Literal["counts", "directed", "any"]
@@ -85,6 +88,12 @@ class TableOptions:
         the steward types.  Recorded answers belong to it; :as_of is its date.
     grows_by
         Read only the rows up to --as-of in this column of dates, times or numbers.
+    beside
+        Another table of the same people, which questions may name, such as
+        labs=labs.csv; may be given several times.  The budget must cover it, too.
+    beside_person
+        Its column that says whose row it is, such as labs=patient; by default it is
+        called as in --person.
 
     """
 
@@ -99,28 +108,74 @@ class TableOptions:
     shards: Folder | None = None
     as_of: Label | None = None
     grows_by: Column | None = None
+    beside: NamedFiles | None = None
+    beside_person: NamedColumns | None = None
 
     def check(self) -> None:
         """Refuse what could be refused only after other files were opened."""
         person_of(self.person, self.each_row)
+        self._others()
 
-    def open(self, file: str) -> Table:
-        """Open the table."""
+    @contextmanager
+    def open(self, file: str) -> Iterator[Table]:
+        """Open the table, and those beside it."""
+        from tacit.analyst.open_tables import put_together
         from tacit.analyst.table import open_table
 
-        return open_table(
-            file,
-            person=person_of(self.person, self.each_row),
-            name=self.called,
-            people=self.people,
-            schema=self.schema,
-            table=self.table,
-            memory_limit=self.memory,
-            spill_folder=self.spill_folder,
-            shards=self.shards,
-            as_of=self.as_of,
-            grows_by=self.grows_by,
-        )
+        others = self._others()
+        with ExitStack() as opened:
+            table = opened.enter_context(
+                open_table(
+                    file,
+                    person=person_of(self.person, self.each_row),
+                    name=self.called,
+                    people=self.people,
+                    schema=self.schema,
+                    table=self.table,
+                    memory_limit=self.memory,
+                    spill_folder=self.spill_folder,
+                    shards=self.shards,
+                    as_of=self.as_of,
+                    grows_by=self.grows_by,
+                )
+            )
+            together = {table.name: table}
+            for name, (path, person) in others.items():
+                if name in together:
+                    raise Misuse(f"two tables are called {name}: give another name to --beside")
+                other = open_table(
+                    path,
+                    person=person,
+                    name=name,
+                    memory_limit=self.memory,
+                    spill_folder=self.spill_folder,
+                )
+                together[name] = opened.enter_context(other)
+            if others:
+                put_together(together)
+            yield table
+
+    def _others(self) -> dict[str, tuple[str, str]]:
+        """The files of the tables beside it, and their person columns, by their names."""
+        files = _named(self.beside, "--beside", "labs=labs.csv")
+        people = _named(self.beside_person, "--beside-person", "labs=patient")
+        if files and self.person is None:
+            raise Misuse("--beside is about people who have rows in both tables: give --person")
+        if unknown := sorted(people.keys() - files.keys()):
+            raise Misuse(f"--beside-person names {unknown[0]}, and --beside does not")
+        person = self.person or ""
+        return {name: (file, people.get(name, person)) for name, file in files.items()}
+
+
+def _named(given: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
+    """What an option gives by name, as in labs=labs.csv."""
+    pairs = [each.partition("=") for each in given or ()]
+    if not all(name.strip() and value.strip() for name, _, value in pairs):
+        raise Misuse(f"{option} is a name and what it stands for, such as {example}")
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    if len(found) < len(pairs):
+        raise Misuse(f"{option} names a table twice")
+    return found
 
 
 def person_of(column: str | None, each_row: bool) -> Person:

@@ -30,16 +30,18 @@ class QueryOptions:
     epsilon
         What all cells and aggregates together cost, such as 1, 0.1 or 1/2.
     delta
-        Helps only ORDER BY ... DESC LIMIT n, which draws the n largest cells.
+        Helps only ORDER BY ... DESC LIMIT n, which draws the n largest cells, and HAVING.
     weights
         How ε is divided among the aggregates, such as 2,1; by default equally.  One more
-        is for the order, if there is one.
+        is for the order or for HAVING, if there is one.
     max_rows
         How many rows of a person COUNT(*) counts in a cell; by default as many as the
         schema says.
     max_cells
         In how many cells of a GROUP BY each person counts, chosen at random; by default
         as many as the schema says.
+    at_most
+        How many cells HAVING COUNT(*) > T may tell; there is no default.
     params
         Values of the parameters, such as '{"town": "Ghent"}'
 
@@ -50,6 +52,7 @@ class QueryOptions:
     weights: str | None = None
     max_rows: Whole | None = None
     max_cells: Whole | None = None
+    at_most: Whole | None = None
     params: Values | None = None
 
     @property
@@ -61,6 +64,7 @@ class QueryOptions:
             "weights": None if self.weights is None else listed(self.weights),
             "max_rows": self.max_rows,
             "max_cells": self.max_cells,
+            "at_most": self.at_most,
             "params": None if self.params is None else values_of(self.params),
         }
 
@@ -112,6 +116,9 @@ def query(
 
         tacit query visits.csv --person patient_id --max-cells 1 --epsilon 1/2 \
             "SELECT town, COUNT(DISTINCT patient_id) FROM visits GROUP BY town" \
+            --budget clinic.budget
+        tacit query visits.csv --person patient_id --at-most 5 --epsilon 1/2 \
+            "SELECT town FROM visits GROUP BY town HAVING COUNT(DISTINCT patient_id) > 500" \
             --budget clinic.budget
         tacit query visits.csv --person patient_id --epsilon 1/2 --plan \
             "SELECT COUNT(DISTINCT patient_id) AS people FROM visits WHERE age > 60"

@@ -22,7 +22,7 @@ from tacit.page.pictures import chance_curve
 from tacit.page.prices import priced
 from tacit.page.refusals import marked, or_refused
 from tacit.page.rendering import amount, fragment, page
-from tacit.server import messages, streams, watched
+from tacit.server import live, messages, streams, watched
 from tacit.server.endpoints import Content
 from tacit.server.paid import StreamSource
 from tacit.server.releases import spender
@@ -84,7 +84,7 @@ def _panel(service: Service, who: TokenRecord, state: StreamState) -> dict[str, 
         "example": "" if table is None else examples.question(table.schema),
         "columns": json.dumps([] if table is None else _completions(table.schema)),
         "answers": answers[:MOST_ROWS],
-        "grids": [] if table is None else grids_of(answers, table, service.block),
+        "grids": [] if table is None else grids_of(answers, table, service.timing.block),
         "most": MOST_ROWS,
     }
 
@@ -174,7 +174,7 @@ def _price_in_words(asked: messages.OpenOf, price: Amount) -> str:
 
 def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> Content:
     """The answer as a line of the table, and how the stream stands after it."""
-    models = is_watched(streams.own_stream(service, who, asked.stream).binding)
+    models = is_watched(live.own_stream(service, who, asked.stream).binding)
     if models:
         one = messages.AskWatchedOf(asked.key, asked.stream, asked.question, asked.parameters)
         value = from_json(watched.ask_watched(service, who, one).answer)

@@ -14,7 +14,8 @@ import numpy as np
 
 from tacit.analyst.binned import BinnedColumn
 from tacit.analyst.histogram import Histogram
-from tacit.analyst.query_columns import Derived, QuantileColumn
+from tacit.analyst.query_columns import QuantileColumn
+from tacit.analyst.query_derived import Derived
 from tacit.analyst.query_result import QueryResult, with_error
 from tacit.analyst.question_class import Ordered
 from tacit.analyst.ranges import Ranges

@@ -98,7 +98,8 @@ class RemoteServer(Closing):
     def tables(self) -> tuple[RemoteTable, ...]:
         """The tables that the token may ask."""
         told = self._transport.get("/v1/tables")
-        return tuple(RemoteTable(self._transport, fields) for fields in told["tables"])
+        every = told["tables"]
+        return tuple(RemoteTable(self._transport, fields, every) for fields in every)
 
     def table(self, name: str) -> RemoteTable:
         """A table by its name."""
@@ -136,7 +137,8 @@ class RemoteServer(Closing):
             "as_of": text(as_of, "as_of", "give a label such as '2026-12-01'"),
             "whole": flag(whole, "whole"),
         }
-        return RemoteTable(self._transport, self._transport.post("/v1/refresh", fields))
+        told = self._transport.post("/v1/refresh", fields)
+        return RemoteTable(self._transport, told, self._transport.get("/v1/tables")["tables"])
 
     @property
     def plan(self) -> RemotePlans:

@@ -124,6 +124,7 @@ class QueryOf(Request):
     weights: list[Number] | None = None
     max_rows: Number | None = None
     max_cells: Number | None = None
+    at_most: Number | None = None
     parameters: dict[str, Value] = field(default_factory=dict)
 
 
@@ -400,6 +401,7 @@ class TableFacts(Struct):
     people: int | None
     as_of: str | None
     cannot: list[str]  # what the table's engine cannot answer
+    beside: list[str] = field(default_factory=list)  # tables that questions about it may name
 
 
 class TableList(Struct):

@@ -7,12 +7,13 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tacit.analyst import plan
-from tacit.analyst.open_tables import put_together, same_people
+from tacit.analyst.open_tables import follow, put_together, same_people, seen_with
 from tacit.analyst.table import Table, open_table
 from tacit.budget import Budget
 from tacit.budget.accountants import bounded
@@ -51,6 +52,8 @@ class Service(Closing):
         self, tables: dict[str, Table], budget: Budget, tokens: TokenFile, limits: Limits
     ) -> None:
         self.tables = tables
+        self._views: dict[tuple[str, frozenset[str]], Table] = {}  # for tokens of some tables
+        self._seeing = Lock()
         self.budget = budget
         self.tokens = tokens
         self.limits = limits
@@ -63,7 +66,7 @@ class Service(Closing):
         self.served_head: ServedHead | None = None
         self.labels: LabelFile | None = None
         self.served: dict[str, ServedTable] = {}  # as the server's file has them
-        self.block = Timing().questions  # of a batch; how many leave together is public
+        self.timing = Timing()  # which also says how much of a batch leaves together
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
@@ -122,6 +125,11 @@ class Service(Closing):
             given = f"a text of {len(name)} characters"
             raise BadParameter(what, given, f"a name has at most {self.limits.name}")
 
+    def check_questions(self, questions: Sequence[messages.QuestionSent]) -> None:
+        """Refuse more of them than a request may bring."""
+        if len(questions) > self.limits.questions:
+            raise refused(413, f"a request brings at most {self.limits.questions} questions")
+
     def table(self, name: str, who: TokenRecord) -> Table:
         """A table that the token may ask; whether there are others is nobody's business."""
         self.check_name(name, "table")
@@ -131,7 +139,21 @@ class Service(Closing):
                 advice="/v1/tables lists those that it may",
             )
         self.stopped.refuse("table", name)
-        return self.tables[name]
+        return self.seen(name, who)
+
+    def seen(self, name: str, who: TokenRecord) -> Table:
+        """A table, whose questions may name the tables beside it that the token may ask, too."""
+        table = self.tables[name]
+        names = [other.name for other in table.schema.beside]
+        stopped = {each.name for each in self.stopped.records if each.kind == "table"}
+        allowed = frozenset(each for each in names if who.may_ask(each) and each not in stopped)
+        if len(allowed) == len(names):
+            return table
+        with self._seeing:
+            if (name, allowed) not in self._views:
+                others = [self.tables[each] for each in names if each in allowed]
+                self._views[name, allowed] = seen_with(table, others)
+            return follow(self._views[name, allowed])
 
 
 def _opened(served: ServedTable, as_of: str | None) -> Table:
@@ -156,7 +178,7 @@ def _opened(served: ServedTable, as_of: str | None) -> Table:
 def list_tables(service: Service, who: TokenRecord) -> messages.TableList:
     """The tables that the token may ask, with their public schemas."""
     return messages.TableList(
-        [table_facts(table) for name, table in service.tables.items() if who.may_ask(name)]
+        [table_facts(service.seen(name, who)) for name in service.tables if who.may_ask(name)]
     )
 
 
@@ -170,14 +192,14 @@ def table_facts(table: Table) -> messages.TableFacts:
         people=table.people,
         as_of=table.as_of,
         cannot=sorted(table.engine.cannot),
+        beside=[other.name for other in table.schema.beside],
     )
 
 
 def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages.Statements:
     """What is promised about each question, or why it is refused; it costs nothing."""
     table = service.table(asked.table, who)
-    if len(asked.questions) > service.limits.questions:
-        raise refused(413, f"a request brings at most {service.limits.questions} questions")
+    service.check_questions(asked.questions)
     return messages.Statements([to_json(_checked(table, each)) for each in asked.questions])
 
 

@@ -22,6 +22,7 @@ from tacit.wire import StoppedThing, to_json
 from tacit.wire.stopped import Stoppable, read_stopped
 
 if TYPE_CHECKING:
+    from tacit.budget import StreamState
     from tacit.server.service import Service
 
 T = TypeVar("T")
@@ -97,17 +98,18 @@ def stop(service: Service, who: TokenRecord, asked: messages.StopOf) -> messages
     )
     service.stopped.stop(asked.kind, asked.name, by=who.name, reason=asked.reason)
     for state in service.budget.streams():
-        if asked.name == {"stream": state.name, "table": state.table}.get(asked.kind):
-            _suspend(service, state.name)
+        if asked.name in _stopped_by(service, asked.kind, state):
+            service.streams.suspend(state.name)
     return list_stopped(service, who)
 
 
-def _suspend(service: Service, name: str) -> None:
-    """Leave a stream in order, so that a crash costs none of its answers."""
-    with service.streams.alone(name) as held:
-        if held.stream is not None:
-            held.stream.suspend()
-            held.stream = None
+def _stopped_by(service: Service, kind: str, state: StreamState) -> list[str]:
+    """What of this kind a stream is about: its table, and those that its questions may name."""
+    if kind != "table":
+        return [state.name] if kind == "stream" else []
+    table = service.tables.get(state.table)
+    beside = () if table is None else table.schema.beside
+    return [state.table, *(other.name for other in beside)]
 
 
 def go_on(service: Service, who: TokenRecord, asked: messages.GoOnWith) -> messages.StoppedList:

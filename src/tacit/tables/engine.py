@@ -210,6 +210,8 @@ class Answering(Closing):
 
     def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
         """`values` of all cells of a GROUP BY, as 64-bit integers where none can be wider."""
+        if not questions.plain:  # parts of dates, which are no columns
+            return whole_array(self.values(list(questions)))
         pairs = zip(questions.like.promise.steps, questions.like.terms, strict=True)
         parts = [
             _times(self.cell_totals(term, questions.keys, questions.values), step)

@@ -41,7 +41,7 @@ DAY = 86_400 * 10**6
 HOUR = 3600 * 10**6
 LETTERS = string.ascii_lowercase, string.ascii_uppercase
 
-_EPOCH = 719_163  # the ordinal of 1970-01-01
+EPOCH = 719_163  # the ordinal of 1970-01-01
 _LAST_DAY = WIDEST["date"][1]
 
 # Case is that of A to Z alone.  Unicode's tables grow, and databases disagree about them.
@@ -114,24 +114,25 @@ def of_function(function: Function, tree: Predicate) -> Predicate:
 def _leaf(function: Function, tree: Range | Among | Like) -> Predicate:
     if isinstance(tree, Among) and not tree.values:
         return tree
-    if isinstance(tree, Like) or not _keeps_order(function.name):
+    if isinstance(tree, Like) or not keeps_order(function.name):
         return Computed(function.name, tree)
     ranges = [(tree.low, tree.high)] if isinstance(tree, Range) else [(v, v) for v in tree.values]
     return joined(Or, [_range(function, low, high) for low, high in ranges])
 
 
-def _keeps_order(name: str) -> bool:
+def keeps_order(name: str) -> bool:
+    """Whether a function of dates keeps their order, so that each value is an interval of codes."""
     return name in ("year", "date") or name.startswith("trunc ")
 
 
 def _range(function: Function, low: Code | None, high: Code | None) -> Predicate:
     """The codes of the column for which the function lies between low and high."""
-    first = None if low is None else _first(function, int(low))
-    last = None if high is None else _first(function, int(high) + 1) - 1
+    first = None if low is None else first_code(function, int(low))
+    last = None if high is None else first_code(function, int(high) + 1) - 1
     return whole_range(function.column, first, last)
 
 
-def _first(function: Function, value: int) -> int:
+def first_code(function: Function, value: int) -> int:
     """The least code of the column for which the function is at least this."""
     timed = function.column.type == "timestamp"
     if function.name == "date":
@@ -139,23 +140,23 @@ def _first(function: Function, value: int) -> int:
     if function.name == "trunc hour":
         return -(-value // HOUR) * HOUR
     if function.name == "year":
-        day = date(value, 1, 1).toordinal() - _EPOCH if value <= 9999 else _LAST_DAY + 1
+        day = date(value, 1, 1).toordinal() - EPOCH if value <= 9999 else _LAST_DAY + 1
     else:
-        day = _start(function.name.removeprefix("trunc "), -(-value // DAY) if timed else value)
+        day = unit_start(function.name.removeprefix("trunc "), -(-value // DAY) if timed else value)
     return day * DAY if timed else day
 
 
-def _start(unit: str, day: int) -> int:
+def unit_start(unit: str, day: int) -> int:
     """The first day, from this one on, on which a unit begins."""
     if unit == "day" or day > _LAST_DAY:
         return day
     if unit == "week":
         return day + (-day - 3) % 7
     months = {"month": 1, "quarter": 3, "year": 12}[unit]
-    at = date.fromordinal(day + _EPOCH)
+    at = date.fromordinal(day + EPOCH)
     month = at.year * 12 + at.month - 1 + (at.day > 1)
     year, month = divmod(-(-month // months) * months, 12)
-    return date(year, month + 1, 1).toordinal() - _EPOCH if year <= 9999 else _LAST_DAY + 1
+    return date(year, month + 1, 1).toordinal() - EPOCH if year <= 9999 else _LAST_DAY + 1
 
 
 def ilike(column: Column, values: Sequence[object]) -> Predicate:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.cells import SAFE
+from tacit.tables.kinds import Distinct, Mean, Plain, Portion, Ratio, Spread
 from tacit.tables.person_rows import (
     Integers,
     PersonRows,
@@ -23,7 +23,8 @@ from tacit.tables.person_rows import (
 )
 from tacit.tables.question import Having, People, Rows, Total
 from tacit.tables.schema import Column
-from tacit.tables.selected import Distinct, Mean, Plain, Portion, Ratio, Selected, Spread
+from tacit.tables.selected import Selected
+from tacit.tables.totals import SAFE
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.cells import SAFE
 from tacit.tables.codes import Code
+from tacit.tables.date_keys import DateKey, source_of
 from tacit.tables.question import People, Predicate, Rows, Total
 from tacit.tables.schema import Column
+from tacit.tables.totals import SAFE
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -70,8 +71,11 @@ def cells_of(rows: PersonRows, keys: Sequence[Column]) -> Integers:
     """The place of each row's cell in the product of the declared keys, or -1 if it is in none."""
     places, inside = np.zeros(len(rows.people), np.int64), np.ones(len(rows.people), np.bool_)
     for key in keys:
-        asked, held = key.cells or (), rows.columns[key.name]
-        at, found = _places(held.codes, asked, is_text=key.type == "text")
+        asked, held = key.cells or (), rows.columns[source_of(key)]
+        if isinstance(key, DateKey):
+            at, found = key.places(held.codes)
+        else:
+            at, found = _places(held.codes, asked, is_text=key.type == "text")
         inside &= held.there & found
         places = places * len(asked) + at
     return np.where(inside, places, -1)

@@ -290,7 +290,7 @@ class Read:
     question: Question
     schema: Schema
     own_words: str | None = None  # None if parameters or a cell must be filled in
-    keys: tuple[str, ...] = ()  # of a GROUP BY, with the codes of the cell
+    keys: tuple[Column, ...] = ()  # of a GROUP BY, with the codes of the cell
     codes: tuple[Code, ...] = ()
     _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -306,14 +306,20 @@ class Read:
 
 
 class CellReads(Sequence[Read]):
-    """The questions of a GROUP BY as they were read, each made when it is looked at."""
+    """The questions of a GROUP BY as they were read, each made when it is looked at.
 
-    def __init__(self, questions: CellQuestions, schema: Schema) -> None:
+    They are those of all cells, or of the cells at some ``places`` in a row.
+    """
+
+    def __init__(
+        self, questions: CellQuestions, schema: Schema, places: range | None = None
+    ) -> None:
         self.questions = questions
+        self.places = range(len(questions)) if places is None else places
         self._schema = schema
 
     def __len__(self) -> int:
-        return len(self.questions)
+        return len(self.places)
 
     @overload
     def __getitem__(self, place: int) -> Read: ...
@@ -321,9 +327,13 @@ class CellReads(Sequence[Read]):
     def __getitem__(self, place: slice) -> Sequence[Read]: ...
     def __getitem__(self, place: int | slice) -> Read | Sequence[Read]:
         if isinstance(place, slice):
+            some = self.places[place]
+            if some.step == 1:
+                return CellReads(self.questions, self._schema, some)
             return [self[at] for at in range(*place.indices(len(self)))]
-        asked, codes = self.questions[place], self.questions.codes(place)
-        return Read(asked, self._schema, None, self.questions.keys, codes)
+        at = self.places[place]
+        asked, codes = self.questions[at], self.questions.codes(at)
+        return Read(asked, self._schema, None, self.questions.columns, codes)
 
 
 class Reader:
@@ -421,9 +431,8 @@ class Reader:
         is_text(text, "sql", "give a SELECT as text")
         found = read_select(text, self._schema, max_rows=max_rows)
         bound = found.bind(self._with_label(found.prepared, parameters))
-        for column in bound.columns:
-            for question in column.questions:
-                refuse_beyond(self._cannot, question, self._schema)
+        for question in bound.questions:
+            refuse_beyond(self._cannot, question, self._schema)
         return bound
 
     def check(self, question: str, parameters: Mapping[str, object]) -> Statement:

@@ -9,9 +9,9 @@ from sqlglot import exp
 from tacit.errors import QuestionRefused
 from tacit.tables.aggregates import AggregateReader
 from tacit.tables.codes import NUMBERS
+from tacit.tables.kinds import Ranked
 from tacit.tables.parsing import refused
 from tacit.tables.question import IsNull, Not, Predicate, Question, all_of, weighted
-from tacit.tables.selected import Ranked
 
 _ONE = Fraction(1)
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile)

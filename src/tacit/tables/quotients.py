@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tacit.errors import QuestionRefused
 from tacit.tables.aggregates import AggregateReader, WeightedTerm
+from tacit.tables.kinds import Kind, Mean, Portion, Ratio
 from tacit.tables.parsing import refused
 from tacit.tables.question import (
     People,
@@ -19,7 +20,6 @@ from tacit.tables.question import (
     conjuncts,
     weighted,
 )
-from tacit.tables.selected import Kind, Mean, Portion, Ratio
 
 _ONE = Fraction(1)
 _EXAMPLE = "write 100.0 * COUNT(*) FILTER (WHERE smoker) / COUNT(*), or SUM(cost) / COUNT(*)"

@@ -9,17 +9,19 @@ from sqlglot import exp
 
 from tacit.arguments import instance
 from tacit.errors import QuestionRefused
-from tacit.tables.aggregates import WeightedTerm
 from tacit.tables.codes import NUMBERS
+from tacit.tables.grouping import MOST_CELLS, GroupReader
+from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread
 from tacit.tables.parsing import Span, parsed, readable, refused
 from tacit.tables.person_groups import PersonGroups
 from tacit.tables.quantiles import QuantileReader
 from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of, weighted
 from tacit.tables.quotients import QuotientReader
 from tacit.tables.schema import Column, Schema
-from tacit.tables.selected import Distinct, Kind, Largest, Mean, Plain, Select, Selected, Spread
+from tacit.tables.selected import Select, Selected
 from tacit.tables.show import name
-from tacit.tables.sql import MOST_CELLS, TextReader, read_or_refused
+from tacit.tables.sql import TextReader, read_or_refused
+from tacit.tables.told_cells import ToldCells, weighted_question
 
 _ONE = Fraction(1)
 
@@ -64,13 +66,11 @@ class _SelectReader:
             assert question is not None
             alone = Selected(_alias(root.expressions[0]) or "count", question)
             return self._select(TRUE, (), (alone,))
-        order, limit = root.args.get("order"), root.args.get("limit")
-        if order is not None and limit is not None:  # either of them alone is refused
-            root.set("order", None)
-            root.set("limit", None)
-        where, keys, _ = self._reader.clauses(root)
-        selected = [node for node in root.expressions if not self._is_key(node)]
-        if not selected:
+        told = ToldCells(self._reader, root)  # which takes its clauses out of the tree
+        where, group, _ = self._reader.clauses(root)
+        keys = group.keys
+        selected = [node for node in root.expressions if not self._is_key(node, group)]
+        if not selected and told.needs_columns:
             raise refused(
                 "there is nothing to count or add up",
                 self._reader.predicates.place(root),
@@ -85,52 +85,7 @@ class _SelectReader:
                 root,
                 "add its column to GROUP BY: every cell is counted",
             )
-        if order is None or limit is None:
-            return found
-        return replace(found, largest=self._largest(root, order, limit, found))
-
-    def _largest(
-        self, root: exp.Select, order: exp.Expr, limit: exp.Expr, found: Select
-    ) -> Largest:
-        """Which cells ``ORDER BY ... DESC LIMIT n`` asks for."""
-        self._reader.predicates.only(limit, "expression")
-        places = self._reader.predicates.constant(limit.args["expression"])
-        if not found.keys or places is None or places.denominator != 1 or places < 1:
-            raise self._refused(
-                "LIMIT takes a number of cells of a GROUP BY", limit, "write LIMIT 3"
-            )
-        if places > found.cells:
-            raise self._refused(f"there are only {found.cells} cells", limit, "remove LIMIT")
-        if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
-            raise self._refused(
-                "only the largest of one aggregate can be told",
-                order,
-                "write ORDER BY COUNT(*) DESC LIMIT 3",
-            )
-        asked = order.expressions[0].this
-        question = self._ordering(root, asked, found)
-        if question.direction != 1:
-            raise self._refused(
-                "the order is by a count or a sum that a person never lowers", asked
-            )
-        return Largest(places.numerator, question)
-
-    def _ordering(self, root: exp.Select, asked: exp.Expr, found: Select) -> Question:
-        """What the order is by: a column of the result, by its name or place, or an aggregate."""
-        if isinstance(asked, exp.Literal) and asked.is_number and asked.this.isdigit():
-            place = int(asked.this)
-            if not 1 <= place <= len(root.expressions):
-                raise self._refused("there is no such column", asked, "give the name of one")
-            asked = root.expressions[place - 1]
-            asked = asked.this if isinstance(asked, exp.Alias) else asked
-        if isinstance(asked, exp.Column):
-            for column in found.columns:
-                if column.name.casefold() == asked.name.casefold() and column.kind == Plain():
-                    return column.question
-            raise self._refused(
-                "the order is by a count or a sum", asked, "write ORDER BY COUNT(*) DESC LIMIT 3"
-            )
-        return self._weighted(asked, found.where)
+        return told.read(found)
 
     def _select(
         self, where: Predicate, keys: tuple[Column, ...], columns: tuple[Selected, ...]
@@ -138,12 +93,12 @@ class _SelectReader:
         parameters = self._reader.parameters
         return Select(self._text, self._schema, parameters, where, keys, columns)
 
-    def _is_key(self, node: exp.Expr) -> bool:
-        """Whether a key is selected, which has been found among those of GROUP BY."""
+    def _is_key(self, node: exp.Expr, group: GroupReader) -> bool:
+        """Whether a key is selected."""
         inner = node.this if isinstance(node, exp.Alias) else node
         if inner is not node and isinstance(inner, exp.Column):
             raise self._refused("a key keeps the name of its column", node, "remove AS")
-        return isinstance(inner, exp.Column)
+        return group.is_key(inner)
 
     def _column(self, node: exp.Expr, where: Predicate, taken: set[str]) -> Selected:
         inner = node.this if isinstance(node, exp.Alias) else node
@@ -180,7 +135,7 @@ class _SelectReader:
             quotients = QuotientReader(self._reader.aggregates)
             question, kind, own = quotients.read(core, where)
             return question, kind, own * factor
-        return self._weighted(node, where), Plain(), _ONE
+        return weighted_question(self._reader, node, where), Plain(), _ONE
 
     def _distinct(self, node: exp.Expr, where: Predicate) -> tuple[Question, Distinct] | None:
         """COUNT(DISTINCT town) of columns with declared keys; None if it is something else."""
@@ -223,14 +178,6 @@ class _SelectReader:
                 break
             factor, node = factor * number, sides[1] if first else sides[0]
         return factor, node
-
-    def _weighted(self, node: exp.Expr, where: Predicate) -> Question:
-        parts: list[WeightedTerm] = []
-        self._reader.aggregates.weighted(node, where, parts)
-        question = weighted(parts)
-        if question is None:
-            raise self._refused("the terms cancel out, so the answer is always 0", node)
-        return question
 
     def _mean(self, node: exp.Avg, whole: exp.Expr, where: Predicate) -> tuple[Question, Mean]:
         """AVG of a column with declared bounds, with FILTER or without."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import TypeVar
 
 from sqlglot import exp
@@ -18,6 +17,7 @@ from sqlglot import exp
 from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import TacitError
 from tacit.tables.aggregates import AGGREGATE_HINT, AggregateReader, WeightedTerm
+from tacit.tables.grouping import GroupReader
 from tacit.tables.named_people import NamedPeople
 from tacit.tables.operands import TOO_DEEP
 from tacit.tables.parsing import UNREADABLE, Span, parsed, readable, refused
@@ -32,12 +32,13 @@ from tacit.tables.question import (
 )
 from tacit.tables.schema import Column, Schema
 
-MOST_CELLS = 1_000_000
-
 _NOT_IN_SELECT = {
     "laterals": ("a question is about one table", ""),
     "with_": ("a question may not contain another query", ""),
-    "having": ("HAVING would show true counts", "use the threshold of a stream"),
+    "having": (
+        "HAVING would show true counts",
+        "use the threshold of a stream, or table.query(..., at_most=...)",
+    ),
     "order": ("cells come in the order in which the schema declares them", "remove ORDER BY"),
     "limit": ("every declared cell is answered", "remove LIMIT"),
     "distinct": ("SELECT DISTINCT is not part of the language", "use COUNT(DISTINCT person)"),
@@ -139,7 +140,7 @@ class TextReader:
             question = PersonGroups(self.predicates).read(select, clause)
             parts.append((Fraction(1), question, Fraction(1)))
             return ()
-        where, keys, aggregates = self.clauses(select)
+        where, group, aggregates = self.clauses(select)
         if len(aggregates) != 1:
             raise refused(
                 "a question has one answer: select exactly one count or sum",
@@ -147,10 +148,10 @@ class TextReader:
                 "table.query(...) takes several",
             )
         self.aggregates.weighted(aggregates[0], where, parts)
-        return keys
+        return group.keys
 
-    def clauses(self, select: exp.Select) -> tuple[Predicate, tuple[Column, ...], list[exp.Expr]]:
-        """WHERE, the keys of GROUP BY, and what is selected beside them."""
+    def clauses(self, select: exp.Select) -> tuple[Predicate, GroupReader, list[exp.Expr]]:
+        """WHERE, GROUP BY, and what is selected beside its keys."""
         for key, (problem, hint) in _NOT_IN_SELECT.items():
             if found := select.args.get(key):
                 node = found[0] if isinstance(found, list) else found
@@ -163,45 +164,21 @@ class TextReader:
             where = NamedPeople(self.predicates).joined(select, condition)
         else:
             where = TRUE if condition is None else self.predicates.read(condition.this)
-        keys = self._keys(select.args.get("group"))
-        return where, keys, self._selected(select, keys)
+        group = GroupReader(self.predicates, select)
+        return where, group, self._selected(select, group)
 
-    def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
-        if group is None:
-            return ()
-        self.predicates.only(group, "expressions")
-        keys: list[Column] = []
-        for node in group.expressions:
-            if not isinstance(node, exp.Column):
-                raise self.predicates.refusal(node, "GROUP BY takes columns by name")
-            column = self.predicates.column(node)
-            if column.cells is None:
-                raise refused(
-                    f"GROUP BY needs the key values of {column.name}",
-                    self.predicates.place(node),
-                    f"list them in the schema: [columns.{column.name}] keys = [...]",
-                )
-            if column not in keys:
-                keys.append(column)
-        if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
-            raise refused(
-                f"GROUP BY may have at most {MOST_CELLS} cells",
-                self.predicates.place(group),
-                "group by fewer columns, or declare fewer keys",
-            )
-        return tuple(keys)
-
-    def _selected(self, select: exp.Select, keys: tuple[Column, ...]) -> list[exp.Expr]:
+    def _selected(self, select: exp.Select, group: GroupReader) -> list[exp.Expr]:
         """The selected expressions other than the keys of GROUP BY."""
         found = []
         for node in select.expressions:
             if isinstance(node, exp.Alias):
                 self.predicates.only(node, "this", "alias")
                 node = node.this
-            if not isinstance(node, exp.Column):
-                found.append(node)
-            elif self.predicates.column(node) not in keys:
+            if group.is_key(node):
+                continue
+            if isinstance(node, exp.Column):
                 raise refused("rows cannot be shown", self.predicates.place(node), AGGREGATE_HINT)
+            found.append(node)
         return found
 
 

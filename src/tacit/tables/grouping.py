@@ -1,0 +1,115 @@
+"""Reading GROUP BY: columns with declared keys, and parts of dates, by name, alias or position."""
+
+from __future__ import annotations
+
+from math import prod
+
+from sqlglot import exp
+
+from tacit.tables.codes import Unfit
+from tacit.tables.date_keys import DateKey, date_key
+from tacit.tables.declared import folded
+from tacit.tables.functions import Function
+from tacit.tables.parsing import refused
+from tacit.tables.predicates import PredicateReader
+from tacit.tables.schema import Column
+
+MOST_CELLS = 1_000_000
+
+
+class GroupReader:
+    """Reads the keys of one SELECT, and finds them again among what is selected."""
+
+    def __init__(self, predicates: PredicateReader, select: exp.Select) -> None:
+        self._predicates = predicates
+        self._selected = select.expressions
+        self.keys = self._keys(select.args.get("group"))
+
+    def is_key(self, node: exp.Expr) -> bool:
+        """Whether what is selected is one of the keys."""
+        return self._key(_bare(node)) in self.keys
+
+    def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
+        if group is None:
+            return ()
+        self._predicates.only(group, "expressions")
+        keys: list[Column] = []
+        for node in group.expressions:
+            key = self._key(self._meant(node))
+            if key is None:
+                raise self._predicates.refusal(
+                    node, "GROUP BY takes columns, and parts of dates such as YEAR(day)"
+                )
+            if key.cells is None:
+                raise refused(
+                    f"GROUP BY needs the key values of {key.name}",
+                    self._predicates.place(node),
+                    f"list them in the schema: [columns.{key.name}] keys = [...]",
+                )
+            if key not in keys:
+                keys.append(key)
+        if len({folded(key.name) for key in keys}) < len(keys):
+            raise refused(
+                "two keys have the same name", self._predicates.place(group), "choose another AS"
+            )
+        if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
+            raise refused(
+                f"GROUP BY may have at most {MOST_CELLS} cells",
+                self._predicates.place(group),
+                "group by fewer columns, or declare fewer keys",
+            )
+        return tuple(keys)
+
+    def _meant(self, node: exp.Expr) -> exp.Expr:
+        """What stands behind a position, or behind an alias that no column is called."""
+        if isinstance(node, exp.Literal) and node.is_number and node.this.isdigit():
+            place = int(node.this)
+            if 1 <= place <= len(self._selected):
+                return _bare(self._selected[place - 1])
+        elif isinstance(node, exp.Column) and self._predicates.schema.find(node.name) is None:
+            for each in self._selected:
+                if _alias(each) == node.name.casefold():
+                    return _bare(each)
+        return node
+
+    def _key(self, node: exp.Expr) -> Column | None:
+        """The key that a node is, or None if it is something else."""
+        if isinstance(node, exp.Column):
+            return self._predicates.column(node)
+        if node.find(exp.AggFunc) is not None:
+            return None
+        function = self._predicates.functions.read(node)
+        return None if function is None else self._date_key(node, function)
+
+    def _date_key(self, node: exp.Expr, function: Function) -> DateKey:
+        column, place = function.column, self._predicates.place(node)
+        if column.type == "text":
+            raise refused(
+                "GROUP BY takes columns, and parts of dates", place, f"group by {column.name}"
+            )
+        try:
+            return date_key(function, self._name(function), MOST_CELLS)
+        except Unfit as why:
+            raise refused(
+                f"GROUP BY needs the first and the last day of {column.name}: {why}",
+                place,
+                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
+            ) from None
+
+    def _name(self, function: Function) -> str | None:
+        """What a part of a date is called where it is selected."""
+        for each in self._selected:
+            if isinstance(each, exp.Alias) and not isinstance(each.this, exp.Column):
+                if each.this.find(exp.AggFunc) is not None:
+                    continue
+                if self._predicates.functions.read(each.this) == function:
+                    return each.alias
+        return None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.Alias) else node
+
+
+def _alias(node: exp.Expr) -> str | None:
+    return node.alias.casefold() if isinstance(node, exp.Alias) else None

@@ -1,0 +1,174 @@
+"""Which cells of a GROUP BY are told: the largest (ORDER BY), or those above a threshold (HAVING).
+
+All others are kept out of the result.  Without either clause every declared cell is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from tacit.errors import QuestionRefused
+from tacit.tables.aggregates import WeightedTerm
+from tacit.tables.kinds import FromStream, Plain
+from tacit.tables.parsing import refused
+from tacit.tables.question import Predicate, Question, weighted
+from tacit.tables.selected import Above, Largest, Select
+from tacit.tables.sql import TextReader
+
+_ORDER_EXAMPLE = "write ORDER BY COUNT(*) DESC LIMIT 3"
+_HAVING_EXAMPLE = "write HAVING COUNT(*) > 500"
+_ABOVE: tuple[type[exp.Expr], ...] = (exp.GT, exp.GTE)
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+
+
+def weighted_question(reader: TextReader, node: exp.Expr, where: Predicate) -> Question:
+    """A weighted sum of counts and sums, over the rows that satisfy WHERE."""
+    parts: list[WeightedTerm] = []
+    reader.aggregates.weighted(node, where, parts)
+    question = weighted(parts)
+    if question is None:
+        raise refused(
+            "the terms cancel out, so the answer is always 0", reader.predicates.place(node)
+        )
+    return question
+
+
+class ToldCells:
+    """Reads ORDER BY with LIMIT, and HAVING, of one SELECT; what is left is read without them."""
+
+    def __init__(self, reader: TextReader, root: exp.Select) -> None:
+        self._reader, self._root = reader, root
+        self._order, self._limit = root.args.get("order"), root.args.get("limit")
+        self._having = root.args.get("having")
+        if self._order is None or self._limit is None:  # either of them alone is refused
+            self._order = self._limit = None
+        else:
+            root.set("order", None)
+            root.set("limit", None)
+        root.set("having", None)
+
+    @property
+    def needs_columns(self) -> bool:
+        """Whether something must be selected beside the keys: HAVING tells them alone, too."""
+        return self._having is None
+
+    def read(self, found: Select) -> Select:
+        """The same SELECT, which says which of its cells are told."""
+        found = self._told(found)
+        return replace(found, parameters=self._reader.parameters)  # these clauses may have some
+
+    def _told(self, found: Select) -> Select:
+        if self._having is not None and self._order is not None:
+            raise self._refused(
+                "HAVING and ORDER BY with LIMIT both choose the cells that are told",
+                self._having,
+                "leave one of them out",
+            )
+        if self._having is not None:
+            return self._above(found, self._having.this)
+        if self._order is not None and self._limit is not None:
+            return replace(found, largest=self._largest(self._order, self._limit, found))
+        return found
+
+    # HAVING
+
+    def _above(self, found: Select, node: exp.Expr) -> Select:
+        """``HAVING COUNT(*) > T``: with T on the other side, too; and >=."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if not found.keys:
+            raise self._refused(
+                "HAVING tells which cells of a GROUP BY are above a threshold",
+                node,
+                "add GROUP BY, or use a stream: table.sparse(threshold=...)",
+            )
+        asked, limit, kind = self._comparison(node)
+        question = self._question(asked, found, "HAVING compares", _HAVING_EXAMPLE)
+        if question.direction != 1:
+            raise self._refused(
+                "HAVING compares a count or a sum that a person never lowers",
+                asked,
+                _HAVING_EXAMPLE,
+            )
+        steps = limit / question.grid
+        least = floor(steps) + 1 if kind is exp.GT else ceil(steps)
+        columns = tuple(
+            replace(column, kind=FromStream())
+            if column.kind == Plain() and column.factor == 1 and column.question == question
+            else column
+            for column in found.columns
+        )
+        return replace(found, columns=columns, above=Above(question, least * question.grid))
+
+    def _comparison(self, node: exp.Expr) -> tuple[exp.Expr, Fraction, type[exp.Expr]]:
+        """What is compared, with which number, and whether by > or by >=."""
+        if isinstance(node, exp.And | exp.Or | exp.Not):
+            raise self._refused("HAVING is one comparison", node, _HAVING_EXAMPLE)
+        if not isinstance(node, exp.Predicate) or "expression" not in node.args:
+            raise self._refused("HAVING compares a count with a number", node, _HAVING_EXAMPLE)
+        left, right = node.this, node.args["expression"]
+        kind: type[exp.Expr] = type(node)
+        limit = self._reader.predicates.constant(right)
+        if limit is None:
+            limit = self._reader.predicates.constant(left)
+            left, kind = right, _TURNED.get(kind, kind)
+        if limit is None:
+            raise self._refused("HAVING compares a count with a number", node, _HAVING_EXAMPLE)
+        if kind not in _ABOVE:
+            raise self._refused(
+                "only cells above a threshold can be told, and > and >= say so",
+                node,
+                f"{_HAVING_EXAMPLE}: what is not told is not above",
+            )
+        return left, limit, kind
+
+    # ORDER BY with LIMIT
+
+    def _largest(self, order: exp.Expr, limit: exp.Expr, found: Select) -> Largest:
+        """Which cells ``ORDER BY ... DESC LIMIT n`` asks for."""
+        self._reader.predicates.only(limit, "expression")
+        places = self._reader.predicates.constant(limit.args["expression"])
+        if not found.keys or places is None or places.denominator != 1 or places < 1:
+            raise self._refused(
+                "LIMIT takes a number of cells of a GROUP BY", limit, "write LIMIT 3"
+            )
+        if places > found.cells:
+            raise self._refused(f"there are only {found.cells} cells", limit, "remove LIMIT")
+        if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
+            raise self._refused(
+                "only the largest of one aggregate can be told", order, _ORDER_EXAMPLE
+            )
+        asked = order.expressions[0].this
+        if isinstance(asked, exp.Literal) and asked.is_number and asked.this.isdigit():
+            place = int(asked.this)
+            if not 1 <= place <= len(self._root.expressions):
+                raise self._refused("there is no such column", asked, "give the name of one")
+            asked = self._root.expressions[place - 1]
+            asked = asked.this if isinstance(asked, exp.Alias) else asked
+        question = self._question(asked, found, "the order is by", _ORDER_EXAMPLE)
+        if question.direction != 1:
+            raise self._refused(
+                "the order is by a count or a sum that a person never lowers", asked
+            )
+        return Largest(places.numerator, question)
+
+    def _question(self, asked: exp.Expr, found: Select, says: str, hint: str) -> Question:
+        """A count or a sum: a column of the result by its name, or an aggregate."""
+        if not isinstance(asked, exp.Column):
+            return weighted_question(self._reader, asked, found.where)
+        for column in found.columns:
+            if column.name.casefold() == asked.name.casefold() and column.kind == Plain():
+                return column.question
+        raise self._refused(f"{says} a count or a sum", asked, hint)
+
+    def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
+        return refused(problem, self._reader.predicates.place(node), hint)
