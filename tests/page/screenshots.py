@@ -64,6 +64,18 @@ def _release(ana: Visitor) -> None:
     ana.page.screenshot(path=PICTURES / "page-release.png")
 
 
+def _grid(ana: Visitor) -> None:
+    """Which diagnoses more than so many people have."""
+    open_stream(ana, name="diagnoses", threshold="276400", at_most="8", epsilon="0.05")
+    line = ana.page.get_by_label("Question", exact=True)
+    line.fill("SELECT COUNT(DISTINCT patient_id) FROM visits GROUP BY diagnosis")
+    ana.page.get_by_text("8 questions, one for each cell").wait_for()
+    line.press("Enter")
+    ana.page.get_by_text("8 of 8 cells answered,").wait_for()
+    ana.page.evaluate("document.activeElement.blur()")
+    ana.page.locator("#stream").screenshot(path=PICTURES / "page-grid.png")
+
+
 def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -84,8 +96,9 @@ def main() -> None:
             ask(ana, question)
         ana.page.get_by_label("Question", exact=True).fill("town = 'Ghent' and agee >= 60")
         ana.page.locator(".refused").wait_for()
-        ana.page.screenshot(path=PICTURES / "page-ask.png")
+        ana.page.screenshot(path=PICTURES / "page-ask.png", full_page=True)
         _release(ana)
+        _grid(ana)
         shown: dict[str, dict[str, Any]] = {
             "page-overview": {"viewport": WIDE},
             "page-overview-dark": {"viewport": WIDE, "color_scheme": "dark"},

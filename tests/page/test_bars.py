@@ -15,6 +15,8 @@ from tests.server.conftest import Running
 import tacit.page
 from tacit import Budget
 from tacit.page import pages
+from tacit.page.asking import MOST_ROWS
+from tacit.page.grids import MOST_CELLS
 from tacit.page.overview import overview
 from tacit.privacy import Cost
 from tacit.server.config import Limits
@@ -31,6 +33,28 @@ def test_all_files_of_a_page_are_small(server: Running):
     for path in ("/", "/release", "/history", "/steward"):
         told = server.ask("GET", path, token=None, headers=headers)
         assert statics + len(told.body) < MOST
+
+
+def test_a_page_of_many_answers_is_small(clinic: Running):
+    headers = {"Cookie": f"tacit={clinic.tokens['ana']}"}
+    open_by_hand = {"key": "k", "table": "visits", "algorithm": "numeric_sparse", "name": "long"}
+    numbers = {"threshold": -1000, "at_most": 20, "epsilon": "1", "questions": 20}
+    assert clinic.ask("POST", "/v1/streams/open", {**open_by_hand, **numbers}).status == 200
+    sizes = [len(clinic.ask("GET", "/ask", token=None, headers=headers).body)]
+    for age in range(10):
+        asked = {"key": f"k{age}", "stream": "long", "question": f"town = 'Ghent' and age <> {age}"}
+        assert clinic.ask("POST", "/v1/streams/ask", asked).json["answer"]["above"]
+    sizes.append(len(clinic.ask("GET", "/ask", token=None, headers=headers).body))
+    group = {"question": "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY town"}
+    for skip in (0, 1):
+        batch = {"key": f"g{skip}", "stream": "long", "questions": group, "skip": skip}
+        assert clinic.ask("POST", "/v1/streams/ask_all", batch).status == 200
+        sizes.append(len(clinic.ask("GET", "/ask", token=None, headers=headers).body))
+    statics = sum(path.stat().st_size for path in (FILES / "static").iterdir())
+    row = (sizes[1] - sizes[0]) / 10
+    cell = sizes[3] - sizes[2] - row  # of a grid; those of a heat map are shorter
+    assert min(row, cell) > 50
+    assert statics + sizes[0] + MOST_ROWS * row + MOST_CELLS * cell < MOST
 
 
 def test_the_first_view_takes_one_round_trip_after_signing_in(server: Running, visit):
@@ -155,9 +179,14 @@ def test_nothing_is_cut_off_on_a_phone_or_at_400_per_cent(clinic: Running, visit
     ana = visit(clinic, "ana", **small)
     open_stream(ana, name="watch")
     ask(ana, "town = 'Bruges'")
-    choose(ana, "Histogram", "histogram")
-    release(ana)
-    assert ana.page.evaluate("document.documentElement.scrollWidth") <= 320
+    for form, call in (("Histogram", "histogram"), ("Ranges", "ranges"), ("Query", "query")):
+        choose(ana, form, call)
+        ana.page.locator("#plan .facts").wait_for()
+        assert ana.page.evaluate("document.documentElement.scrollWidth") <= 320
+        release(ana)
+        assert ana.page.evaluate("document.documentElement.scrollWidth") <= 320
+    bars = ana.page.locator("#released .bars").bounding_box()
+    assert bars["x"] + bars["width"] <= 320  # the pictures, too
     boss = visit(clinic, "boss", **small)
     places = [(ana, "/", "Overview"), (ana, "/ask", "Ask"), (ana, "/budget", "Budget")]
     places += [(ana, "/release", "Release")]

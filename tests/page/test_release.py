@@ -222,6 +222,15 @@ def test_a_watched_model_is_opened_and_asked(clinic: Running, visit):
     ana.page.locator("#answers tbody tr", has_text="95 %").wait_for()
     ana.page.reload()
     ana.page.locator("#answers tbody tr", has_text="95 %").wait_for()
+    with ana.page.expect_download() as download:
+        ana.page.get_by_role("button", name="Save as CSV").click()
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    shown = ana.page.locator("#answers tbody tr").inner_text().replace("\xa0", "")
+    assert row["question"] == "age >= 50"
+    assert row["answer"] in shown
+    assert row["value"] in shown.replace(" ", "")
+    assert float(row["error"]) > 0
     ana.open("/", "Overview")
     ana.page.locator(".answers tbody tr", has_text="95 %").first.wait_for()
     assert ana.console == []

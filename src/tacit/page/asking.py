@@ -17,7 +17,7 @@ from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, four_digits_up, show
 from tacit.page import examples
 from tacit.page.grids import grids_of
-from tacit.page.lines import last_lines
+from tacit.page.lines import last_lines, saved_as
 from tacit.page.pictures import chance_curve
 from tacit.page.prices import priced
 from tacit.page.refusals import marked, or_refused
@@ -33,7 +33,8 @@ from tacit.tables.show import Statement
 from tacit.tables.show import name as written
 from tacit.wire import from_json, stream_summary
 
-_MOST_ROWS = 500
+MOST_ROWS = 150
+_MOST_LINES = 500  # of which grids are made
 _MOST_KEYS = 200  # of a column, to be completed
 
 
@@ -75,16 +76,16 @@ def stream_panel(service: Service, who: TokenRecord, asked: messages.StreamNamed
 
 def _panel(service: Service, who: TokenRecord, state: StreamState) -> dict[str, Any]:
     table = service.tables.get(state.table)
-    answers = last_lines(service, who, most=_MOST_ROWS, of=StreamSource(state.name))
+    answers = last_lines(service, who, most=_MOST_LINES, of=StreamSource(state.name))
     return {
         "stream": stream_summary(state),
         "watched": is_watched(state.binding),
         "terms": _terms(state),
         "example": "" if table is None else examples.question(table.schema),
         "columns": json.dumps([] if table is None else _completions(table.schema)),
-        "answers": answers,
+        "answers": answers[:MOST_ROWS],
         "grids": [] if table is None else grids_of(answers, table, service.timing.block),
-        "most": _MOST_ROWS,
+        "most": MOST_ROWS,
     }
 
 
@@ -187,5 +188,6 @@ def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> Content:
         question=asked.question,
         answer=value if isinstance(value, Answer) else None,
         words="" if isinstance(value, Answer) else str(value),
+        saved=saved_as(value),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )

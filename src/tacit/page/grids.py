@@ -28,7 +28,7 @@ from tacit.tables.schema import Column, Schema
 from tacit.tables.show import question as show_question
 
 _MOST_GRIDS = 3
-_MOST_CELLS = 1200  # of a grid, to be drawn
+MOST_CELLS = 400  # to be drawn, of all grids together
 
 
 class GridCell(NamedTuple):
@@ -94,8 +94,11 @@ def grids_of(lines: Sequence[AnswerLine], table: Table, size: int) -> list[CellG
             _, which, one = max(possible, key=itemgetter(0))
             asked.pop(which, None)
             asked[which] = one  # the newest last
-    newest = list(asked.values())[: -_MOST_GRIDS - 1 : -1]
-    return [_drawn(one, table.schema) for one in newest]
+    drawn, left = [], MOST_CELLS
+    for one in list(asked.values())[: -_MOST_GRIDS - 1 : -1]:
+        drawn.append(_drawn(one, table.schema, most=left))
+        left = max(0, left - len(one.told))
+    return drawn
 
 
 def _cells_around(line: AnswerLine, table: Table) -> Iterator[_Found]:
@@ -123,14 +126,14 @@ def _cells_around(line: AnswerLine, table: Table) -> Iterator[_Found]:
 # As a table ---------------------------------------------------------------------------------------
 
 
-def _drawn(asked: _Asked, schema: Schema) -> CellGrid:
+def _drawn(asked: _Asked, schema: Schema, *, most: int) -> CellGrid:
     cells, keys, told = asked
     labels = [[key_in_words(plain_value(key, code)) for code in key.cells or ()] for key in keys]
     heads = tuple(labels.pop()) if len(labels) > 1 else ("Answer",)
     across = len(heads)
     numbers = [float(answer.value) for answer in told if answer.value is not None]
     ends = (min(numbers, default=0.0), max(numbers, default=0.0)) if len(keys) > 1 else None
-    drawn = [_cell(answer, ends) for answer in told[:_MOST_CELLS]]
+    drawn = [_cell(answer, ends) for answer in told[:most]]
     lines = [
         (down, tuple(drawn[place : place + across]))
         for down, place in zip(product(*labels), range(0, len(drawn), across), strict=False)
@@ -138,7 +141,7 @@ def _drawn(asked: _Asked, schema: Schema) -> CellGrid:
     names = [key.name for key in keys]
     return CellGrid(
         title=f"{show_question(cells.like, schema).replace('(true)', '')} by {', '.join(names)}",
-        words="; ".join(_words(told, several=len(keys) > 1)),
+        words="; ".join(_words(told, most, several=len(keys) > 1)),
         names=tuple(names if len(keys) == 1 else names[:-1]),
         heads=heads,
         lines=tuple(lines),
@@ -158,12 +161,14 @@ def _cell(answer: Answer, ends: tuple[float, float] | None) -> GridCell:
     return GridCell(f"⊤ {spaced(answer.value)}", above=True, heat=heat)
 
 
-def _words(told: Sequence[Answer], *, several: bool) -> Iterator[str]:
+def _words(told: Sequence[Answer], most: int, *, several: bool) -> Iterator[str]:
     """What is to be known beside the cells."""
     if several and (words := _off_by(told)):
         yield words
-    if len(told) > _MOST_CELLS:
-        yield f"only the first {number(_MOST_CELLS)} are drawn"
+    if len(told) > most:
+        yield (
+            f"only the first {number(most)} are drawn" if most else "not drawn: there are too many"
+        )
 
 
 def _off_by(told: Sequence[Answer]) -> str:

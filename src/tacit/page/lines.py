@@ -29,7 +29,16 @@ class AnswerLine:
     answer: Answer | None  # of one question
     words: str  # for what else was told, or beside the answer
     released: bool  # whether there is more to show than this line
+    saved: tuple[str, str, str] = ("", "", "")  # answer, value and error, as a file has them
     block: Block | None = None  # of which this line is the last question
+
+    @property
+    def asked(self) -> str:
+        """The question; of several that have no line of their own, the last."""
+        question = self.paid.question or self.paid.what
+        if self.block is None or self.answer is not None or self.block.answered < 2:
+            return question
+        return f"{number(self.block.answered)} questions up to {question}"
 
 
 _told: WeakKeyDictionary[Service, OrderedDict[int, AnswerLine]] = WeakKeyDictionary()
@@ -71,11 +80,11 @@ def _made(paid: PaidSummary) -> AnswerLine:
         case None:
             return AnswerLine(bare, None, "not told yet", released=False)
         case Answer():
-            return AnswerLine(bare, value, "", released=False)
+            return AnswerLine(bare, value, "", released=False, saved=saved_as(value))
         case Block():
             return _batch(bare, value)
         case WatchedAnswer():
-            return AnswerLine(bare, None, str(value), released=False)
+            return AnswerLine(bare, None, str(value), released=False, saved=saved_as(value))
         case WatchedBlock():
             return AnswerLine(bare, None, f"{number(value.answered)} answered", released=False)
         case _ if hasattr(value, "error") and hasattr(value, "value"):
@@ -87,10 +96,26 @@ def _batch(bare: PaidSummary, block: Block) -> AnswerLine:
     """Some questions in a row, of which the last may be ⊤."""
     below = block.answered - len(block.above)
     if len(block.above) == 1 and block.above[0][0] == below:
-        words = f"after {number(below)} ⊥" if below else ""
-        return AnswerLine(bare, block.above[0][1], words, released=False, block=block)
-    tops = f", {number(len(block.above))} ⊤" if block.above else ""
-    return AnswerLine(bare, None, f"{number(below)} ⊥{tops}", released=False, block=block)
+        words, top = f"after {number(below)} ⊥" if below else "", block.above[0][1]
+        saved = saved_as(top)
+        return AnswerLine(bare, top, words, released=False, saved=saved, block=block)
+    told = f"{number(below)} ⊥" + (f", {number(len(block.above))} ⊤" if block.above else "")
+    return AnswerLine(bare, None, told, released=False, saved=(told, "", ""), block=block)
+
+
+def saved_as(told: Answer | WatchedAnswer) -> tuple[str, str, str]:
+    """The answer, its value and its error, exactly, as a file has them.
+
+    >>> saved_as(Answer(above=False))
+    ('⊥', '', '')
+    """
+    if isinstance(told, Answer):
+        first, off = "⊤" if told.above else "⊥", told.error()
+    else:
+        first, both = told.source, [side for side in (told.below, told.above) if side is not None]
+        off = max(both, default=None)
+    value, error = ("" if one is None else str(one) for one in (told.value, off))
+    return first, value, error
 
 
 def _size(value: Any) -> str:

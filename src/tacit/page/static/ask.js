@@ -210,7 +210,8 @@ async function look(stream) {
 const HEAD = ["at", "question", "answer", "value", "error"];
 
 function lines(id) {
-  return [...byId(id).tBodies[0].rows].filter((row) => !row.hidden).map((row) => JSON.parse(row.dataset.csv));
+  const shown = [...byId(id).tBodies[0].rows].filter((row) => !row.hidden);
+  return shown.map((row) => [row.querySelector("time").dateTime, row.cells[1].textContent, ...JSON.parse(row.dataset.saved)]);
 }
 
 const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
