@@ -30,6 +30,7 @@ from tacit.numbers import (
     whole,
 )
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 from tacit.tables.kinds import Distinct, FromStream, Plain, Ranked
 from tacit.tables.schema import EACH_ROW, row_bound
 
@@ -41,7 +42,7 @@ _TYPICAL = 1000  # of how many values a plan says how far their mean may be off
 
 
 @dataclass(frozen=True)
-class QueryPlan:
+class QueryPlan(Printed):
     """What a query costs and how far each aggregate may be off, said before it is paid.
 
     Privacy: in each cell a person changes an aggregate by at most its sensitivity Δ, and they count

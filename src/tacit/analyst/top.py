@@ -23,6 +23,7 @@ from tacit.book.top import TopMechanism
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
@@ -179,7 +180,7 @@ class Top(Tabular):
 
 
 @dataclass(frozen=True)
-class TopPlan:
+class TopPlan(Printed):
     """How far the drawn ones may be from the largest, said before it is paid."""
 
     contest: Contest
