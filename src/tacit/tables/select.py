@@ -11,17 +11,17 @@ from tacit.arguments import instance
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import NUMBERS
 from tacit.tables.grouping import MOST_CELLS, GroupReader
-from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread
+from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread, question_of
 from tacit.tables.parsing import Span, parsed, readable, refused
 from tacit.tables.person_groups import PersonGroups
 from tacit.tables.quantiles import QuantileReader
-from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of, weighted
+from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of
 from tacit.tables.quotients import QuotientReader
 from tacit.tables.schema import Column, Schema
 from tacit.tables.selected import Select, Selected
 from tacit.tables.show import name
 from tacit.tables.sql import TextReader, read_or_refused
-from tacit.tables.told_cells import ToldCells, weighted_question
+from tacit.tables.told_cells import ToldCells
 
 _ONE = Fraction(1)
 
@@ -62,9 +62,7 @@ class _SelectReader:
         clause = root.args.get("from_")
         if clause is not None and isinstance(clause.this, exp.Subquery):
             term = PersonGroups(self._reader.predicates).read(root, clause)
-            question = weighted([(_ONE, term, _ONE)])
-            assert question is not None
-            alone = Selected(_alias(root.expressions[0]) or "count", question)
+            alone = Selected(_alias(root.expressions[0]) or "count", question_of(term))
             return self._select(TRUE, (), (alone,))
         told = ToldCells(self._reader, root)  # which takes its clauses out of the tree
         where, group, _ = self._reader.clauses(root)
@@ -135,7 +133,7 @@ class _SelectReader:
             quotients = QuotientReader(self._reader.aggregates)
             question, kind, own = quotients.read(core, where)
             return question, kind, own * factor
-        return weighted_question(self._reader, node, where), Plain(), _ONE
+        return self._reader.aggregates.question(node, where), Plain(), _ONE
 
     def _distinct(self, node: exp.Expr, where: Predicate) -> tuple[Question, Distinct] | None:
         """COUNT(DISTINCT town) of columns with declared keys; None if it is something else."""
@@ -157,9 +155,7 @@ class _SelectReader:
         kind = Distinct(keys)
         if kind.cells > MOST_CELLS:
             raise self._refused(f"it may count at most {MOST_CELLS} cells", node)
-        question = weighted([(_ONE, People(where), _ONE)])
-        assert question is not None
-        return question, kind
+        return question_of(People(where)), kind
 
     def _scaled(self, node: exp.Expr) -> tuple[Fraction, exp.Expr]:
         """A constant factor, and what it multiplies."""
@@ -216,9 +212,7 @@ class _SelectReader:
                 f"declare them in the schema: [columns.{column.name}] bounds = [...]",
             )
         there = all_of((where, Not(IsNull(column.name))))
-        counted = weighted([(_ONE, self._reader.aggregates.rows(node, there), _ONE)])
-        assert counted is not None
-        return counted, column, column.bounds
+        return question_of(self._reader.aggregates.rows(node, there)), column, column.bounds
 
     def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
         return refused(problem, self._reader.predicates.place(node), hint)
