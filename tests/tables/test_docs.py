@@ -149,16 +149,21 @@ def declared_too(toml: str, line: str) -> str:
     return toml.replace(f"{table}\n", f"{table}\n{entry}\n")
 
 
-@pytest.mark.parametrize(("body", "options", "instead"), HINTS, ids=[each[0] for each in HINTS])
-def test_every_hint_works(body: str, options: str, instead: str) -> None:
+def declared_and_asked(instead: str) -> tuple[Schema, list[str]]:
+    """What works instead: the page's schema with what is declared there, and what is then asked."""
     toml, asked = page_schema(), []
     for line in instead.splitlines():
         if re.match(r"\[columns\.|max_rows =", line):
             toml = declared_too(toml, line)
         else:
             asked.append(line)
-    schema = of_page(toml)
     assert asked, "a hint needs an example of what works instead"
+    return of_page(toml), asked
+
+
+@pytest.mark.parametrize(("body", "options", "instead"), HINTS, ids=[each[0] for each in HINTS])
+def test_every_hint_works(body: str, options: str, instead: str) -> None:
+    schema, asked = declared_and_asked(instead)
     for text in asked:
         assert parse_batch(text, schema, json.loads(options) if options.strip() else {}).questions
 
@@ -352,15 +357,9 @@ def query_hints() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("body", "instead"), query_hints())
 def test_every_hint_of_a_query_works(body: str, instead: str) -> None:
-    toml, asked = page_schema(), []
-    for line in instead.splitlines():
-        if re.match(r"\[columns\.|max_rows =", line):
-            toml = declared_too(toml, line)
-        else:
-            asked.append(line)
-    assert asked, "a hint needs an example of what works instead"
+    schema, asked = declared_and_asked(instead)
     for text in asked:
-        found = read_select(text, of_page(toml))
+        found = read_select(text, schema)
         at_most = None if found.above is None else 2
         plan_query(found, epsilon=1, weights=None, max_cells=2, at_most=at_most)
 

@@ -13,7 +13,7 @@ from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import spaced
 from tacit.privacy import Cost
 from tacit.server import messages
-from tacit.server.releases import class_of
+from tacit.server.releases import class_of, query_options
 from tacit.server.service import given
 from tacit.wire.sizes import refuse_too_many
 
@@ -72,19 +72,7 @@ def plan_histogram(table: Table, asked: messages.HistogramOf) -> PlanTold:
 
 def plan_query(table: Table, asked: messages.QueryOf) -> PlanTold:
     """Several aggregates of every declared cell."""
-    rows: Any = asked.max_rows
-    cells: Any = asked.max_cells
-    most: Any = asked.at_most
-    planned = table.plan_query(
-        asked.query,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        weights=asked.weights,
-        max_rows=rows,
-        max_cells=cells,
-        at_most=most,
-        params=given(asked.parameters),
-    )
+    planned = table.plan_query(**query_options(asked))
     return taken_apart(planned, planned.cost)
 
 

@@ -120,22 +120,23 @@ def query(service: Service, who: TokenRecord, asked: messages.QueryOf) -> messag
     """Several aggregates of every declared cell."""
 
     def draw(table: Table, paying: Paying) -> Any:
-        rows: Any = asked.max_rows
-        cells: Any = asked.max_cells
-        most: Any = asked.at_most
-        return table.query(
-            asked.query,
-            epsilon=asked.epsilon,
-            delta=asked.delta,
-            weights=asked.weights,
-            max_rows=rows,
-            max_cells=cells,
-            at_most=most,
-            params=given(asked.parameters),
-            **paying,
-        )
+        return table.query(**query_options(asked), **paying)
 
     return _released(service, who, "query", asked, draw)
+
+
+def query_options(asked: messages.QueryOf) -> dict[str, Any]:
+    """What is asked, as `Table.query` and `Table.plan_query` take it."""
+    return {
+        "sql": asked.query,
+        "epsilon": asked.epsilon,
+        "delta": asked.delta,
+        "weights": asked.weights,
+        "max_rows": asked.max_rows,
+        "max_cells": asked.max_cells,
+        "at_most": asked.at_most,
+        "params": given(asked.parameters),
+    }
 
 
 def ranges(service: Service, who: TokenRecord, asked: messages.RangesOf) -> messages.Released:
