@@ -1,4 +1,4 @@
-"""Where the book as printed is wrong, and what the code does instead: E1 to E16.
+"""Where the book as printed is wrong, and what the code does instead: E1 to E22.
 
 Docstrings and messages cite the errata by number.  The numbers are explained here, so that they can
 be looked up in an installed package; the page ``docs/errata.md`` shows each of them with code.

@@ -69,9 +69,9 @@ def test_epsilon_is_divided_and_a_person_is_in_no_more_cells_than_are_told(visit
     assert not planned.choosing
     assert planned.noise_scale(0) == 2 * 3
     assert planned.cost.privacy == tacit.Privacy(1)
-    parts = planned.cost.parts
-    assert parts == ((1, Fraction(1, 3)), (2, Fraction(1, 6)), (2, Fraction(1, 6)))
-    assert sum(count * each for count, each in parts) == 1
+    assert planned.cost.parts == ((1, Fraction(1, 3)), (2, Fraction(1, 6)))
+    assert planned.cost.ranges == ((2, Fraction(1, 6)),)
+    assert sum(count * each for count, each in planned.cost.pieces) == 1
     fewer = visits.plan_query(sql, epsilon=1, max_rows=1, max_cells=1)
     assert fewer.choosing
     assert fewer.noise_scale(0) == 3

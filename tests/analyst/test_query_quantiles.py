@@ -139,7 +139,8 @@ def test_a_person_in_several_cells_divides_epsilon_and_the_plan_says_the_ranks(s
     drawn = planned.quantile(0)
     assert (drawn.epsilon, drawn.max_rows, drawn.domain_size) == (Fraction(1, 6), 2, 15)
     assert drawn.rate == Fraction(1, 6) / (2 * 1 * 2)
-    assert planned.cost.parts == ((1, Fraction(1, 2)), (1, Fraction(1, 2)))
+    assert planned.cost.parts == ((1, Fraction(1, 2)),)
+    assert planned.cost.ranges == ((3, Fraction(1, 6)),)
     assert planned.error("m") == drawn.error() == 69  # ⌈ln(300) · 24 / 2⌉
     assert "m      ± 69 ranks each (95 %)" in str(planned)
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 from itertools import permutations
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,3 +170,37 @@ def test_what_cannot_be_drawn_is_refused_for_nothing(visits, budget):
     with pytest.raises(BadParameter, match="several"):
         visits.top(1, "age > 3", epsilon=1, budget=budget)
     assert budget.spent.epsilon == 0
+
+
+def test_a_zcdp_budget_charges_an_eighth_of_the_square_of_each_draw(visits, tmp_path):
+    path = tmp_path / "zcdp.budget"
+    with tacit.Budget.create(
+        path, epsilon=4, delta="1e-6", covers=["visits"], accountant="zcdp"
+    ) as budget:
+        visits.top(2, CELLS, epsilon="1/2", budget=budget)
+        assert budget.spent.rho == 2 * Fraction(1, 16) / 8
+        visits.top(2, CELLS, epsilon="1/2", counts_epsilon="1/4", budget=budget)
+        spent = budget.spent
+    assert spent.rho == 4 * Fraction(1, 16) / 8 + Fraction(1, 16) / 2
+    with tacit.Budget.open(path) as again:
+        assert again.spent == spent
+        again.verify()
+
+
+def test_a_zcdp_budget_charges_every_release_by_its_pieces(visits):
+    budget = tacit.Budget.in_memory(epsilon=9, delta="1e-6", covers=["visits"], accountant="zcdp")
+    asked = {"epsilon": "1/2", "max_rows": 1}
+    plans = (
+        (visits.plan_small_db(tacit.prefixes("age"), rows=3, **asked).cost, visits.small_db),
+        (visits.plan_ranges("age", **asked).cost, visits.ranges),
+        (visits.plan_synthetic(["town", "age"], **asked).mechanism.cost, visits.synthetic),
+    )
+    given: Any = (((tacit.prefixes("age"),), {"rows": 3}), (("age",), {}), ((["town", "age"],), {}))
+    for (cost, release), (places, more) in zip(plans, given, strict=True):
+        before = budget.spent.rho
+        release(*places, **more, **asked, budget=budget)
+        assert cost.privacy == Privacy("1/2")
+        parts = sum(count * each**2 / 2 for count, each in cost.parts)
+        assert budget.spent.rho - before == parts + sum(n * e**2 / 8 for n, e in cost.ranges)
+        assert budget.spent.rho - before < Fraction(1, 8)  # what one pure part would cost
+    budget.verify()

@@ -278,8 +278,9 @@ def on_the_grid(recipe, k, alpha, steps):
     return float(weights @ (below ** (k - c) * near**c))
 
 
-def test_real_streams_do_as_planned():
-    c, k, steps, runs = 3, 100, 8, 2500
+@pytest.mark.parametrize(("c", "k", "steps"), [(3, 100, 8), (1, 10**3, 8), (10, 10**3, 4)])
+def test_real_streams_do_as_planned(c, k, steps):
+    runs = 2500
     found = planned(c, k, 0)
     alpha = ceil(found.alpha * steps)
     expected = on_the_grid(found.best, k, alpha, steps)
@@ -287,7 +288,7 @@ def test_real_streams_do_as_planned():
     assert expected >= 0.95
     mechanism = prepare(found.best, threshold=0, grid=Fraction(1, steps))
     values = np.full(k, -alpha)
-    values[[10, 50, 99]] = alpha
+    values[np.linspace(k - 1, 10, c).astype(int)] = alpha
     coins, right = InsecureTestCoins(20), 0
     for _ in range(runs):
         right += all_right(mechanism, values, alpha, coins)
@@ -304,7 +305,7 @@ def all_right(mechanism, values, alpha, coins):
         value = values[at - 1]
         if value < 0 or abs(top.value / mechanism.grid - value) > alpha:
             return False
-    return state.tops == 3
+    return state.tops == mechanism.recipe.at_most
 
 
 def test_the_value_of_a_question_far_below_is_too_high():

@@ -22,6 +22,7 @@ from tacit.book.weighted_rows import (
     nearest_counts,
 )
 from tacit.errors import BadParameter, Infeasible
+from tacit.privacy import Privacy
 
 SIZES = (3, 2, 4)
 PAIRS = tuple(combinations(range(3), 2))
@@ -46,7 +47,7 @@ def test_the_parts_cost_epsilon_exactly(sizes, rounds, rows):
     epsilon, d = Fraction(3, 7), len(sizes)
     candidates = tuple(combinations(range(d), 2)) or ((0,),)
     mechanism = SyntheticMechanism(sizes, epsilon, rows, rounds, candidates)
-    assert mechanism.spent == epsilon
+    assert mechanism.cost.privacy == Privacy(epsilon)
     spent = rows * d / mechanism.single_scale  # from the scales that are really used
     if d > 1:
         spent += rows * (d - 1) / mechanism.pair_scale

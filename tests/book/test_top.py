@@ -15,7 +15,7 @@ from tacit.book.coins import Coins, InsecureTestCoins
 from tacit.book.top import TopMechanism
 from tacit.book.zcdp import rho_of_range, zcdp_rho
 from tacit.errors import BadParameter
-from tacit.privacy import Privacy
+from tacit.privacy import Cost, Privacy
 
 
 def law(values, places, rate):
@@ -70,8 +70,7 @@ def test_the_loss_of_each_draw_keeps_to_the_promise(places, each):
     rho = places * rho_of_range(found.epsilon_each)
     most = zcdp_rho(1, "1e-6")
     assert most * (1 - Fraction(1, 10**9)) < rho <= most
-    assert found.cost.parts == ((places, found.epsilon_each),)
-    assert found.cost.privacy == Privacy(1, "1e-6")
+    assert found.cost == Cost(Privacy(1, "1e-6"), ranges=((places, found.epsilon_each),))
 
 
 def test_few_places_take_the_pure_form_even_with_delta():

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.budget.accountants import Amount, SumAccountant, ZcdpAccountant, bounded, what_fits
+from tacit.budget.chain import cost_as_json, cost_from_json
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import in_full
 from tacit.privacy import Cost, Privacy
@@ -116,6 +117,25 @@ def test_zcdp_shares_and_charges_in_a_budget(make):
     assert budget.spent == rho(Fraction(1, 200))
     assert budget.spent_privacy.epsilon > Fraction(1, 10)
     assert budget.verify().entries == 3
+
+
+def test_a_bounded_range_is_charged_kept_and_verified(make):
+    budget = make(delta="1e-6", accountant="zcdp")
+    ranged = Cost.bounded_range("1/20", times=4) + Cost.pure("1/10")
+    budget.charge(ranged, table="visits", what="top 4, with counts")
+    assert budget.spent == rho(4 * Fraction(1, 3200) + Fraction(1, 200))
+    assert cost_from_json(budget.history[-1].body["cost"]) == ranged
+    budget.charge(Cost.pure("1/20"), table="visits", what="a count")
+    assert "ranges" not in budget.history[-1].body["cost"]  # as 0.1 wrote it
+    assert budget.verify().entries == 3
+    view = budget.hypothetical()
+    assert (view.count, view.basic) == (6, Fraction(7, 20))
+
+
+def test_a_cost_of_0_1_is_read_as_pure_parts():
+    body = {"epsilon": "1/2", "delta": "0", "parts": [[2, "1/4"]]}
+    assert cost_from_json(body) == Cost.pure("1/4", times=2)
+    assert cost_as_json(Cost.pure("1/4", times=2)) == body
 
 
 @pytest.mark.parametrize("accountant", [SumAccountant(), ZcdpAccountant()])

@@ -26,8 +26,9 @@ NOT_A_PATH = [5, object(), b"x", "", "a\0b", "\ud800", ["a"], None]
 made: Any = Cost  # from what it does not take
 changed: Any = replace
 NOT_A_COST = [5, None, "1", Privacy(1), made("x"), made(None), changed(COST, parts="ab")] + [
-    changed(COST, parts=parts)
-    for parts in (((1,),), ((0, Fraction(1)),), ((1, Fraction(0)),), ((1.5, Fraction(1)),), 5)
+    changed(COST, **{name: pieces})
+    for name in ("parts", "ranges")
+    for pieces in (((1,),), ((0, Fraction(1)),), ((1, Fraction(0)),), ((1.5, Fraction(1)),), 5)
 ]
 NOT_A_MAPPING = [5, None, "x", [("a", "b")], {"a": 5}, {5: "a"}, {"a": "\ud800"}, {"": "x"}]
 NOT_AN_IDENTITY = [5, "pid", object(), ("pid", None, None), TableIdentity("\ud800")]

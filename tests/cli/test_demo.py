@@ -115,5 +115,8 @@ def test_the_whole_demo_runs_twice(tacit, folder):
         ended = tacit("demo", "--folder", "story")
         assert ended.code == 0, ended.err
         assert "of 8 outbreaks found" in ended.out
+        assert "A number for every count" in ended.out
+        assert re.search(r"measured; in truth \d", ended.out)
+        assert "Advice" not in ended.err
         assert "tacit demo --serve --folder story" in ended.out
     assert {"ages.csv", "clinic.budget", "visits.parquet"} <= files(folder / "story").keys()

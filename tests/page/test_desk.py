@@ -63,6 +63,41 @@ def test_a_stopped_table_is_refused_and_may_go_on(clinic: Running, visit):
     assert clinic.ask("POST", "/v1/check", asked).status == 200
 
 
+def test_a_table_is_read_anew_under_a_new_label(clinic: Running, visit):
+    boss, ana = visit(clinic, "boss"), visit(clinic, "ana")
+    boss.open("/steward", "Steward")
+    with (clinic.folder / "visits.csv").open("a") as file:
+        file.write("".join(f"{pid},Ghent,30,1.5\n" for pid in range(1000, 3000)))
+    boss.page.locator("summary", has_text="Read a table anew").click()
+    form = _form(boss, "/v1/refresh")
+    form.locator("[name=table]").select_option("visits")
+    form.get_by_label("Its new label").fill("2026-12-01")
+    form.get_by_role("button", name="Read it").click()
+    boss.page.locator("tr", has_text="visits as of 2026-12-01").wait_for()
+    ana.open("/", "Overview")
+    ana.page.locator("summary", has_text="as of 2026-12-01").wait_for()
+    told = clinic.ask(
+        "POST",
+        "/v1/count",
+        {"key": "k", "table": "visits", "question": "town = 'Ghent'", "epsilon": "1"},
+    )
+    assert told.json["released"]["value"] > 1500  # 100 before, 2 100 now
+    boss.page.locator("summary", has_text="Read a table anew").click()
+    form.get_by_label("Its new label").fill("2026-11-01")
+    form.get_by_role("button", name="Read it").click()
+    form.locator("[data-wrong]", has_text="as_of").wait_for()  # a label never comes back
+    assert boss.page.locator("tr", has_text="visits as of 2026-12-01").count() == 1
+    (clinic.folder / "visits.csv").unlink()
+    form.get_by_label("Its new label").fill("2026-12-24")
+    form.get_by_role("button", name="Read it").click()
+    form.locator("[data-wrong]", has_text="could not be read anew; it stays as it is").wait_for()
+    form.get_by_label("All rows of a table that grows").check()
+    with boss.page.expect_request("**/v1/refresh") as sent:
+        form.get_by_role("button", name="Read it").click()
+    told = sent.value.post_data_json
+    assert told == {"table": "visits", "as_of": "2026-12-24", "whole": True}
+
+
 def test_a_share_is_set(clinic: Running, visit):
     boss = visit(clinic, "boss")
     boss.open("/steward", "Steward")

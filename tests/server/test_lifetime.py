@@ -229,7 +229,8 @@ def test_a_batch_that_takes_too_long_for_the_end_is_cut_and_goes_on_later(tmp_pa
         tokens, config = server.tokens, tmp_path / "tacit.toml"
         text = config.read_text()
         server.stop()
-    config.write_text(text.replace("milliseconds = 400", "milliseconds = 400\nquestions = 5"))
+    clock = "milliseconds = 400\n"
+    config.write_text(text.replace(clock, f"{clock}questions = 5\nblock = 5\n"))
     opening: dict[str, Any] = {"threshold": 250, "at_most": 3, "epsilon": 1000, "questions": 10}
     questions = ["age > 98"] * 150  # thirty blocks, of which the first leaves after twelve seconds
     with started(config, tokens) as server:

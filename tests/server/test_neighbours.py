@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -49,6 +50,9 @@ class Scanning:
         self._engine, self._clock, self._rows = engine, clock, rows
         self.schema = engine.schema
         self.failing = False
+        self.entered, self.sign = False, threading.Event()
+        self.sign.set()
+        self.rows_then: int | None = None  # how many it has after its next work
 
     def values(self, questions: Any) -> Any:
         self._work()
@@ -67,7 +71,10 @@ class Scanning:
         return self._engine.points(columns, max_rows=max_rows, coins=coins)
 
     def _work(self) -> None:
+        self.entered = True
+        assert self.sign.wait(120)
         self._clock.time += self._rows * MS // 100
+        self._rows = self._rows if self.rows_then is None else self.rows_then
         if self.failing:
             raise MemoryError
 
@@ -94,7 +101,7 @@ class Scene:
         table = Table(self.engine, people=300)
         service = Service({"visits": table}, budget, file, Limits(requests_a_second=100_000))
         self.lines: list[LogLine] = []
-        timing = Timing(milliseconds=50, questions=4)
+        timing = Timing(milliseconds=50, questions=4, block=4)
         self.app = Application(service, timing, clock=self.clock, log=self.lines.append)
 
     async def ask(self, path: str, **body: Any) -> tuple[int, list[int], list[Any]]:
@@ -179,6 +186,11 @@ def played(folder: Path, *, more: bool) -> tuple[list[Any], Scene]:
     return asyncio.run(all_of_it()), scene
 
 
+def _repeated(blocks: int) -> list[int]:
+    """When the blocks of a batch leave that are all on record."""
+    return [(blocks + number) * 50 * MS for number in range(blocks)]
+
+
 def test_responses_leave_at_the_same_time_for_two_neighbours(tmp_path):
     fewer, without = played(tmp_path / "fewer", more=False)
     more, with_one = played(tmp_path / "more", more=True)
@@ -196,7 +208,11 @@ def test_responses_leave_at_the_same_time_for_two_neighbours(tmp_path):
     for number, (here, there) in enumerate(zip(*moments, strict=True)):
         if len(here) != len(there):
             assert number in blocks
-        if number in again:  # it leaves by how much of it is on record, which was told
+        if number in again:
+            # It counts for as many questions as its blocks stand for, not as were sent, since it is
+            # answered from the record even if nothing can be read any more.  So the moments follow
+            # from what it says, which is on record for this token: they say nothing else.
+            assert [here, there] == [_repeated(len(here)), _repeated(len(there))]
             continue
         shorter = min(len(here), len(there))
         assert here[:shorter] == there[:shorter]
@@ -256,3 +272,60 @@ def test_a_batch_that_fails_leaves_when_the_longest_would(tmp_path):
         assert not scene.lines[-1].late
     assert moments[0] == moments[1]
     assert moments[0][0] == 500
+
+
+# What waits for other requests ------------------------------------------------------------------
+
+ONE = {"question": "age > 98"}
+PAID: dict[str, Any] = {"table": "visits", "epsilon": 1000}
+SLOW: dict[
+    str, Any
+] = {  # what others wait for, and for how many hundredths of a millisecond it may work
+    "ask": ("/v1/streams/ask", {"stream": "s", **ONE}, (100, 300, 700)),
+    "batch": ("/v1/streams/ask_all", {"stream": "s", "questions": [ONE] * 10}, (300, 1200, 4000)),
+    "failing": ("/v1/streams/ask_all", {"stream": "s", "questions": [ONE]}, (300, 9000, 99_000)),
+    "release": ("/v1/histogram", {"columns": ["town"], "max_rows": 1, **PAID}, (300, 1200, 45_000)),
+}
+
+
+@pytest.mark.parametrize("offset", [0, 11 * MS, 20 * MS, 43 * MS])
+@pytest.mark.parametrize("kind", SLOW)
+def test_who_waits_for_another_request_has_all_of_their_time_then(tmp_path, kind, offset):
+    """If only what is left of it by then, they could choose how much that is, and so measure work.
+
+    Their own, or that of what they wait for: a batch that holds the stream, or whatever has the
+    same key.
+    """
+    path, body, several = SLOW[kind]
+    moments = []
+    for rows in several:
+        scene = Scene(tmp_path / str(rows), more=False)
+
+        async def all_of_it(scene: Scene = scene, rows: int = rows) -> list[Any]:
+            await scene.ask("/v1/streams/open", key="o", name="s", at_most=1, **STREAM)
+            engine, began = scene.engine, scene.clock.now()
+            engine._rows, engine.rows_then = rows, min(rows, 4000)
+            engine.failing = kind == "failing"
+            engine.sign.clear()
+            first = asyncio.ensure_future(scene.ask(path, key="k", **body))
+            while not engine.entered:
+                await asyncio.sleep(0.001)
+            scene.clock.time += offset
+            if kind == "release":
+                second = scene.ask("/v1/count", key="k", **ONE, **PAID)
+            else:
+                second = scene.ask("/v1/streams/ask", key="l", stream="s", **ONE)
+            waiting = asyncio.ensure_future(second)
+            while scene.app._in_flight.total < 2:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)  # whatever the speed: it waits until the first has left
+            engine.sign.set()
+            (_, left, _), (status, after, _) = await first, await waiting
+            assert scene.app.close()
+            assert status == (409 if kind == "failing" else 200)
+            assert after[0] == left[-1] - offset + 50 * MS
+            return [left, after, scene.clock.now() - began]
+
+        moments.append(asyncio.run(all_of_it()))
+        assert not any(line.late for line in scene.lines)
+    assert moments[0] == moments[1] == moments[2]

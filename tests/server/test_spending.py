@@ -336,7 +336,7 @@ def test_a_line_is_served_in_order_of_arrival_and_others_do_not_wait():
         assert seen == [("b", 1), (None, 2)]
         gate.set()
         await asyncio.gather(*held)
-        assert not lines._locks
+        assert not lines._lines
 
     asyncio.run(scene())
     assert seen[2:] == [("a", number) for number in range(5)]

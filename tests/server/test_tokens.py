@@ -217,3 +217,15 @@ def test_a_command_that_is_refused_changes_nothing(tmp_path, capsys, words, said
     assert TokenFile(tmp_path / "clinic.budget-tokens").records == ()
     with Budget.open(tmp_path / "clinic.budget") as budget:
         assert len(budget.shares) == 1
+
+
+@pytest.mark.parametrize("name", ["ana", "an\x07a", "a" * 201])
+def test_a_token_that_cannot_be_made_changes_no_share(tmp_path, capsys, name):
+    config = str(write_clinic(tmp_path))
+    assert run(["token", "add", "ana", "--share", "1/2", "--config", config]) == 0
+    new = ["--analyst", "ana", "--share", "1/4"]
+    assert run(["token", "add", name, *new, "--config", config]) == 2
+    assert "NAME" in capsys.readouterr().err.upper()
+    assert len(TokenFile(tmp_path / "clinic.budget-tokens").records) == 1
+    with Budget.open(tmp_path / "clinic.budget") as budget:
+        assert str(budget.shares[1].limit) == "ε = 0.5, δ = 0"

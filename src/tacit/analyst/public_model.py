@@ -82,6 +82,7 @@ class ByWeight:
         rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(counts) - counts, counts)
         self._engine = rows_engine(rows.schema, rows.codes, self._starts[of_row] * 64 + rank)
         self._weights = values.astype(np.int64)
+        self._first = int(self._weights[0])
 
     @staticmethod
     def suits(weights: Floats) -> bool:
@@ -92,7 +93,7 @@ class ByWeight:
         """Their sum, exactly."""
         ones = np.bitwise_count(self._engine.packed(where))
         if len(self._starts) == 1:
-            return int(ones.sum()) * int(self._weights[0])
+            return int(np.add.reduce(ones)) * self._first
         return int(np.add.reduceat(ones, self._starts, dtype=np.int64) @ self._weights)
 
 
@@ -146,8 +147,9 @@ class PublicModel:
             raise QuestionRefused(
                 f"{read.text}\na watched model answers counts of people, such as age >= 60"
             )
-        unknown = sorted({name for name in columns_of(term.where) if name not in self._names})
-        if unknown:
+        names = set(columns_of(term.where))
+        if not names <= self._names:
+            unknown = sorted(names - self._names)
             known = ", ".join(column.name for column in self.schema.columns)
             raise QuestionRefused(
                 f"{read.text}\nthe model knows nothing about {', '.join(unknown)}: it has {known}"

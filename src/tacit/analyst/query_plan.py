@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from tacit.analyst.alternatives import Alternative, Comparison
@@ -37,7 +39,6 @@ from tacit.tables.schema import EACH_ROW, row_bound
 if TYPE_CHECKING:
     from tacit.tables.selected import Select, Selected
 
-_ZERO = Fraction(0)
 _TYPICAL = 1000  # of how many values a plan says how far their mean may be off
 
 
@@ -88,16 +89,28 @@ class QueryPlan(Printed):
 
     @property
     def cost(self) -> Cost:
-        """(ε, δ), with a pure part for all that is measured for an aggregate and shares its ε."""
+        """(ε, δ): what is measured for each aggregate, what is drawn, and what chooses cells."""
         columns = zip(self.select.columns, self.shares, strict=True)
-        parts = [
-            _pure_part(column, share)
+        costs = [
+            self._cost(column, share)
             for place, (column, share) in enumerate(columns)
             if share and self.tree_group(place) is None
         ]
-        parts += [(1, sum((self.shares[place] for place in each), _ZERO)) for each in self.trees]
-        parts += [part for cost in self._choosing_costs for part in cost.parts]
-        return Cost(self.privacy, tuple(parts))
+        costs += [Cost.pure(sum(self.shares[place] for place in each)) for each in self.trees]
+        together = reduce(add, [*costs, *self._choosing_costs])
+        return replace(together, privacy=self.privacy)
+
+    def _cost(self, column: Selected, share: Fraction) -> Cost:
+        """What is measured for an aggregate, or drawn in each of the cells of a person.
+
+        What has the whole share is measured about disjoint parts of the data, as one.  With HAVING
+        there may be a single cell in which a person counts, and its draw then has the whole share.
+        """
+        if isinstance(column.kind, Ranked):
+            cells = self.max_cells if self.stream is None else 1
+            return Cost.bounded_range(share / cells, times=cells)
+        of_each = column.parts[0].share
+        return Cost.pure(share * of_each, times=int(1 / of_each))
 
     @property
     def by_person(self) -> bool:
@@ -381,14 +394,3 @@ def cells_that_count(select: Select, max_cells: int | None) -> int:
             "and the noise grows with it",
         )
     return min(most, select.rows)
-
-
-def _pure_part(column: Selected, share: Fraction) -> tuple[int, Fraction]:
-    """How many pieces what is measured for an aggregate is, and the ε of each.
-
-    What has the whole share is measured about disjoint parts of the data, as one.
-    """
-    if not column.parts:
-        return 1, share
-    of_each = column.parts[0].share
-    return int(1 / of_each), share * of_each

@@ -36,6 +36,7 @@ from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, row_bound
 
 _VERSION = 1
 _MOST_SHOWN = 40
+_SHORT = 10**6  # a decimal that is no longer is shown as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +160,13 @@ class QueryResult(Tabular):
         rows = f"{len(self)} row" + "s" * (len(self) != 1)
         counted = counted_cells(self.schema, self.max_cells, len(self))
         told = [counted_rows(column.name, column.max_rows) for column in self.columns]
+        one = len(self) == 1
         if self.having is not None:
-            rows = f"{len(self)} cell{'s' * (len(self) != 1)} that HAVING tells as above"
+            rows = f"{len(self)} cell{'s' * (not one)} that HAVING tells as above"
         elif self.places is not None:
-            rows = f"{len(self)} cells that were drawn as the largest"
+            rows = (
+                f"{len(self)} {'cell that was' if one else 'cells that were'} drawn as the largest"
+            )
         told += [
             counted_keys(each.name, each.max_keys)
             for each in self.columns
@@ -227,10 +231,10 @@ def _of_one_type(values: list[Any]) -> list[Any]:
 
 
 def with_error(value: Any, error: Fraction) -> str:
-    """A number and its error; one that is no decimal in as many digits as its error is worth."""
+    """A number and its error; if they are no short decimals, in digits that the error is worth."""
     if not isinstance(value, Fraction):  # a date
         return f"{value} ± {spaced(error)}"
-    if is_decimal(value) and is_decimal(error):
+    if all(is_decimal(one) and (one * _SHORT).denominator == 1 for one in (value, error)):
         return f"{spaced(value)} ± {spaced(error)}"
     digits = max(0, 2 - floor(log10(error))) if error else 6
     return f"{spaced(round(value, digits))} ± {four_digits_up(error)}"

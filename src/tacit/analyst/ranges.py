@@ -360,6 +360,12 @@ class RangePlan(Printed):
     tree: RangeTree
 
     @property
+    def cost(self) -> Cost:
+        """(ε, 0): each level is a part, since a row lies in one node of each."""
+        levels = self.tree.levels
+        return Cost.pure(self.privacy.epsilon / levels, times=levels)
+
+    @property
     def noise_scale(self) -> Fraction:
         """The scale of the noise of each node."""
         return self.tree.scale(self.privacy.epsilon, self.max_rows)
@@ -451,8 +457,8 @@ class NoisyRanges:
 
     @property
     def cost(self) -> Cost:
-        """(ε, 0), in one part."""
-        return Cost.pure(self.plan.privacy.epsilon)
+        """(ε, 0), in as many parts as the tree has levels."""
+        return self.plan.cost
 
     @property
     def what(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 
 _VERSION = 1
+_THINNEST = Fraction(1, 100)  # a band that is thinner could not be seen beside the curve
 _NEARLY_SURE = Fraction(999, 1000)
 
 
@@ -357,7 +359,7 @@ def plot_release(release: Release, path: Path) -> None:
         _prefix_curve(release, axes)
     else:
         _answers(release, axes)
-    axes.set_title(str(release), fontsize=9)
+    axes.set_title(fill(str(release), 100), fontsize=9)
     figure.savefig(path, dpi=120)
 
 
@@ -367,7 +369,7 @@ def _prefix_curve(release: Release, axes: Any) -> None:
     heights = [(place + 1) / len(ordered) for place in range(len(ordered))]
     axes.step(ordered, heights, where="post", color="tab:blue", label="released")
     error = release.guarantee()
-    if error is not None and error < 1:
+    if error is not None and _THINNEST < error < 1:
         low = [max(height - float(error), 0) for height in heights]
         high = [min(height + float(error), 1) for height in heights]
         axes.fill_between(

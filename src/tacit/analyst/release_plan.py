@@ -59,11 +59,13 @@ class ReleasePlan(Printed):
 
     @property
     def cost(self) -> Cost:
-        """The draw, and the certificate if there is one: pure parts."""
-        drawn, extra = self.privacy.epsilon, self.certificate_epsilon
-        if extra is None:
-            return Cost.pure(drawn)
-        return Cost(Privacy(drawn + extra), ((1, drawn), (1, extra)))
+        """The draw, and the certificate if there is one.
+
+        The score of any y changes by −r to r, and the draw has probability ∝ e^(−ε·score/2r): so
+        its loss has a bounded range, also where candidates are drawn first, without a look at x.
+        """
+        drawn, extra = Cost.bounded_range(self.privacy.epsilon), self.certificate_epsilon
+        return drawn if extra is None else drawn + Cost.pure(extra)
 
     @property
     def certifying(self) -> LaplaceMechanism | None:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tacit.analyst.versions import TableVersions, Version
     from tacit.budget import Lease, PaidAnswer, RetryKey
     from tacit.budget.answers import Telling
-    from tacit.tables.cell_questions import CellQuestions
     from tacit.tables.engine import Engine
     from tacit.tables.prepared import Askable, AskableWithValues, Read
     from tacit.tables.show import Statement
@@ -249,9 +248,7 @@ class Stream(LiveStream):
         with self._versions.used() as version:
             reads = version.reader.read_all(questions, given_by_name(parameters, params))
             if flag(below, "below"):
-                pairs = [self._covering.below(read, limit) for read in reads]
-                reads = [read for read, _ in pairs]
-                limit = pairs[0][1] if pairs else limit
+                reads, limit = self._turned(reads, limit)
             batch = BatchUnderWay(reads, limit, version.as_of)
             steps = self._steps_of(version.asked, reads)
         if len(rounds) == 1:
@@ -278,7 +275,8 @@ class Stream(LiveStream):
         if isinstance(reads, CellReads):  # which all promise the same
             each = self._steps_each(reads[0])
             with self._lease.turn(evaluating=True):
-                return _clamped_all(self._values(engine.cell_values, reads.questions), each)
+                of_cells = self._values(engine.cell_values, reads.questions)
+                return _clamped_all(of_cells[reads.places.start : reads.places.stop], each)
         steps_each = [self._steps_each(read) for read in reads]
         with self._lease.turn(evaluating=True):
             values = self._values(engine.values, [read.question for read in reads])
@@ -326,16 +324,16 @@ class Stream(LiveStream):
             reads = version.reader.read_all(questions, given_by_name({}, params))
             if len(reads) > most:
                 raise BadParameter("questions", f"{len(reads)} questions", f"ask at most {most}")
-            chosen = _chosen(reads, only)[skip:]
-            pairs = [self._as_asked(read, limit, manner) for read in chosen]
-            reads = [read for read, _ in pairs]
+            reads = _chosen(reads, only)[skip:]
+            if manner.below:
+                reads, limit = self._turned(reads, limit)
             stored = list(told_blocks(self._lease.asked, keys, Block))
             at, over = sum(block.asked for block in stored), bool(stored) and stored[-1].done
             steps = np.empty(0, np.int64)
             if reads and not over:
                 self._refuse_if_over(manner.mechanism)
                 steps = self._steps_of(version.asked, reads[at:])
-        batch = [UnderWay(*pair, version.as_of) for pair in pairs]
+        batch = BatchUnderWay(reads, limit, version.as_of)
 
         def answer(start: int, stop: int, retry: RetryKey) -> Block:
             last = stop == len(batch)
@@ -344,14 +342,16 @@ class Stream(LiveStream):
 
         return Blocks(len(batch), stored, answer, size=size, keys=keys)
 
-    def _as_asked(
-        self, read: Read, limit: Fraction | None, manner: Manner
-    ) -> tuple[Read, Fraction | None]:
-        return self._covering.below(read, limit) if manner.below else (read, limit)
+    def _turned(
+        self, reads: Sequence[Read], limit: Fraction | None
+    ) -> tuple[Sequence[Read], Fraction | None]:
+        """Questions of at most a threshold, as questions about minus their values."""
+        pairs = [self._covering.below(read, limit) for read in reads]
+        return [read for read, _ in pairs], pairs[0][1] if pairs else limit
 
     def _ask_block(
         self,
-        batch: Sequence[UnderWay],
+        batch: BatchUnderWay,
         steps: NDArray[np.int64],
         retry: RetryKey,
         manner: Manner,
@@ -365,14 +365,14 @@ class Stream(LiveStream):
             if self._priced:
                 self._set_aside(mechanism)  # whoever asks in blocks is alone
             known = self._all_recorded(batch)
-            directions = self._directions([asked.read for asked in batch])
+            directions = self._directions(batch.reads)
             at, top, after = 0, None, self._state
             for stop in [*known, len(batch)]:
                 answered, top, after = mechanism.scan(
                     self._state,
                     steps[at:stop],
                     self._coins,
-                    threshold=batch[0].limit,
+                    threshold=batch.limit,
                     directions=None if directions is None else directions[at:stop],
                 )
                 at += answered
@@ -386,14 +386,14 @@ class Stream(LiveStream):
             if manner.below:
                 above = [(place, turned_back(answer)) for place, answer in above]
             block = Block(len(batch), at, tuple(above), last or top is not None)
-            telling = self._telling_block(block, batch[0].as_of, known.values(), retry)
+            telling = self._telling_block(block, batch.as_of, known.values(), retry)
             if top is None:
                 self._keep_told(batch[-1], BELOW, telling)
             else:
                 self._keep(batch[at - 1], top, after, telling)
         return block
 
-    def _all_recorded(self, batch: Sequence[UnderWay]) -> dict[int, Answer]:
+    def _all_recorded(self, batch: BatchUnderWay) -> dict[int, Answer]:
         """The ⊤ of some questions that are on record, by place."""
         found, at = dict[int, Answer](), 0
         while at < len(batch):
@@ -537,28 +537,28 @@ class Stream(LiveStream):
         with self._lease.turn():
             return self._state is start
 
-    def _next_recorded(self, batch: Sequence[UnderWay], at: int) -> tuple[int, Answer | None]:
+    def _next_recorded(self, batch: BatchUnderWay, at: int) -> tuple[int, Answer | None]:
         """The first question from `at` on whose ⊤ is on record, and that answer."""
         if self._lease.answers:
-            if isinstance(batch, BatchUnderWay) and not self._earlier:
-                cells = batch.reads
-                if isinstance(cells, CellReads):
-                    return self._next_recorded_cell(batch, cells.questions, at)
+            if not self._earlier and isinstance(batch.reads, CellReads):
+                return self._next_recorded_cell(batch, batch.reads, at)
             for index in range(at, len(batch)):
                 if (known := self._recorded(batch[index])) is not None:
                     return index, known
         return len(batch), None
 
     def _next_recorded_cell(
-        self, batch: BatchUnderWay, cells: CellQuestions, at: int
+        self, batch: BatchUnderWay, cells: CellReads, at: int
     ) -> tuple[int, Answer | None]:
         """The same for a GROUP BY, without looking at each of its cells."""
         found: tuple[int, Answer | None] = len(batch), None
         for (question, limit, as_of), known in list(self._tops.items()):
             if (limit, as_of) == (batch.limit, batch.as_of):
-                place = cells.place(question)
-                if place is not None and at <= place < found[0]:
-                    found = place, known
+                place = cells.questions.place(question)
+                if place is None or place not in cells.places:
+                    continue
+                if at <= cells.places.index(place) < found[0]:
+                    found = cells.places.index(place), known
         return found
 
     @property

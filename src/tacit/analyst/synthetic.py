@@ -362,8 +362,8 @@ class SyntheticRows:
 
     @property
     def cost(self) -> Cost:
-        """(ε, 0), in one part."""
-        return Cost.pure(self.plan.privacy.epsilon)
+        """(ε, 0), in the parts that are measured and chosen."""
+        return self.plan.mechanism.cost
 
     @property
     def what(self) -> str:

@@ -191,10 +191,7 @@ class TopPlan(Printed):
     def cost(self) -> Cost:
         """The draws, and the counts on top."""
         drawn, extra = self.mechanism.cost, self.counts_epsilon
-        if extra is None:
-            return drawn
-        privacy = Privacy(drawn.privacy.epsilon + extra, drawn.privacy.delta)
-        return Cost(privacy, (*drawn.parts, (1, extra)))
+        return drawn if extra is None else drawn + Cost.pure(extra)
 
     def alpha(self, beta: Number = "1/20") -> Fraction:
         """Each one drawn is at most this far below the largest left, but with probability β."""

@@ -319,8 +319,10 @@ class WatchedModel(Uncopyable):
 
     def _values(self, version: Version, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true counts.  They are secret."""
-        with suppress(Exception):
+        try:
             return version.asked.values(questions)
+        except Exception:
+            pass  # what is raised below has no context that may quote data
         raise EngineFailed(
             "answering failed; the engine's own message is withheld because it may quote data. "
             "Since a failure may depend on the data, the surprise that was reserved is lost",

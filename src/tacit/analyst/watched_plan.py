@@ -60,6 +60,12 @@ class WatchedPlan(Printed):
         """How far an answer from the model may be off, but with probability β for all of them."""
         return self.watch.error(beta)
 
+    @property
+    def cost(self) -> Cost:
+        """What the model costs, if it is not public already, and the watch."""
+        watched = self.watch.mechanism.recipe.cost
+        return watched if self.synthetic is None else self.synthetic.mechanism.cost + watched
+
     def __str__(self) -> str:
         watched, asked = self.watch.mechanism.recipe.privacy, spaced(Fraction(self.questions))
         model = "public already, and costs nothing"

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.audit.black_boxes import system_coins
-from tacit.audit.release_laws import Chances, Listed, exp_minus
+from tacit.audit.listed import Chances, Listed, exp_minus
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.noise import ONE_SIDED

@@ -13,7 +13,7 @@ from tacit.audit import variants
 from tacit.audit.black_boxes import bulk_runs, suspicion, system_coins
 from tacit.audit.law import NO_NOISE, Laplace, NegativeOneSidedNoise, OneSidedNoise, StreamLaw
 from tacit.audit.learning import Suspicion
-from tacit.audit.release_laws import Listed, Pair
+from tacit.audit.listed import Listed, Pair
 from tacit.audit.variants import Steps
 from tacit.book import recipes
 from tacit.book.one_sided import prepare
@@ -146,6 +146,11 @@ def mistakes(claimed: Privacy, c: int) -> tuple[Variant | Listed, ...]:
             why="for questions that move one way",
         ),
         _directed("directed recipe, a wrong direction", claimed, c, (1, 1), private=False),
+        _weights(
+            "multiplicative weights, differences taken for counts",
+            recipes.spend("two-sided", 1, claimed, monotone=True),
+            private=False,
+        ),
         _variant(
             "NumericSparse reusing ν",
             claimed,
@@ -308,6 +313,7 @@ def ours(epsilon: Number = "1/10", delta: Number = "1e-6") -> tuple[Variant, ...
         _our("AboveThreshold (book)", recipes.book(1, pure)),
         _our("Sparse, c = 2 (book)", recipes.book(2, pure)),
         _our("NumericSparse (book)", recipes.book(1, pure, numeric=True)),
+        _weights("multiplicative weights (book)", recipes.book(1, pure, numeric=True)),
         _our("Lyu Alg 7, c = 2", spend("two-sided", 2, pure, monotone=False)),
         _our("one-sided", spend("one-sided", 1, pure, monotone=False)),
         _our("one-sided, c = 2", spend("one-sided", 2, pure, monotone=False)),
@@ -337,6 +343,29 @@ def _directed(
         run=bulk_runs(prepare(recipe, threshold=0), directions=directions),
         pair=((0,) * len(directions), (1,) + (-1,) * falling),
         why="" if private else "it fell, and was asked as one that cannot",
+    )
+
+
+def _weights(name: str, recipe: Recipe, *, private: bool = True) -> Variant:
+    """Private multiplicative weights up to its first update: what is asked of its stream.
+
+    Of each question of section 4.2 two differences from the model's answer are asked, f − a and
+    a − f.  Here a person raises three counts that are a + T, and one that is a − T, with T = 3.
+    """
+    threshold, asked = 3, ((3, 0),) * 3 + ((-3, 0),)
+
+    def differences(more: int) -> tuple[int, ...]:
+        away = [count + more - guess for count, guess in asked]
+        return tuple(side * off - threshold for off in away for side in (1, -1))
+
+    return Variant(
+        name=name,
+        claimed=recipe.privacy,
+        private=private,
+        law=replace(StreamLaw.of(recipe), monotone=False),
+        run=bulk_runs(prepare(recipe, threshold=0)),
+        pair=(differences(0), differences(1)),
+        why="" if private else "one side falls where the other rises",
     )
 
 

@@ -5,55 +5,41 @@ Each stands beside a sibling with a mistake that is easy to make.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import combinations_with_replacement, product
-from math import comb
 from typing import ClassVar
 
 import numpy as np
 
+from tacit.audit.again_law import listed_again
 from tacit.audit.black_boxes import system_coins
+from tacit.audit.listed import (
+    Chances,
+    Listed,
+    clipped,
+    drawn_orders,
+    exp_minus,
+    order_law,
+    told_of,
+)
+from tacit.audit.priced_law import listed_priced
+from tacit.audit.query_laws import (
+    listed_moments,
+    listed_quantile,
+    listed_query,
+    listed_share,
+)
+from tacit.audit.synthetic_laws import listed_column_tree, listed_round
 from tacit.audit.variants import Steps
 from tacit.book.one_sided import prepare
 from tacit.book.range_tree import RangeTree
 from tacit.book.small_db import Prefixes, certifying
-from tacit.book.synthetic import SyntheticMechanism
 from tacit.book.top import TopMechanism
 from tacit.book.watching import Watch, watch
 from tacit.numbers import Number
-from tacit.numerics import certified
 from tacit.privacy import Privacy
-
-Pair = tuple[tuple[int, ...], tuple[int, ...]]
-Chances = Mapping[Hashable, float | Fraction]
-
-_BITS = 256  # of e^(−x), so that the listed chances are exact beyond any float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed(ABC):
-    """A mechanism whose outcomes can be listed, and two inputs that show what it loses.
-
-    Hand it to `exact` or `sample`: as a black box it takes a vector of true answers.
-    """
-
-    name: str
-    claimed: Privacy
-    private: bool  # whether the claim is true
-    pair: Pair
-    why: str = ""
-
-    @abstractmethod
-    def __call__(self, answers: Sequence[int], size: int) -> Steps:
-        """``size`` independent outcomes."""
-
-    @abstractmethod
-    def outcome_law(self, answers: Sequence[int]) -> Chances:
-        """The chance of every outcome, or of every group of outcomes that lose the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,27 +72,6 @@ class ListedTree(Listed):
         return found
 
 
-def _reaches(distance: int, scale: Fraction) -> Fraction:
-    """The chance that discrete Laplace noise is at least so much."""
-    q = exp_minus(1 / scale)
-    return q**distance / (1 + q) if distance > 0 else 1 - q ** (1 - distance) / (1 + q)
-
-
-def told_of(counts: Sequence[int], scale: Fraction, middle: int) -> dict[tuple[int, ...], Fraction]:
-    """The chance of each way in which noisy counts are less than a number, equal to it, or more."""
-    law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
-    for count in counts:
-        more = _reaches(middle + 1 - count, scale)
-        less = 1 - _reaches(middle - count, scale)
-        chances = {-1: less, 0: 1 - less - more, 1: more}
-        law = {
-            (*before, sign): chance * each
-            for before, chance in law.items()
-            for sign, each in chances.items()
-        }
-    return law
-
-
 @dataclass(frozen=True, kw_only=True)
 class ListedTop(Listed):
     """The two largest of a few counts, in order; given are the counts."""
@@ -119,101 +84,11 @@ class ListedTop(Listed):
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the places of those that were drawn."""
-        values, coins = np.array(answers, np.int64), system_coins()
-        left = np.ones((size, len(values)), np.bool_)
-        drawn = np.empty((size, self._PLACES), np.int64)
-        for place in range(self._PLACES):
-            short = np.where(left, values, values.min()).max(axis=1)
-            waiting = np.arange(size)
-            while len(waiting):
-                tried = coins.belows(len(values), len(waiting))
-                taken = coins.bernoulli_exps(short[waiting] - values[tried], self._rate)
-                taken &= left[waiting, tried]
-                drawn[waiting[taken], place] = tried[taken]
-                waiting = waiting[~taken]
-            left[np.arange(size), drawn[:, place]] = False
-        return drawn
+        return drawn_orders(answers, self._PLACES, self._rate, size, system_coins())
 
     def outcome_law(self, answers: Sequence[int]) -> Chances:
         """Every order that can come."""
-        highest = max(answers)
-        weights = [exp_minus((highest - answer) * self._rate) for answer in answers]
-        law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
-        for _ in range(self._PLACES):
-            law = {
-                (*drawn, place): chance * weight / total
-                for drawn, chance in law.items()
-                if (total := sum(weights) - sum(weights[each] for each in drawn))
-                for place, weight in enumerate(weights)
-                if place not in drawn
-            }
-        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
-        return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedRound(Listed):
-    """A round of synthetic rows over four columns of two values, each a marginal of its own.
-
-    Given is how many rows each of the 16 combinations has.  The model is one row, (0, 1, 1, 1).
-    """
-
-    one_way: bool = False  # chosen as if a person could only raise scores
-
-    _ROW: ClassVar[tuple[int, ...]] = (0, 1, 1, 1)
-
-    @property
-    def mechanism(self) -> SyntheticMechanism:
-        """With one round, which costs what is claimed."""
-        of_a_round = SyntheticMechanism((2,) * 4, Fraction(1), 1, 1, ((0,),)).round_epsilon
-        return SyntheticMechanism(
-            (2,) * 4, self.claimed.epsilon / of_a_round, 1, 1, ((0,), (1,), (2,), (3,))
-        )
-
-    def _marginals(self, answers: Sequence[int]) -> list[list[int]]:
-        rows = list(zip(product((0, 1), repeat=4), answers, strict=True))
-        return [
-            [sum(count for row, count in rows if row[column] == value) for value in (0, 1)]
-            for column in range(4)
-        ]
-
-    def _scores(self, answers: Sequence[int]) -> list[int]:
-        return [
-            sum(abs(count - (value == held)) for value, count in enumerate(counts))
-            for counts, held in zip(self._marginals(answers), self._ROW, strict=True)
-        ]
-
-    @property
-    def _rate(self) -> Fraction:
-        return self.mechanism.round_chooser.rate * (2 if self.one_way else 1)
-
-    def __call__(self, answers: Sequence[int], size: int) -> Steps:
-        """``size`` independent outcomes: which column was chosen, and its two noisy counts."""
-        coins, scores = system_coins(), np.array(self._scores(answers), np.int64)
-        chosen, waiting = np.empty(size, np.int64), np.arange(size)
-        while len(waiting):
-            tried = coins.belows(4, len(waiting))
-            taken = coins.bernoulli_exps(scores.max() - scores[tried], self._rate)
-            chosen[waiting[taken]] = tried[taken]
-            waiting = waiting[~taken]
-        noise = coins.laplaces(self.mechanism.round_scale, 2 * size).reshape(size, 2)
-        counts = np.array(self._marginals(answers), np.int64)[chosen] + noise
-        return np.column_stack([chosen, counts])
-
-    def outcome_law(self, answers: Sequence[int]) -> Chances:
-        """Which column was chosen, and whether each noisy count is 1, or less, or more.
-
-        Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
-        sight of where these are at most 2.
-        """
-        scores, scale = self._scores(answers), self.mechanism.round_scale
-        weights = [exp_minus((max(scores) - score) * self._rate) for score in scores]
-        law: dict[tuple[int, ...], Fraction] = {}
-        for column, counts in enumerate(self._marginals(answers)):
-            drawn = weights[column] / sum(weights)
-            for told, chance in told_of(counts, scale, 1).items():
-                law[column, *told] = drawn * chance
-        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
+        found: Chances = order_law(answers, self._PLACES, self._rate)  # type: ignore[assignment]
         return found
 
 
@@ -335,102 +210,39 @@ class ListedCertified(Listed):
         scale = certifying(self.CLASS, rows=self.ROWS, epsilon=half).scale
         return scale / self.ROWS if self.whole_steps else scale
 
+    @property
+    def _rate(self) -> Fraction:
+        return self.claimed.epsilon / 4 / self.ROWS
+
     def _candidates(self, answers: Sequence[int]) -> dict[tuple[int, ...], tuple[int, Fraction]]:
         """All databases of two rows, each with its score in steps and its chance."""
         x = np.repeat(np.arange(1, 4), answers)
         every = list(combinations_with_replacement((1, 2, 3), self.ROWS))
         scores = [self.CLASS.score(x, np.array(y, np.int64)) for y in every]
-        rate = self.claimed.epsilon / 4 / self.ROWS
-        weights = [exp_minus(rate * score) for score in scores]
-        pairs = zip(scores, weights, strict=True)
-        of_each = [(score, weight / sum(weights)) for score, weight in pairs]
-        return dict(zip(every, of_each, strict=True))
+        law = order_law([-score for score in scores], 1, self._rate)
+        return {
+            y: (score, law[(at,)]) for at, (y, score) in enumerate(zip(every, scores, strict=True))
+        }
 
     def __call__(self, answers: Sequence[int], size: int) -> Steps:
         """``size`` independent outcomes: the rows, and the certificate."""
         coins, listed = system_coins(), self._candidates(answers)
         scores = np.array([score for score, _ in listed.values()], np.int64)
-        drawn, waiting = np.empty(size, np.int64), np.arange(size)
-        while len(waiting):
-            tried = coins.belows(len(scores), len(waiting))
-            rate = self.claimed.epsilon / 4 / self.ROWS
-            taken = coins.bernoulli_exps(scores[tried] - scores.min(), rate)
-            drawn[waiting[taken]] = tried[taken]
-            waiting = waiting[~taken]
+        drawn = drawn_orders((-scores).tolist(), 1, self._rate, size, coins)[:, 0]
         measured = np.clip(scores[drawn] + coins.laplaces(self._scale, size), -1, self._FAR)
         return np.column_stack([np.array(list(listed), np.int64)[drawn], measured])
 
     def outcome_law(self, answers: Sequence[int]) -> Chances:
         """The chance of each two rows, times that of each certificate."""
-        scale = self._scale
         return {
-            (*rows, told): chance
-            * (
-                (1 if told == -1 else _reaches(told - score, scale))
-                - (0 if told == self._FAR else _reaches(told + 1 - score, scale))
-            )
+            (*rows, *told): chance * each
             for rows, (score, chance) in self._candidates(answers).items()
-            for told in range(-1, self._FAR + 1)
+            for told, each in clipped(score, self._scale, -1, self._FAR).items()
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListedQuery(Listed):
-    """How many people each of two cells has, where everybody counts in one cell, chosen at random.
-
-    Given is how many people are in the first cell alone, in the second alone, and in both.
-    """
-
-    chosen: bool = True  # whether somebody in both counts in one of them only
-
-    def _counts(self, answers: Sequence[int]) -> dict[tuple[int, int], Fraction]:
-        """What the cells may count, and how likely that is."""
-        first, second, both = answers
-        if not self.chosen:
-            return {(first + both, second + both): Fraction(1)}
-        return {
-            (first + here, second + both - here): Fraction(comb(both, here), 2**both)
-            for here in range(both + 1)
-        }
-
-    def __call__(self, answers: Sequence[int], size: int) -> Steps:
-        """``size`` independent outcomes: the two noisy counts."""
-        first, second, both = answers
-        coins = system_coins()
-        here = there = np.full(size, both, np.int64)
-        if self.chosen:
-            here = coins.belows(2, size * both).reshape(size, both).sum(axis=1)
-            there = both - here
-        noise = coins.laplaces(1 / self.claimed.epsilon, 2 * size).reshape(size, 2)
-        return np.stack([first + here, second + there], axis=1) + noise
-
-    def outcome_law(self, answers: Sequence[int]) -> Chances:
-        """Whether each noisy count is 2, or less, or more.
-
-        Noise has the same loss at all numbers beyond both true counts, so that nothing is lost
-        sight of where these are at most 3.
-        """
-        scale = 1 / self.claimed.epsilon
-        law: dict[tuple[int, ...], Fraction] = {}
-        for counts, likely in self._counts(answers).items():
-            for told, chance in told_of(counts, scale, 2).items():
-                law[told] = law.get(told, Fraction(0)) + likely * chance
-        found: Chances = law  # type: ignore[assignment]  # keys of a Mapping are invariant
-        return found
-
-
-@lru_cache(maxsize=4096)
-def exp_minus(x: Fraction) -> Fraction:
-    """e^(−x), but for less than 2^(−256)."""
-    return Fraction(certified.exp_minus(x, _BITS)[0], 1 << _BITS)
 
 
 def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
     """Tacit's releases, each after a sibling that breaks its promise."""
-    from tacit.audit.again_law import listed_again  # here, because they build on `Listed`
-    from tacit.audit.priced_law import listed_priced
-    from tacit.audit.query_laws import listed_quantile, listed_share
-
     claimed = Privacy(epsilon)
     return (
         _range_tree(claimed, root=True),
@@ -438,12 +250,19 @@ def releases(epsilon: Number = "1/10") -> tuple[Listed, ...]:
         _top(claimed, both_ways=True),
         _top(claimed),
         _top(Privacy(epsilon, "1e-6")),
-        _round(claimed, one_way=True),
-        _round(claimed),
-        _query(claimed, chosen=False),
-        _query(claimed),
+        listed_column_tree(claimed, one_pair=True),
+        listed_column_tree(claimed),
+        listed_round(claimed, one_way=True),
+        listed_round(claimed),
+        listed_query(claimed, chosen=False),
+        listed_query(claimed),
+        listed_moments(claimed, whole=True),
+        listed_moments(claimed),
+        listed_moments(claimed, squares=True, off_centre=True),
+        listed_moments(claimed, squares=True),
         listed_share(claimed, disjoint=False),
         listed_share(claimed),
+        listed_share(claimed, disjoint=False, halves=True),
         listed_quantile(claimed, one_way=True),
         listed_quantile(claimed),
         _watch(claimed, shared=True),
@@ -476,28 +295,6 @@ def _top(claimed: Privacy, *, both_ways: bool = False) -> ListedTop:
         private=not both_ways,
         pair=((high, high, *[0] * 10), (0, 0, *[1] * 10)),
         why="for counts that move one way" if both_ways else "",
-    )
-
-
-def _round(claimed: Privacy, *, one_way: bool = False) -> ListedRound:
-    return ListedRound(
-        name="synthetic rows, scores taken for counts" if one_way else "synthetic rows, a round",
-        claimed=claimed,
-        private=not one_way,
-        pair=((0,) * 16, (1, *[0] * 15)),
-        why="a person may lower a score" if one_way else "",
-        one_way=one_way,
-    )
-
-
-def _query(claimed: Privacy, *, chosen: bool = True) -> ListedQuery:
-    return ListedQuery(
-        name="query of two cells" if chosen else "query of two cells, nothing chosen",
-        claimed=claimed,
-        private=chosen,
-        pair=((1, 1, 0), (2, 1, 0) if chosen else (1, 1, 1)),
-        why="" if chosen else "a person counts in both",
-        chosen=chosen,
     )
 
 

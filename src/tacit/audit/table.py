@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.audit.exact_law import ExactLoss, certainly, exact
 from tacit.audit.exhibits import Variant
-from tacit.audit.release_laws import Listed, Pair
+from tacit.audit.listed import Listed, Pair
 from tacit.audit.sampling import SampledLoss, sample
 from tacit.audit.search import best_pair_to_sample, worst
 from tacit.errors import BadParameter, Infeasible

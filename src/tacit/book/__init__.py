@@ -1,7 +1,7 @@
 """The theorems and algorithms of the book, as pure functions without input or output.
 
 Dwork & Roth, *The Algorithmic Foundations of Differential Privacy* (2014), sections 3.5.2,
-3.6, 3.6.1, 3.6.3, 4.1 and 4.2, as corrected in `tacit.errata`, where E1 to E16 are explained.
+3.6, 3.6.1, 3.6.3, 4.1 and 4.2, as corrected in `tacit.errata`, where E1 to E22 are explained.
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def updated(model: Weights, question: Sequence[Number], answer: float, *, rate: 
 def most_updates(universe: int, alpha: Number, *, sharper: bool = False) -> int:
     """How often a model can be more than α off and learn from it: at most 4 ln|X|/α² times.
 
-    Accuracy: the theorem of section 4.2.  Each update, by an answer on the right side and with rate
-    η = α/2, lowers the relative entropy of the true distribution to the model by at least ηα − η² =
-    α²/4, and it begins with ln|X| at most.  With ``sharper`` the rate is 4α: by Hoeffding's lemma
-    it falls by ηα − η²/8 = 2α² each time, so that ln|X|/(2α²) updates suffice.
+    Accuracy: Theorem 4.10 (E17 in `tacit.errata`).  Each update, by an answer on the right side and
+    with rate η = α/2, lowers the relative entropy of the true distribution to the model by at least
+    ηα − η² = α²/4, and it begins with ln|X| at most.  With ``sharper`` the rate is 4α: by
+    Hoeffding's lemma it falls by ηα − η²/8 = 2α² each time, so that ln|X|/(2α²) updates suffice.
 
     >>> most_updates(1000, "1/10"), most_updates(1000, "1/10", sharper=True)
     (2763, 345)
@@ -87,7 +87,8 @@ def least_alpha(
 
     Accuracy: Theorem 3.28 for NumericSparse with 2k questions and c = `most_updates` must give an
     error of at most α·n people.  With δ = 0 that is 9c (ln(2k) + ln(4c/β))/ε ≤ αn, so that α ≥
-    36 ln|X| (ln k + ln(32 ln|X|/(α²β)))/(εα²n).  On a grid the answers are within 3αn and a step.
+    36 ln|X| (ln k + ln(32 ln|X|/(α²β)))/(εα²n): Theorem 4.14, and 4.15 with δ > 0, but for E21 and
+    E22 in `tacit.errata`.  On a grid the answers are within 3αn and a step.
 
     >>> float(least_alpha(universe=16, people=10**6, questions=100, epsilon=1, beta="1/20"))
     0.117742

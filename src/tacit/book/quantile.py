@@ -101,8 +101,8 @@ class QuantileMechanism:
 
     @property
     def cost(self) -> Cost:
-        """(ε, 0)."""
-        return Cost.pure(self.epsilon)
+        """(ε, 0), with a bounded range."""
+        return Cost.bounded_range(self.epsilon)
 
     @property
     def unit(self) -> int:

@@ -27,7 +27,7 @@ from tacit.book.top import TopMechanism
 from tacit.book.weighted_rows import ColumnTree, Marginal, WeightedRows, cell_places
 from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import as_given, positive, whole
-from tacit.privacy import Privacy
+from tacit.privacy import Cost, Privacy
 
 __all__ = ["SyntheticMechanism"]
 
@@ -176,9 +176,19 @@ class SyntheticMechanism:
         return self._chooser(self.round_epsilon * _CHOOSING)
 
     @property
-    def spent(self) -> Fraction:
-        """What all parts cost together: ε."""
-        return sum(self._parts, self.round_epsilon * self.rounds)
+    def cost(self) -> Cost:
+        """Each marginal that is measured is a pure part, and each choice has a bounded range."""
+        columns, (singles, choosing, pairs) = len(self.sizes), self._parts
+        total = Cost.pure(singles / columns, times=columns)
+        if pairs:
+            total += Cost.pure(pairs / (columns - 1), times=columns - 1)
+        if choosing:
+            total += Cost.bounded_range(choosing / (columns - 1), times=columns - 1)
+        if self.rounds:
+            chosen = self.round_epsilon * _CHOOSING
+            total += Cost.bounded_range(chosen, times=self.rounds)
+            total += Cost.pure(self.round_epsilon - chosen, times=self.rounds)
+        return total
 
     # Drawing ----------------------------------------------------------------------------------
 

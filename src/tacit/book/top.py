@@ -33,7 +33,10 @@ _MOST_GAP = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class TopMechanism:
-    """The n largest of some values that no person lowers or raises by more than Δ.
+    """The n largest of some values that a person raises by 0 to Δ each, or lowers, but not both.
+
+    (Values that a person may move either way by up to Δ/2 will do as well: what matters is that the
+    changes of all of them lie in an interval of length Δ.)
 
     Privacy: (ε, δ).  With δ = 0 each draw has ε₀ = ε/n.  With δ > 0, ε₀ is the larger of that and
     the largest with n·ε₀²/8-zCDP within (ε, δ), rounded down.
@@ -63,8 +66,8 @@ class TopMechanism:
 
     @property
     def cost(self) -> Cost:
-        """The promise, and its n parts."""
-        return Cost(self.privacy, ((self.places, self.epsilon_each),))
+        """The promise, and its n draws, each with a bounded range."""
+        return Cost(self.privacy, ranges=((self.places, self.epsilon_each),))
 
     @property
     def rate(self) -> Fraction:

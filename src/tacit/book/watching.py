@@ -43,6 +43,12 @@ class WatchState(Uncopyable):
     up: int = field(repr=False)  # ρ₊, in steps
     down: int = field(repr=False)  # ρ₋
     tops: int = 0
+    sides: tuple[tuple[int, State], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # As the stream of each side has it: made once, since most questions leave the state alone.
+        both = (1, State(self.up, self.tops)), (-1, State(self.down, self.tops))
+        object.__setattr__(self, "sides", both)
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,8 @@ class Watch:
 
         The value of a ⊤ is of side·f, and so is what `Answer.interval` says about it.
         """
-        for side, offset in ((1, state.up), (-1, state.down)):
-            answer, after = self.mechanism.step_of(
-                State(offset, state.tops), side * value, coins, raised=side * guess
-            )
+        for side, held in state.sides:
+            answer, after = self.mechanism.step_of(held, side * value, coins, raised=side * guess)
             if answer.above:
                 return answer, side, WatchState(state.up, state.down, after.tops)
         return answer, 0, state

@@ -34,6 +34,13 @@ def rho_of_epsilon(epsilon: Number) -> Fraction:
 def rho_of_range(length: Number) -> Fraction:
     """A loss confined to an interval of length L, wherever it lies, is ρ-zCDP with ρ = L²/8.
 
+    (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021.)  Let f(t) = ln E[e^(tX)] for the loss
+    X = ln(P/Q) under Q: f(0) = f(1) = 0, and the Rényi divergence of order a is f(a)/(a − 1).
+    f″(t) is a variance of X under another law on the same interval, hence at most L²/4.  So
+    f(t) − (L²/8)·t(t − 1) is concave and 0 at 0 and 1, hence at most 0 at every a > 1.  For a
+    mixture of such pairs with the same weights, over coins that are public or could be, the bound
+    holds too, since e^((a−1)·divergence) is jointly convex.
+
     >>> rho_of_range(2) == rho_of_epsilon(1)   # the interval [−ε, ε]
     True
     """

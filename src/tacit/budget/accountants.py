@@ -19,7 +19,7 @@ from math import lcm
 from operator import le
 from typing import Protocol
 
-from tacit.book.zcdp import rho_of_epsilon, zcdp_epsilon, zcdp_rho
+from tacit.book.zcdp import rho_of_epsilon, rho_of_range, zcdp_epsilon, zcdp_rho
 from tacit.errors import BadParameter, ConditionNotMet
 from tacit.numbers import Number, as_given, exact, in_full, no_more_than
 from tacit.numerics import certified
@@ -259,9 +259,10 @@ class SumAccountant:
 
 
 class ZcdpAccountant:
-    """Adds up ρ: a cost made of pure parts costs Σ ε₀²/2, and ρ is promised as one (ε, δ).
+    """Adds up ρ: pure parts cost ε₀²/2 or ε₀²/8 each, and ρ is promised as one (ε, δ).
 
-    *Privacy.* An ε₀-private mechanism is ε₀²/2-zCDP (Bun and Steinke 2016, Proposition 1.4);
+    *Privacy.* An ε₀-private mechanism is ε₀²/2-zCDP (Bun and Steinke 2016, Proposition 1.4), and
+    one whose loss has a bounded range of length ε₀ is ε₀²/8-zCDP (`tacit.book.zcdp.rho_of_range`);
     an interactive one too, because it is a randomised response that somebody else works on
     (Vadhan and Wang 2021; Lyu 2022).  zCDP is a bound on the Rényi divergence of every order,
     and a sum within a limit is a valid filter at each order when amounts are chosen adaptively
@@ -288,14 +289,15 @@ class ZcdpAccountant:
         return Amount.of(rho=zcdp_rho(promise.epsilon, promise.delta))
 
     def charge(self, cost: Cost) -> Amount:
-        """Σ ε₀²/2 over the pure parts."""
-        if not cost.parts:
+        """Σ ε₀²/2 over the parts, and Σ ε₀²/8 over the ranges."""
+        if not cost.pieces:
             raise ConditionNotMet(
                 f"a cost of {cost.privacy} that is not made of pure parts has no ρ: a zCDP budget "
                 "cannot account for it; use a recipe with pure parts, or a budget that adds up "
                 "(ε, δ)"
             )
-        return Amount.of(rho=sum((n * rho_of_epsilon(each) for n, each in cost.parts), Fraction(0)))
+        parts = sum((n * rho_of_epsilon(each) for n, each in cost.parts), Fraction(0))
+        return Amount.of(rho=parts + sum(n * rho_of_range(each) for n, each in cost.ranges))
 
     def share(
         self,

@@ -175,15 +175,20 @@ def link(
 
 
 def cost_as_json(cost: Cost) -> dict[str, Any]:
-    """A cost as it enters the history."""
-    return {
-        "epsilon": str(cost.privacy.epsilon),
-        "delta": str(cost.privacy.delta),
-        "parts": [[count, str(epsilon)] for count, epsilon in cost.parts],
-    }
+    """A cost as it enters the history; without ranges it is as 0.1 wrote it."""
+    ranges = {"ranges": _pieces_as_json(cost.ranges)} if cost.ranges else {}
+    return {**cost.privacy.as_json(), "parts": _pieces_as_json(cost.parts), **ranges}
 
 
 def cost_from_json(body: dict[str, Any]) -> Cost:
     """The inverse of ``cost_as_json``."""
-    parts = tuple((int(count), Fraction(epsilon)) for count, epsilon in body["parts"])
-    return Cost(Privacy(body["epsilon"], body["delta"]), parts)
+    parts, ranges = body["parts"], body.get("ranges", [])
+    return Cost(Privacy.from_json(body), _pieces_from_json(parts), _pieces_from_json(ranges))
+
+
+def _pieces_as_json(pieces: tuple[tuple[int, Fraction], ...]) -> list[list[int | str]]:
+    return [[count, str(epsilon)] for count, epsilon in pieces]
+
+
+def _pieces_from_json(pieces: list[tuple[int, str]]) -> tuple[tuple[int, Fraction], ...]:
+    return tuple((int(count), Fraction(epsilon)) for count, epsilon in pieces)

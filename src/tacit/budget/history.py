@@ -371,9 +371,9 @@ def hypothetical(history: Iterable[Entry], delta: Fraction) -> Hypothetical | No
         if "cost" in body:
             with readable(f"entry {entry.number} of the history makes no sense"):
                 cost = cost_from_json(body["cost"])
-            if not cost.parts:
+            if not cost.pieces:
                 return None
-            for count, each in cost.parts:
+            for count, each in cost.pieces:
                 parts[each] = parts.get(each, 0) + count
     if not parts:
         return None

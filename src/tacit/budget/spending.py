@@ -127,18 +127,19 @@ def _check_cost(cost: Any) -> None:
         raise BadParameter("cost", type(cost).__name__, "give a tacit.privacy.Cost")
     check_short("epsilon", cost.privacy.epsilon)
     check_short("delta", cost.privacy.delta)
-    if not isinstance(cost.parts, tuple) or not all(map(_is_part, cost.parts)):
-        allowed = "each part is (how many, ε of each as a Fraction), both positive"
-        raise BadParameter("cost", "one with these parts", allowed)
-    for count, epsilon in cost.parts:
-        check_short("parts", Fraction(count))
-        check_short("parts", epsilon)
+    for name, pieces in (("parts", cost.parts), ("ranges", cost.ranges)):
+        if not isinstance(pieces, tuple) or not all(map(_is_piece, pieces)):
+            allowed = "each is (how many, ε of each as a Fraction), both positive"
+            raise BadParameter("cost", f"one with these {name}", allowed)
+        for count, epsilon in pieces:
+            check_short(name, Fraction(count))
+            check_short(name, epsilon)
 
 
-def _is_part(part: Any) -> bool:
-    if not isinstance(part, tuple) or len(part) != 2:
+def _is_piece(piece: Any) -> bool:
+    if not isinstance(piece, tuple) or len(piece) != 2:
         return False
-    count, epsilon = part
+    count, epsilon = piece
     numbers = type(count) is int and isinstance(epsilon, (int, Fraction))
     return numbers and count >= 1 and epsilon > 0
 

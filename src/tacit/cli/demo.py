@@ -10,7 +10,8 @@ from fractions import Fraction
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,7 +20,7 @@ from rich.table import Table as Grid
 from tacit.cli.clinic import DIAGNOSES, OUTBREAKS, PEOPLE, TOWNS, WEEKS, write_clinic
 from tacit.cli.exits import Misuse
 from tacit.cli.serve import need_packages
-from tacit.errors import BadParameter
+from tacit.errors import Advice, BadParameter
 from tacit.numbers import spaced
 from tacit.support import check_can_plot
 
@@ -44,6 +45,8 @@ CLOSER = (
     "town = :town and diagnosis = :diagnosis and week = :week and age between :youngest and :oldest"
 )
 AGE_BANDS = ((18, 39), (40, 59), (60, 96))
+MODEL_COLUMNS = ["town", "diagnosis", "age"]
+ASKED_OF_MODEL = ("town = 'Ghent' and age >= 60", "diagnosis = 'J11' and age >= 60")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def _tell_story(folder: Path) -> None:
     promise = {"questions": QUESTIONS, "at_most": AT_MOST, "epsilon": EPSILON, "beta": BETA}
     plan = tacit.plan.numeric_sparse(**promise)  # type: ignore[arg-type]
     console.print(str(plan) + "\n", markup=False, soft_wrap=True)
-    budget = tacit.Budget.create(folder / "clinic.budget", epsilon=2, covers=["visits"])
+    budget = tacit.Budget.create(folder / "clinic.budget", epsilon="5/2", covers=["visits"])
     alarms = _watch_and_be_killed(folder, console)
     with tacit.open(source, person="patient_id", people=PEOPLE) as visits:
         stream = visits.resume(STREAM, budget=budget)
@@ -125,6 +128,7 @@ def _tell_story(folder: Path) -> None:
         console.print(_alarm_table(alarms, truths))
         _say_what_was_kept(console, plan.alpha, alarms, truths)
         _release_ages(console, visits, budget, folder)
+        _ask_a_model(console, visits, budget, source)
     console.print(f"\n[bold]The budget[/]: {budget}\n")
     _draw_alarms(console, alarms, truths, folder)
     console.print(f"\nDone in {perf_counter() - start:.0f} s; everything is in {folder}{os.sep}")
@@ -153,9 +157,10 @@ def _watch(stream: Stream, weeks: range, tick: Callable[[], None]) -> Iterator[A
     """Week by week, every town and diagnosis; on each ⊤, which ages it was."""
     cells = [(town, diagnosis) for town in TOWNS for diagnosis in DIAGNOSES]
     for week in weeks:
-        for (town, diagnosis), answer in zip(
-            cells, stream.ask_all(WEEKLY, week=week), strict=False
-        ):
+        with catch_warnings():
+            simplefilter("ignore", Advice)  # the plan has said it
+            answers = stream.ask_all(WEEKLY, week=week)
+        for (town, diagnosis), answer in zip(cells, answers, strict=False):
             tick()
             if answer:
                 yield Alarm(town, diagnosis, week, answer, _ages(stream, town, diagnosis, week))
@@ -239,15 +244,21 @@ def _progress(console: Console) -> Progress:
 
 def _truths(source: Path) -> dict[tuple[str, str, int], int]:
     """The true count of every cell.  Only a demo, whose people are invented, may look at it."""
+    rows = _looked_up(source, "town, diagnosis, week, count(DISTINCT patient_id)", "GROUP BY ALL")
+    return {(town, diagnosis, week): count for town, diagnosis, week, count in rows}
+
+
+def _true_count(source: Path, predicate: str) -> int:
+    ((count,),) = _looked_up(source, "count(DISTINCT patient_id)", f"WHERE {predicate}")
+    return int(count)
+
+
+def _looked_up(source: Path, selected: str, rest: str) -> list[tuple[Any, ...]]:
     import duckdb
 
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
-        rows = connection.execute(
-            "SELECT town, diagnosis, week, count(DISTINCT patient_id) "
-            f"FROM '{source}' GROUP BY town, diagnosis, week"
-        ).fetchall()
-    return {(town, diagnosis, week): count for town, diagnosis, week, count in rows}
+        return connection.execute(f"SELECT {selected} FROM '{source}' {rest}").fetchall()
 
 
 def _alarm_table(alarms: list[Alarm], truths: dict[tuple[str, str, int], int]) -> Grid:
@@ -311,6 +322,30 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
     if _can_draw(console, picture):
         release.plot(picture)
         console.print(f"Picture: {picture}")
+
+
+def _ask_a_model(console: Console, visits: Table, budget: Budget, source: Path) -> None:
+    """Every question gets a number: from a model that is watched, or measured where it is wrong."""
+    with (
+        console.status("inventing rows to answer from ..."),
+        visits.watched_model(
+            epsilon="1/2",
+            surprises=5,
+            columns=MODEL_COLUMNS,
+            max_rows=1,
+            questions=1000,
+            budget=budget,
+            name="numbers",
+        ) as model,
+    ):
+        answers = [model.ask(question) for question in ASKED_OF_MODEL]
+    console.print(
+        f"\n[bold]A number for every count[/]: invented rows of {', '.join(MODEL_COLUMNS)} "
+        "answer, and are watched (ε = 1/2).\nOnly where they are wrong is the truth measured:"
+    )
+    for question, answer in zip(ASKED_OF_MODEL, answers, strict=True):
+        truth = spaced(Fraction(_true_count(source, question)))
+        console.print(f"  {question}\n    {answer}; in truth {truth}", markup=False)
 
 
 def _can_draw(console: Console, path: Path) -> bool:

@@ -46,6 +46,7 @@ port = 8765
 [clock]
 milliseconds = 50
 questions = 200
+block = 1000                    # answers of a stream's batch that leave together
 
 [limits]
 body = 1_000_000                # bytes of a request

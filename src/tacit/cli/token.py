@@ -66,12 +66,12 @@ def add(
         raise Misuse("--delta goes with --share")
     if expires is not None:
         checked_expiry(expires)
+    file = TokenFile(served.tokens)
+    file.check_name(name)  # before anything changes
     draws_from = (analyst or name) if role == "analyst" else None
     if share is not None and draws_from is not None:
         _set_aside(served.budget, draws_from, share, delta)
-    token = TokenFile(served.tokens).add(
-        name, role=role, tables=tables, share=draws_from, expires=expires
-    )
+    token = file.add(name, role=role, tables=tables, share=draws_from, expires=expires)
     say(f"token for {name}, shown once:")
     print(token)
 

@@ -15,12 +15,14 @@ from tacit.book.answer import Answer
 from tacit.budget import Amount, StreamState
 from tacit.errors import BadParameter, TacitError
 from tacit.numbers import exact, four_digits_up, show
+from tacit.page import examples
+from tacit.page.grids import grids_of
 from tacit.page.lines import last_lines
 from tacit.page.pictures import chance_curve
 from tacit.page.prices import priced
 from tacit.page.refusals import marked, or_refused
 from tacit.page.rendering import amount, fragment, page
-from tacit.server import messages, streams, watched
+from tacit.server import live, messages, streams, watched
 from tacit.server.endpoints import Content
 from tacit.server.paid import StreamSource
 from tacit.server.releases import spender
@@ -73,12 +75,15 @@ def stream_panel(service: Service, who: TokenRecord, asked: messages.StreamNamed
 
 def _panel(service: Service, who: TokenRecord, state: StreamState) -> dict[str, Any]:
     table = service.tables.get(state.table)
+    answers = last_lines(service, who, most=_MOST_ROWS, of=StreamSource(state.name))
     return {
         "stream": stream_summary(state),
         "watched": is_watched(state.binding),
         "terms": _terms(state),
+        "example": "" if table is None else examples.question(table.schema),
         "columns": json.dumps([] if table is None else _completions(table.schema)),
-        "answers": last_lines(service, who, most=_MOST_ROWS, of=StreamSource(state.name)),
+        "answers": answers,
+        "grids": [] if table is None else grids_of(answers, table, service.timing.block),
         "most": _MOST_ROWS,
     }
 
@@ -168,7 +173,7 @@ def _price_in_words(asked: messages.OpenOf, price: Amount) -> str:
 
 def ask(service: Service, who: TokenRecord, asked: messages.AskOf) -> Content:
     """The answer as a line of the table, and how the stream stands after it."""
-    models = is_watched(streams.own_stream(service, who, asked.stream).binding)
+    models = is_watched(live.own_stream(service, who, asked.stream).binding)
     if models:
         one = messages.AskWatchedOf(asked.key, asked.stream, asked.question, asked.parameters)
         value = from_json(watched.ask_watched(service, who, one).answer)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, structs
 
 from tacit.analyst.dummy import dummy
+from tacit.page import examples
 from tacit.page.overview import gauges
 from tacit.page.refusals import or_refused
 from tacit.page.rendering import fragment, page
@@ -174,7 +175,9 @@ class Tried(Struct, forbid_unknown_fields=True):
 def budget_page(service: Service, who: TokenRecord) -> Content:
     """One's own share, requests for more, and a made-up table to try questions on."""
     tables = list_tables(service, who).tables
-    return page("budget.html", who, here="budget", tables=tables, **_analyst(service, who))
+    example = examples.question(service.tables[tables[0].name].schema) if tables else ""
+    shown = {"tables": tables, "example": example, **_analyst(service, who)}
+    return page("budget.html", who, here="budget", **shown)
 
 
 def _analyst(service: Service, who: TokenRecord) -> dict[str, Any]:

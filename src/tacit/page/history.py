@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from tacit.budget import Amount, Share
 from tacit.page.pictures import across, path, round_steps, tick, upwards
-from tacit.page.rendering import amount, fragment, page
+from tacit.page.rendering import UNITS, amount, fragment, page
 from tacit.server.desk import verify_history
 from tacit.server.endpoints import Content
 from tacit.server.service import Service, show_budget
@@ -25,6 +25,7 @@ class StepPicture:
 
     line: str
     heights: tuple[tuple[float, str], ...]
+    unit: str  # ε, δ or ρ
     first: str
     last: str
     words: str
@@ -84,5 +85,11 @@ def _drawn(steps: list[tuple[str, Amount]], share: Share) -> StepPicture:
     for place, number in enumerate(left):
         places += [(x(place), y(number)), (x(place + 1), y(number))]
     words = amount(steps[-1][1])
-    heights = tuple((y(height), tick(height)) for height in ticks)
-    return StepPicture(path(places), heights, kept[0][0], kept[-1][0], f"{words} is left")
+    return StepPicture(
+        line=path(places),
+        heights=tuple((y(height), tick(height)) for height in ticks),
+        unit=UNITS[share.limit.units[unit]],
+        first=kept[0][0],
+        last=kept[-1][0],
+        words=f"{words} is left",
+    )

@@ -18,7 +18,7 @@ from tacit.server.service import Service
 from tacit.server.tokens import TokenRecord
 from tacit.wire import PaidSummary
 
-_REMEMBERED = 5000  # lines; each is a few hundred bytes, however large the answer is
+_REMEMBERED = 5000  # lines; each is a few hundred bytes, and a block has few ⊤
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class AnswerLine:
     answer: Answer | None  # of one question
     words: str  # for what else was told, or beside the answer
     released: bool  # whether there is more to show than this line
+    block: Block | None = None  # of which this line is the last question
 
 
 _told: WeakKeyDictionary[Service, OrderedDict[int, AnswerLine]] = WeakKeyDictionary()
@@ -87,12 +88,12 @@ def _batch(bare: PaidSummary, block: Block) -> AnswerLine:
     below = block.answered - len(block.above)
     if len(block.above) == 1 and block.above[0][0] == below:
         words = f"after {number(below)} ⊥" if below else ""
-        return AnswerLine(bare, block.above[0][1], words, released=False)
+        return AnswerLine(bare, block.above[0][1], words, released=False, block=block)
     tops = f", {number(len(block.above))} ⊤" if block.above else ""
-    return AnswerLine(bare, None, f"{number(below)} ⊥{tops}", released=False)
+    return AnswerLine(bare, None, f"{number(below)} ⊥{tops}", released=False, block=block)
 
 
 def _size(value: Any) -> str:
     """What was released, in two or three words."""
-    rows = number(len(next(iter(value.to_dict().values()))))
-    return f"released, {rows} rows"
+    rows = len(next(iter(value.to_dict().values())))
+    return f"released, {number(rows)} row{'s' * (rows != 1)}"

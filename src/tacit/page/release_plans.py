@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from tacit.analyst.ranges import refuse_without_steps
 from tacit.analyst.table import Table
@@ -12,12 +11,11 @@ from tacit.book.laplace import LaplaceMechanism, error_steps
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import spaced
 from tacit.privacy import Cost
-from tacit.server import messages
-from tacit.server.releases import class_of, query_options
+from tacit.server import arguments, messages
 from tacit.server.service import given
 from tacit.wire.sizes import refuse_too_many
 
-_LINE = re.compile(r"  (\S.*?)  +(\S.*)")
+_LINE = re.compile(r"  (\S.*?)(?:  +|(?<=  instead): )(\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +31,20 @@ def taken_apart(plan: object, cost: Cost) -> PlanTold:
     """A plan as it is printed, line by line.
 
     A line without a name goes on where the one before it ended.  The (ε, δ) that follows the title
-    is left out: the price stands beside it, as the budget counts it.
+    is left out: the price stands beside it, as the budget counts it.  What follows that says which
+    rows count.
     """
-    title, *rest = str(plan).split("\n")
-    lines: list[tuple[str, str]] = []
+    head, *rest = str(plan).split("\n")
+    title, _, counted = head.partition(", (ε")
+    counted = counted.partition("); ")[2]
+    lines: list[tuple[str, str]] = [("counted", counted)] if counted else []
     for text in rest:
         if text.startswith("   ") and lines:
             name, before = lines.pop()
             lines.append((name, f"{before}; {text.strip()}"))
         elif found := _LINE.fullmatch(text):
             lines.append((found[1], found[2]))
-    return PlanTold(title.partition(", (ε")[0], cost, tuple(lines))
+    return PlanTold(title, cost, tuple(lines))
 
 
 def plan_count(table: Table, asked: messages.CountOf) -> PlanTold:
@@ -65,22 +66,23 @@ def plan_count(table: Table, asked: messages.CountOf) -> PlanTold:
 
 def plan_histogram(table: Table, asked: messages.HistogramOf) -> PlanTold:
     """A noisy count for every declared cell."""
-    rows: Any = asked.max_rows
-    planned = table.plan_histogram(*asked.columns, epsilon=asked.epsilon, max_rows=rows)
+    columns, named = arguments.of_histogram(asked)
+    planned = table.plan_histogram(*columns, **named)
     return taken_apart(planned, planned.cost)
 
 
 def plan_query(table: Table, asked: messages.QueryOf) -> PlanTold:
     """Several aggregates of every declared cell."""
-    planned = table.plan_query(**query_options(asked))
+    query, named = arguments.of_query(asked)
+    planned = table.plan_query(*query, **named)
     return taken_apart(planned, planned.cost)
 
 
 def plan_ranges(table: Table, asked: messages.RangesOf) -> PlanTold:
     """Every prefix, interval and quantile of a column."""
-    rows: Any = asked.max_rows
-    planned = table.plan_ranges(asked.column, epsilon=asked.epsilon, max_rows=rows)
-    return taken_apart(planned, Cost.pure(planned.privacy.epsilon))
+    column, named = arguments.of_ranges(asked)
+    planned = table.plan_ranges(*column, **named)
+    return taken_apart(planned, planned.cost)
 
 
 def plan_running(table: Table, asked: messages.RangesOf) -> PlanTold:
@@ -94,55 +96,30 @@ def plan_running(table: Table, asked: messages.RangesOf) -> PlanTold:
 
 def plan_top(table: Table, asked: messages.TopOf) -> PlanTold:
     """The n largest cells."""
-    places: Any = asked.n
-    numbers: dict[str, Any] = {
-        "epsilon": asked.epsilon,
-        "delta": asked.delta,
-        "counts_epsilon": asked.counts_epsilon,
-    }
-    if isinstance(asked.questions, messages.QuestionSent):
-        values = given(asked.questions.parameters)
-        planned = table.plan_top(places, asked.questions.question, **numbers, params=values)
-    else:
-        listed = [(one.question, given(one.parameters)) for one in asked.questions]
-        planned = table.plan_top(places, listed, **numbers)
+    contest, named = arguments.of_top(asked)
+    planned = table.plan_top(*contest, **named)
     return taken_apart(planned, planned.cost)
 
 
 def plan_small_db(table: Table, asked: messages.SmallDbOf) -> PlanTold:
     """A small database."""
-    rows: Any = asked.rows
-    most: Any = asked.max_rows
-    planned = table.plan_small_db(
-        class_of(asked),
-        epsilon=asked.epsilon,
-        alpha=asked.alpha,
-        rows=rows,
-        max_rows=most,
-        certificate_epsilon=asked.certificate_epsilon,
-    )
+    questions, named = arguments.of_small_db(asked)
+    planned = table.plan_small_db(*questions, **named)
     return taken_apart(planned, planned.cost)
 
 
 def plan_watched(table: Table, asked: messages.WatchOf) -> PlanTold:
     """A model, and its watch."""
-    names = ("surprises", "columns", "max_rows", "questions", "beta")
-    chosen: dict[str, Any] = {name: getattr(asked, name) for name in names}
-    chosen["bins"] = None if asked.bins is None else given(asked.bins)
     if isinstance(asked.model, messages.ModelSent):
         raise BadParameter("model", "rows", "they are sent from Python: table.watched_model(...)")
-    planned = table.plan_watched_model(epsilon=asked.epsilon, model=asked.model, **chosen)
-    parts = planned.watch.mechanism.recipe.cost.parts
-    if planned.synthetic is not None:
-        parts = (*Cost.pure(planned.synthetic.privacy.epsilon).parts, *parts)
-    return taken_apart(planned, Cost(planned.privacy, parts))
+    _, named = arguments.of_watched_model(asked, table.schema)
+    planned = table.plan_watched_model(**named)
+    return taken_apart(planned, planned.cost)
 
 
 def plan_synthetic(table: Table, asked: messages.SyntheticOf) -> PlanTold:
     """Invented rows."""
-    sizes: dict[str, Any] = {name: getattr(asked, name) for name in ("rows", "rounds", "max_rows")}
-    bins = None if asked.bins is None else given(asked.bins)
-    chosen: dict[str, Any] = {"epsilon": asked.epsilon, "marginals": asked.marginals, "bins": bins}
-    planned = table.plan_synthetic(asked.columns, **chosen, **sizes)
+    columns, named = arguments.of_synthetic(asked)
+    planned = table.plan_synthetic(*columns, **named)
     refuse_too_many(planned)
-    return taken_apart(planned, Cost.pure(planned.privacy.epsilon))
+    return taken_apart(planned, planned.mechanism.cost)

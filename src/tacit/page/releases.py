@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -22,9 +22,9 @@ from tacit.analyst.top import Top
 from tacit.book.laplace import Estimate
 from tacit.errors import BadParameter
 from tacit.numbers import plain, spaced
-from tacit.page import release_plans
+from tacit.page import examples, release_plans
 from tacit.page.figures import figures
-from tacit.page.lines import last_lines
+from tacit.page.lines import AnswerLine, last_lines
 from tacit.page.prices import priced
 from tacit.page.refusals import or_refused
 from tacit.page.rendering import amount, fragment, number, page
@@ -35,8 +35,7 @@ from tacit.server.paid import StreamSource, find_answer
 from tacit.server.service import Service, list_tables
 from tacit.server.tokens import TokenRecord
 from tacit.tables.public_rows import parquet_file
-from tacit.tables.schema import EACH_ROW, Column, Schema
-from tacit.tables.show import name as written
+from tacit.tables.schema import EACH_ROW, Column
 from tacit.wire import PaidSummary, paid_summary, to_json
 
 _MOST_LISTED = 30
@@ -108,7 +107,10 @@ Form = Literal[
 
 FORMS: dict[Form, tuple[str, str]] = {
     "histogram": ("Histogram", "A count for every cell of some columns, empty ones too."),
-    "query": ("Query", "Counts, sums and means by SQL, with a row for every cell of a GROUP BY."),
+    "query": (
+        "Query",
+        "Counts, means, percentages and quantiles by SQL; a row for every cell of a GROUP BY.",
+    ),
     "count": ("Count", "One number."),
     "top": ("Largest", "The largest cells of a GROUP BY, one after another."),
     "ranges": ("Ranges", "Every prefix, interval and quantile of a column."),
@@ -158,8 +160,17 @@ def release_page(service: Service, who: TokenRecord) -> Content:
         tables=tables,
         forms=FORMS,
         form=form,
-        before=last_lines(service, who, most=_MOST_LISTED, of=StreamSource(None)),
+        before=_before(service, who),
     )
+
+
+def earlier(service: Service, who: TokenRecord) -> Content:
+    """What was released so far, once more: now with what has just left."""
+    return fragment("_earlier.html", who=who, before=_before(service, who))
+
+
+def _before(service: Service, who: TokenRecord) -> list[AnswerLine]:
+    return last_lines(service, who, most=_MOST_LISTED, of=StreamSource(None))
 
 
 def release_form(service: Service, who: TokenRecord, asked: FormOf) -> Content:
@@ -173,7 +184,6 @@ def _form(table: Table, form: Form) -> dict[str, Any]:
     listed = [column for column in schema.columns if column.domain_size]
     ordered = [column for column in listed if column.type != "text"]
     steps = [column for column in ordered if column.type in ("date", "integer")]
-    keys = [column for column in schema.columns if column.cells]
     return {
         "name": form,
         "call": "small_db" if form == "listed" else form,
@@ -184,8 +194,9 @@ def _form(table: Table, form: Form) -> dict[str, Any]:
         "max_rows": schema.max_rows,
         "max_cells": schema.max_cells,
         "columns": [_described(column) for column in _offered(form, listed, ordered, steps)],
-        "query": _example(schema, keys),
-        "question": _question(keys),
+        "query": examples.query(schema),
+        "examples": examples.queries(schema),
+        "question": examples.question(schema),
     }
 
 
@@ -199,21 +210,6 @@ def _offered(
 
 def _described(column: Column) -> dict[str, str]:
     return {"name": column.name, "values": number(column.domain_size or 0)}
-
-
-def _example(schema: Schema, keys: Sequence[Column]) -> str:
-    """A query that this table answers, to begin with."""
-    person = schema.person
-    counted = f"COUNT(DISTINCT {written(person)})" if isinstance(person, str) else "COUNT(*)"
-    grouped = f" GROUP BY {written(keys[0].name)}" if keys else ""
-    return f"SELECT {counted} FROM {written(schema.name)}{grouped}"
-
-
-def _question(keys: Sequence[Column]) -> str:
-    if not keys:
-        return ""
-    first = keys[0]
-    return f"{written(first.name)} = {first.literal((first.cells or ())[0])}"
 
 
 # Before anything is paid, and then ---------------------------------------------------------------
@@ -298,7 +294,7 @@ def _facts(value: Any) -> list[tuple[str, str]]:
             return [people, *((" × ".join(one.columns), str(one).partition(": ")[2])
                               for one in value.report[:12])]  # fmt: skip
         case QueryResult():
-            return [("Told", str(value).rpartition("\n")[2])]
+            return [("Told", str(value).rpartition("± at 95 % each; ")[2])]
         case Top() if value.counts is None:
             return [(f"{place}.", line.partition(". ")[2])
                     for place, line in enumerate(str(value).split("\n"), 1)]  # fmt: skip

@@ -31,7 +31,7 @@ _MEDIA = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_UNITS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+UNITS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 _WITHIN_NUMBERS = re.compile(
     r"(?<=\d) (?=\d{3}(?!\d))|(?<=±) | (?=%)|(?<=[εδρα]) (?==)|(?<==) (?=\d)"
@@ -139,9 +139,7 @@ def amount(given: Amount) -> str:
     'ε = 0.25'
     """
     shown = [
-        f"{_UNITS[unit]} = {show(value)}"
-        for unit, value in given.values
-        if value or unit != "delta"
+        f"{UNITS[unit]} = {show(value)}" for unit, value in given.values if value or unit != "delta"
     ]
     return ", ".join(shown)
 
@@ -159,7 +157,7 @@ def top(answer: Answer) -> Markup:
     """⊤ or ⊥ with its words, for eyes and for screen readers."""
     if not answer.above:
         return Markup('<span class="below"><span aria-hidden="true">⊥</span> below</span>')
-    value = str(answer).removeprefix("⊤").strip(" ,")
+    value = unbroken(str(answer).removeprefix("⊤").strip(" ,"))
     return Markup('<span class="above"><span aria-hidden="true">⊤</span> above</span> {}').format(
         value
     )

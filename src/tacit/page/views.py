@@ -79,6 +79,7 @@ def pages(service: Service, encrypted: bool) -> tuple[Endpoint, ...]:
 def _releases() -> Iterator[Endpoint]:
     """What is planned, paid for and shown, a path for each kind of release."""
     yield _page("/release", "Release something, and see what was.", releases.release_page)
+    yield _part("/page/earlier", "What was released.", releases.earlier)
     yield _part("/page/form", "A form.", releases.release_form, takes=releases.FormOf, roles=ASKS)
     for kind in releases.KINDS:
         path = f"/page/release/{kind.call}"

@@ -27,13 +27,13 @@ from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerCl
 from tacit.server.config import Timing
 from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
-from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, too_deep
+from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, too_deep
+from tacit.server.live import AskedBatch
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
 from tacit.server.messages import questions_in
 from tacit.server.openapi import LINES
 from tacit.server.problems import Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
-from tacit.server.streams import AskedBatch
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
 from tacit.server.underway import FREE
 from tacit.wire import parsed
@@ -57,7 +57,9 @@ _NOTED = "tacit"  # where a request's notes are kept in its scope
 class Notes:
     """What is learnt about a request on its way: all of it public."""
 
-    arrival: int  # of all of it: whoever could end a request late would choose what is late
+    # Of all of it, and not before what it waits for had left: whoever could end a request late, or
+    # choose when its turn comes, would choose what is late.
+    arrival: int
     kind: RequestKind = "look"
     questions: int = 0
     what: str | None = None  # the route; a path that is none may hold anything
@@ -68,7 +70,8 @@ class Notes:
     unread: bool = True  # whether more of the request may come
     waited: bool = False  # for it, long enough
     batch: AskedBatch | None = None  # what is sent in blocks
-    turn: AsyncExitStack = field(default_factory=AsyncExitStack)  # that a batch keeps
+    turn: AsyncExitStack = field(default_factory=AsyncExitStack)  # kept until it has left
+    line: RequestLine = field(default_factory=RequestLine)  # in which it stands
     messages: list[Message] = field(default_factory=list)
     until_departure: ExitStack = field(default_factory=ExitStack)  # what it counts against
 
@@ -90,7 +93,7 @@ class Application:
         self._pages = pages
         self._clock = MonotonicClock() if clock is None else clock
         self._departures = Departures(timing)
-        service.block = timing.questions
+        service.timing = timing
         self._log = log
         self._encrypted = encrypted
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
@@ -162,7 +165,7 @@ class Application:
         await send(start)
         line: bytes | None = first["body"]
         while line is not None:
-            sent = self._clock.now()
+            sent = notes.line.left = self._clock.now()
             await send({"type": "http.response.body", "body": line, "more_body": True})
             try:
                 line = await self._in_thread(self._threads, batch.next_line)
@@ -194,6 +197,7 @@ class Application:
         delay = self._departures.delay(notes.kind, notes.questions)
         departure = self._departures.departure(notes.arrival, self._clock.now(), delay)
         await self._clock.wait_until(departure)
+        notes.line.left = departure
         return departure - notes.arrival > delay
 
     def _note_down(self, notes: Notes, late: bool) -> None:
@@ -229,10 +233,9 @@ class Application:
             arguments = [] if endpoint.roles is None else self._admitted(endpoint, request, notes)
             if endpoint.takes is not None:
                 sent = await self._body(request, notes)
-                notes.arrival = self._clock.now()
-                async with self._lines.turn(
-                    ("reading", notes.who and notes.who.sha256)
-                ):  # in order of arrival
+                reading = ("reading", notes.who and notes.who.sha256)  # in order of arrival
+                async with self._lines.turn(reading):
+                    notes.arrival = self._clock.now()
                     if len(sent) <= _READ_AT_ONCE:
                         asked = self._read(sent, endpoint.takes)
                     else:
@@ -242,21 +245,20 @@ class Application:
                 notes.questions = questions_in(asked)
                 arguments.append(asked)
             pool = self._planners if endpoint.kind == "plan" else self._threads
-            async with AsyncExitStack() as turn:
-                await turn.enter_async_context(self._lines.turn(_line(endpoint, arguments)))
-                if endpoint.gives is AskedBatch:
-                    return await self._begun(endpoint, notes, arguments, turn)
-                made = await self._in_thread(pool, self._work, endpoint, notes, arguments)
+            waiting = self._lines.turn(_line(endpoint, arguments))
+            notes.line = await notes.turn.enter_async_context(waiting)
+            notes.arrival = max(notes.arrival, notes.line.left)
+            if endpoint.gives is AskedBatch:
+                return await self._begun(endpoint, notes, arguments)
+            made = await self._in_thread(pool, self._work, endpoint, notes, arguments)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
         return Response(made.body, 200, self._headers | made.headers, made.media)
 
-    async def _begun(
-        self, endpoint: Endpoint, notes: Notes, arguments: list[Any], turn: AsyncExitStack
-    ) -> Response:
+    async def _begun(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> Response:
         """The first block of a batch; the others follow when it has left.
 
-        It keeps its turn, and the stream, until all of it has.
+        It keeps the stream until all of it has.
         """
         notes.until_departure.callback(self.service.underway.begin())
         try:
@@ -268,7 +270,6 @@ class Application:
                 notes.questions = self.service.limits.questions
             raise
         notes.batch, notes.questions = batch, batch.questions
-        notes.turn = turn.pop_all()
         response = Response(line or b"", 200, self._headers, LINES)
         del response.headers["content-length"]  # more is to come
         return response

@@ -15,8 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from heapq import heappop, heappush
+from itertools import count
+from threading import Condition, Thread
+from typing import Literal, NamedTuple, Protocol
 
 from tacit.server.config import Timing
 
@@ -55,6 +59,7 @@ PERIODS: dict[RequestKind, int] = {
 """How many periods a request takes whatever it brings."""
 
 _NANOSECONDS = 1_000_000
+_IDLE_SECONDS = 60
 
 
 class ServerClock(Protocol):
@@ -68,7 +73,18 @@ class ServerClock(Protocol):
 
 
 class MonotonicClock:
-    """The machine's own, which no change of the time of day moves."""
+    """The machine's own, which no change of the time of day moves.
+
+    An event loop waits in whole milliseconds, counted from when it begins to wait: from when the
+    work was done, of which every departure would then tell the part below a millisecond.  So a
+    thread waits in its place, for the moment itself.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._waiting: list[_Alarm] = []  # a heap
+        self._numbers = count()
+        self._thread: Thread | None = None
 
     def now(self) -> int:
         """The time."""
@@ -76,8 +92,49 @@ class MonotonicClock:
 
     async def wait_until(self, moment: int) -> None:
         """Return at this moment."""
-        while (left := moment - self.now()) > 0:
-            await asyncio.sleep(left / 1e9)
+        if moment <= self.now():
+            return
+        loop = asyncio.get_running_loop()
+        reached = loop.create_future()
+        with self._changed:
+            heappush(self._waiting, _Alarm(moment, next(self._numbers), loop, reached))
+            if self._thread is None:
+                self._thread = Thread(target=self._ring, name="tacit-clock", daemon=True)
+                self._thread.start()
+            if self._waiting[0].reached is reached:
+                self._changed.notify()
+        await reached
+
+    def _ring(self) -> None:
+        """Wake everybody at their moment, until nobody has been waiting for a while."""
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._changed.wait(_IDLE_SECONDS)
+                if not self._waiting:
+                    self._thread = None  # under the lock: who waits next begins another
+                    return
+                left = self._waiting[0].moment - self.now()
+                if left > 0:
+                    self._changed.wait(left / 1e9)
+                    continue
+                alarm = heappop(self._waiting)
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                alarm.loop.call_soon_threadsafe(_reach, alarm.reached)
+
+
+class _Alarm(NamedTuple):
+    """Somebody who waits, the earliest first."""
+
+    moment: int
+    number: int  # so that no two are compared further
+    loop: asyncio.AbstractEventLoop
+    reached: asyncio.Future[None]
+
+
+def _reach(reached: asyncio.Future[None]) -> None:
+    if not reached.done():  # it may have been cancelled
+        reached.set_result(None)
 
 
 @dataclass(frozen=True, slots=True)

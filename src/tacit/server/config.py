@@ -59,6 +59,7 @@ class Timing:
 
     milliseconds: int = 50
     questions: int = 200  # so many more questions take one period more
+    block: int = 1000  # so many answers of a stream's batch leave together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +133,7 @@ _ALLOWED = {
     "plans": Allowed(1, 256),
     "plans_a_token": Allowed(1, 10_000),
     "milliseconds": Allowed(1, 3_600_000),
+    "block": Allowed(1, 1_000_000),
     "port": Allowed(0, 65535),  # 0: any that is free
 }
 

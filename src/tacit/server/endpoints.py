@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Literal
 
 from tacit.server import (
+    live,
     messages,
     paid,
     refreshed,
@@ -48,7 +49,7 @@ class Endpoint:
     method: Literal["GET", "POST"]
     path: str
     summary: str
-    gives: Any  # the type of the response; str is plain text, a AskedBatch lines of JSON,
+    gives: Any  # the type of the response; str is plain text, an AskedBatch lines of JSON,
     # a Content itself
     answer: Callable[..., Any]  # from the service, who asks and what they sent
     kind: RequestKind = "look"
@@ -355,7 +356,7 @@ ENDPOINTS = (
         kind="batch",
         roles=ASKS,
         takes=messages.AskAllOf,
-        gives=streams.AskedBatch,
+        gives=live.AskedBatch,
         answer=streams.ask_all,
         line=by_stream,
     ),
@@ -404,7 +405,7 @@ ENDPOINTS = (
         kind="batch",
         roles=ASKS,
         takes=messages.AskAllWatchedOf,
-        gives=streams.AskedBatch,
+        gives=live.AskedBatch,
         answer=watched.ask_all_watched,
         line=by_stream,
     ),

@@ -31,6 +31,12 @@ class HeldStream:
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
 
+    def leave(self) -> None:
+        """Suspend what is held, if something is: then a crash costs no reserved ⊤."""
+        if self.stream is not None:
+            self.stream.suspend()
+            self.stream = None
+
 
 class LiveStreams:
     """Streams by name."""
@@ -74,16 +80,20 @@ class LiveStreams:
                 held.stream, held.whose = stream, None
             yield stream
 
+    def suspend(self, name: str) -> None:
+        """Suspend one, when its turn has come."""
+        with self.alone(name) as held:
+            held.leave()
+
     def suspend_idle(self, seconds: float) -> None:
-        """Suspend what nobody has asked for so long: then a crash costs no reserved ⊤."""
+        """Suspend what nobody has asked for so long."""
         before = self._now() - seconds
         with self._lock:
             idle = [name for name, held in self._held.items() if held.used <= before]
         for name in idle:
             with suppress(TacitError), self.alone(name) as held:
-                if held.stream is not None and held.used <= before:
-                    held.stream.suspend()
-                    held.stream = None
+                if held.used <= before:
+                    held.leave()
 
     def suspend_all(self, patience: float) -> bool:
         """Suspend all; False if one is still being asked after so many seconds."""
@@ -95,9 +105,7 @@ class LiveStreams:
                 all_left = False
                 continue
             try:
-                if held.stream is not None:
-                    held.stream.suspend()
-                    held.stream = None
+                held.leave()
             except TacitError:
                 all_left = False
             finally:

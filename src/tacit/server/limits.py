@@ -79,21 +79,31 @@ class Rate:
         self._until[token] = due
 
 
+class RequestLine:
+    """A queue, and when the last response to somebody in it left."""
+
+    __slots__ = ("__weakref__", "left", "lock")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.left = 0
+
+
 class Lines:
     """Queues: of the requests in one line, each waits for those that came before it."""
 
     def __init__(self) -> None:
-        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._lines: WeakValueDictionary[Hashable, RequestLine] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def turn(self, line: Hashable | None) -> AsyncIterator[None]:
+    async def turn(self, name: Hashable | None) -> AsyncIterator[RequestLine]:
         """Wait for one's turn; None waits for nobody."""
-        if line is None:
-            yield
+        if name is None:
+            yield RequestLine()
             return
-        lock = self._locks.setdefault(line, asyncio.Lock())
-        async with lock:
-            yield
+        line = self._lines.setdefault(name, RequestLine())
+        async with line.lock:
+            yield line
 
 
 def too_deep(body: bytes, most: int) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from tacit.server.endpoints import Endpoint
+from tacit.server.live import AskedBatch
 from tacit.server.messages import VERSIONS, Problem
-from tacit.server.streams import AskedBatch
 
 _JSON = "application/json"
 _PROBLEM = "application/problem+json"

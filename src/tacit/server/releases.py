@@ -8,22 +8,31 @@ kept is drawn anew under its charge, since nobody has seen the first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 
-from tacit.analyst.question_class import Ordered, Questions
 from tacit.analyst.table import Table
 from tacit.budget import Budget, PaidAnswer, RetryKey
 from tacit.errors import EngineFailed, NotAuthorised
 from tacit.server import messages
-from tacit.server.problems import refused
-from tacit.server.service import Service, given
+from tacit.server.arguments import (
+    Arguments,
+    of_count,
+    of_histogram,
+    of_query,
+    of_ranges,
+    of_small_db,
+    of_sum,
+    of_synthetic,
+    of_top,
+)
+from tacit.server.service import Service
 from tacit.server.tokens import TokenRecord
 from tacit.wire import from_json, to_json
 from tacit.wire.sizes import refuse_too_many
 
-Asked = (
+OneShot = (
     messages.CountOf
     | messages.SumOf
     | messages.HistogramOf
@@ -33,6 +42,7 @@ Asked = (
     | messages.SmallDbOf
     | messages.SyntheticOf
 )
+Asked = TypeVar("Asked", bound=OneShot)
 
 
 class Paying(TypedDict):
@@ -59,6 +69,11 @@ def keyed(who: TokenRecord, asked: Any, call: str) -> RetryKey:
     return RetryKey(request.pop("key"), who.sha256, call, request)
 
 
+def paid_by(service: Service, who: TokenRecord, asked: Any, call: str) -> Paying:
+    """The budget, the token's share and the request's key."""
+    return Paying(budget=service.budget, analyst=spender(who), retry_key=keyed(who, asked, call))
+
+
 def told_before(before: PaidAnswer | None) -> dict[str, Any] | None:
     """What was told under a key, in the words of today; None if nothing was."""
     if before is None or before.response is None:
@@ -73,150 +88,71 @@ def _released(
     who: TokenRecord,
     call: str,
     asked: Asked,
-    draw: Callable[[Table, Paying], Any],
+    arguments: Callable[[Asked], Arguments],
+    refuse: Callable[[Table], None] | None = None,
 ) -> messages.Released:
-    paying = Paying(
-        budget=service.budget,
-        analyst=spender(who),
-        retry_key=keyed(who, asked, call),
-    )
+    """What was told under the key, or else what the table's method of this name draws."""
+    paying = paid_by(service, who, asked, call)
     before = told_before(service.budget.answers.under(paying["retry_key"]))
     if before is not None:
         return messages.Released(before)
-    return messages.Released(to_json(draw(service.table(asked.table, who), paying)))
+    table = service.table(asked.table, who)
+    if refuse is not None:
+        refuse(table)
+    positional, named = arguments(asked)
+    return messages.Released(to_json(getattr(table, call)(*positional, **named, **paying)))
 
 
 def count(service: Service, who: TokenRecord, asked: messages.CountOf) -> messages.Released:
     """A noisy answer to one question."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        values = given(asked.parameters)
-        return table.count(asked.question, epsilon=asked.epsilon, **paying, params=values)
-
-    return _released(service, who, "count", asked, draw)
+    return _released(service, who, "count", asked, of_count)
 
 
 def add_up(service: Service, who: TokenRecord, asked: messages.SumOf) -> messages.Released:
     """A noisy sum of a column."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        where, values = asked.where, given(asked.parameters)
-        return table.sum(asked.column, where=where, epsilon=asked.epsilon, **paying, params=values)
-
-    return _released(service, who, "sum", asked, draw)
+    return _released(service, who, "sum", asked, of_sum)
 
 
 def histogram(service: Service, who: TokenRecord, asked: messages.HistogramOf) -> messages.Released:
     """A noisy count for every declared cell."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        rows: Any = asked.max_rows
-        return table.histogram(*asked.columns, epsilon=asked.epsilon, max_rows=rows, **paying)
-
-    return _released(service, who, "histogram", asked, draw)
+    return _released(service, who, "histogram", asked, of_histogram)
 
 
 def query(service: Service, who: TokenRecord, asked: messages.QueryOf) -> messages.Released:
     """Several aggregates of every declared cell."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        return table.query(**query_options(asked), **paying)
-
-    return _released(service, who, "query", asked, draw)
-
-
-def query_options(asked: messages.QueryOf) -> dict[str, Any]:
-    """What is asked, as `Table.query` and `Table.plan_query` take it."""
-    return {
-        "sql": asked.query,
-        "epsilon": asked.epsilon,
-        "delta": asked.delta,
-        "weights": asked.weights,
-        "max_rows": asked.max_rows,
-        "max_cells": asked.max_cells,
-        "at_most": asked.at_most,
-        "params": given(asked.parameters),
-    }
+    return _released(service, who, "query", asked, of_query)
 
 
 def ranges(service: Service, who: TokenRecord, asked: messages.RangesOf) -> messages.Released:
     """Every prefix, interval and quantile of a column."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        rows: Any = asked.max_rows
-        return table.ranges(asked.column, epsilon=asked.epsilon, max_rows=rows, **paying)
-
-    return _released(service, who, "ranges", asked, draw)
+    return _released(service, who, "ranges", asked, of_ranges)
 
 
 def running(service: Service, who: TokenRecord, asked: messages.RangesOf) -> messages.Released:
     """The running count of a column."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        rows: Any = asked.max_rows
-        return table.running(asked.column, epsilon=asked.epsilon, max_rows=rows, **paying)
-
-    return _released(service, who, "running", asked, draw)
+    return _released(service, who, "running", asked, of_ranges)
 
 
 def top(service: Service, who: TokenRecord, asked: messages.TopOf) -> messages.Released:
     """The n largest cells."""
 
-    def draw(table: Table, paying: Paying) -> Any:
-        places: Any = asked.n
-        numbers: dict[str, Any] = {
-            "epsilon": asked.epsilon,
-            "delta": asked.delta,
-            "counts_epsilon": asked.counts_epsilon,
-        }
-        if isinstance(asked.questions, messages.QuestionSent):
-            values = given(asked.questions.parameters)
-            return table.top(places, asked.questions.question, **numbers, **paying, params=values)
-        if len(asked.questions) > service.limits.questions:
-            raise refused(413, f"a request brings at most {service.limits.questions} questions")
-        listed = [(one.question, given(one.parameters)) for one in asked.questions]
-        return table.top(places, listed, **numbers, **paying)
+    def refuse(table: Table) -> None:
+        several = [] if isinstance(asked.questions, messages.QuestionSent) else asked.questions
+        service.check_questions(several)
 
-    return _released(service, who, "top", asked, draw)
+    return _released(service, who, "top", asked, of_top, refuse)
 
 
 def small_db(service: Service, who: TokenRecord, asked: messages.SmallDbOf) -> messages.Released:
     """A small database."""
-
-    def draw(table: Table, paying: Paying) -> Any:
-        rows: Any = asked.rows
-        most: Any = asked.max_rows
-        return table.small_db(
-            class_of(asked),
-            epsilon=asked.epsilon,
-            alpha=asked.alpha,
-            rows=rows,
-            max_rows=most,
-            certificate_epsilon=asked.certificate_epsilon,
-            **paying,
-        )
-
-    return _released(service, who, "small_db", asked, draw)
+    return _released(service, who, "small_db", asked, of_small_db)
 
 
 def synthetic(service: Service, who: TokenRecord, asked: messages.SyntheticOf) -> messages.Released:
     """Invented rows."""
 
-    def draw(table: Table, paying: Paying) -> Any:
-        sizes: dict[str, Any] = {
-            name: getattr(asked, name) for name in ("rows", "rounds", "max_rows")
-        }
-        bins = None if asked.bins is None else given(asked.bins)
-        chosen: dict[str, Any] = {"epsilon": asked.epsilon, "marginals": asked.marginals}
-        chosen |= {"bins": bins, **sizes}
-        refuse_too_many(table.plan_synthetic(asked.columns, **chosen))
-        return table.synthetic(asked.columns, **chosen, **paying)
+    def refuse(table: Table) -> None:
+        positional, named = of_synthetic(asked)
+        refuse_too_many(table.plan_synthetic(*positional, **named))
 
-    return _released(service, who, "synthetic", asked, draw)
-
-
-def class_of(asked: messages.SmallDbOf) -> Questions:
-    """The questions that a small database is for."""
-    if isinstance(asked.questions, messages.OrderedOf):
-        return Ordered(asked.questions.column, asked.questions.kind)
-    return asked.questions
+    return _released(service, who, "synthetic", asked, of_synthetic, refuse)

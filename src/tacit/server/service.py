@@ -7,7 +7,7 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ class Service(Closing):
         self.served_head: ServedHead | None = None
         self.labels: LabelFile | None = None
         self.served: dict[str, ServedTable] = {}  # as the server's file has them
-        self.block = Timing().questions  # of a batch; how many leave together is public
+        self.timing = Timing()  # which also says how much of a batch leaves together
         self.place = ""  # where the budget lies: told to nobody
         self.answered: Counter[tuple[str, int]] = Counter()  # by what was asked, and the status
 
@@ -124,6 +124,11 @@ class Service(Closing):
         if len(name) > self.limits.name:
             given = f"a text of {len(name)} characters"
             raise BadParameter(what, given, f"a name has at most {self.limits.name}")
+
+    def check_questions(self, questions: Sequence[messages.QuestionSent]) -> None:
+        """Refuse more of them than a request may bring."""
+        if len(questions) > self.limits.questions:
+            raise refused(413, f"a request brings at most {self.limits.questions} questions")
 
     def table(self, name: str, who: TokenRecord) -> Table:
         """A table that the token may ask; whether there are others is nobody's business."""
@@ -194,8 +199,7 @@ def table_facts(table: Table) -> messages.TableFacts:
 def check(service: Service, who: TokenRecord, asked: messages.Check) -> messages.Statements:
     """What is promised about each question, or why it is refused; it costs nothing."""
     table = service.table(asked.table, who)
-    if len(asked.questions) > service.limits.questions:
-        raise refused(413, f"a request brings at most {service.limits.questions} questions")
+    service.check_questions(asked.questions)
     return messages.Statements([to_json(_checked(table, each)) for each in asked.questions])
 
 

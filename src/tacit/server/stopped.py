@@ -99,7 +99,7 @@ def stop(service: Service, who: TokenRecord, asked: messages.StopOf) -> messages
     service.stopped.stop(asked.kind, asked.name, by=who.name, reason=asked.reason)
     for state in service.budget.streams():
         if asked.name in _stopped_by(service, asked.kind, state):
-            _suspend(service, state.name)
+            service.streams.suspend(state.name)
     return list_stopped(service, who)
 
 
@@ -110,14 +110,6 @@ def _stopped_by(service: Service, kind: str, state: StreamState) -> list[str]:
     table = service.tables.get(state.table)
     beside = () if table is None else table.schema.beside
     return [state.table, *(other.name for other in beside)]
-
-
-def _suspend(service: Service, name: str) -> None:
-    """Leave a stream in order, so that a crash costs none of its answers."""
-    with service.streams.alone(name) as held:
-        if held.stream is not None:
-            held.stream.suspend()
-            held.stream = None
 
 
 def go_on(service: Service, who: TokenRecord, asked: messages.GoOnWith) -> messages.StoppedList:

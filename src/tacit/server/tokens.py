@@ -94,12 +94,13 @@ class TokenFile:
             expires=None if expires is None else checked_expiry(expires),
         )
         with self._file.changing() as records:
-            if any(one.name == name and one.revoked is None for one in records):
-                raise BadParameter(
-                    "name", as_given(name), "a token has this name: revoke it first, or name both"
-                )
+            _refuse_taken(name, records)
             records.append(record)
         return secret
+
+    def check_name(self, name: str) -> None:
+        """Refuse the name of a token that there is, or one that none may have."""
+        _refuse_taken(_checked_name(name), self.records)
 
     def revoke(self, name: str) -> TokenRecord:
         """From now on the token is refused; its name may be given to a new one."""
@@ -167,6 +168,13 @@ def _checked_name(name: object) -> str:
             "name", as_given(name), f"give 1 to {LONGEST_NAME} characters that can be printed"
         )
     return name
+
+
+def _refuse_taken(name: str, records: Iterable[TokenRecord]) -> None:
+    if any(one.name == name and one.revoked is None for one in records):
+        raise BadParameter(
+            "name", as_given(name), "a token has this name: revoke it first, or name both"
+        )
 
 
 def _checked_role(role: Role) -> Role:

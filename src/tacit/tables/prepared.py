@@ -306,14 +306,20 @@ class Read:
 
 
 class CellReads(Sequence[Read]):
-    """The questions of a GROUP BY as they were read, each made when it is looked at."""
+    """The questions of a GROUP BY as they were read, each made when it is looked at.
 
-    def __init__(self, questions: CellQuestions, schema: Schema) -> None:
+    They are those of all cells, or of the cells at some ``places`` in a row.
+    """
+
+    def __init__(
+        self, questions: CellQuestions, schema: Schema, places: range | None = None
+    ) -> None:
         self.questions = questions
+        self.places = range(len(questions)) if places is None else places
         self._schema = schema
 
     def __len__(self) -> int:
-        return len(self.questions)
+        return len(self.places)
 
     @overload
     def __getitem__(self, place: int) -> Read: ...
@@ -321,8 +327,12 @@ class CellReads(Sequence[Read]):
     def __getitem__(self, place: slice) -> Sequence[Read]: ...
     def __getitem__(self, place: int | slice) -> Read | Sequence[Read]:
         if isinstance(place, slice):
+            some = self.places[place]
+            if some.step == 1:
+                return CellReads(self.questions, self._schema, some)
             return [self[at] for at in range(*place.indices(len(self)))]
-        asked, codes = self.questions[place], self.questions.codes(place)
+        at = self.places[place]
+        asked, codes = self.questions[at], self.questions.codes(at)
         return Read(asked, self._schema, None, self.questions.columns, codes)
 
 

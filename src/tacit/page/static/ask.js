@@ -102,13 +102,16 @@ document.addEventListener("input", (event) => {
   if (event.target.id === "question") {
     complete(event.target);
     checkSoon(event.target);
-  } else if (event.target.dataset.filters) {
-    const wanted = event.target.value.toLowerCase();
-    for (const row of byId(event.target.dataset.filters).tBodies[0].rows) {
-      row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    }
+  } else if (event.target.id === "filter") {
+    filter();
   }
 });
+
+/** Show the answers that have the words of the filter; also those that come later. */
+function filter() {
+  const wanted = byId("filter").value.toLowerCase();
+  for (const row of byId("answers").tBodies[0].rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+}
 
 // Asking ---------------------------------------------------------------------------------------
 
@@ -122,7 +125,7 @@ function answered(html) {
     localise(rows);
     table.prepend(...rows.rows);
   }
-  table.dispatchEvent(new Event("filled", { bubbles: true }));
+  filter();
 }
 
 async function ask(form) {
@@ -155,89 +158,51 @@ async function askAll(form, text, keys) {
   const total = keys.reduce((many, one) => many * one.keys.length, 1);
   const stream = form.elements.stream.value;
   const key = keyFor("/page/ask", { key: form.elements.key.value, stream, question: text });
-  const found = [];
-  const left = Number(byId("stream-head").dataset.topsLeft);
-  const used = () => found.filter((one) => one && !one.recorded).length;
-  let lost = false;
-  while (found.length < total && used() < left) {
-    const from = found.length;
-    const told = await batch({ key: `${key}-${from}`, stream, questions: { question: text }, skip: from }, found);
-    byId("said").textContent = `${found.length} of ${total} cells answered`;
-    draw(keys, found, total);
-    if (told || found.length === from) {
-      wrong(form, told?.words ?? "");
-      lost = told?.lost ?? false;
+  let left = Number(byId("stream-head").dataset.topsLeft);
+  let [answered, shown, looked, lost] = [0, 0, 0, false];
+  while (answered < total && left > 0) {
+    const told = await batch({ key: `${key}-${answered}`, stream, questions: { question: text }, skip: answered });
+    answered += told.answered;
+    left -= told.tops;
+    byId("said").textContent = `${answered} of ${total} cells answered`;
+    if (Date.now() - looked > 1000) {
+      shown = await look(stream);
+      looked = Date.now();
+    }
+    if (told.words || told.answered === 0) {
+      wrong(form, told.words ?? "");
+      lost = told.lost ?? false;
       break;
     }
   }
   if (!lost) answeredKey("/page/ask");
-  const got = await send("/page/stream", { stream });
-  if (!got.ok) return;
-  const grid = byId("grid");
-  put(got.html);
-  byId("grid").replaceWith(grid);
+  for (let times = 0; shown < answered && times < 10; times += 1) {
+    if (times) await new Promise((resume) => { setTimeout(resume, 300); }); // others' answers may hold up the last cells
+    shown = await look(stream);
+  }
 }
 
-/** One batch; its answers are added to what was found. Returns what is wrong, if something is. */
-async function batch(body, found) {
+/** One batch: how many cells were answered, how many of them are new ⊤, and what is wrong, if something is. */
+async function batch(body) {
+  const told = { answered: 0, tops: 0 };
   const response = await fetch("/v1/streams/ask_all", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
   }).catch(() => null);
   const text = await response?.text().catch(() => null);
-  if (text == null) return { lost: true, words: "the server does not answer; try again: nothing is paid twice" };
-  const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-  for (const told of lines) {
-    if (told.detail) return { words: told.detail };
-    const above = new Map(told.above.map((one) => [one.place, one.answer]));
-    for (let place = 0; place < told.answered; place += 1) found.push(above.get(place) ?? null);
+  if (text == null) return { ...told, lost: true, words: "the server does not answer; try again: nothing is paid twice" };
+  for (const block of text.split("\n").filter(Boolean).map((line) => JSON.parse(line))) {
+    if (block.detail) return { ...told, words: block.detail };
+    told.answered += block.answered;
+    told.tops += block.above.filter((one) => !one.answer.recorded).length;
   }
-  return null;
+  return told;
 }
 
-/** A number with its thousands separated, as everywhere on the page. */
-const spaced = (number) => number.toLocaleString("en", { maximumFractionDigits: 12 }).replaceAll(",", " ");
-
-/** A key as people read it: a text without its quotes. */
-const bare = (key) => (key.startsWith("'") ? key.slice(1, -1).replaceAll("''", "'") : key);
-
-function cell(name, text, kind) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  if (kind) made.className = kind;
-  return made;
-}
-
-/** The cells as a grid: one key down, and a second one across, as a heat map if there are values. */
-function draw(keys, found, total) {
-  const across = keys.length > 1 ? keys.at(-1).keys : [""];
-  const values = found.filter((one) => one?.value != null).map((one) => one.value);
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const table = document.createElement("table");
-  const head = table.createTHead().insertRow();
-  const names = keys.length > 1 ? keys.slice(0, -1) : keys;
-  head.append(...names.map((one) => cell("th", one.name)), ...across.map((one) => cell("th", bare(one), "number")));
-  const body = table.createTBody();
-  let row = null;
-  found.forEach((one, place) => {
-    if (place % across.length === 0) {
-      row = body.insertRow();
-      let left = Math.floor(place / across.length);
-      const labels = [...names].reverse().map((key) => {
-        const label = key.keys[left % key.keys.length];
-        left = Math.floor(left / key.keys.length);
-        return cell("th", bare(label));
-      });
-      row.append(...labels.reverse());
-    }
-    const shown = cell("td", one ? (one.value == null ? "⊤" : `⊤ ${spaced(one.value)}`) : "⊥", one ? "top" : "none");
-    if (one?.value != null && keys.length > 1) {
-      shown.classList.add(`heat${1 + Math.floor(3.999 * (most > least ? (one.value - least) / (most - least) : 1))}`);
-      shown.title = `${spaced(one.interval[0])} to ${spaced(one.interval[1])} (95 %)`;
-    }
-    row.append(shown);
-  });
-  table.createCaption().textContent = `${found.length} of ${total} cells answered, ${found.filter(Boolean).length} above`;
-  byId("grid").replaceChildren(table);
+/** Show the stream as it stands now; how many cells of its newest grid are answered. */
+async function look(stream) {
+  const got = await send("/page/stream", { stream });
+  if (got.ok) put(got.html, ["stream-head", "grid", "answers"]);
+  return Number(byId("grid").querySelector("table")?.dataset.answered ?? 0);
 }
 
 // What is done with a table ----------------------------------------------------------------------
@@ -284,6 +249,7 @@ if (wanted && wanted !== byId("stream").dataset.stream) {
   });
 }
 document.addEventListener("put", (event) => {
+  if (event.target.id === "answers") filter();
   if (event.target.id === "stream") history.replaceState(null, "", `#${encodeURIComponent(event.target.dataset.stream)}`);
 });
 byId("choose").elements.stream.addEventListener("change", () => byId("choose").requestSubmit());

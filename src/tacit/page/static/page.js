@@ -7,13 +7,19 @@ async function sent(path, body) {
   const response = await fetch(path, request).catch(() => null);
   if (!response) return lost;
   if (response.status === 401) {
-    location.reload(); // the page then says why
+    leave();
     return { ok: false, problem: "you are signed out" };
   }
   if (response.ok) return { ok: true, response };
   const kind = response.headers.get("Content-Type") ?? "";
   const told = kind.includes("problem+json") ? await response.json().catch(() => null) : null;
   return { ok: false, problem: told?.detail ?? "it is refused" };
+}
+
+/** Sign in anew, at the same place: the page that comes then says why. */
+function leave() {
+  sessionStorage.setItem("left", "yes"); // a browser drops a cookie that has expired, and then nobody knows whose it was
+  location.reload();
 }
 
 /** The same, with what came back as `html` or `json`. */
@@ -64,11 +70,12 @@ export function localise(root) {
   }
 }
 
-/** Put what the server wrote into its place: parts with an id replace those with the same id. */
-export function put(html) {
+/** Put what the server wrote into its place: parts with an id replace those with the same id, all or only some. */
+export function put(html, only) {
   const made = document.createElement("template");
   made.innerHTML = html;
-  for (const part of [...made.content.children]) {
+  const parts = only?.map((id) => made.content.getElementById(id)).filter(Boolean) ?? [...made.content.children];
+  for (const part of parts) {
     const old = part.id && document.getElementById(part.id);
     if (!old) continue;
     localise(part);
@@ -104,7 +111,9 @@ export function fields(form) {
     const path = field.name.split(".");
     const last = path.pop();
     const place = path.reduce((inner, name) => (inner[name] ??= {}), found);
-    if (field.type === "checkbox") {
+    if (kind === "flag") {
+      place[last] = field.checked;
+    } else if (field.type === "checkbox") {
       if (field.checked) (place[last] ??= []).push(field.value);
     } else if (value !== "") {
       place[last] = READ[kind]?.(value) ?? value;
@@ -168,7 +177,11 @@ document.addEventListener("submit", (event) => {
 function follow(place) {
   const events = new EventSource(place.dataset.live);
   let shown = null;
+  let failed = 0; // one after another: each event ends its request, and the browser asks again
+  const old = document.getElementById("old");
   events.addEventListener("message", (event) => {
+    failed = 0;
+    old.textContent = "";
     if (event.data === shown) return;
     shown = event.data;
     place.innerHTML = event.data;
@@ -176,13 +189,19 @@ function follow(place) {
     place.dataset.updates = String(Number(place.dataset.updates ?? 0) + 1);
   });
   events.addEventListener("error", async () => {
+    failed += 1;
+    if (failed > 1 && !old.textContent) old.textContent = `The server does not answer: this is how it was at ${new Date().toLocaleTimeString()}.`;
     if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const status = (await fetch(place.dataset.live).catch(() => null))?.status;
-    if (status === 401) location.reload(); // signed out: the page says why
+    if (status === 401) leave();
     else setTimeout(() => follow(place), 10_000);
   });
   addEventListener("pagehide", () => events.close(), { once: true });
 }
 
+addEventListener("pageshow", (event) => event.persisted && location.reload()); // what was kept may be old, or another's
+const gone = document.getElementById("gone");
+if (gone && sessionStorage.getItem("left") && !gone.textContent) gone.textContent = gone.dataset.words;
+sessionStorage.removeItem("left");
 localise(document);
 for (const place of document.querySelectorAll("[data-live]")) follow(place);

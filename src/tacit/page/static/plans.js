@@ -17,21 +17,19 @@ let planning = null;
 
 /** Plan what the form says now, one plan at a time; it is done when the plan is the form's. */
 function plan(id, path) {
-  planning ??= (async () => {
-    try {
-      while (byId(id) && byId("plan").dataset.of !== planned(byId(id))) {
-        const form = byId(id);
-        const of = planned(form);
-        const got = await send(path(form), fields(form));
-        put(got.ok ? got.html : '<div id="plan" class="card" aria-live="polite"><p class="quiet">There is no plan for this.</p></div>');
-        wrong(form, got.ok ? "" : got.problem);
-        byId("plan").dataset.of = of;
-      }
-    } finally {
-      planning = null;
-    }
-  })();
+  planning ??= planAll(id, path).finally(() => { planning = null; }); // which comes later, even if nothing is to be done
   return planning;
+}
+
+async function planAll(id, path) {
+  while (byId(id) && byId("plan").dataset.of !== planned(byId(id))) {
+    const form = byId(id);
+    const of = planned(form);
+    const got = await send(path(form), fields(form));
+    put(got.ok ? got.html : '<div id="plan" class="card" aria-live="polite"><p class="quiet">There is no plan for this.</p></div>');
+    wrong(form, got.ok ? "" : got.problem);
+    byId("plan").dataset.of = of;
+  }
 }
 
 /** Keep a form's plan up to date, also when another form of the same id takes its place. */

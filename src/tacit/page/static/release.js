@@ -5,9 +5,19 @@ import { keepPlanned } from "./plans.js";
 const byId = (id) => document.getElementById(id);
 
 if (byId("release")) {
-  keepPlanned("release", (form) => `${form.dataset.post}/plan`)();
+  const plan = keepPlanned("release", (form) => `${form.dataset.post}/plan`);
+  plan();
+  document.addEventListener("answered", async (event) => {
+    if (event.target.id !== "release") return;
+    byId("plan").dataset.of = ""; // less is left now
+    plan();
+    const got = await send("/page/earlier");
+    if (got.ok) put(got.html);
+  });
   byId("chosen").addEventListener("change", () => byId("chosen").requestSubmit());
 }
+
+const nothing = byId("released").cloneNode();
 
 /** What was released under a number. */
 async function show(number) {
@@ -20,11 +30,22 @@ async function show(number) {
 const named = () => Number(/^#(\d+)$/.exec(location.hash)?.[1] ?? 0);
 const shown = () => Number(byId("released").dataset.number ?? 0);
 
-addEventListener("hashchange", () => named() && named() !== shown() && show(named()));
+addEventListener("hashchange", () => {
+  if (named() && named() !== shown()) show(named());
+  else if (!named()) byId("released").replaceWith(nothing.cloneNode());
+});
 document.addEventListener("put", (event) => {
   if (event.target.id !== "released") return;
   if (event.target.dataset.number) history.replaceState(null, "", `#${event.target.dataset.number}`);
   event.target.focus();
+});
+document.addEventListener("click", (event) => {
+  const { example } = event.target.dataset;
+  if (example === undefined) return;
+  const line = byId("release").elements.query;
+  line.value = example;
+  line.dispatchEvent(new Event("input", { bubbles: true }));
+  line.focus();
 });
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-save]");

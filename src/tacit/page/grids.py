@@ -1,0 +1,181 @@
+"""The grids of a GROUP BY, from what is on record: the same in every browser and after a reload.
+
+A batch is kept in blocks, and each has its last question on record.  That question lies in a cell
+of some declared keys, and the block says how many cells came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import floor
+from operator import itemgetter
+from typing import NamedTuple
+
+from tacit.analyst.table import Table
+from tacit.analyst.tabular import plain_value
+from tacit.book.answer import Answer
+from tacit.errors import TacitError
+from tacit.numbers import spaced
+from tacit.page.figures import HEATS
+from tacit.page.lines import AnswerLine
+from tacit.page.rendering import number
+from tacit.page.series import key_in_words
+from tacit.tables.cell_questions import CellQuestions
+from tacit.tables.question import Question, Range, all_hold, conjuncts, with_where
+from tacit.tables.schema import Column, Schema
+from tacit.tables.show import question as show_question
+
+_MOST_GRIDS = 3
+_MOST_CELLS = 1200  # of a grid, to be drawn
+
+
+class GridCell(NamedTuple):
+    """What one cell of a grid says; ``heat`` is how strong its number is, from 1 to 4."""
+
+    text: str
+    above: bool = False
+    heat: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellGrid:
+    """The cells of a GROUP BY: its keys down, and where there are several the last one across."""
+
+    title: str
+    words: str  # how far its numbers may be off
+    names: tuple[str, ...]
+    heads: tuple[str, ...]
+    lines: tuple[tuple[tuple[str, ...], tuple[GridCell, ...]], ...]
+    cells: int
+    answered: int
+    above: int
+
+
+_Which = tuple[Question, tuple[str, ...], str | None]
+"""What all cells of a GROUP BY ask, by which keys, as of which label."""
+
+
+class _Found(NamedTuple):
+    """A cell in which a question lies, among those of some keys."""
+
+    cells: CellQuestions
+    keys: tuple[Column, ...]
+    place: int
+
+
+class _Asked(NamedTuple):
+    """A GROUP BY that was asked, and what its cells came to so far."""
+
+    cells: CellQuestions
+    keys: tuple[Column, ...]
+    told: list[Answer]
+
+
+def grids_of(lines: Sequence[AnswerLine], table: Table, size: int) -> list[CellGrid]:
+    """The last grids of a stream, newest first; its lines come newest first, too.
+
+    ``size`` is how many questions a block has, unless fewer are left.
+    """
+    asked: dict[_Which, _Asked] = {}
+    for line in reversed(lines):
+        block = line.block
+        if block is None:
+            continue
+        possible = []
+        for cells, keys, place in _cells_around(line, table):
+            which = (cells.like, cells.keys, line.paid.as_of)
+            start = place + 1 - block.answered
+            before = asked[which].told[:start] if which in asked else []
+            if len(before) == start and block.asked == min(len(cells) - start, size):
+                possible.append((start, which, _Asked(cells, keys, [*before, *block.answers])))
+        if possible:  # one that goes on is likelier than one that begins in its midst
+            _, which, one = max(possible, key=itemgetter(0))
+            asked.pop(which, None)
+            asked[which] = one  # the newest last
+    newest = list(asked.values())[: -_MOST_GRIDS - 1 : -1]
+    return [_drawn(one, table.schema) for one in newest]
+
+
+def _cells_around(line: AnswerLine, table: Table) -> Iterator[_Found]:
+    """All ways in which a question may be one of the cells of a GROUP BY, the fewest keys first."""
+    try:
+        question = table.prepare(line.paid.question or "").question()
+    except TacitError:  # it was too long to be kept whole, or the schema has changed
+        return
+    keys: tuple[Column, ...] = ()
+    for part in reversed(conjuncts(question.terms[0].where)):
+        column = table.schema.find(part.column) if isinstance(part, Range) else None
+        if column is None or not column.cells or column in keys:
+            return
+        keys = (column, *keys)
+        terms = [
+            with_where(term, all_hold(conjuncts(term.where)[: -len(keys)]))
+            for term in question.terms
+        ]
+        cells = CellQuestions(question.with_terms(tuple(terms)), keys)
+        place = cells.place(question)
+        if place is not None:
+            yield _Found(cells, keys, place)
+
+
+# As a table ---------------------------------------------------------------------------------------
+
+
+def _drawn(asked: _Asked, schema: Schema) -> CellGrid:
+    cells, keys, told = asked
+    labels = [[key_in_words(plain_value(key, code)) for code in key.cells or ()] for key in keys]
+    heads = tuple(labels.pop()) if len(labels) > 1 else ("Answer",)
+    across = len(heads)
+    numbers = [float(answer.value) for answer in told if answer.value is not None]
+    ends = (min(numbers, default=0.0), max(numbers, default=0.0)) if len(keys) > 1 else None
+    drawn = [_cell(answer, ends) for answer in told[:_MOST_CELLS]]
+    lines = [
+        (down, tuple(drawn[place : place + across]))
+        for down, place in zip(product(*labels), range(0, len(drawn), across), strict=False)
+    ]
+    names = [key.name for key in keys]
+    return CellGrid(
+        title=f"{show_question(cells.like, schema).replace('(true)', '')} by {', '.join(names)}",
+        words="; ".join(_words(told, several=len(keys) > 1)),
+        names=tuple(names if len(keys) == 1 else names[:-1]),
+        heads=heads,
+        lines=tuple(lines),
+        cells=len(cells),
+        answered=len(told),
+        above=sum(answer.above for answer in told),
+    )
+
+
+def _cell(answer: Answer, ends: tuple[float, float] | None) -> GridCell:
+    """All that was told; in a heat map the number alone, and how it lies between the ends."""
+    if answer.value is None or ends is None:
+        return GridCell(str(answer), answer.above)
+    least, most = ends
+    part = (float(answer.value) - least) / (most - least) if most > least else 1.0
+    heat = 1 + floor(part * (HEATS - 0.001))
+    return GridCell(f"⊤ {spaced(answer.value)}", above=True, heat=heat)
+
+
+def _words(told: Sequence[Answer], *, several: bool) -> Iterator[str]:
+    """What is to be known beside the cells."""
+    if several and (words := _off_by(told)):
+        yield words
+    if len(told) > _MOST_CELLS:
+        yield f"only the first {number(_MOST_CELLS)} are drawn"
+
+
+def _off_by(told: Sequence[Answer]) -> str:
+    """How far the numbers of a heat map may be off, in words: the same for all in a stream."""
+    found = set()
+    for answer in told:
+        ends = answer.interval()
+        if answer.value is not None and ends is not None:
+            found.add((ends[0] - answer.value, ends[1] - answer.value))
+    if len(found) != 1:
+        return ""
+    ((low, high),) = found
+    if -low == high:
+        return f"each ± {spaced(high)} (95 %)"
+    return f"the true number is between {spaced(-low)} less and {spaced(high)} more (95 %)"
