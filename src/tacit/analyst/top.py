@@ -58,12 +58,13 @@ class Contest:
         schema: Schema,
         questions: Askable | Iterable[AskableWithValues],
         parameters: Mapping[str, object],
+        max_rows: int | None = None,
     ) -> Contest:
         """Read them; what adding a person may lower is refused."""
         columns: tuple[Column, ...] = ()
         if isinstance(questions, str | Prepared):
-            columns = reader.prepare(questions).keys
-        reads = tuple(reader.read_all(questions, parameters))
+            columns = reader.prepare(questions, max_rows).keys
+        reads = tuple(reader.read_all(questions, parameters, max_rows))
         cells = tuple(product(*(column.cells or () for column in columns))) if columns else ()
         if len(reads) < 2:
             raise BadParameter("questions", "one question", "give a GROUP BY, or a list of several")
