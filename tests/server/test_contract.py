@@ -104,6 +104,14 @@ RELEASES: dict[str, Any] = {
     "query, rows": lambda face, **more: face.query(
         "SELECT COUNT(*) FROM visits", epsilon=10**6, max_rows=2, **more
     ),
+    "query, having": lambda face, **more: face.query(
+        "SELECT town, AVG(cost) FROM visits GROUP BY town HAVING COUNT(DISTINCT pid) > 150",
+        epsilon=10**6,
+        weights=[1, 2],
+        max_rows=1,
+        at_most=1,
+        **more,
+    ),
     "ranges": lambda face, **more: face.ranges("age", epsilon=10**6, max_rows=1, **more),
     "running": lambda face, **more: face.running("age", epsilon=10**6, max_rows=1, **more),
     "top": lambda face, **more: face.top(2, TOWNS, epsilon=10**6, counts_epsilon=10**6, **more),
