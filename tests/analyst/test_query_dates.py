@@ -181,6 +181,15 @@ def test_streams_ask_about_every_cell(table, rows, rich, text):
     assert table.check(sql).cells == len(cells)
 
 
+def test_what_a_batch_is_told_errs_less_can_take_its_keys(table, rich):
+    sql = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY date_trunc('day', day)"
+    with (
+        table.sparse(threshold=10**6, at_most=100, epsilon=1, budget=rich) as stream,
+        pytest.warns(tacit.errors.Advice, match=r"at once \(table.query\)"),
+    ):
+        list(stream.ask_all(sql))
+
+
 def test_the_largest_of_them(table, rows, rich):
     counted = people(rows, KEYS["MONTH(day)"][0])
     sql = "SELECT MONTH(day) AS m, COUNT(DISTINCT pid) FROM visits GROUP BY m"
