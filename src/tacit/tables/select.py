@@ -10,7 +10,7 @@ from sqlglot import exp
 from tacit.arguments import instance
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import NUMBERS
-from tacit.tables.grouping import MOST_CELLS, GroupReader
+from tacit.tables.grouping import MOST_CELLS, GroupReader, key_of
 from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread, question_of
 from tacit.tables.parsing import Span, parsed, readable, refused
 from tacit.tables.person_groups import PersonGroups
@@ -136,15 +136,16 @@ class _SelectReader:
         return self._reader.aggregates.question(node, where), Plain(), _ONE
 
     def _distinct(self, node: exp.Expr, where: Predicate) -> tuple[Question, Distinct] | None:
-        """COUNT(DISTINCT town) of columns with declared keys; None if it is something else."""
+        """COUNT(DISTINCT town) of declared keys, or parts of dates; None if it is another."""
         predicates = self._reader.predicates
         bare = node.this if isinstance(node, exp.Filter) else node
         counted = bare.this if isinstance(bare, exp.Count) else None
         if not isinstance(counted, exp.Distinct):
             return None
-        if not all(isinstance(each, exp.Column) for each in counted.expressions):
+        found = [key_of(predicates, each) for each in counted.expressions]
+        keys = tuple(dict.fromkeys(key for key in found if key is not None))
+        if None in found or not keys:
             return None
-        keys = tuple(dict.fromkeys(predicates.column(each) for each in counted.expressions))
         if any(key.name == self._schema.person or key.cells is None for key in keys):
             return None
         predicates.only(bare, "this", "big_int")

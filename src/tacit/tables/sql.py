@@ -176,7 +176,7 @@ class TextReader:
                 node = node.this
             if group.is_key(node):
                 continue
-            if isinstance(node, exp.Column):
+            if group.is_of_rows(node):
                 raise refused("rows cannot be shown", self.predicates.place(node), AGGREGATE_HINT)
             found.append(node)
         return found
