@@ -13,7 +13,7 @@ from tacit.analyst.alternatives import Alternative, Comparison
 from tacit.analyst.alternatives import lines as alternative_lines
 from tacit.analyst.query_errors import divided, instead, planned_error, said_of
 from tacit.analyst.query_having import CellStream, planned_stream
-from tacit.analyst.query_quantiles import QuantileTree, that_share_trees, tree_of
+from tacit.analyst.query_quantiles import QuantileTree, even_out, groups, that_share_trees, tree_of
 from tacit.analyst.query_result import counted_cells, counted_keys, counted_rows
 from tacit.arguments import iterated, text
 from tacit.book.coins import WIDEST_NOISE
@@ -326,11 +326,14 @@ def _shares(
     each = [privacy.epsilon * part / sum(parts) for part in parts]
     choosing = Privacy(each.pop(), privacy.delta) if chooses else privacy
     measured = iter(each)
-    shares = tuple(
+    shares = [
         Fraction(0) if isinstance(column.kind, FromStream) else next(measured)
         for column in select.columns
-    )
-    return shares, choosing
+    ]
+    if weights is None:
+        for places in groups(select):
+            even_out(select, places, shares)
+    return tuple(shares), choosing
 
 
 def _with_distinct(select: Select, max_cells: int | None) -> Select:
