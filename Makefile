@@ -58,8 +58,9 @@ bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks.growth_small_db docs/pictures/small-db-growth.png
 
 # OpenDP pins an old polars, so the peers live in an environment of their own.
-bench-peers: .venv-peers/.ready
-	.venv-peers/bin/python -m benchmarks peers
+# So do SmartNoise SQL and PipelineDP, which pin other versions still.
+bench-peers: .venv-peers/.ready .venv-smartnoise/.ready .venv-pipelinedp/.ready
+	.venv-peers/bin/python -m benchmarks peers peer_answers
 
 bench-spark: .venv-engines/.ready
 	.venv-engines/bin/python -m benchmarks spark
@@ -101,8 +102,18 @@ $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
 .venv-peers/.ready: pyproject.toml constraints-peers.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-peers.txt \
-		-e . 'opendp[polars]' diffprivlib dp-accounting
+		-e '.[server]' 'opendp[polars]' diffprivlib dp-accounting
+	@touch $@
+
+.venv-smartnoise/.ready: Makefile
+	$(PYTHON) -m venv .venv-smartnoise
+	.venv-smartnoise/bin/python -m pip --quiet --disable-pip-version-check install smartnoise-sql==1.0.10
+	@touch $@
+
+.venv-pipelinedp/.ready: Makefile
+	$(PYTHON) -m venv .venv-pipelinedp
+	.venv-pipelinedp/bin/python -m pip --quiet --disable-pip-version-check install pipeline-dp==0.3.1
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-engines .venv-connect .venv-peers build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-engines .venv-connect .venv-peers .venv-smartnoise .venv-pipelinedp build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

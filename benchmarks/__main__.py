@@ -1,8 +1,8 @@
 """``make bench``: run every ``bench_*.py`` here, or the ones named, and print a table.
 
-``python -m benchmarks [name ...] [--write FILE]``; ``peers``, which compares with other libraries,
-and ``spark`` are run only when they are named (``make bench-peers`` and ``make bench-spark`` give
-them environments of their own).
+``python -m benchmarks [name ...] [--write FILE]``; ``peers`` and ``peer_answers``, which compare
+with other libraries, and ``spark`` are run only when they are named (``make bench-peers`` and
+``make bench-spark`` give them environments of their own).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rich.table import Table
 
 from benchmarks.report import Report, Row
 
+NAMED = ("peers", "peer_answers", "spark")  # only when they are
 PACKAGES = ("numpy", "duckdb", "sqlglot", "cryptography")
 
 
@@ -37,7 +38,7 @@ def main() -> None:
     measured: list[tuple[str, Sequence[Row]]] = []
     for name in names:
         report = Report()
-        module = f"benchmarks.{name}" if name in ("peers", "spark") else f"benchmarks.bench_{name}"
+        module = f"benchmarks.{name}" if name in NAMED else f"benchmarks.bench_{name}"
         with console.status(f"measuring {name} ..."):
             import_module(module).run(report)
         measured.append((name, report.rows))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from time import perf_counter
+from statistics import fmean
+from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.report import Report, seconds
@@ -19,12 +25,15 @@ COST = Cost.pure("1/1000000")
 AT_ONCE = 20
 ROUNDS = 75
 LONG = 100_000
+WORKERS, EACH = 8, 100
 
 
 def run(report: Report) -> None:
     """All on the disk of the working directory; /tmp may be memory."""
     with tempfile.TemporaryDirectory(dir=".", prefix=".bench-ledger-") as folder:
         _against_the_disk(report, Path(folder))
+        _against_sqlite(report, Path(folder))
+        _side_by_side(report, Path(folder))
         _growth(report, Path(folder))
         _below(report, Path(folder))
 
@@ -49,7 +58,9 @@ def _open(path: Path) -> Callable[[], None]:
     return open_some
 
 
-def _taking_turns(*works: Callable[[], object]) -> list[float]:
+def _taking_turns(
+    *works: Callable[[], object], clock: Callable[[], float] = perf_counter
+) -> list[float]:
     """The time of each in all; they take turns, so that a busy machine disturbs all alike.
 
     The sum, not the best: now and then a charge folds the log into the file, and that counts.
@@ -57,9 +68,9 @@ def _taking_turns(*works: Callable[[], object]) -> list[float]:
     total = [0.0] * len(works)
     for _ in range(ROUNDS):
         for position, work in enumerate(works):
-            start = perf_counter()
+            start = clock()
             work()
-            total[position] += perf_counter() - start
+            total[position] += clock() - start
     return [taken / (ROUNDS * AT_ONCE) for taken in total]
 
 
@@ -89,6 +100,64 @@ def _against_the_disk(report: Report, folder: Path) -> None:
     report.note("the same against overwriting a page in place", f"{rewriting / ours:.3g} ×")
     report.note("durable charges", f"{1 / ours:,.0f}/s")
     budget.close()
+
+
+def _against_sqlite(report: Report, folder: Path) -> None:
+    """One durable row, without any of what a budget is for."""
+    budget, path = _create(folder / "ours.budget"), folder / "plain.db"
+    _charge(budget)()
+    text = budget.history[-1].text
+    with closing(sqlite3.connect(path, isolation_level=None)) as plain:
+        plain.execute("PRAGMA journal_mode = WAL")
+        plain.execute("PRAGMA synchronous = FULL")
+        plain.execute("CREATE TABLE entries (number INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+
+        def insert() -> None:
+            for _ in range(AT_ONCE):
+                plain.execute("INSERT INTO entries (text) VALUES (?)", (text,))
+
+        ours, theirs = _taking_turns(_charge(budget), insert, clock=process_time)
+    budget.close()
+    report.at_least("a durable charge against a plain SQLite insert", theirs / ours, 0.6)
+    report.note("processor time of both", f"{ours * 1e6:.0f} µs, {theirs * 1e6:.0f} µs")
+
+
+def _side_by_side(report: Report, folder: Path) -> None:
+    """Processes that charge one file at the same time."""
+    path = folder / "shared.budget"
+    _create(path).close()
+    asked = [sys.executable, "-m", "benchmarks.bench_ledger", str(path), str(EACH)]
+    workers = [
+        subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(WORKERS)
+    ]
+    for worker in workers:  # all are ready: none has a start over the others
+        assert worker.stdout is not None
+        worker.stdout.readline()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write(b"now\n")
+        worker.stdin.flush()
+    taken = [json.loads(worker.communicate()[0]) for worker in workers]
+    total = [sum(waits) for waits in taken]
+    name = f"{WORKERS} processes charge one file"
+    report.at_most(f"{name}: the slowest against the mean", max(total) / fmean(total), 3)
+    report.note(f"{name}: together", f"{WORKERS * EACH / max(total):,.0f}/s")
+    longest = max(max(waits) for waits in taken)
+    report.note(f"{name}: the longest charge", f"{longest * EACH / fmean(total):.1f} × the mean")
+
+
+def _charging(path: Path, times: int) -> None:
+    """One of these processes: says how long each of its charges took."""
+    with Budget.open(path, wait=60) as budget:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        taken = []
+        for _ in range(times):
+            start = perf_counter()
+            budget.charge(COST, table="visits", what="count of smokers")
+            taken.append(perf_counter() - start)
+    print(json.dumps(taken))
 
 
 def _fill(budget: Budget, entries: int) -> None:
@@ -138,3 +207,7 @@ def _below(report: Report, folder: Path) -> None:
         del ledger.writing
         report.at_most("writes for 70 000 answers below", len(writes), 0, "writes")
         report.note("the lease's share of an answer below", f"{each * 1e6:.2f} µs")
+
+
+if __name__ == "__main__":
+    _charging(Path(sys.argv[1]), int(sys.argv[2]))

@@ -27,8 +27,8 @@ from benchmarks.report import Report, seconds
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.tables.bitmaps import BitmapEngine, words_of
-from tacit.tables.cells import people_total
 from tacit.tables.prepared import Prepared
+from tacit.tables.totals import people_total
 
 QUESTIONS = 1_000
 TOWNS, AGES = 80, range(85, 20, -5)  # more questions than are asked, so that none comes twice

@@ -308,3 +308,15 @@ class TestHavingContract(TestQueryContract):
 
 class TestHavingThatHalts(TestHavingContract):
     AT_MOST = 1
+
+
+def test_a_draw_in_the_one_cell_that_is_told_is_paid_for(visits):
+    """Fewer cells than expected share ε: in a zCDP budget one draw then costs more than several."""
+    sql = "SELECT town, MEDIAN(cost) AS m FROM visits GROUP BY town HAVING COUNT(DISTINCT pid) > 50"
+    plan = visits.plan_query(sql, epsilon=1, at_most=3, max_rows=2, max_cells=3)
+    share = plan.all_shares[0]
+    for told in (1, 2, 3):
+        then = for_told(plan, told)
+        assert then.quantile(0).epsilon * then.max_cells == share
+        spent = then.max_cells * then.quantile(0).epsilon ** 2
+        assert sum(n * each**2 for n, each in plan.cost.ranges) >= spent

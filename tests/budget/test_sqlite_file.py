@@ -15,16 +15,20 @@ from tests.budget.common import ask, lost_by_resuming, open_stream, resume, sqli
 from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget
+from tacit.budget.accountants import SumAccountant
 from tacit.budget.locks import FileHold
+from tacit.budget.spending import Charge
 from tacit.budget.sqlite import SqliteLedger
 from tacit.errors import (
     BadParameter,
     BudgetError,
+    BudgetExhausted,
     LedgerBusy,
     LedgerDamaged,
     LedgerExists,
     LedgerMissing,
     LedgerUnwritable,
+    NotCovered,
 )
 from tacit.privacy import Cost, Privacy
 
@@ -380,3 +384,60 @@ def test_a_lock_file_that_was_removed_in_between_is_not_a_hold(tmp_path, monkeyp
     assert later[0] is not None
     later[0].release()
     assert FileHold.take(path) is not None
+
+
+def test_what_others_wrote_is_read_again(path):
+    """Whoever writes remembers what they wrote last, until somebody else writes."""
+    with Budget.open(path) as one, Budget.open(path) as other:
+        for turn in range(4):
+            charge(one, "1/20")
+            assert charge(other, "1/20").left.epsilon == 1 - Cost.pure("1/10").privacy.epsilon * (
+                turn + 1
+            )
+        other.share("ana", epsilon="1/10")
+        other.cover("labs")
+        assert one.charge(Cost.pure("1/20"), table="labs", what="x").left.epsilon == (
+            1 - Cost.pure("11/20").privacy.epsilon
+        )
+        assert one.charge(Cost.pure("1/20"), table="visits", what="x", analyst="ana").number == (
+            other.history[-1].number
+        )
+        assert one.verify().entries == len(other.history)
+
+
+def write_half(budget):
+    with budget._ledger.writing("test") as writer:
+        budget._terms.pay(writer, Charge(Cost.pure("1/2"), "visits", None, None), "x")
+        writer.add_table("labs")
+        writer.append("cover", {"table": "labs"})
+        assert writer.covers("labs")
+        raise OSError("half way")
+
+
+def test_what_was_taken_back_is_not_remembered(path):
+    """A write that failed half way, with a new total, a table and an entry in it."""
+    with Budget.open(path) as budget:
+        charge(budget)
+        before, head = budget.left, budget.head
+        with pytest.raises(OSError, match="half way"):
+            write_half(budget)
+        with pytest.raises(NotCovered):
+            budget.charge(Cost.pure("1/10"), table="labs", what="x")
+        assert (budget.left, budget.head) == (before, head)
+        left = charge(budget, "1/10").left
+        assert left == before - SumAccountant().charge(Cost.pure("1/10"))
+        budget.verify()
+
+
+def test_what_is_edited_beside_us_is_seen(path):
+    """By another program, between two charges: no total of ours is put in its place."""
+    with Budget.open(path) as budget:
+        charge(budget)
+        with closing(sqlite3.connect(path, isolation_level=None)) as program:
+            program.execute("UPDATE pots SET spent = most")
+        with pytest.raises(BudgetExhausted):
+            charge(budget)
+        with closing(sqlite3.connect(path, isolation_level=None)) as program:
+            program.execute("PRAGMA user_version = 99")
+        with pytest.raises(LedgerDamaged, match="version 99"):
+            charge(budget)

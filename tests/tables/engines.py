@@ -59,6 +59,25 @@ def cramped(source: object, toml: str, person: Person) -> Engine:
     return hold(found, schema, 0)
 
 
+class _Everything(set[tuple[str, bool]]):
+    """What contains everything."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def with_slices(engine: Engine) -> Engine:
+    """The same, with the bits of all codes at hand from the first question on."""
+    assert isinstance(engine, BitmapEngine)
+    engine._missed, engine._wide = _Everything(), 1
+    return engine
+
+
+def sliced(source: object, toml: str, person: Person) -> Engine:
+    """What is new is answered from the bits of codes."""
+    return with_slices(bitmaps(source, toml, person))
+
+
 def scans(source: object, toml: str, person: Person) -> Engine:
     """DuckDB reads the source for every question."""
     found, schema = opened(source, toml, person)
@@ -78,6 +97,7 @@ def shards(source: object, toml: str, person: Person) -> Engine:
 ENGINES: dict[str, Opener] = {
     "bitmaps": bitmaps,
     "cramped": cramped,
+    "sliced": sliced,
     "scans": scans,
     "shards": shards,
 }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.tables.engines import ENGINES, arrow, quick
+from tests.tables.engines import ENGINES, arrow, quick, with_slices
 
 from tacit.errors import QuestionRefused
-from tacit.tables import EACH_ROW, Engine, Schema, bitmaps, parse, write_schema
+from tacit.tables import EACH_ROW, Engine, Schema, bit_slices, bitmaps, parse, write_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.cells import grouped
 from tacit.tables.schema import Person
@@ -45,6 +46,10 @@ class TestShards(TestBitmaps):
     name = "shards"
 
 
+class TestSliced(TestBitmaps):
+    name = "sliced"
+
+
 def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person: Person) -> None:
     """The engine's answers are those of plain Python."""
     homes, read, expected = brute.households(rows, person), [], []
@@ -67,6 +72,15 @@ def test_bitmaps_answer_as_plain_python(
     rows: list[RawRow], asked: list[list[Summand]], person: Person, limit: int
 ) -> None:
     agree(quick(rows, person, limit), rows, asked, person)
+
+
+@SOME
+@given(rows=tables(), asked=ASKED, person=PEOPLE, leading=st.integers(1, 12))
+def test_bits_of_codes_answer_as_plain_python(
+    rows: list[RawRow], asked: list[list[Summand]], person: Person, leading: int
+) -> None:
+    with patch.object(bit_slices, "LEADING", leading):
+        agree(with_slices(quick(rows, person)), rows, asked, person)
 
 
 @SOME

@@ -6,10 +6,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.tables.cells import sum_total
-from tacit.tables.columns import every_row, hold_numbers, pack, placed
+from tacit.tables.bit_slices import sliced
+from tacit.tables.columns import by_person, every_row, hold_numbers, pack, placed
+from tacit.tables.totals import sum_total
 
 VALUES = st.one_of(st.integers(-5, 300), st.integers(-(2**62), 2**62), st.sampled_from([255, 256]))
+
+
+def both_ways(layout, words, held, low, high):
+    """The sum by codes, and by their bits."""
+    ways = [None] if held.base is None else [None, sliced(held.codes, held.null)]
+    return [
+        sum_total(layout, lambda start, stop: words[start:stop], held, low, high, slices)
+        for slices in ways
+    ]
 
 
 @given(
@@ -26,6 +36,30 @@ def test_a_sum_is_that_of_the_clamped_values(values, picked, ends):
     bits = np.zeros(layout.slots, np.bool_)
     bits[: len(values)] = [picked >> place & 1 for place in range(len(values))]
     words = pack(bits)
-    found = sum_total(layout, lambda start, stop: words[start:stop], held, low, high)
+    sums = both_ways(layout, words, held, low, high)
     taken = [value for place, value in enumerate(values) if picked >> place & 1]
-    assert found == sum(min(max(value, low), high) for value in taken if value is not None)
+    assert set(sums) == {sum(min(max(value, low), high) for value in taken if value is not None)}
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 9), st.one_of(st.none(), st.integers(-3, 40)), st.booleans()),
+        min_size=1,
+        max_size=120,
+    ),
+    ends=st.tuples(st.integers(-400, 400), st.integers(-400, 400)),
+)
+def test_each_person_is_clamped_once(rows, ends):
+    low, high = sorted(ends)
+    people, values, picked = zip(*rows, strict=True)
+    layout, slots = by_person(np.array(people, np.int64))
+    nulls = np.array([value is None for value in values])
+    held = hold_numbers(np.array([value or 0 for value in values], np.int64), nulls)
+    bits = np.zeros(layout.slots, np.bool_)
+    bits[slots] = picked
+    parts: dict[int, int] = {}
+    for person, value, taken in rows:
+        if taken and value is not None:
+            parts[person] = parts.get(person, 0) + value
+    sums = both_ways(layout, pack(bits), placed(held, layout.slots, slots), low, high)
+    assert set(sums) == {sum(min(max(part, low), high) for part in parts.values())}

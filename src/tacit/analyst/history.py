@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from time import gmtime, strftime, time
@@ -78,13 +78,24 @@ class Asked:
         return f"{self.answer}  {self.question}{own}"
 
 
-_Words = Union[str, "Read", tuple[Sequence["Read"], int]]
-"""What was asked; of a batch, which of its questions: it is put together when it is looked up."""
-_Entry = tuple[_Words, Answer, Fraction | None] | tuple[_Words, Answer, Fraction | None, float]
+_Words = Union[str, "Read", Sequence["Read"]]
+"""What was asked; of a batch all questions, and then the entry ends with the place of this one."""
+_Entry = (
+    tuple[_Words, Answer, Fraction | None]
+    | tuple[_Words, Answer, Fraction | None, float]
+    | tuple[_Words, Answer, Fraction | None, float, int]
+)
 
 
-def _asked(words: _Words, *answered: Any) -> Asked:
-    return Asked(words[0][words[1]] if isinstance(words, tuple) else words, *answered)
+def _asked(
+    words: Any,
+    answer: Answer,
+    threshold: Fraction | None,
+    seconds: float | None = None,
+    place: int | None = None,
+) -> Asked:
+    """An entry as it is looked up; a question of a batch is put together only then."""
+    return Asked(words if place is None else words[place], answer, threshold, seconds)
 
 
 class History(Sequence[Asked], Tabular):
@@ -139,11 +150,18 @@ class History(Sequence[Asked], Tabular):
             self._forget()
         return answer
 
-    def add_below(self, reads: Sequence[Read], place: int, threshold: Fraction | None) -> None:
-        """Add a ⊥ to one of the questions of a batch."""
-        self._entries.append(((reads, place), BELOW, threshold, time()))
-        if len(self._entries) > 2 * self.KEEPS:
-            self._forget()
+    def adding_below(
+        self, reads: Sequence[Read], threshold: Fraction | None
+    ) -> Callable[[int], None]:
+        """What adds a ⊥ to the question of a batch at some place; it may be called often."""
+        entries, most, now = self._entries, 2 * self.KEEPS, time
+
+        def add(place: int) -> None:
+            entries.append((reads, BELOW, threshold, now(), place))
+            if len(entries) > most:
+                self._forget()
+
+        return add
 
     def _with_facts(self, words: str | Read, answer: Answer, seconds: float | None) -> Answer:
         if self._by is None or answer.about is not None:
@@ -203,13 +221,15 @@ class BatchAnswers(Iterator[Answer], Tabular):
     ) -> None:
         self._reads = reads
         self._told: list[Answer] = []
-        self._answers = answers
+        self._answers = _fetched(answers, self._told)
         self._instead = instead
 
     def __next__(self) -> Answer:
-        answer = next(self._answers)
-        self._told.append(answer)
-        return answer
+        return next(self._answers)
+
+    def __iter__(self) -> Iterator[Answer]:
+        """What fetches them: a loop calls it a million times, and it is quicker than ``next``."""
+        return self._answers
 
     @property
     def told(self) -> Sequence[Answer]:
@@ -227,6 +247,13 @@ class BatchAnswers(Iterator[Answer], Tabular):
             pass
         left: list[Answer | None] = [None] * (len(self._reads) - len(self._told))
         return as_columns(zip(self._reads, [*self._told, *left], strict=True))
+
+
+def _fetched(answers: Iterator[Answer], told: list[Answer]) -> Iterator[Answer]:
+    """The answers, each noted as told when it is fetched."""
+    for answer in answers:
+        told.append(answer)
+        yield answer
 
 
 def as_columns(rows: Iterable[tuple[str | Read, Answer | None]]) -> dict[str, list[Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from threading import Lock, active_count
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -489,7 +489,8 @@ class Stream(LiveStream):
         mechanism: SparseVector,
         rounds: int = 1,
     ) -> Iterator[Answer]:
-        reads, limit, add_below = batch.reads, batch.limit, self._history.add_below
+        reads, limit, lease = batch.reads, batch.limit, self._lease
+        add_below = self._history.adding_below(reads, limit)
         at, directions = 0, self._directions(reads)
         while at < len(batch) and not self._over(mechanism):
             known_at, known = self._next_recorded(batch, at)
@@ -507,9 +508,9 @@ class Stream(LiveStream):
                     directions=None if directions is None else directions[at:known_at],
                 )
             end = at + answered - (top is not None)
-            while at < end and self._still(start):
+            while at < end and ((lease.quiet and self._state is start) or self._still(start)):
+                add_below(at)
                 at += 1
-                add_below(reads, at - 1, limit)
                 yield BELOW
             if at < end:  # the stream has moved on: decide again from here
                 continue
@@ -530,10 +531,12 @@ class Stream(LiveStream):
         A ⊤ waits for its turn, and is dropped if the stream has moved on by then.  So does a ⊥: if
         only a ⊤ could be dropped, it would count for nothing and yet change what is told.
         """
+        # The order matters, here and where this is written out: the state that is seen was there
+        # when nobody was at work, because it changes only in a turn, and never back.
+        if self._lease.quiet:
+            return self._state is start
         if self._lease.halted:
             return False
-        if active_count() == 1 and self._lease.alive:
-            return self._state is start
         with self._lease.turn():
             return self._state is start
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from time import gmtime, strftime
+from functools import lru_cache
+from time import gmtime, strftime, time
 from typing import Any
 
 from tacit.budget.accountants import Amount
@@ -169,9 +170,14 @@ def link(
 ) -> Entry:
     """The next entry after the last, whose hash is ``previous``."""
     number = last + 1
-    at = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())
+    at = _as_utc(int(time()))
     text = canonical({**fields, "number": number, "previous": previous, "kind": kind, "at": at})
     return Entry(number, text, digest(text), stream)
+
+
+@lru_cache(maxsize=1)
+def _as_utc(second: int) -> str:
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(second))
 
 
 def cost_as_json(cost: Cost) -> dict[str, Any]:

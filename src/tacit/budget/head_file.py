@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 
 from tacit.budget.ledger import HistoryEnd
-from tacit.budget.locks import is_still, open_private
+from tacit.budget.locks import FileIdentity, identity, open_private
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 
@@ -41,15 +41,18 @@ class HeadFile(Uncopyable):
         self._path = path
         self._name = os.fspath(path)
         self._file: FileIO | None = None
+        self._identity: FileIdentity = None
         self._known: tuple[bytes, HistoryEnd] | None = None  # what it said last; it seldom changed
 
     def read(self) -> HistoryEnd | None:
         """The head that is noted; None if there is no file, ``Torn`` if it cannot be read."""
         if self._file is None:
             try:
-                self._file = FileIO(self._path, "r+" if os.access(self._path, os.W_OK) else "r")
+                file = FileIO(self._path, "r+" if os.access(self._path, os.W_OK) else "r")
             except FileNotFoundError:
                 return None
+            self._identity = identity(file.fileno())  # first, in case of an interrupt
+            self._file = file
         said = os.pread(self._file.fileno(), _LENGTH + 1, 0)
         if self._known is None or said != self._known[0]:
             found = _READ.fullmatch(said)
@@ -74,7 +77,9 @@ class HeadFile(Uncopyable):
     def begin(self, head: HistoryEnd) -> None:
         """Make the file, or write a torn one again, so that it survives a power cut."""
         self.close()
-        self._file = open_private(self._path)
+        file = open_private(self._path)
+        self._identity = identity(file.fileno())
+        self._file = file
         self.write(head)
         self._file.truncate(_LENGTH)
         os.fsync(self._file.fileno())
@@ -82,7 +87,7 @@ class HeadFile(Uncopyable):
 
     def is_in_place(self) -> bool:
         """Whether the file that is open is the one beside the budget."""
-        return self._file is None or is_still(self._name, self._file)
+        return self._file is None or identity(self._name) == self._identity
 
     def close(self) -> None:
         """Close the file."""
@@ -93,8 +98,8 @@ class HeadFile(Uncopyable):
 
 def _signed(head: HistoryEnd) -> bytes:
     """What the file says, with a checksum over it."""
-    text = _FORM % head
-    return b"%s%s\n" % (text.encode(), hashlib.sha256(text.encode()).hexdigest().encode())
+    text = (_FORM % head).encode()
+    return b"%s%s\n" % (text, hashlib.sha256(text).hexdigest().encode())
 
 
 def is_kept(connection: sqlite3.Connection) -> bool:

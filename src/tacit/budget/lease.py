@@ -64,6 +64,7 @@ class Lease(Uncopyable):
         self._hold: StreamHold | None = hold
         self._pid = os.getpid()
         self._line = Line()
+        self._places = self._line.places
         self._turn_of: int | None = None
         self._over: str | None = None  # why nothing can be asked any more
         self._unclean = False
@@ -103,6 +104,11 @@ class Lease(Uncopyable):
     def alive(self) -> bool:
         """Whether this lease can be asked."""
         return self._over is None and self._pid == os.getpid()
+
+    @property
+    def quiet(self) -> bool:
+        """Whether this lease can be asked, and nobody is in the middle of a question."""
+        return not self._places and self._over is None and self._pid == _this_process
 
     @property
     def held(self) -> bool:

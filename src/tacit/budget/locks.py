@@ -63,6 +63,21 @@ def _open_or_make(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT, 0o600)
 
 
+FileIdentity = tuple[int, int] | None
+
+
+def identity(file: str | Path | int) -> FileIdentity:
+    """What distinguishes a file from every other, whatever its name; None if there is none.
+
+    As long as a file is open no other gets its identity, so that it need be asked for only once.
+    """
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def is_still(path: str | Path, file: FileIO) -> bool:
     """Whether the path names the file that is open."""
     try:
@@ -275,6 +290,7 @@ class WritersLine(Uncopyable):
         self._path = path
         self._name = os.fspath(path)
         self._file: FileIO | None = None
+        self._identity: FileIdentity = None
         self._joined = False
         self._drew = False
 
@@ -287,7 +303,7 @@ class WritersLine(Uncopyable):
             if not (self._nobody_waits(file) and _locked(file)) and not self._wait(file, deadline):
                 self.let_go()
                 return False
-            if is_still(self._name, file):
+            if identity(self._name) == self._identity:
                 return True
             self.close()  # the last one out removed it: to the new one
 
@@ -312,7 +328,9 @@ class WritersLine(Uncopyable):
 
     def _opened(self) -> FileIO:
         if self._file is None or self._file.closed:
-            self._file = open_private(self._path)
+            file = open_private(self._path)
+            self._identity = identity(file.fileno())  # first, in case of an interrupt
+            self._file = file
         return self._file
 
     def _wait(self, file: FileIO, deadline: float) -> bool:

@@ -39,9 +39,10 @@ _MOST_SAID = 500  # characters of what was asked, in a refusal
 _UNFIT = "what was spent and shared does not fit the promise"
 
 
-def check_short(name: str, number: Fraction) -> None:
+def check_short(name: str, number: Fraction | int) -> None:
     """A longer number would be stored, and slow down every later sum."""
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+    longest = max(abs(number.numerator), number.denominator)
+    if longest.bit_length() > _MOST_BITS:
         given = f"a number of more than {_MOST_BITS} bits"
         raise BadParameter(name, given, "round it up to a shorter one")
 
@@ -132,7 +133,7 @@ def _check_cost(cost: Any) -> None:
             allowed = "each is (how many, ε of each as a Fraction), both positive"
             raise BadParameter("cost", f"one with these {name}", allowed)
         for count, epsilon in pieces:
-            check_short(name, Fraction(count))
+            check_short(name, count)
             check_short(name, epsilon)
 
 
@@ -196,13 +197,14 @@ class Terms:
                 f"{asked.analyst!r} has no share of {self.place}",
                 advice="budget.share sets one aside",
             )
-        charged, left = bounded(self.accountant.charge(asked.cost), share.spent), share.left
-        if not charged.fits_in(left):
+        charged = bounded(self.accountant.charge(asked.cost), share.spent)
+        spent = share.spent + charged
+        if not spent.fits_in(share.limit):
             raise BudgetExhausted(
                 self._refusal(f"{shortened(what, _MOST_SAID)} on {asked.table}", charged, share)
             )
-        writer.put_share(replace(share, spent=share.spent + charged))
-        return charged, left - charged
+        writer.put_share(Share(share.analyst, share.limit, spent))
+        return charged, share.limit - spent
 
     def _refusal(self, what: str, asked: Amount, share: Share) -> str:
         whose = (

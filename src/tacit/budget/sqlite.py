@@ -21,21 +21,21 @@ from tacit.budget.head_file import sync_folder
 from tacit.budget.ledger import WAIT_SECONDS, Fill, HistoryEnd
 from tacit.budget.locks import (
     FileHold,
+    FileIdentity,
     WritersLine,
     draft_of,
     holds_of,
+    identity,
     sweep_drafts,
     sweep_holds,
 )
 from tacit.budget.sqlite_files import (
     ABANDONED,
-    FileIdentity,
     Opened,
     Snapshot,
     beside,
     connect,
     engine,
-    identity,
     is_writable,
     keep_private,
     replaced,

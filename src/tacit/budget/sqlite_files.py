@@ -13,12 +13,11 @@ from weakref import finalize
 
 from tacit.budget.chain import damaged
 from tacit.budget.head_file import HeadFile, is_kept
-from tacit.budget.locks import WritersLine
+from tacit.budget.locks import FileIdentity, WritersLine, identity
+from tacit.budget.sqlite_tables import Remembered
 from tacit.budget.turns import busy
 from tacit.errors import BudgetError, LedgerBusy, LedgerDamaged, LedgerUnwritable
 from tacit.support import Uncopyable
-
-FileIdentity = tuple[int, int] | None
 
 ABANDONED: set[FileIdentity] = set()
 """Budgets whose log was taken away while this process had them open."""
@@ -101,7 +100,8 @@ class Opened(Uncopyable):
         self.kept = is_kept(connection)  # reading makes sure that there is a log
         self.database = identity(path)
         self.forgotten: finalize[Any, Any] | None = None
-        self._path = path
+        self.remembered: Remembered | None = None
+        self._path, self._name = path, os.fspath(path)
         self._beside = [os.fspath(beside(path, end)) for end in ("wal", "shm")]
         self._side_files = self._found_beside()
         if None in self._side_files:
@@ -109,7 +109,7 @@ class Opened(Uncopyable):
 
     def check_same_files(self) -> None:
         """What is written to a file that was removed or replaced would be lost."""
-        if identity(self._path) != self.database:
+        if identity(self._name) != self.database:
             raise replaced(self._path, "it was")
         if self._found_beside() != self._side_files:
             self._abandon()
@@ -165,15 +165,6 @@ class Opened(Uncopyable):
             self.line.close(remove=ours and not os.path.lexists(self._beside[0]))
         finally:
             self.line.close()  # also if it was interrupted; then the rest can be done again
-
-
-def identity(path: str | Path) -> FileIdentity:
-    """What distinguishes a file from every other, whatever its name; None if there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def replaced(path: Path, what: str) -> LedgerDamaged:

@@ -125,12 +125,17 @@ class SqliteReader(Uncopyable):
     def __init__(self, connection: sqlite3.Connection) -> None:
         connection.text_factory = _text
         self.execute = connection.execute
-        ((self.version,),) = self.execute("PRAGMA user_version").fetchall()
-        if not 1 <= self.version <= VERSION:  # it was another when the file was opened
+        self.version = self._read_version()
+
+    def _read_version(self) -> int:
+        version: int
+        ((version,),) = self.execute("PRAGMA user_version").fetchall()
+        if not 1 <= version <= VERSION:  # it was another when the file was opened
             raise LedgerDamaged(
-                f"the budget file has become one of version {self.version}, and this Tacit knows "
+                f"the budget file has become one of version {version}, and this Tacit knows "
                 f"versions 1 to {VERSION}: use the newer Tacit that changed it from now on"
             )
+        return version
 
     def _rows(self, query: str, values: Mapping[str, object] | None = None) -> list[Any]:
         """All rows, before any is understood.
@@ -267,42 +272,88 @@ class SqliteReader(Uncopyable):
         return sealed
 
 
+class Remembered:
+    """What a connection read or wrote last, which holds until another connection commits.
+
+    SQLite counts those commits (``PRAGMA data_version``).  Whoever writes takes it, and gives it
+    back with the commit: if anything fails on the way, all of it is read again.
+    """
+
+    __slots__ = ("count", "covered", "end", "shares", "version")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.version: int | None = None
+        self.end: HistoryEnd | None = None
+        self.covered: set[str] = set()
+        self.shares: dict[str | None, Share] = {}
+
+
 class SqliteWriter(SqliteReader):
     """The same, inside a write transaction: nobody else can write meanwhile.
 
-    ``seen`` is the end of the history seen before.  ``upgrade`` comes before the first write.
+    ``seen`` is the end of the history seen before, ``before`` what is remembered of the last write.
+    ``upgrade`` comes before the first write.
     """
 
-    def __init__(self, connection: sqlite3.Connection, seen: HistoryEnd | None = None) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        seen: HistoryEnd | None = None,
+        before: Remembered | None = None,
+    ) -> None:
+        ((count,),) = connection.execute("PRAGMA data_version").fetchall()
+        current = before is not None and before.count == count
+        self.remembered = before if before is not None and current else Remembered(count)
         super().__init__(connection)
         self.seen = seen or HistoryEnd()
-        self._end: HistoryEnd | None = None
+
+    def _read_version(self) -> int:
+        remembered = self.remembered
+        if remembered.version is None:
+            remembered.version = super()._read_version()
+        return remembered.version
 
     def tail(self) -> HistoryEnd:
         """Read once, since only this writer can move it."""
-        if self._end is None:
-            self._end = super().tail()
-        return self._end
+        if self.remembered.end is None:
+            self.remembered.end = super().tail()
+        return self.remembered.end
+
+    def covers(self, table: str) -> bool:
+        """Tables are never removed."""
+        if table not in self.remembered.covered:
+            if not super().covers(table):
+                return False
+            self.remembered.covered.add(table)
+        return True
+
+    def share(self, analyst: str | None) -> Share | None:
+        """Read once, or as it was written."""
+        known = self.remembered.shares.get(analyst)
+        if known is None and (known := super().share(analyst)) is not None:
+            self.remembered.shares[analyst] = known
+        return known
 
     def upgrade(self, to: int = VERSION) -> SqliteWriter:
         """Bring an older file up to date, inside the transaction of the first write to it."""
         for version in range(self.version, to):
             STEPS[version - 1](self)
-            self.version = version + 1
+            self.version = self.remembered.version = version + 1
             self.execute(f"PRAGMA user_version = {self.version}")
         return self
 
     @contextmanager
     def part(self) -> Iterator[SqliteWriter]:
         """A part of the transaction: if the block fails, what it wrote is taken back alone."""
-        before = self.seen, self._end
+        before = self.seen
         self.execute("SAVEPOINT part")
         try:
             yield self
         except BaseException:
             self.execute("ROLLBACK TO part")
             self.execute("RELEASE part")
-            self.seen, self._end = before
+            self.seen, self.remembered = before, Remembered(self.remembered.count)
             raise
         self.execute("RELEASE part")
 
@@ -316,7 +367,7 @@ class SqliteWriter(SqliteReader):
             "INSERT INTO entries (number, text, hash, stream) VALUES (?, ?, ?, ?)",
             (entry.number, entry.text, entry.hash, entry.stream),
         )
-        self._end = self.seen = HistoryEnd(entry.number, entry.hash)
+        self.remembered.end = self.seen = HistoryEnd(entry.number, entry.hash)
         return entry
 
     def _check_goes_on(self) -> None:
@@ -340,8 +391,14 @@ class SqliteWriter(SqliteReader):
 
     def put_share(self, share: Share) -> None:
         """Totals are kept, not summed up again."""
-        row = row_of_share(share)
-        self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
+        before = self.remembered.shares.get(share.analyst)
+        if before is not None and before.limit is share.limit:  # by far most often
+            row = (share.spent.as_text(), share.analyst or "")
+            self.execute("UPDATE pots SET spent = ? WHERE analyst = ?", row)
+        else:
+            row = row_of_share(share)
+            self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)
+        self.remembered.shares[share.analyst] = share
 
     def next_stream(self) -> int:
         """Streams are never removed, so this number was never used."""

@@ -113,7 +113,8 @@ class Writing(Use[SqliteWriter]):
             raise busy(ledger.place, ledger.wait)
         opened.connection.execute("BEGIN IMMEDIATE")
         opened.check_same_files()
-        self.writer = SqliteWriter(opened.connection, ledger.seen)
+        before, opened.remembered = opened.remembered, None
+        self.writer = SqliteWriter(opened.connection, ledger.seen, before)
         self.noted = self._noted(opened, self.writer.tail())
         return self.writer.upgrade()
 
@@ -153,6 +154,7 @@ class Writing(Use[SqliteWriter]):
     def commit(self, opened: Opened) -> None:
         """Commit; from here on it is on the disk, whatever happens."""
         opened.connection.execute("COMMIT")
+        opened.remembered = self.writer.remembered
         self.ledger.seen = self.writer.seen
         opened.kept = True
 

@@ -23,7 +23,7 @@ import inspect
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import get_ident
 from time import monotonic, sleep
 from types import FrameType
@@ -174,6 +174,11 @@ class Line(Uncopyable):
     def unblock(self, place: object) -> None:
         """Let them go on."""
         self._places.pop(place, None)
+
+    @property
+    def places(self) -> Mapping[object, object]:
+        """Who stands in it; it is empty when nobody does."""
+        return self._places
 
     def is_mine(self) -> bool:
         """Whether this thread stands in it."""

@@ -41,8 +41,9 @@ def of_histogram(asked: messages.HistogramOf) -> Arguments:
 
 def of_query(asked: messages.QueryOf) -> Arguments:
     """A SELECT."""
-    named = _named(asked, "epsilon", "delta", "weights", "max_rows", "max_cells", "at_most")
-    return Arguments((asked.query,), {**named, "params": given(asked.parameters)})
+    limits = _named(asked, "max_rows", "max_cells", "at_most")
+    named = _named(asked, "epsilon", "delta", "weights")
+    return Arguments((asked.query,), {**named, **limits, "params": given(asked.parameters)})
 
 
 def of_ranges(asked: messages.RangesOf) -> Arguments:

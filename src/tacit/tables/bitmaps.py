@@ -20,15 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
-from tacit.tables.cells import (
-    Matching,
-    count_cells,
-    count_product,
-    grouped,
-    people_total,
-    rows_total,
-    sum_total,
-)
+from tacit.tables.bit_slices import LEADING, BitSlices, between, leading, sliced
+from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
 from tacit.tables.columns import (
     WORD,
@@ -79,6 +72,7 @@ from tacit.tables.question import (
     Term,
 )
 from tacit.tables.schema import Schema
+from tacit.tables.totals import Matching, people_total, rows_total, sum_total
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -95,6 +89,7 @@ _MOST_SEEN = 1 << 12  # atoms that were asked for once
 _MOST_KEPT = 1 << 13  # bitmaps: of a small table they cost little, to keep or to make again
 _ENTRY_BYTES = 512  # what a kept bitmap takes besides its words
 _NO_SLOTS = np.zeros(0, dtype=np.int64)
+_WIDE = 4  # bytes of a code from which on its bits are kept
 _FEW = 128  # a new atom is tested slot by slot if at most one in so many is left
 
 
@@ -133,6 +128,17 @@ class Unbuilt:
     make: Maker
     range: tuple[str, int, int] | None = None
     """A column, and the least and greatest of its codes for which it holds; None if not so."""
+    find_quick: Callable[[], Matching | None] | None = None
+    """Looks, when all words are wanted, for a quicker way to them than making each bit."""
+    _quick: Matching | None = None
+
+    def words(self, start: int, stop: int) -> BitWords:
+        """The words from start to stop."""
+        if self.find_quick is not None:
+            self._quick, self.find_quick = self.find_quick(), None
+        if self._quick is not None:
+            return self._quick(start, stop)
+        return _made(self.make, start, stop)
 
 
 Atom = Range | Among | Like | IsNull
@@ -160,6 +166,9 @@ class BitmapEngine(Answering):
         self._kept: OrderedDict[object, BitWords] = OrderedDict()
         self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
         self._seen: set[object] = set()
+        self._slices: OrderedDict[str, BitSlices] = OrderedDict()
+        self._missed: set[tuple[str, bool]] = set()  # columns whose bits were wanted once
+        self._wide = _WIDE
         self._used = 0
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
@@ -177,6 +186,7 @@ class BitmapEngine(Answering):
                 self._kept.clear()
                 self._ranges.clear()
                 self._seen.clear()
+                self._slices.clear()
                 self._columns = {}
                 self._release()
 
@@ -314,7 +324,9 @@ class BitmapEngine(Answering):
             return rows_total(layout, matching, term.most)
         if isinstance(term, Having):
             return sum(int(holds.sum()) for _, holds in having_people(*self._having(term)))
-        return sum_total(layout, matching, self._columns[term.column], term.low, term.high)
+        column = self._columns[term.column]
+        slices = None if column.base is None else self._bits(term.column, every=True)
+        return sum_total(layout, matching, column, term.low, term.high, slices)
 
     @withheld("answering")
     def cell_totals(
@@ -390,10 +402,56 @@ class BitmapEngine(Answering):
         column, intervals = key
         if not intervals:
             return self._nothing
-        node = self._build(key, self._in(self._columns[column], intervals))
-        if type(node) is Unbuilt and len(intervals) == 1:
-            node.range = column, *intervals[0]
-        return node
+        return self._build(key, self._new(column, intervals))
+
+    def _new(self, name: str, codes: CodeSet) -> Unbuilt:
+        """Some codes of a column."""
+        if isinstance(codes, tuple) and len(codes) == 1:
+            return self._new_range(name, *codes[0])
+        return Unbuilt(self._in(self._columns[name], codes))
+
+    def _new_range(self, name: str, low: int, high: int) -> Unbuilt:
+        """A range of codes that is not kept; the bits of the column's codes may tell most of it."""
+        column = self._columns[name]
+        make = self._in(column, ((low, high),))
+
+        def find() -> Matching | None:
+            if column.codes.itemsize < self._wide or high > column.top:
+                return None  # narrow codes are compared as quickly
+            slices = self._bits(name, every=False)
+            return None if slices is None else partial(_ranged, slices, make, low, high, column.top)
+
+        return Unbuilt(make, (name, low, high), find)
+
+    def _bits(self, name: str, *, every: bool) -> BitSlices | None:
+        """The leading bits of a column's codes, or every bit; kept from the second time on."""
+        slices = self._slices.get(name)
+        if slices is not None and not (every and slices.shift):
+            self._slices.move_to_end(name)
+            return slices
+        held = self._columns[name]
+        if (name, every) not in self._missed:
+            self._missed.add((name, every))
+            return None
+        most = self._most // 2
+        if (held.null.bit_length() if every else LEADING) + 1 > most:
+            return None
+        found = (sliced if every else leading)(held.codes, held.null)
+        self._slices[name] = found
+        while self._sliced > most:
+            self._slices.popitem(last=False)
+        self._make_room()
+        return found
+
+    @property
+    def _sliced(self) -> int:
+        """How many bitmaps are bits of codes."""
+        return sum(slices.count for slices in self._slices.values())
+
+    def _make_room(self, more: int = 0) -> None:
+        """Drop the bitmaps that were not used for longest, so that there is room for more."""
+        while self._kept and len(self._kept) + self._sliced + more > self._most:
+            self._kept.popitem(last=False)
 
     def _all_of(self, parts: list[Node]) -> Node:
         """All of these; new ranges of one column, such as its two ends, are tested at once."""
@@ -409,7 +467,7 @@ class BitmapEngine(Answering):
         for column, (low, high) in both.items():
             if low > high:
                 return self._nothing
-            tested.append(Unbuilt(self._in(self._columns[column], ((low, high),))))
+            tested.append(self._new_range(column, low, high))
         return All(others, tested)
 
     def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
@@ -439,7 +497,7 @@ class BitmapEngine(Answering):
             bits: NDArray[np.bool_] = (codes != column.null) & (np.isin(parts, listed) == wanted)
             return bits
 
-        return self._build((tree, wanted), make)
+        return self._build((tree, wanted), Unbuilt(make))
 
     def _words_atom(self, tree: Among | Like | Computed, wanted: bool) -> Node:
         """An atom for which all distinct values of a column must be searched."""
@@ -447,7 +505,8 @@ class BitmapEngine(Answering):
         if kept is not None:
             return kept
         column = self._columns[tree.column]
-        return self._build((tree, wanted), self._in(column, column.codes_of(tree, wanted)))
+        codes = column.codes_of(tree, wanted)
+        return self._build((tree, wanted), self._new(tree.column, codes))
 
     def _in(self, column: Held, codes: CodeSet) -> Maker:
         # Slots without a row have the code of NULL, too.
@@ -474,7 +533,7 @@ class BitmapEngine(Answering):
             bits: NDArray[np.bool_] = known & (compare(first, second) == wanted)
             return bits
 
-        return self._build((tree, wanted), make)
+        return self._build((tree, wanted), Unbuilt(make))
 
     def _members_atom(self, tree: Members, wanted: bool) -> Node:
         """Whose rows they are; a slot without a row has no person."""
@@ -489,7 +548,7 @@ class BitmapEngine(Answering):
             bits: NDArray[np.bool_] = (codes != column.null) & (is_meant(codes) == wanted)
             return bits
 
-        return self._build((tree, wanted), make)
+        return self._build((tree, wanted), Unbuilt(make))
 
     def _kept_as(self, key: object) -> BitWords | None:
         """The bitmap kept under this key, if there is one."""
@@ -499,20 +558,19 @@ class BitmapEngine(Answering):
             self._kept.move_to_end(key)
         return bitmap
 
-    def _build(self, key: object, make: Maker) -> Node:
+    def _build(self, key: object, new: Unbuilt) -> Node:
         """A new bitmap, kept from the second time on; none if a question needs too many."""
         self._used += 1
-        if self._used > self._most:
-            return Unbuilt(make)
+        if self._used > self._most - self._sliced:
+            return new
         if key not in self._seen:
             if len(self._seen) >= _MOST_SEEN:
                 self._seen.clear()
             self._seen.add(key)
-            return Unbuilt(make)
+            return new
         self._seen.discard(key)
-        bitmap = _made(make, 0, self._layout.words)
-        while len(self._kept) >= self._most:
-            self._kept.popitem(last=False)
+        bitmap = new.words(0, self._layout.words)
+        self._make_room(1)
         self._kept[key] = bitmap
         return bitmap
 
@@ -534,7 +592,7 @@ def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
     if isinstance(node, np.ndarray):
         return node[start:stop]
     if isinstance(node, Unbuilt):
-        return _made(node.make, start, stop)
+        return node.words(start, stop)
     assert isinstance(node, Except)
     out = np.bitwise_not(words_of(node.part, filled, start, stop))
     np.bitwise_and(out, filled[start:stop], out=out)
@@ -550,21 +608,32 @@ def _made(make: Maker, start: int, stop: int) -> BitWords:
     return words
 
 
+def _ranged(
+    slices: BitSlices, make: Maker, low: int, high: int, top: int, start: int, stop: int
+) -> BitWords:
+    """The words of a range by the leading bits of codes; codes are looked at where these differ."""
+    sure, still = between(slices, low, high, top, start, stop)
+    left = int(np.add.reduce(np.bitwise_count(still)))
+    if left * _FEW > len(still) * 64:
+        return _made(make, start, stop)
+    return np.bitwise_or(sure, _tested(still, make, start), out=sure) if left else sure
+
+
 def _sifted(parts: list[BitWords], new: list[Unbuilt], start: int, stop: int) -> BitWords:
     """The words where all hold: new ones are tested only on the slots left, if those are few."""
-    words = parts[0] if parts else _made(new[0].make, start, stop)
+    words = parts[0] if parts else new[0].words(start, stop)
     for part in parts[1:]:
         words = words & part
     for atom in new if parts else new[1:]:
         left = int(np.bitwise_count(words).sum(dtype=np.int64))
         if left * _FEW > len(words) * 64:
-            words = words & _made(atom.make, start, stop)
+            words = words & atom.words(start, stop)
         elif left:
-            words = _tested(words, atom, start)
+            words = _tested(words, atom.make, start)
     return words
 
 
-def _tested(words: BitWords, atom: Unbuilt, start: int) -> BitWords:
+def _tested(words: BitWords, make: Maker, start: int) -> BitWords:
     """The few slots, in words from ``start`` on, for which an atom holds, too."""
     some = np.flatnonzero(words != 0)  # and of these words the bytes that are not 0
     octets = words[some].view(np.uint8)
@@ -572,7 +641,7 @@ def _tested(words: BitWords, atom: Unbuilt, start: int) -> BitWords:
     bits = np.unpackbits(octets[at], bitorder="little").view(np.bool_)
     ones = np.flatnonzero(bits)
     octet = at[ones >> 3]
-    bits[ones] = atom.make((some[octet >> 3] + start) * 64 + (octet & 7) * 8 + (ones & 7))
+    bits[ones] = make((some[octet >> 3] + start) * 64 + (octet & 7) * 8 + (ones & 7))
     left = np.zeros_like(octets)
     left[at] = np.packbits(bits, bitorder="little")
     words = np.zeros_like(words)

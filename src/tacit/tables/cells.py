@@ -1,14 +1,15 @@
-"""Adding up what each person contributes, from the bits of matching slots; many cells in one scan.
+"""Many cells in one scan of the rows.
 
 Terms that differ only in the values that some columns must equal are cells of a table, and are
 answered together: the cell of each row is computed from the codes of the key columns, and then all
 cells are counted.  To count people, (person, cell) pairs are sorted, which brings a person's rows
-in one cell together.
+in one cell together.  Where each row is a person and codes are few, combinations of codes are
+counted as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.tables.code_counts import count_combinations
 from tacit.tables.codes import Code
-from tacit.tables.columns import BLOCK, WORD, BitWords, Codes, Held, Layout, unpack
+from tacit.tables.columns import BitWords, Codes, Held, Layout, unpack
 from tacit.tables.question import (
     TRUE,
     And,
@@ -31,6 +33,7 @@ from tacit.tables.question import (
     all_of,
     with_where,
 )
+from tacit.tables.totals import SAFE, Matching, wide
 
 MOST_COMBINATIONS = 2**22
 """With more combinations of key values than this, a list of the asked ones is searched."""
@@ -39,144 +42,6 @@ SCAN = 1 << 12
 """Words that are scanned at once: a quarter of a million slots."""
 
 Integers = NDArray[np.int64]
-
-Matching = Callable[[int, int], BitWords]
-"""The matching bits of words start..stop.  They may be part of a bitmap: do not write to them."""
-
-SAFE = 2**62
-"""Sums below this cannot overflow 64 bits."""
-
-
-# Sums over all people: in 64 bits where they cannot overflow, in Python's integers otherwise.
-
-
-def bits_of(matching: Matching, start: int, stop: int) -> NDArray[np.bool_]:
-    """The matching slots from one word to another."""
-    return unpack(matching(start, stop))
-
-
-def people_total(layout: Layout, matching: Matching) -> int:
-    """How many people have at least one matching row."""
-    if layout.words <= BLOCK and layout.many_words == layout.words:
-        return _people_of_one_block(layout, matching(0, layout.words))
-    total = _popcount(matching, 0, layout.one_row)
-    if layout.one_row < layout.many_words:
-        total += _people_within_words(layout, matching)
-    if layout.many_words < layout.words:
-        words = matching(layout.many_words, layout.words)
-        firsts = layout.starts_between(layout.many_words, layout.words) // 64
-        total += int(np.count_nonzero(np.bitwise_or.reduceat(words, firsts)))
-    return total
-
-
-def _people_of_one_block(layout: Layout, words: BitWords) -> int:
-    """The same for a small table, such as a shard, without anybody of more than 64 rows."""
-    first = layout.one_row
-    if first == layout.words:
-        return int(np.add.reduce(np.bitwise_count(words)))
-    counts, several = np.empty(layout.words, dtype=np.uint8), words[first:]
-    np.bitwise_count(words[:first], out=counts[:first])
-    carry = several & layout.inner
-    _carry(several, layout.inner, carry)
-    np.bitwise_count(carry, out=counts[first:])
-    return int(np.add.reduce(counts)) - layout.inner_bits
-
-
-def _carry(words: BitWords, inner: BitWords, carry: BitWords) -> None:
-    """From words & inner to the last bits of people with a match, and all bits of N."""
-    np.add(carry, inner, out=carry)
-    np.bitwise_or(carry, words, out=carry)
-    np.bitwise_or(carry, inner, out=carry)
-
-
-def _popcount(matching: Matching, first: int, last: int) -> int:
-    total = 0
-    for start in range(first, last, BLOCK):
-        words = matching(start, min(start + BLOCK, last))
-        total += int(np.add.reduce(np.bitwise_count(words)))
-    return total
-
-
-def _people_within_words(layout: Layout, matching: Matching) -> int:
-    """People with a match, found by the carry that `columns` describes.
-
-    All bits of N are set at the end, and their number is subtracted.
-    """
-    first, last = layout.one_row, layout.many_words
-    size = min(BLOCK, last - first)
-    carried, counts = np.empty(size, dtype=WORD), np.empty(size, dtype=np.uint8)
-    total = 0
-    for start in range(first, last, BLOCK):
-        stop = min(start + BLOCK, last)
-        words, carry = matching(start, stop), carried[: stop - start]
-        inner = layout.inner[start - first : stop - first]
-        np.bitwise_and(words, inner, out=carry)
-        _carry(words, inner, carry)
-        total += int(np.add.reduce(np.bitwise_count(carry, out=counts[: stop - start])))
-    return total - layout.inner_bits
-
-
-def rows_total(layout: Layout, matching: Matching, most: int) -> int:
-    """How many rows match, counting at most ``most`` rows of each person."""
-    plain = layout.plain_until(most)  # nobody before this word has more rows
-    total = _popcount(matching, 0, plain)
-    for start, stop in layout.blocks(plain, layout.words):
-        bits = bits_of(matching, start, stop).view(np.uint8)
-        rows = np.add.reduceat(bits, layout.starts_between(start, stop), dtype=np.int64)
-        total += int(np.minimum(rows, most).sum())
-    return total
-
-
-def sum_total(layout: Layout, matching: Matching, column: Held, low: int, high: int) -> int:
-    """The sum of a column over matching rows, with each person's part clamped to [low, high]."""
-    total = 0
-    for start, stop in layout.blocks(0, layout.one_row):
-        codes = column.codes[start * 64 : stop * 64]
-        found = bits_of(matching, start, stop) & (codes != column.null)
-        if column.base is not None and column.top * len(codes) < SAFE:
-            total += _sum_of_codes(column, codes, found, low, high)
-            continue
-        values = np.clip(column.values(codes[found]), low, high)
-        total += exact_sum(values, max(abs(low), abs(high)))
-    for start, stop in layout.blocks(layout.one_row, layout.words):
-        codes = column.codes[start * 64 : stop * 64]
-        found = bits_of(matching, start, stop) & (codes != column.null)
-        starts = layout.starts_between(start, stop)
-        values = wide(np.where(found, column.values(codes), 0), column.reach)
-        sums = np.add.reduceat(values, starts)[np.logical_or.reduceat(found, starts)]
-        total += exact_sum(np.clip(sums, low, high), max(abs(low), abs(high)))
-    return total
-
-
-def _sum_of_codes(column: Held, codes: Codes, found: NDArray[np.bool_], low: int, high: int) -> int:
-    """The sum of the values of found codes, each clamped to [low, high]; codes are offsets.
-
-    All codes are multiplied with 0 or 1: that is several times as fast as to pick the found ones,
-    and a narrow code needs no widening before the sum.
-    """
-    assert column.base is not None
-    least, most = (min(max(end - column.base, 0), column.top) for end in (low, high))
-    count = int(np.count_nonzero(found))
-    if most < column.top:
-        codes = np.minimum(codes, codes.dtype.type(most))
-    if least > 0:
-        codes = np.maximum(codes, codes.dtype.type(least))
-    offsets = int((codes * found.view(np.uint8)).sum(dtype=np.uint64))
-    # If [low, high] does not meet the column's range, all codes are alike now, as are the values.
-    shift = min(max(column.base + least, low), high) - (column.base + least)
-    return offsets + (column.base + shift) * count
-
-
-def wide(values: NDArray[np.int64], largest: int) -> NDArray[Any]:
-    """Values to be added up, as Python's integers if 64 bits might not be enough."""
-    return values if largest * len(values) < SAFE else values.astype(object)
-
-
-def exact_sum(values: NDArray[Any], largest: int) -> int:
-    """The exact sum of values that are at most ``largest`` in size."""
-    if largest * len(values) < SAFE:
-        return int(values.sum())
-    return sum(int(value) for value in values)
 
 
 # Terms that differ in their cell only.
@@ -291,9 +156,14 @@ def _scanned(
     like: Term, keys: _Keys, layout: Layout, columns: Mapping[str, Held], matching: Matching
 ) -> NDArray[Any]:
     """The total of each cell."""
-    adder = _Adder(like, columns, keys.count)
+    adder, first = _Adder(like, columns, keys.count), 0
+    if not isinstance(like, Total) and keys.few_codes(layout.one_row * 64):
+        first, size = layout.one_row, max(SCAN, keys.combinations // 64)
+        blocks = layout.blocks(0, first, size)
+        found = (_found(matching(start, stop), start) for start, stop in blocks)
+        adder.totals += keys.counts(found)
     # Each block costs what adding up all cells takes, so with many cells blocks are larger.
-    for start, stop, several in _stretches(layout, max(SCAN, keys.count // 16)):
+    for start, stop, several in _stretches(layout, first, max(SCAN, keys.count // 16)):
         slots, cells = keys.cells(_found(matching(start, stop), start))
         slots, cells, values = adder.values(slots, cells)
         if several:
@@ -321,9 +191,9 @@ def _numbers(cells: Sequence[tuple[Code, ...]], asked: Sequence[Sequence[Code]])
     return numbers
 
 
-def _stretches(layout: Layout, size: int) -> Iterator[tuple[int, int, bool]]:
-    """Blocks of words, and whether the people in them have several rows."""
-    for start, stop in layout.blocks(0, layout.one_row, size):
+def _stretches(layout: Layout, first: int, size: int) -> Iterator[tuple[int, int, bool]]:
+    """Blocks of words from the first on, and whether the people in them have several rows."""
+    for start, stop in layout.blocks(first, layout.one_row, size):
         yield start, stop, False
     for start, stop in layout.blocks(layout.one_row, layout.words, size):
         yield start, stop, True
@@ -340,11 +210,26 @@ class _Keys:
     ) -> None:
         sizes = [len(values) for values in asked]
         every = prod(sizes)
-        self._columns, self._find = columns, []
+        self._columns, self._asked, self._find = columns, asked, []
         for place, (column, values) in enumerate(zip(columns, asked, strict=True)):
             self._find.append(_finder(column, values, prod(sizes[place + 1 :]), every))
         self._listed = listed
         self.count = every if listed is None else len(listed)
+        self.combinations = prod(column.null + 1 for column in columns)
+
+    def few_codes(self, slots: int) -> bool:
+        """Whether all combinations of codes, also those not asked for, can well be counted."""
+        most = min(max(4 * self.count, slots // 8), MOST_COMBINATIONS)
+        return self._listed is None and self.combinations <= most
+
+    def counts(self, found: Iterable[slice | Integers]) -> Integers:
+        """How many of the found slots lie in each cell, if codes are few."""
+        every = count_combinations(self._columns, found)
+        pairs = [_codes_of(*each) for each in zip(self._columns, self._asked, strict=True)]
+        cells = np.zeros([len(values) for values in self._asked], dtype=np.int64)
+        there = np.ix_(*(codes.astype(np.intp) for codes, _ in pairs))
+        cells[np.ix_(*(places for _, places in pairs))] = every[there]
+        return cells.reshape(-1)
 
     def cells(self, slots: slice | Integers) -> tuple[Integers, Integers]:
         """The slots that lie in an asked cell, and the number of that cell."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.cells import Matching, bits_of, wide
 from tacit.tables.columns import Held, Layout
 from tacit.tables.functions import part_of_codes, parts_that_hold
 from tacit.tables.question import (
@@ -32,6 +31,7 @@ from tacit.tables.question import (
     Tally,
 )
 from tacit.tables.schema import EACH_ROW, Column, Schema
+from tacit.tables.totals import Matching, bits_of, wide
 
 Bits = NDArray[np.bool_]
 NamedTallies = tuple[tuple[str, Tally], ...]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.cells import SAFE
 from tacit.tables.kinds import Distinct, Mean, Plain, Portion, Ratio, Spread
 from tacit.tables.person_rows import (
     Integers,
@@ -25,6 +24,7 @@ from tacit.tables.person_rows import (
 from tacit.tables.question import Having, People, Rows, Total
 from tacit.tables.schema import Column
 from tacit.tables.selected import Selected
+from tacit.tables.totals import SAFE
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

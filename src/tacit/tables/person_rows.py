@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.cells import SAFE
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import DateKey, source_of
 from tacit.tables.question import People, Predicate, Rows, Total
 from tacit.tables.schema import Column
+from tacit.tables.totals import SAFE
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins

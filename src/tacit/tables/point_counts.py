@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.tables.code_counts import count_combinations
 from tacit.tables.schema import EACH_ROW
 
 if TYPE_CHECKING:
@@ -73,19 +74,12 @@ def count_codes(columns: Sequence[Held], slots: int) -> tuple[list[Held], NDArra
 
     Those of NULL, and so of slots without a row, are among them.
     """
-    sizes = [held.null + 1 for held in columns]
-    every = prod(sizes)
-    totals = np.zeros(every, np.int64)
+    every = prod(held.null + 1 for held in columns)
     step = max(_ROWS, 4 * every)
-    for start in range(0, slots, step):
-        parts = [held.codes[start : min(start + step, slots)] for held in columns]
-        numbers = parts[0].astype(np.int64)
-        for codes, size in zip(parts[1:], sizes[1:], strict=True):
-            numbers = numbers * size + codes
-        totals += np.bincount(numbers, minlength=every)
-    found = np.flatnonzero(totals)
-    each = np.unravel_index(found, sizes)
+    blocks = (slice(start, min(start + step, slots)) for start in range(0, slots, step))
+    totals = count_combinations(columns, blocks)
+    each = np.nonzero(totals)
     return [
         replace(held, codes=codes.astype(held.codes.dtype))
         for held, codes in zip(columns, each, strict=True)
-    ], totals[found]
+    ], totals[each]

@@ -1,0 +1,73 @@
+"""OpenDP's Polars context and its noisy top k; run with the folder of `peer_answers`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+
+from benchmarks.peer_scripts.timing import BOUNDS, EPSILON, MOST_TOWNS, TOP, TOWNS, Answers
+
+dp.enable_features("contrib", "honest-but-curious")
+
+INCOME: Any = pl.col("income").cast(float).fill_null(0).fill_nan(0)
+
+
+def context(frame: pl.LazyFrame, unit: object = None, **margins: object) -> Any:
+    """One that spends all of ε on one query."""
+    return dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1) if unit is None else unit,
+        privacy_loss=dp.loss_of(epsilon=EPSILON),
+        split_evenly_over=1,
+        **margins,
+    )
+
+
+def main(folder: Path) -> None:
+    for name in ("people", "visits"):
+        pl.read_csv(folder / f"{name}.csv").write_parquet(folder / f"{name}.parquet")
+    people, visited = (pl.scan_parquet(folder / f"{name}.parquet") for name in ("people", "visits"))
+    towns = pl.LazyFrame({"town": [f"town {n}" for n in range(TOWNS)]})
+    longest = [dp.polars.Margin(max_length=1_000_000)]
+
+    def mean() -> float:
+        """Of a table whose size is secret: a sum and a count, with half of ε each."""
+        asked = context(people, margins=longest).query()
+        told = asked.select(INCOME.dp.sum(BOUNDS), dp.len()).release().collect()
+        return float(told["income"][0] / told["len"][0])
+
+    def median() -> float:
+        """Among the multiples of 100: it takes a list of candidates."""
+        candidates = [float(value) for value in range(0, int(BOUNDS[1]) + 1, 100)]
+        asked = context(people, margins=longest).query()
+        told = asked.select(INCOME.dp.median(candidates)).release().collect()
+        return float(told["income"][0])
+
+    def groups() -> dict[str, float]:
+        asked = context(people).query().group_by("town").agg(dp.len()).with_keys(towns)
+        told = asked.release().collect()
+        return dict(zip(told["town"], told["len"], strict=True))
+
+    def visits() -> dict[str, float]:
+        unit = dp.unit_of(contributions=1, identifier=pl.col("pid"))
+        asked = context(visited, unit).query().truncate_per_group(MOST_TOWNS)  # one row a town
+        told = asked.group_by("town").agg(dp.len()).with_keys(towns).release().collect()
+        return dict(zip(told["town"], told["len"], strict=True))
+
+    def top() -> list[int]:
+        counts = [int(line) for line in (folder / "codes.csv").read_text().split()]
+        space = dp.vector_domain(dp.atom_domain(T="i32")), dp.linf_distance(T="i32", monotonic=True)
+        drawn = dp.binary_search_chain(
+            lambda scale: space >> dp.m.then_noisy_top_k(dp.max_divergence(), TOP, scale),
+            1,
+            EPSILON,
+        )
+        return list(drawn(counts))
+
+    Answers("OpenDP", "opendp", "polars").run(mean, median, groups, visits, top)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

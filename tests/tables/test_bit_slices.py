@@ -1,0 +1,63 @@
+"""Codes bit by bit, against Python's own comparisons and sums."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.tables import bit_slices
+from tacit.tables.bit_slices import between, leading, sliced, sum_of_codes
+from tacit.tables.columns import narrowest, pack, unpack
+
+TOPS = st.one_of(st.integers(0, 300), st.sampled_from([2**16 - 2, 2**20, 2**45 + 7, 2**63]))
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[np.ndarray, int]:
+    """Codes up to that of NULL, which is often among them, and the greatest code of a value."""
+    top = draw(TOPS)
+    near = st.sampled_from([0, 1, top // 2, top // 2 + 1, max(top - 1, 0), top])
+    code = st.one_of(near, st.integers(0, top), st.just(top + 1))
+    listed = draw(st.lists(code, min_size=1, max_size=200))
+    listed += [top + 1] * (-len(listed) % 64)
+    return np.array(listed, dtype=narrowest(top + 1)), top
+
+
+@given(column=columns(), ends=st.tuples(st.floats(0, 1), st.floats(0, 1)), few=st.integers(1, 12))
+def test_what_is_sure_lies_between_and_what_is_open_may(column, ends, few):
+    codes, top = column
+    low, high = sorted(min(int(end * top), top) for end in ends)
+    meant = [low <= code <= high for code in codes.tolist()]
+    with patch.object(bit_slices, "LEADING", few):
+        for slices in (leading(codes, top + 1), sliced(codes, top + 1)):
+            sure, still = (
+                unpack(words) for words in between(slices, low, high, top, 0, len(codes) // 64)
+            )
+            assert not (sure & still).any()
+            decided = ~still
+            assert (sure[decided] == np.array(meant)[decided]).all()
+    exact = max((top + 1).bit_length() - few, 0)
+    alike = {low >> exact, high >> exact}
+    assert {code >> exact for code in codes[still].tolist()} <= alike  # only the ends are open
+
+
+@given(column=columns(), picked=st.integers(0, 2**256 - 1))
+def test_a_sum_is_that_of_the_codes(column, picked):
+    codes, top = column
+    bits = np.array([picked >> place & 1 for place in range(len(codes))], dtype=np.bool_)
+    words = pack(bits)
+    slices = sliced(codes, top + 1)
+    asked: list[tuple[int, int]] = []
+
+    def matching(start, stop):
+        asked.append((start, stop))
+        return words[start:stop]
+
+    with patch.object(bit_slices, "_SUMMED", 2):
+        found = sum_of_codes(slices, matching, 0, len(words))
+    taken = [code for code, bit in zip(codes.tolist(), bits, strict=True) if bit and code <= top]
+    assert found == (sum(taken), len(taken))
+    assert asked == [(start, min(start + 2, len(words))) for start in range(0, len(words), 2)]
