@@ -664,7 +664,7 @@ def calls(folder: Path) -> dict[str, Call]:
         # A table and what it gives
         "Table.check": on_table("check", question="smoker", params=None),
         "Table.prepare": on_table("prepare", question=text),
-        "Table.count": on_table("count", question="age > 3", params=None, **pays),
+        "Table.count": on_table("count", question="age > 3", max_rows=2, params=None, **pays),
         "Table.sum": on_table("sum", column="age", where=None, params=None, **pays),
         "Table.histogram": on_table("histogram", columns="age", max_rows=1, **pays),
         "Table.plan_histogram": on_table("plan_histogram", columns="age", epsilon=1, max_rows=1),
@@ -695,10 +695,17 @@ def calls(folder: Path) -> dict[str, Call]:
         "Table.ranges": on_table("ranges", column="age", max_rows=2, **pays),
         "Table.running": on_table("running", column="age", max_rows=2, **pays),
         "Table.plan_top": on_table(
-            "plan_top", n=1, questions=cells, epsilon=1, delta=0, counts_epsilon=1, params=None
+            "plan_top",
+            n=1,
+            questions=cells,
+            epsilon=1,
+            delta=0,
+            counts_epsilon=1,
+            max_rows=2,
+            params=None,
         ),
         "Table.top": on_table(
-            "top", n=1, questions=cells, delta=0, counts_epsilon=1, params=None, **pays
+            "top", n=1, questions=cells, delta=0, counts_epsilon=1, max_rows=2, params=None, **pays
         ),
         "Table.plan_synthetic": on_table("plan_synthetic", **invented),
         "Table.synthetic": on_table(

@@ -99,6 +99,15 @@ def html_table(title: str, rows: Iterable[Iterable[str]], head: Iterable[str] = 
     return f"<p><b>{escape(title)}</b></p><table>{heads if head else ''}{''.join(lines)}</table>"
 
 
+class Printed:
+    """What a notebook shows as it is printed, line by line."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
 # Whether a plot can be made, which is checked before any work is done or anything is paid.
 
 

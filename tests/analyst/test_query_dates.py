@@ -181,6 +181,15 @@ def test_streams_ask_about_every_cell(table, rows, rich, text):
     assert table.check(sql).cells == len(cells)
 
 
+def test_what_a_batch_is_told_errs_less_can_take_its_keys(table, rich):
+    sql = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY date_trunc('day', day)"
+    with (
+        table.sparse(threshold=10**6, at_most=100, epsilon=1, budget=rich) as stream,
+        pytest.warns(tacit.errors.Advice, match=r"at once \(table.query\)"),
+    ):
+        list(stream.ask_all(sql))
+
+
 def test_the_largest_of_them(table, rows, rich):
     counted = people(rows, KEYS["MONTH(day)"][0])
     sql = "SELECT MONTH(day) AS m, COUNT(DISTINCT pid) FROM visits GROUP BY m"
@@ -191,6 +200,23 @@ def test_the_largest_of_them(table, rows, rich):
         f"{sql} HAVING COUNT(DISTINCT pid) > 8", epsilon=LOTS, at_most=12, budget=rich
     )
     assert having.to_dict()["m"] == [month for month in range(1, 13) if counted[month] > 8]
+
+
+@pytest.mark.parametrize("text", ["MONTH(day)", "date_trunc('month', day)", "CAST(at AS date)"])
+def test_how_many_of_them_have_somebody(table, rows, rich, text):
+    counted = people(rows, KEYS[text][0])
+    sql = f"SELECT COUNT(DISTINCT {text}) AS n, COUNT(DISTINCT {text}, town) AS m FROM visits"
+    found = table.query(sql, epsilon=LOTS * 9, max_cells=9, budget=rich).to_dict()
+    pairs = {(KEYS[text][0](row), row[1]) for row in clamped(rows)}
+    assert (found["n"], found["m"]) == ([len(counted)], [len(pairs)])
+    with pytest.raises(QuestionRefused, match="can count only people"):
+        table.query("SELECT COUNT(DISTINCT day + 1) FROM visits", epsilon=1, budget=rich)
+
+
+def test_a_part_that_is_no_key_is_not_shown(table, rich):
+    sql = "SELECT YEAR(free), COUNT(DISTINCT pid) FROM visits GROUP BY town"
+    with pytest.raises(QuestionRefused, match="rows cannot be shown"):
+        table.query(sql, epsilon=1, budget=rich)
 
 
 def test_without_bounds_only_parts_that_come_again_can_be_keys(table, rich):

@@ -170,6 +170,19 @@ def test_many_quantiles_share_a_tree_and_few_are_drawn_by_themselves(several):
     assert groups(table.plan_query(filtered, epsilon=1, max_rows=1).select) == []
 
 
+def test_few_quantiles_divide_epsilon_so_that_each_errs_alike(several):
+    table, _ = several
+    sql = "SELECT QUANTILE(day, 0.25) AS a, MEDIAN(day) AS b, QUANTILE(day, 0.75) AS c FROM visits"
+    even = table.plan_query(sql, epsilon=1, max_rows=1)
+    assert even.shares == (Fraction(3, 8), Fraction(1, 4), Fraction(3, 8))
+    assert len({even.error(name) for name in "abc"}) == 1
+    given = table.plan_query(sql, epsilon=1, max_rows=1, weights=[1, 1, 1])
+    assert given.shares == (Fraction(1, 3),) * 3
+    assert even.error("a") < given.error("a")
+    again = table.plan_query(sql, epsilon=1, max_rows=1, weights=even.all_shares)
+    assert again == even  # as a remote table sends them
+
+
 def test_a_tree_in_each_cell_divides_epsilon_among_the_cells_of_a_person(several):
     table, _ = several
     sql = f"SELECT town, {deciles('day')} FROM visits GROUP BY town"

@@ -69,3 +69,12 @@ def test_questions_are_checked_for_nothing(tacit, clinic, folder):
     stated = [wire.from_json(json.loads(line)) for line in ended.out.splitlines()]
     assert [bool(each) for each in stated] == [True, True, False, False]
     assert len(tacit("budget", "history", clinic, "--json").out.splitlines()) == 1  # it was created
+
+
+def test_rows_are_counted_up_to_a_bound_of_the_call(tacit, clinic):
+    sql = "SELECT COUNT(*) FROM visits WHERE town = 'Ghent'"
+    paid = ("--person", "pid", "--epsilon", "500", "--budget", "clinic.budget")
+    ended = tacit("count", "visits.csv", sql, *paid, "--max-rows", "2")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("180 ")
+    assert tacit("count", "visits.csv", sql, *paid).code == 2

@@ -40,6 +40,21 @@ def test_options_say_what_the_call_takes(tacit, clinic):
     assert found.to_dict()["a"] == [180]
 
 
+def test_having_tells_the_cells_above_and_what_is_not_answered(tacit, clinic):
+    above = f"{TOWNS} HAVING n > 50"
+    words = ("query", "visits.csv", above, "--person", "pid")
+    ended = tacit(*words, "--epsilon", "1", "--at-most", "1", "--plan")
+    assert "A query of up to 1 of 3 cells, (ε = 1, δ = 0)" in ended.out, ended.err
+    ended = tacit(*words, *PAID, "--at-most", "1", "--json")
+    assert ended.code == 0, ended.err
+    found = wire.from_json(json.loads(ended.out))
+    assert found.to_dict()["town"] == ["Bruges"]
+    assert found.unanswered == [{"town": "Ghent"}, {"town": "Ypres"}]
+    ended = tacit(*words, *PAID)
+    assert ended.code == 2
+    assert "how many cells may HAVING tell" in ended.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -14,6 +14,7 @@ from tests.server.conftest import Running, started
 
 import tacit
 from tacit import Budget
+from tacit.analyst.query_columns import StreamColumn
 from tacit.page.figures import Bars, HeatMap, OneNumber, figures
 from tacit.server.tokens import TokenFile
 from tacit.wire import from_json, to_json
@@ -117,6 +118,25 @@ def test_dates_lie_between_the_ends_of_what_is_declared(table: tacit.Table):
         assert bar.start == pytest.approx(
             min((value - date(2026, 1, 1)).days / 364 * 1000, 988), abs=0.2
         )
+
+
+def test_the_cells_that_having_tells_are_bars_with_their_intervals(table: tacit.Table):
+    budget = Budget.in_memory(epsilon=10**6, covers=["visits"])
+    above = """SELECT town, smoker, COUNT(DISTINCT pid) AS n FROM visits
+        GROUP BY town, smoker HAVING n > {}"""
+    told = table.query(above.format(700), epsilon=100, at_most=4, budget=budget)
+    (drawn,) = figures(from_json(to_json(told)))  # two of six cells: no heat map has only those
+    assert isinstance(drawn, Bars)
+    assert [bar.label for bar in drawn.bars] == ["Bruges, false", "Ghent, false"]
+    (column,) = told.columns
+    assert isinstance(column, StreamColumn)
+    ends = [(float(low), float(high)) for low, high in column.intervals()]
+    for bar in drawn.bars:
+        assert bar.error == pytest.approx(_reach(bar, drawn, ends), abs=0.2)
+    none = table.query(above.format(9000), epsilon=100, at_most=4, budget=budget)
+    assert len(none) == 0
+    assert figures(none) == []
+    assert "0 cells that HAVING tells as above" in str(none)
 
 
 def test_the_largest_cells_come_in_the_order_of_draw(table: tacit.Table):

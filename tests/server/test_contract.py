@@ -104,6 +104,14 @@ RELEASES: dict[str, Any] = {
     "query, rows": lambda face, **more: face.query(
         "SELECT COUNT(*) FROM visits", epsilon=10**6, max_rows=2, **more
     ),
+    "query, having": lambda face, **more: face.query(
+        "SELECT town, AVG(cost) FROM visits GROUP BY town HAVING COUNT(DISTINCT pid) > 150",
+        epsilon=10**6,
+        weights=[1, 2],
+        max_rows=1,
+        at_most=1,
+        **more,
+    ),
     "ranges": lambda face, **more: face.ranges("age", epsilon=10**6, max_rows=1, **more),
     "running": lambda face, **more: face.running("age", epsilon=10**6, max_rows=1, **more),
     "top": lambda face, **more: face.top(2, TOWNS, epsilon=10**6, counts_epsilon=10**6, **more),
@@ -221,6 +229,28 @@ def test_a_key_brings_it_again_and_costs_nothing(face, kind):
 )
 def test_an_error_is_the_same(local, remote, name, given, named):
     assert local.refused(name, *given, **named) == remote.refused(name, *given, **named)
+
+
+def test_rows_of_a_person_are_bounded_by_the_call_where_the_schema_says_nothing(local, remote):
+    rows = "select count(*) from visits where town = 'Bruges'"
+    towns = "select count(*) from visits group by town"
+    for face in (local, remote):
+        counted = face.count(rows, epsilon=1000, max_rows=3)
+        assert counted.value == 200
+        assert counted.noise_scale == Fraction(3, 1000)
+        assert face.top(1, towns, epsilon=1000, max_rows=3).to_dict()["town"] == ["Bruges"]
+        assert face.plan_top(1, towns, epsilon=1, max_rows=3).mechanism.sensitivity == 3
+    for call, given in (
+        ("count", (rows,)),
+        ("top", (1, towns)),
+    ):
+        assert local.refused(call, *given, epsilon=1) == remote.refused(call, *given, epsilon=1)
+        bad = {"epsilon": 1, "max_rows": 0}
+        assert local.refused(call, *given, **bad) == remote.refused(call, *given, **bad)
+    prepared = local.prepare("select count(distinct pid) from visits")
+    kind, words = local.refused("count", prepared, epsilon=1, max_rows=3)
+    assert kind is BadParameter
+    assert "give its text" in words
 
 
 def test_what_does_not_fit_is_refused_and_costs_nothing(face):

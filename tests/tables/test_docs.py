@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sqlglot
 
+from tacit.analyst.query_plan import plan_query
 from tacit.errors import QuestionRefused
 from tacit.tables import (
     aggregates,
@@ -29,10 +30,14 @@ from tacit.tables import (
     predicates,
     prepare,
     prepared,
+    quantiles,
+    quotients,
     read_schema,
+    select,
     show,
     sql,
     templates,
+    told_cells,
 )
 from tacit.tables import parsing as refusal
 from tacit.tables.schema import Schema
@@ -144,16 +149,21 @@ def declared_too(toml: str, line: str) -> str:
     return toml.replace(f"{table}\n", f"{table}\n{entry}\n")
 
 
-@pytest.mark.parametrize(("body", "options", "instead"), HINTS, ids=[each[0] for each in HINTS])
-def test_every_hint_works(body: str, options: str, instead: str) -> None:
+def declared_and_asked(instead: str) -> tuple[Schema, list[str]]:
+    """What works instead: the page's schema with what is declared there, and what is then asked."""
     toml, asked = page_schema(), []
     for line in instead.splitlines():
         if re.match(r"\[columns\.|max_rows =", line):
             toml = declared_too(toml, line)
         else:
             asked.append(line)
-    schema = of_page(toml)
     assert asked, "a hint needs an example of what works instead"
+    return of_page(toml), asked
+
+
+@pytest.mark.parametrize(("body", "options", "instead"), HINTS, ids=[each[0] for each in HINTS])
+def test_every_hint_works(body: str, options: str, instead: str) -> None:
+    schema, asked = declared_and_asked(instead)
     for text in asked:
         assert parse_batch(text, schema, json.loads(options) if options.strip() else {}).questions
 
@@ -240,7 +250,13 @@ def _sites(module: ModuleType) -> set[tuple[str, int]]:
     }
 
 
-NOT_BY_EXAMPLE = ("TOO_DEEP", "each row is a person here", "MOST_CELLS", "problem, Span(text")
+NOT_BY_EXAMPLE = (
+    "TOO_DEEP",
+    "CANCELS",
+    "each row is a person here",
+    "MOST_CELLS",
+    "problem, Span(text",
+)
 
 
 def test_every_refusal_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,3 +332,53 @@ def test_a_query_of_the_page_is_read(text: str) -> None:
     schema = of_page("max_rows = 5\n" + page_schema())
     assert read_select(text, schema).columns
     assert len(queries()) == 13
+
+
+NOT_QUERIES = blocks("not-a-query")
+QUERY_MODULES = (select, told_cells, quotients, quantiles)
+
+
+@pytest.mark.parametrize(("options", "body"), NOT_QUERIES)
+def test_a_refused_query_reads_as_on_the_page(options: str, body: str) -> None:
+    given = json.loads(options) if options.strip() else {}
+    query = given.get("query", body.split("\n")[1][2:])
+    with pytest.raises(QuestionRefused) as caught:
+        read_select(query, of_page("max_rows = 10\n" + page_schema()))
+    assert str(caught.value) == body.rstrip("\n")
+
+
+def query_hints() -> list[tuple[str, str]]:
+    """Each refused query with a hint, and the block that follows it."""
+    text = PAGE.read_text(encoding="utf-8")
+    block = r"^```not-a-query[^\n]*\n(.*?)^```$(?:\n\n^```query-instead\n(.*?)^```$)?"
+    found = re.findall(block, text, re.MULTILINE | re.DOTALL)
+    return [(body, instead) for body, instead in found if "\n  hint: " in body]
+
+
+@pytest.mark.parametrize(("body", "instead"), query_hints())
+def test_every_hint_of_a_query_works(body: str, instead: str) -> None:
+    schema, asked = declared_and_asked(instead)
+    for text in asked:
+        found = read_select(text, schema)
+        at_most = None if found.above is None else 2
+        plan_query(found, epsilon=1, weights=None, max_cells=2, at_most=at_most)
+
+
+def test_every_refusal_of_a_query_is_on_the_page() -> None:
+    """By the words that are written in the code; too many cells are tried above."""
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    for module in QUERY_MODULES:
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and _called(node) in ("refused", "_refused"):
+                said = _texts(node.args[0])
+                if said and "it may count at most " not in said:
+                    assert all(" ".join(words.split()) in page for words in said), said
+
+
+def _called(node: ast.Call) -> str:
+    return getattr(node.func, "id", getattr(node.func, "attr", ""))
+
+
+def _texts(node: ast.AST) -> list[str]:
+    constants = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return [value for value in constants if isinstance(value, str)]

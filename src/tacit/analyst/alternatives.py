@@ -353,13 +353,15 @@ def better_than_stream(
     if most < (known or 1):
         return None
     names = ", ".join(_names(reads[0]))
+    parts = any(isinstance(key, DateKey) for key in reads[0].keys)
+    calls = "table.query" if parts else "table.query, table.histogram"
     who = f"a person is in {_up_to(known)}" if known else f"nobody is in more than {most}"
     alpha = four_digits_up(in_one * (known or 1))
     for_each = "" if known else " for each cell that a person may be in"
     return (
-        f"{spaced(Fraction(cells))} cells of {names}: noise on all of them at once (table.query, "
-        f"table.histogram) at the ε of this stream tells every count, and errs less if {who}: "
-        f"what is within {alpha}{for_each} of the threshold may be told wrongly; here "
+        f"{spaced(Fraction(cells))} cells of {names}: noise on all of them at once ({calls}) at "
+        f"the ε of this stream tells every count, and errs less if {who}: what is within "
+        f"{alpha}{for_each} of the threshold may be told wrongly; here "
         f"what is within {spaced(ours)}"
     )
 

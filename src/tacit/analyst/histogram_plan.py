@@ -13,6 +13,7 @@ from tacit.analyst.question_class import declared_size
 from tacit.analyst.tabular import counted_rows
 from tacit.numbers import Number, probability, spaced, whole
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class HistogramPlan(CellNoise):
+class HistogramPlan(CellNoise, Printed):
     """How far the counts will be off, and what else would tell them."""
 
     schema: Schema

@@ -20,6 +20,7 @@ from tacit.book.one_sided import prepare
 from tacit.book.recipes import PARTS, Recipe
 from tacit.numbers import Number, exact, positive, show, whole
 from tacit.privacy import Privacy
+from tacit.support import Printed
 
 _SHOWN = 7  # scales in words
 
@@ -36,7 +37,7 @@ class PricedScale:
 
 
 @dataclass(frozen=True, slots=True)
-class PricedPlan:
+class PricedPlan(Printed):
     """What a stream with a price for each ⊤ will be like; from `tacit.plan.priced`."""
 
     questions: int

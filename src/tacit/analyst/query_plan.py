@@ -13,7 +13,7 @@ from tacit.analyst.alternatives import Alternative, Comparison
 from tacit.analyst.alternatives import lines as alternative_lines
 from tacit.analyst.query_errors import divided, instead, planned_error, said_of
 from tacit.analyst.query_having import CellStream, planned_stream
-from tacit.analyst.query_quantiles import QuantileTree, that_share_trees, tree_of
+from tacit.analyst.query_quantiles import QuantileTree, even_out, groups, that_share_trees, tree_of
 from tacit.analyst.query_result import counted_cells, counted_keys, counted_rows
 from tacit.arguments import iterated, text
 from tacit.book.coins import WIDEST_NOISE
@@ -32,6 +32,7 @@ from tacit.numbers import (
     whole,
 )
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 from tacit.tables.kinds import Distinct, FromStream, Plain, Ranked
 from tacit.tables.schema import EACH_ROW, row_bound
 
@@ -42,7 +43,7 @@ _TYPICAL = 1000  # of how many values a plan says how far their mean may be off
 
 
 @dataclass(frozen=True)
-class QueryPlan:
+class QueryPlan(Printed):
     """What a query costs and how far each aggregate may be off, said before it is paid.
 
     Privacy: in each cell a person changes an aggregate by at most its sensitivity Δ, and they count
@@ -325,11 +326,14 @@ def _shares(
     each = [privacy.epsilon * part / sum(parts) for part in parts]
     choosing = Privacy(each.pop(), privacy.delta) if chooses else privacy
     measured = iter(each)
-    shares = tuple(
+    shares = [
         Fraction(0) if isinstance(column.kind, FromStream) else next(measured)
         for column in select.columns
-    )
-    return shares, choosing
+    ]
+    if weights is None:
+        for places in groups(select):
+            even_out(select, places, shares)
+    return tuple(shares), choosing
 
 
 def _with_distinct(select: Select, max_cells: int | None) -> Select:

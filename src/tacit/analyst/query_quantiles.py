@@ -100,6 +100,15 @@ def groups(select: Select) -> list[tuple[int, ...]]:
     return [tuple(places) for places in found.values() if len(places) > 1]
 
 
+def even_out(select: Select, places: Sequence[int], shares: list[Fraction]) -> None:
+    """Divide what a group has so that each errs alike: by the sensitivity of its ranks."""
+    total = sum((shares[place] for place in places), Fraction(0))
+    kinds = [select.columns[place].kind for place in places]
+    moved = [max(kind.share, 1 - kind.share) for kind in kinds if isinstance(kind, Ranked)]
+    for place, each in zip(places, moved, strict=True):
+        shares[place] = total * each / sum(moved)
+
+
 def that_share_trees(plan: QueryPlan) -> tuple[tuple[int, ...], ...]:
     """The groups that err less from a tree; public numbers alone decide."""
     found = []

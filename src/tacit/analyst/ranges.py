@@ -33,7 +33,7 @@ from tacit.book.range_tree import MOST_VALUES, RangeTree, best_tree, rising
 from tacit.errors import Infeasible, QuestionRefused
 from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
-from tacit.support import check_can_plot
+from tacit.support import Printed, check_can_plot
 from tacit.tables.codes import Code
 from tacit.tables.engine import needs_chosen_points
 from tacit.tables.point_counts import CountedPoints, chosen_counts
@@ -347,7 +347,7 @@ def _draw(ranges: Ranges, path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class RangePlan:
+class RangePlan(Printed):
     """Which tree, and how far its answers will be off: said before it is paid, from public values.
 
     The errors hold whatever the data are.

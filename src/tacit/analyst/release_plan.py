@@ -24,6 +24,7 @@ from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import Number, as_given, positive, probability, show, spaced, whole
 from tacit.numerics import certified
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
@@ -36,7 +37,7 @@ _ASSUMED_PEOPLE = 10_000  # for the expected time only, if the steward has given
 
 
 @dataclass(frozen=True)
-class ReleasePlan:
+class ReleasePlan(Printed):
     """Which sampler is used, how many rows it draws and why, the promised error, the time."""
 
     questions: str

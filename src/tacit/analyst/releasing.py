@@ -184,6 +184,7 @@ class ReleasingTable(Closing):
         question: Askable,
         *,
         epsilon: Number,
+        max_rows: int | None = None,
         budget: Budget,
         analyst: str | None = None,
         retry_key: str | RetryKey | None = None,
@@ -192,12 +193,13 @@ class ReleasingTable(Closing):
     ) -> Estimate:
         """A noisy answer to one question: the Laplace mechanism.
 
-        With a ``retry_key``, asking again brings the same answer and costs nothing.
+        COUNT(*) counts at most ``max_rows`` rows of each person, by default as many as the schema
+        says.  With a ``retry_key``, asking again brings the same answer and costs nothing.
 
         Privacy: (ε, 0), charged to the budget before the question is answered.
         """
         values = given_by_name(parameters, params)
-        counted = NoisyCount(self._reader.read(question, values), epsilon=epsilon)
+        counted = NoisyCount(self._reader.read(question, values, max_rows), epsilon=epsilon)
         return self.release(counted, budget=budget, analyst=analyst, retry_key=retry_key)
 
     def sum(
@@ -217,14 +219,14 @@ class ReleasingTable(Closing):
         Privacy: (ε, 0), with each person's part of the sum clamped to its declared total.
         """
         asked = self._reader.sum(declared_column(self.schema, column).name, where)
+        values = given_by_name(parameters, params)
         return self.count(
             asked,
             epsilon=epsilon,
             budget=budget,
             analyst=analyst,
             retry_key=retry_key,
-            params=params,
-            **parameters,
+            params=values,
         )
 
     def plan_histogram(
@@ -378,12 +380,13 @@ class ReleasingTable(Closing):
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
+        max_rows: int | None = None,
         params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> TopPlan:
         """How far what `top` draws may be from the largest; costs nothing."""
         values = given_by_name(parameters, params)
-        contest = Contest.of(self._reader, self.schema, questions, values)
+        contest = Contest.of(self._reader, self.schema, questions, values, max_rows)
         return plan_top(n, contest, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon)
 
     def top(
@@ -395,6 +398,7 @@ class ReleasingTable(Closing):
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
+        max_rows: int | None = None,
         budget: Budget,
         analyst: str | None = None,
         retry_key: str | RetryKey | None = None,
@@ -403,7 +407,8 @@ class ReleasingTable(Closing):
     ) -> Top:
         """The n largest cells of a GROUP BY, or of a list of questions, in the order of draw.
 
-        With ``counts_epsilon`` each comes with a noisy count, which costs so much on top.
+        With ``counts_epsilon`` each comes with a noisy count, which costs so much on top.  COUNT(*)
+        counts at most ``max_rows`` rows of each person, by default as many as the schema says.
 
         Privacy: (ε, δ) for the order and (counts_epsilon, 0) for the counts, charged together
         before anything is counted.
@@ -415,6 +420,7 @@ class ReleasingTable(Closing):
             epsilon=epsilon,
             delta=delta,
             counts_epsilon=counts_epsilon,
+            max_rows=max_rows,
             params=params,
             **parameters,
         )

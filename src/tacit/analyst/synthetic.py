@@ -27,6 +27,7 @@ from tacit.book.weighted_rows import Marginal, cell_places
 from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import Number, as_given, positive, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 from tacit.tables.engine import chosen_points, needs_chosen_points
 from tacit.tables.held_rows import rows_engine, rows_schema
 from tacit.tables.prepared import parse
@@ -205,7 +206,7 @@ class Synthetic(Tabular):
 
 
 @dataclass(frozen=True)
-class SyntheticPlan:
+class SyntheticPlan(Printed):
     """What is measured, and how exactly: said before it is paid, from public values.
 
     How far the rows are from the truth elsewhere depends on the data, and is not known beforehand.

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 from tacit.arguments import file_path
 from tacit.errors import BadParameter, NotWritten, TacitError
 from tacit.numbers import as_given, whole
+from tacit.support import html_table
 
 if TYPE_CHECKING:
     from tacit.tables.codes import Code
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Saved = TypeVar("Saved")
 
+_MOST_SHOWN = 40  # rows, in a notebook
+
 
 class Tabular(ABC):
     """Something with rows and columns that was paid for and is public, in other forms."""
@@ -29,6 +32,13 @@ class Tabular(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, list[Any]]:
         """The rows, column by column, as plain values."""
+
+    def _repr_html_(self) -> str:
+        columns = self.to_dict()
+        rows = [list(map(str, row)) for row in zip(*columns.values(), strict=True)]
+        left = len(rows) - _MOST_SHOWN
+        more = f": the first {_MOST_SHOWN}, and {left} more rows" if left > 0 else ""
+        return html_table(f"{type(self).__name__}{more}", rows[:_MOST_SHOWN], columns)
 
     def to_arrow(self) -> Any:
         """A pyarrow table."""

@@ -23,6 +23,7 @@ from tacit.book.top import TopMechanism
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
@@ -57,12 +58,13 @@ class Contest:
         schema: Schema,
         questions: Askable | Iterable[AskableWithValues],
         parameters: Mapping[str, object],
+        max_rows: int | None = None,
     ) -> Contest:
         """Read them; what adding a person may lower is refused."""
         columns: tuple[Column, ...] = ()
         if isinstance(questions, str | Prepared):
-            columns = reader.prepare(questions).keys
-        reads = tuple(reader.read_all(questions, parameters))
+            columns = reader.prepare(questions, max_rows).keys
+        reads = tuple(reader.read_all(questions, parameters, max_rows))
         cells = tuple(product(*(column.cells or () for column in columns))) if columns else ()
         if len(reads) < 2:
             raise BadParameter("questions", "one question", "give a GROUP BY, or a list of several")
@@ -179,7 +181,7 @@ class Top(Tabular):
 
 
 @dataclass(frozen=True)
-class TopPlan:
+class TopPlan(Printed):
     """How far the drawn ones may be from the largest, said before it is paid."""
 
     contest: Contest

@@ -234,11 +234,10 @@ class SeenVersions(TableVersions):
     """A table's versions, for somebody who may name only some of the tables beside it."""
 
     def __init__(self, of: TableVersions, beside: Sequence[TableVersions]) -> None:
-        with of._refreshing:
-            self._seen = of.now
-            first = Version(of.now.own, of.now.as_of, [other.now for other in beside])
+        self._seen, first = _seen_now(of, beside)
         super().__init__(first, of._rereading)
         self._of, self.beside = of, tuple(beside)
+        self._following = Lock()
 
     def enter(self) -> Version:
         """The version of this moment, which stays until its ``leave``."""
@@ -250,16 +249,26 @@ class SeenVersions(TableVersions):
         self.open = self._of.open
         if self._of.now is self._seen:
             return
-        with self._of._refreshing:  # so that no version is replaced meanwhile
-            before, self._seen = self.now, self._of.now
-            others = [other.now for other in self.beside]
-            self.now = Version(self._seen.own, self._seen.as_of, others)
+        with self._following:
+            before = self.now
+            self._seen, self.now = _seen_now(self._of, self.beside)
             before.end()
 
     def refresh(self, as_of: object, source: object, whole: bool) -> None:
         """Read the next version, for everybody."""
         self._of.refresh(as_of, source, whole)
         self.follow()
+
+
+def _seen_now(of: TableVersions, beside: Sequence[TableVersions]) -> tuple[Version, Version]:
+    """The version that a table has now, and the same with these tables alone beside it."""
+    entered = [each.enter() for each in (of, *beside)]  # so that no data are released meanwhile
+    try:
+        first, *others = entered
+        return first, Version(first.own, first.as_of, others)
+    finally:
+        for version in entered:
+            version.leave()
 
 
 def put_beside(tables: Sequence[TableVersions]) -> None:

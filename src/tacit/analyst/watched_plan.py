@@ -25,6 +25,7 @@ from tacit.book.watching import Watch, watch
 from tacit.errors import BadParameter, BudgetExhausted, StreamMismatch
 from tacit.numbers import Number, as_given, exact, positive, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
+from tacit.support import Printed
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
-class WatchedPlan:
+class WatchedPlan(Printed):
     """T′, how far answers may be off, and what the model is: said before it is paid."""
 
     schema: Schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.cli.once import OnceOptions, Values, Words, file_and, tell_once, values_of
-from tacit.cli.options import TableOptions
+from tacit.cli.options import TableOptions, Whole
 from tacit.cli.remote import ServerOptions
 
 
@@ -11,6 +11,7 @@ def count(
     *words: Words,
     where: TableOptions | None = None,
     pays: OnceOptions,
+    max_rows: Whole | None = None,
     params: Values | None = None,
     server: ServerOptions | None = None,
 ) -> int:
@@ -31,6 +32,8 @@ def count(
         How the table is opened.
     pays
         What it costs, and what pays.
+    max_rows
+        How many rows of a person COUNT(*) counts; by default as many as the schema says.
     params
         Values of the parameters, such as '{"town": "Ghent"}'
     server
@@ -44,5 +47,5 @@ def count(
         where or TableOptions(),
         server,
         pays,
-        lambda table, paying: table.count(question, params=given, **paying),
+        lambda table, paying: table.count(question, max_rows=max_rows, params=given, **paying),
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.analyst.binned import BinnedColumn
 from tacit.analyst.histogram import Histogram
-from tacit.analyst.query_columns import QuantileColumn
+from tacit.analyst.query_columns import QuantileColumn, StreamColumn
 from tacit.analyst.query_derived import Derived
 from tacit.analyst.query_result import QueryResult, with_error
 from tacit.analyst.question_class import Ordered
@@ -97,8 +97,10 @@ def _(released: Histogram) -> Iterable[Series]:
 def _(released: QueryResult) -> Iterable[Series]:
     names = tuple(key.name for key in released.keys)
     keys = _plain_keys(released.keys, released.cells)
+    if not keys:  # HAVING has told no cell
+        return
     if released.places is not None:
-        names, keys = _in_order(names, keys)
+        names, keys = _in_order(names, keys, ranked=released.having is None)
     for column in released.columns:
         if isinstance(column, QuantileColumn):
             yield Series(column.name, names, keys, _ranked(column), _RANKS, axis=_axis(column))
@@ -107,9 +109,9 @@ def _(released: QueryResult) -> Iterable[Series]:
 
 
 def _measured(column: Any) -> list[ToldNumber]:
-    """What is divided by a count is off by more on one side than on the other."""
+    """What is divided by a count, or told by HAVING, is off by more on one side than the other."""
     plain = _within(column.values, column.errors())
-    if not isinstance(column, Derived):
+    if not isinstance(column, Derived | StreamColumn):
         return plain
     ends = [(float(low), float(high)) for low, high in column.intervals()]
     return [told._replace(ends=both) for told, both in zip(plain, ends, strict=True)]
@@ -225,11 +227,13 @@ def _parts(values: Sequence[Fraction], error: Fraction) -> list[ToldNumber]:
 
 
 def _in_order(
-    names: Sequence[str], keys: Sequence[tuple[Any, ...]]
+    names: Sequence[str], keys: Sequence[tuple[Any, ...]], *, ranked: bool = True
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """One key for each cell that was drawn, with its place."""
+    """One key for each cell that is told, with its place if they were drawn in that order."""
     told = [", ".join(map(key_in_words, key)) for key in keys]
-    return (", ".join(names),), [(f"{place}. {words}",) for place, words in enumerate(told, 1)]
+    places = [f"{place}. " if ranked else "" for place in range(1, len(told) + 1)]
+    pairs = zip(places, told, strict=True)
+    return (", ".join(names),), [(f"{place}{words}",) for place, words in pairs]
 
 
 def _bins(binned: BinnedColumn) -> list[str]:

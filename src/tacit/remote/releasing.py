@@ -156,6 +156,7 @@ class RemoteReleasingTable:
         question: Askable,
         *,
         epsilon: Number,
+        max_rows: int | None = None,
         retry_key: str | None = None,
         params: Mapping[str, object] | None = None,
         **parameters: object,
@@ -169,9 +170,10 @@ class RemoteReleasingTable:
         from tacit.book.laplace import Estimate
 
         given = given_by_name(parameters, params)
-        counted = NoisyCount(self.reader.read(question, given), epsilon=epsilon)
+        counted = NoisyCount(self.reader.read(question, given, max_rows), epsilon=epsilon)
         asked = {"question": text_of(question), "parameters": values_sent(given)}
-        fields = {**asked, "epsilon": number(epsilon, "epsilon")}
+        rows = None if max_rows is None else whole(max_rows, "max_rows")
+        fields = {**asked, "epsilon": number(epsilon, "epsilon"), "max_rows": rows}
         told = self._pay("/v1/count", retry_key, fields, Estimate)
         return counted.with_facts(told, at=told_at(), on_record=None)
 
@@ -360,6 +362,7 @@ class RemoteReleasingTable:
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
+        max_rows: int | None = None,
         params: Mapping[str, object] | None = None,
         **parameters: object,
     ) -> TopPlan:
@@ -367,7 +370,7 @@ class RemoteReleasingTable:
         from tacit.analyst.top import Contest, plan_top
 
         given = given_by_name(parameters, params)
-        contest = Contest.of(self.reader, self.schema, questions, given)
+        contest = Contest.of(self.reader, self.schema, questions, given, max_rows)
         return plan_top(n, contest, epsilon=epsilon, delta=delta, counts_epsilon=counts_epsilon)
 
     def top(
@@ -379,6 +382,7 @@ class RemoteReleasingTable:
         epsilon: Number,
         delta: Number = 0,
         counts_epsilon: Number | None = None,
+        max_rows: int | None = None,
         retry_key: str | None = None,
         params: Mapping[str, object] | None = None,
         **parameters: object,
@@ -393,6 +397,7 @@ class RemoteReleasingTable:
         given = given_by_name(parameters, params)
         asked, several = questions_sent(questions, given)
         counts: dict[str, Any] = {"counts_epsilon": counts_epsilon, "params": given}
+        counts["max_rows"] = max_rows
         self.plan_top(n, several, epsilon=epsilon, delta=delta, **counts)
         fields: dict[str, Any] = {
             "n": whole(n, "n"),
@@ -400,6 +405,7 @@ class RemoteReleasingTable:
             "epsilon": number(epsilon, "epsilon"),
             "delta": number(delta, "delta"),
             "counts_epsilon": number_or_none(counts_epsilon, "counts_epsilon"),
+            "max_rows": None if max_rows is None else whole(max_rows, "max_rows"),
         }
         return self._pay("/v1/top", retry_key, fields, Top)
 

@@ -24,7 +24,7 @@ class Arguments(NamedTuple):
 
 def of_count(asked: messages.CountOf) -> Arguments:
     """One question, and its ε."""
-    named = {"epsilon": asked.epsilon, "params": given(asked.parameters)}
+    named = {**_named(asked, "epsilon", "max_rows"), "params": given(asked.parameters)}
     return Arguments((asked.question,), named)
 
 
@@ -53,7 +53,7 @@ def of_ranges(asked: messages.RangesOf) -> Arguments:
 
 def of_top(asked: messages.TopOf) -> Arguments:
     """How many, and of what: the cells of a GROUP BY, or a list."""
-    named = _named(asked, "epsilon", "delta", "counts_epsilon")
+    named = _named(asked, "epsilon", "delta", "counts_epsilon", "max_rows")
     questions, params = of_questions(asked.questions)
     return Arguments((asked.n, questions), {**named, "params": params})
 

@@ -89,6 +89,7 @@ class CountOf(Request):
     table: str
     question: str
     epsilon: Number
+    max_rows: Number | None = None
     parameters: dict[str, Value] = field(default_factory=dict)
 
 
@@ -148,6 +149,7 @@ class TopOf(Request):
     epsilon: Number
     delta: Number = 0
     counts_epsilon: Number | None = None
+    max_rows: Number | None = None
 
 
 class SyntheticOf(Request):

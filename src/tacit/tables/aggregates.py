@@ -13,11 +13,24 @@ from tacit.numbers import is_decimal
 from tacit.tables.codes import NUMBERS
 from tacit.tables.parsing import refused
 from tacit.tables.predicates import PredicateReader
-from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Rows, Term, Total, all_of
+from tacit.tables.question import (
+    TRUE,
+    IsNull,
+    Not,
+    People,
+    Predicate,
+    Question,
+    Rows,
+    Term,
+    Total,
+    all_of,
+    weighted,
+)
 from tacit.tables.schema import row_bound, total_steps
 from tacit.tables.show import name
 
 MOST_WEIGHT = 10**100  # of numerator and denominator, since weights multiply and are printed
+CANCELS = "the terms cancel out, so the answer is always 0"
 AGGREGATE_HINT = "ask for COUNT or SUM; for a ratio, ask for both of its parts"
 
 _AVERAGE_HINT = "ask for SUM and COUNT, or SELECT it with table.query(...)"
@@ -48,6 +61,15 @@ class AggregateReader:
             yield
         finally:
             self._by_row = False
+
+    def question(self, node: exp.Expr, where: Predicate) -> Question:
+        """A weighted sum of counts and sums, over the rows that satisfy a predicate."""
+        parts: list[WeightedTerm] = []
+        self.weighted(node, where, parts)
+        found = weighted(parts)
+        if found is None:
+            raise refused(CANCELS, self.predicates.place(node))
+        return found
 
     def weighted(self, root: exp.Expr, where: Predicate, parts: list[WeightedTerm]) -> None:
         """Add Σ weight × term to the parts, without recursion along the sum."""

@@ -8,7 +8,7 @@ bounds or keys.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 
 import numpy as np
@@ -91,7 +91,8 @@ def date_key(function: Function, name: str | None, most: int) -> DateKey:
         if _about(function, low, high) > most:
             raise Unfit(f"it would have more than {most} cells")
         keys = tuple(_values(function, low, high))
-    return DateKey(called, gives.type, keys=keys, function=function)
+    declared = {each.name: getattr(gives, each.name) for each in fields(gives) if each.init}
+    return DateKey(**{**declared, "name": called, "keys": keys}, function=function)
 
 
 def _ends(column: Column) -> tuple[int, int]:
@@ -158,13 +159,13 @@ def key_as_json(key: Column) -> str | dict[str, str]:
     return key.as_json() if isinstance(key, DateKey) else key.name
 
 
-def key_from_json(fields: object, schema: Schema, most: int) -> Column:
+def key_from_json(kept: object, schema: Schema, most: int) -> Column:
     """The inverse of `key_as_json`; anything else raises one of many kinds of errors."""
-    if isinstance(fields, str):
-        return schema.column(fields)
-    if not isinstance(fields, dict) or not isinstance(fields["name"], str):
+    if isinstance(kept, str):
+        return schema.column(kept)
+    if not isinstance(kept, dict) or not isinstance(kept["name"], str):
         raise TypeError
-    column, (kind, _, unit) = schema.column(fields["of"]), fields["function"].partition(" ")
+    column, (kind, _, unit) = schema.column(kept["of"]), kept["function"].partition(" ")
     if kind == "date":
         function = day_of(column)
     else:
@@ -173,7 +174,7 @@ def key_from_json(fields: object, schema: Schema, most: int) -> Column:
     known = timed if kind == "date" or "hour" in (kind, unit) else unit in ("", *UNITS)
     try:
         if known:
-            return date_key(function, fields["name"], most)
+            return date_key(function, kept["name"], most)
     except Unfit:
         pass
     raise ValueError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from sqlglot import exp
@@ -27,7 +28,16 @@ class GroupReader:
 
     def is_key(self, node: exp.Expr) -> bool:
         """Whether what is selected is one of the keys."""
-        return self._key(_bare(node)) in self.keys
+        inner = _bare(node)
+        if isinstance(inner, exp.Column):
+            return self._predicates.column(inner) in self.keys
+        function = _function(self._predicates, inner)
+        parts = [key.function for key in self.keys if isinstance(key, DateKey)]
+        return function is not None and function in parts
+
+    def is_of_rows(self, node: exp.Expr) -> bool:
+        """Whether what is selected has a value in each row: a column, or a function of one."""
+        return isinstance(node, exp.Column) or _function(self._predicates, node) is not None
 
     def _keys(self, group: exp.Expr | None) -> tuple[Column, ...]:
         if group is None:
@@ -35,7 +45,7 @@ class GroupReader:
         self._predicates.only(group, "expressions")
         keys: list[Column] = []
         for node in group.expressions:
-            key = self._key(self._meant(node))
+            key = key_of(self._predicates, self._meant(node), self._name)
             if key is None:
                 raise self._predicates.refusal(
                     node, "GROUP BY takes columns, and parts of dates such as YEAR(day)"
@@ -72,39 +82,45 @@ class GroupReader:
                     return _bare(each)
         return node
 
-    def _key(self, node: exp.Expr) -> Column | None:
-        """The key that a node is, or None if it is something else."""
-        if isinstance(node, exp.Column):
-            return self._predicates.column(node)
-        if node.find(exp.AggFunc) is not None:
-            return None
-        function = self._predicates.functions.read(node)
-        return None if function is None else self._date_key(node, function)
-
-    def _date_key(self, node: exp.Expr, function: Function) -> DateKey:
-        column, place = function.column, self._predicates.place(node)
-        if column.type == "text":
-            raise refused(
-                "GROUP BY takes columns, and parts of dates", place, f"group by {column.name}"
-            )
-        try:
-            return date_key(function, self._name(function), MOST_CELLS)
-        except Unfit as why:
-            raise refused(
-                f"GROUP BY needs the first and the last day of {column.name}: {why}",
-                place,
-                f"declare them in the schema: [columns.{column.name}] bounds = [...]",
-            ) from None
-
     def _name(self, function: Function) -> str | None:
         """What a part of a date is called where it is selected."""
         for each in self._selected:
-            if isinstance(each, exp.Alias) and not isinstance(each.this, exp.Column):
-                if each.this.find(exp.AggFunc) is not None:
-                    continue
-                if self._predicates.functions.read(each.this) == function:
-                    return each.alias
+            if isinstance(each, exp.Alias) and _function(self._predicates, each.this) == function:
+                return each.alias
         return None
+
+
+def key_of(
+    predicates: PredicateReader,
+    node: exp.Expr,
+    called: Callable[[Function], str | None] = lambda function: None,
+) -> Column | None:
+    """The key that a node is, a column or a part of a date; None if it is something else."""
+    if isinstance(node, exp.Column):
+        return predicates.column(node)
+    function = _function(predicates, node)
+    if function is None:
+        return None
+    column, place = function.column, predicates.place(node)
+    if column.type == "text":
+        raise refused(
+            "GROUP BY takes columns, and parts of dates", place, f"group by {column.name}"
+        )
+    try:
+        return date_key(function, called(function), MOST_CELLS)
+    except Unfit as why:
+        raise refused(
+            f"its cells need the first and the last day of {column.name}: {why}",
+            place,
+            f"declare them in the schema: [columns.{column.name}] bounds = [...]",
+        ) from None
+
+
+def _function(predicates: PredicateReader, node: exp.Expr) -> Function | None:
+    """The function of a column that a node calls; None if it is something else."""
+    if isinstance(node, exp.Column) or node.find(exp.AggFunc) is not None:
+        return None
+    return predicates.functions.read(node)
 
 
 def _bare(node: exp.Expr) -> exp.Expr:

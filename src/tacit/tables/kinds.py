@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING
 
+from tacit.tables.date_keys import key_as_json
 from tacit.tables.question import People, Question, Rows, Term, Total, weighted
 from tacit.tables.question_key import canonical
 from tacit.tables.schema import Column
@@ -235,7 +236,7 @@ class Distinct:
     @property
     def canonical(self) -> str:
         """The same for equal ones."""
-        return f"up to {self.most} distinct {[key.name for key in self.keys]} of: "
+        return f"up to {self.most} distinct {[key_as_json(key) for key in self.keys]} of: "
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ AS_OF = "as_of"
 RESERVED = frozenset(
     {
         *("again", "analyst", "below", "budget", "counts_epsilon", "delta", "descending"),
-        *("epsilon", "params", "retry_key", "scale", "threshold", "where"),
+        *("epsilon", "max_rows", "params", "retry_key", "scale", "threshold", "where"),
     }
 )
 """Options of calls that take questions; a parameter so named is given in ``params``."""
@@ -360,10 +360,21 @@ class Reader:
             lambda text: _prepared(text, schema, shapes.read(text))
         )
 
-    def prepare(self, question: Askable) -> Prepared:
-        """A question of this table; anything else is refused."""
+    def prepare(self, question: Askable, max_rows: int | None = None) -> Prepared:
+        """A question of this table; anything else is refused.
+
+        COUNT(*) counts ``max_rows`` rows of a person, if not as many as the schema says.
+        """
         if isinstance(question, str):
+            if max_rows is not None:
+                return prepare(question, self._schema, max_rows=max_rows)
             return self._prepared(question)
+        if isinstance(question, Prepared) and max_rows is not None:
+            raise BadParameter(
+                "max_rows",
+                as_given(max_rows),
+                "the question was prepared without it: give its text",
+            )
         if not isinstance(question, Prepared):
             raise QuestionRefused(
                 f"a question must be text, or what table.prepare(...) returned, and not of type "
@@ -381,11 +392,17 @@ class Reader:
         """The sum of a column over the rows that satisfy a predicate."""
         return prepare_sum(column, where, self._schema)
 
-    def read(self, question: Askable, parameters: Mapping[str, object]) -> Read:
+    def read(
+        self, question: Askable, parameters: Mapping[str, object], max_rows: int | None = None
+    ) -> Read:
         """One question with its parameters, as a tree."""
         prepared = question
-        if type(prepared) is not Prepared or prepared.schema is not self._schema:
-            prepared = self.prepare(question)
+        if (
+            type(prepared) is not Prepared
+            or prepared.schema is not self._schema
+            or max_rows is not None
+        ):
+            prepared = self.prepare(question, max_rows)
         if self._as_of is not None or AS_OF in prepared.parameters:
             parameters = self._with_label(prepared, parameters)
         words = None if parameters else prepared.text
@@ -397,7 +414,10 @@ class Reader:
         return Read(asked, prepared.schema, words)
 
     def read_all(
-        self, questions: Askable | Iterable[AskableWithValues], parameters: Mapping[str, object]
+        self,
+        questions: Askable | Iterable[AskableWithValues],
+        parameters: Mapping[str, object],
+        max_rows: int | None = None,
     ) -> Sequence[Read]:
         """A finite list of questions; a GROUP BY is read as one question for each cell."""
         alone = [questions]
@@ -407,7 +427,7 @@ class Reader:
         reads: list[Read] = []
         for item in several:
             question, own = parts_of(item)
-            prepared = self.prepare(question)
+            prepared = self.prepare(question, max_rows)
             values = {**parameters, **own} if own else parameters
             if prepared.keys:
                 cells = prepared.bind_cells(self._with_label(prepared, values))

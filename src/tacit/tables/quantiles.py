@@ -9,11 +9,10 @@ from sqlglot import exp
 from tacit.errors import QuestionRefused
 from tacit.tables.aggregates import AggregateReader
 from tacit.tables.codes import NUMBERS
-from tacit.tables.kinds import Ranked
+from tacit.tables.kinds import Ranked, question_of
 from tacit.tables.parsing import refused
-from tacit.tables.question import IsNull, Not, Predicate, Question, all_of, weighted
+from tacit.tables.question import IsNull, Not, Predicate, Question, all_of
 
-_ONE = Fraction(1)
 _QUANTILES = (exp.Quantile, exp.ApproxQuantile)
 _PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
 _EXAMPLE = "write QUANTILE(cost, 0.9), with a share between 0 and 1"
@@ -49,9 +48,7 @@ class QuantileReader:
                 f"declare them in the schema: [columns.{column.name}] bounds = [...]",
             )
         there = all_of((where, Not(IsNull(column.name))))
-        counted = weighted([(_ONE, self._aggregates.rows(bare, there), _ONE)])
-        assert counted is not None
-        return counted, Ranked(column.name, share, end)
+        return question_of(self._aggregates.rows(bare, there)), Ranked(column.name, share, end)
 
     def _which(self, node: exp.Expr) -> tuple[exp.Expr, Fraction, int] | None:
         """Of what, which share of the values is less, and at which end it is."""

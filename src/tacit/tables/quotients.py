@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tacit.errors import QuestionRefused
 from tacit.tables.aggregates import AggregateReader, WeightedTerm
-from tacit.tables.kinds import Kind, Mean, Portion, Ratio
+from tacit.tables.kinds import Kind, Mean, Portion, Ratio, question_of
 from tacit.tables.parsing import refused
 from tacit.tables.question import (
     People,
@@ -49,7 +49,7 @@ class QuotientReader:
             found = self._inside(above, counted)
             if found is not None:
                 kind, factor = found
-                return _counted(counted), kind, factor / size
+                return question_of(counted), kind, factor / size
         if below.direction != 1:
             raise self._refused(
                 "what stands below the line may be negative or nothing", node, _EXAMPLE
@@ -57,14 +57,11 @@ class QuotientReader:
         return self._question(_bare(node.this), where), Ratio(below), _ONE
 
     def _question(self, node: exp.Expr, where: Predicate) -> Question:
-        parts: list[WeightedTerm] = []
         if isinstance(node, exp.Literal):
-            raise self._refused("a number is not an aggregate", node, _EXAMPLE)
-        self._aggregates.weighted(node, where, parts)
-        question = weighted(parts)
-        if question is None:
-            raise self._refused("the terms cancel out, so the answer is always 0", node)
-        return question
+            raise self._refused(
+                "a number is not an aggregate", node, "leave it out, and divide what is told"
+            )
+        return self._aggregates.question(node, where)
 
     def _row_values(self, node: exp.Expr, where: Predicate, counted: Term) -> Question | None:
         """SUM(x) above COUNT(*), which is a mean over rows: nobody's total has to be bounded."""
@@ -117,9 +114,3 @@ def _single(question: Question) -> tuple[Term | None, Fraction | None]:
 def _is_part(inner: Predicate, outer: Predicate) -> bool:
     """Whether the first can be TRUE only where the second is, as one sees from its parts."""
     return set(conjuncts(outer)) <= set(conjuncts(inner))
-
-
-def _counted(term: People | Rows) -> Question:
-    question = weighted([(_ONE, term, _ONE)])
-    assert question is not None
-    return question

@@ -10,18 +10,18 @@ from sqlglot import exp
 from tacit.arguments import instance
 from tacit.errors import QuestionRefused
 from tacit.tables.codes import NUMBERS
-from tacit.tables.grouping import MOST_CELLS, GroupReader
-from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread
+from tacit.tables.grouping import MOST_CELLS, GroupReader, key_of
+from tacit.tables.kinds import Distinct, Kind, Mean, Plain, Spread, question_of
 from tacit.tables.parsing import Span, parsed, readable, refused
 from tacit.tables.person_groups import PersonGroups
 from tacit.tables.quantiles import QuantileReader
-from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of, weighted
+from tacit.tables.question import TRUE, IsNull, Not, People, Predicate, Question, all_of
 from tacit.tables.quotients import QuotientReader
 from tacit.tables.schema import Column, Schema
 from tacit.tables.selected import Select, Selected
 from tacit.tables.show import name
 from tacit.tables.sql import TextReader, read_or_refused
-from tacit.tables.told_cells import ToldCells, weighted_question
+from tacit.tables.told_cells import ToldCells
 
 _ONE = Fraction(1)
 
@@ -62,9 +62,7 @@ class _SelectReader:
         clause = root.args.get("from_")
         if clause is not None and isinstance(clause.this, exp.Subquery):
             term = PersonGroups(self._reader.predicates).read(root, clause)
-            question = weighted([(_ONE, term, _ONE)])
-            assert question is not None
-            alone = Selected(_alias(root.expressions[0]) or "count", question)
+            alone = Selected(_alias(root.expressions[0]) or "count", question_of(term))
             return self._select(TRUE, (), (alone,))
         told = ToldCells(self._reader, root)  # which takes its clauses out of the tree
         where, group, _ = self._reader.clauses(root)
@@ -135,18 +133,19 @@ class _SelectReader:
             quotients = QuotientReader(self._reader.aggregates)
             question, kind, own = quotients.read(core, where)
             return question, kind, own * factor
-        return weighted_question(self._reader, node, where), Plain(), _ONE
+        return self._reader.aggregates.question(node, where), Plain(), _ONE
 
     def _distinct(self, node: exp.Expr, where: Predicate) -> tuple[Question, Distinct] | None:
-        """COUNT(DISTINCT town) of columns with declared keys; None if it is something else."""
+        """COUNT(DISTINCT town) of declared keys, or parts of dates; None if it is another."""
         predicates = self._reader.predicates
         bare = node.this if isinstance(node, exp.Filter) else node
         counted = bare.this if isinstance(bare, exp.Count) else None
         if not isinstance(counted, exp.Distinct):
             return None
-        if not all(isinstance(each, exp.Column) for each in counted.expressions):
+        found = [key_of(predicates, each) for each in counted.expressions]
+        keys = tuple(dict.fromkeys(key for key in found if key is not None))
+        if None in found or not keys:
             return None
-        keys = tuple(dict.fromkeys(predicates.column(each) for each in counted.expressions))
         if any(key.name == self._schema.person or key.cells is None for key in keys):
             return None
         predicates.only(bare, "this", "big_int")
@@ -157,9 +156,7 @@ class _SelectReader:
         kind = Distinct(keys)
         if kind.cells > MOST_CELLS:
             raise self._refused(f"it may count at most {MOST_CELLS} cells", node)
-        question = weighted([(_ONE, People(where), _ONE)])
-        assert question is not None
-        return question, kind
+        return question_of(People(where)), kind
 
     def _scaled(self, node: exp.Expr) -> tuple[Fraction, exp.Expr]:
         """A constant factor, and what it multiplies."""
@@ -216,9 +213,7 @@ class _SelectReader:
                 f"declare them in the schema: [columns.{column.name}] bounds = [...]",
             )
         there = all_of((where, Not(IsNull(column.name))))
-        counted = weighted([(_ONE, self._reader.aggregates.rows(node, there), _ONE)])
-        assert counted is not None
-        return counted, column, column.bounds
+        return question_of(self._reader.aggregates.rows(node, there)), column, column.bounds
 
     def _refused(self, problem: str, node: exp.Expr, hint: str = "") -> QuestionRefused:
         return refused(problem, self._reader.predicates.place(node), hint)

@@ -9,7 +9,7 @@ from itertools import product
 from math import ceil, prod
 
 from tacit.tables.codes import Code
-from tacit.tables.date_keys import key_as_json
+from tacit.tables.date_keys import key_as_json, source_of
 from tacit.tables.kinds import (
     Distinct,
     FromStream,
@@ -87,7 +87,7 @@ class Selected:
         """The columns whose values are needed."""
         found = {term.column for term in self.terms if isinstance(term, Total)}
         if isinstance(self.kind, Distinct):
-            return found | {key.name for key in self.kind.keys}
+            return found | {source_of(key) for key in self.kind.keys}
         named = self.kind.column if isinstance(self.kind, Mean | Spread | Ranked) else None
         return found | ({named} if named is not None else set())
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from tacit.arguments import LONGEST_QUESTION, instance
 from tacit.errors import TacitError
-from tacit.tables.aggregates import AGGREGATE_HINT, AggregateReader, WeightedTerm
+from tacit.tables.aggregates import AGGREGATE_HINT, CANCELS, AggregateReader, WeightedTerm
 from tacit.tables.grouping import GroupReader
 from tacit.tables.named_people import NamedPeople
 from tacit.tables.operands import TOO_DEEP
@@ -116,7 +116,7 @@ class TextReader:
             parts.append((Fraction(1), People(self.predicates.read(root)), Fraction(1)))
         shape = weighted(parts)
         if shape is None:
-            raise refused("the terms cancel out, so the answer is always 0", self._everything())
+            raise refused(CANCELS, self._everything())
         return Parsed(shape, self.parameters, keys)
 
     def read_predicate(self) -> tuple[Predicate, frozenset[str]]:
@@ -176,7 +176,7 @@ class TextReader:
                 node = node.this
             if group.is_key(node):
                 continue
-            if isinstance(node, exp.Column):
+            if group.is_of_rows(node):
                 raise refused("rows cannot be shown", self.predicates.place(node), AGGREGATE_HINT)
             found.append(node)
         return found

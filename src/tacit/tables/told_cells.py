@@ -12,10 +12,9 @@ from math import ceil, floor
 from sqlglot import exp
 
 from tacit.errors import QuestionRefused
-from tacit.tables.aggregates import WeightedTerm
 from tacit.tables.kinds import FromStream, Plain
 from tacit.tables.parsing import refused
-from tacit.tables.question import Predicate, Question, weighted
+from tacit.tables.question import Question
 from tacit.tables.selected import Above, Largest, Select
 from tacit.tables.sql import TextReader
 
@@ -28,18 +27,6 @@ _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
-
-
-def weighted_question(reader: TextReader, node: exp.Expr, where: Predicate) -> Question:
-    """A weighted sum of counts and sums, over the rows that satisfy WHERE."""
-    parts: list[WeightedTerm] = []
-    reader.aggregates.weighted(node, where, parts)
-    question = weighted(parts)
-    if question is None:
-        raise refused(
-            "the terms cancel out, so the answer is always 0", reader.predicates.place(node)
-        )
-    return question
 
 
 class ToldCells:
@@ -139,10 +126,14 @@ class ToldCells:
         places = self._reader.predicates.constant(limit.args["expression"])
         if not found.keys or places is None or places.denominator != 1 or places < 1:
             raise self._refused(
-                "LIMIT takes a number of cells of a GROUP BY", limit, "write LIMIT 3"
+                "LIMIT takes a number of cells of a GROUP BY",
+                limit,
+                "write GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 3",
             )
         if places > found.cells:
-            raise self._refused(f"there are only {found.cells} cells", limit, "remove LIMIT")
+            raise self._refused(
+                f"there are only {found.cells} cells", limit, "remove ORDER BY and LIMIT"
+            )
         if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
             raise self._refused(
                 "only the largest of one aggregate can be told", order, _ORDER_EXAMPLE
@@ -164,7 +155,7 @@ class ToldCells:
     def _question(self, asked: exp.Expr, found: Select, says: str, hint: str) -> Question:
         """A count or a sum: a column of the result by its name, or an aggregate."""
         if not isinstance(asked, exp.Column):
-            return weighted_question(self._reader, asked, found.where)
+            return self._reader.aggregates.question(asked, found.where)
         for column in found.columns:
             if column.name.casefold() == asked.name.casefold() and column.kind == Plain():
                 return column.question
