@@ -1,31 +1,45 @@
 """What a question costs on 10⁹ rows, measured on columns that are made up: ``docs/scale.md``.
 
-``python -m benchmarks.scale [rows]`` prints the table of that page.  The engine is the real one;
-only loading is left out, since the codes are drawn.  Three columns of a byte a row and their
+``python -m benchmarks.scale [rows]`` prints the first table of that page.  The engine is the real
+one; only loading is left out, since the codes are drawn.  Three columns of a byte a row and their
 bitmaps must fit into memory: about 5 bytes a row.
+
+``python -m benchmarks.scale building`` prints the second one: what making the shards of a table
+takes, as each worker of a cluster does it, by the number of rows.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from time import process_time
 
+import duckdb
 import numpy as np
 
+from benchmarks.bench_tables import SCHEMA as EIGHT_COLUMNS
+from benchmarks.bench_tables import generated
 from tacit.tables import EACH_ROW, parse, read_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import WORD, Held, Layout, every_row
 from tacit.tables.schema import Person
+from tacit.tables.workers import Work
 
 COLUMNS = ("age", "week", "town")
 SCHEMA = "".join(f"[columns.{name}]\ntype = 'integer'\n" for name in ("pid", *COLUMNS))
 ROWS_EACH = 4  # of a person: sixteen people fill a word of 64 rows
 PASSES = 7
+BUILT = (500_000, 1_000_000, 2_000_000, 4_000_000)  # the last fills one shard of many rows
+A_TASK = 250_000  # rows
 
 
 def main() -> None:
     """Draw the columns once, and ask them with each row a person, and with four rows a person."""
+    if sys.argv[1:] == ["building"]:
+        building()
+        return
     rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**9
     rows -= rows % 64
     random = np.random.default_rng(7)
@@ -61,6 +75,40 @@ def _measured(person: Person, layout: Layout, held: dict[str, Held]) -> None:
         again = min(_seconds(lambda: engine.values([question])) for _ in range(PASSES))
         print(f"| {counted}, three atoms, once their bitmaps are built | {again * 1e3:.0f} ms |")
         print(f"| building one bitmap from codes of a byte | {(first - again) / 3:.2f} s |")
+
+
+# Making the shards
+
+
+def building() -> None:
+    """Processor time of the two steps of workers, which see rows and shards of bounded size."""
+    print("| rows, 8 columns | cutting | building | a row |\n|---|---|---|---|")
+    for rows in BUILT:
+        with tempfile.TemporaryDirectory() as folder:
+            cut, built = _built(rows, Path(folder))
+        print(f"| {rows:,} | {cut:.1f} s | {built:.1f} s | {(cut + built) / rows * 1e6:.2f} µs |")
+
+
+def _built(rows: int, folder: Path) -> tuple[float, float]:
+    schema = read_schema(EIGHT_COLUMNS, name="visits", person="pid")
+    work = Work(schema, None, folder)
+    work.begin()
+    with duckdb.connect() as connection:
+        made = connection.sql(generated(rows)).to_arrow_table()
+    tasks: list[tuple[str, int]] = []
+
+    def cut() -> None:
+        for start in range(0, rows, A_TASK):
+            done = work.cut(made.slice(start, A_TASK).to_batches())
+            assert done is not None
+            tasks.append(done)
+
+    cutting = _seconds(cut)
+    of = work.shards_for(sum(count for _, count in tasks))
+    names = [name for name, _ in tasks]
+    return cutting, _seconds(
+        lambda: work.finish([work.build(number, of, names) for number in range(of)])
+    )
 
 
 def _seconds(work: Callable[[], object]) -> float:

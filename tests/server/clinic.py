@@ -23,6 +23,8 @@ type = "real"
 grid = "0.5"
 bounds = [0, 100]
 total = [0, 200]
+[cannot_ask]
+tags = "it holds lists"
 """
 
 CONFIG = """\

@@ -62,6 +62,12 @@ def test_a_check_says_what_the_local_one_says(clinic, local, question, values):
     assert clinic.table("visits").check(question, **values) == local.check(question, **values)
 
 
+def test_columns_that_cannot_be_asked_are_told_as_there(clinic, local):
+    table = clinic.table("visits")
+    assert table.cannot_ask == local.cannot_ask == {"tags": "it holds lists"}
+    assert "it holds lists" in str(table.check("tags = 'flu'"))
+
+
 def test_what_json_cannot_carry_is_refused_here(clinic):
     visits = clinic.table("visits")
     for value in (object(), b"x", float("nan"), float("inf"), {"a": 1}, [[1]]):

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -699,3 +700,37 @@ def test_a_table_beyond_memory(clinic: Clinic, tmp_path: Path, kept: bool) -> No
             == clinic.run("SELECT count(DISTINCT pid) FROM visits WHERE town = 'town 3'")[0][0]
         )
     assert list(tmp_path.iterdir()) == []  # nothing says which state of the table it was
+
+
+def test_days_of_a_zone_and_where_a_table_ends_in_it(clinic: Clinic) -> None:
+    """What the server is asked to leave out follows from no clock that it does not know."""
+    moments = [
+        datetime(2026, 10, 24, 21, 59, tzinfo=UTC) + timedelta(hours=hours) for hours in range(30)
+    ]
+    rows = [f"({n}, '{at.isoformat()}', '{at:%Y-%m-%d %H:%M}')" for n, at in enumerate(moments)]
+    clinic.table("pid int, at timestamptz, naive timestamp", *rows)
+    local = [at.astimezone(ZoneInfo("Europe/Brussels")).replace(tzinfo=None) for at in moments]
+    zone = 'zone = "Europe/Brussels"\n'
+    schema = '[columns.pid]\ntype = "integer"\n' + "".join(
+        f'[columns.{name}]\ntype = "timestamp"\n{zone}' for name in ("at", "naive")
+    )
+    with load(clinic.url, person="pid", table="visits", schema=schema) as engine:
+        for column in ("at", "naive"):
+            for at in local:
+                asked = parse(f"{column} = :at", engine.schema, {"at": at})
+                assert engine.values([asked]) == [local.count(at)]
+            asked = parse(f"date_trunc('day', {column}) = '2026-10-25'", engine.schema)
+            assert engine.values([asked]) == [25]
+    for label in ("2026-10-25 02:30", "2026-10-25 23:59", "2026-10-24"):
+        until = datetime.fromisoformat(label)
+        for column in ("at", "naive"):
+            with load(
+                clinic.url,
+                person="pid",
+                table="visits",
+                schema=schema,
+                as_of=label,
+                grows_by=column,
+            ) as engine:
+                count = engine.values([parse("true", engine.schema)])
+                assert count == [sum(at <= until for at in local)]

@@ -271,34 +271,31 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def told(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Replace any error inside by one with its message.  Privacy: for a steward alone."""
-
-    def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
-        @wraps(work)
-        def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            try:
-                return work(*args, **kwargs)
-            except TacitError:
-                raise
-            except Exception as error:
-                why = " ".join(str(error).split()) or type(error).__name__
-                raise EngineFailed(f"{doing} failed: {why}") from None
-
-        return guarded
-
-    return decorate
-
-
 def withheld(
     doing: str, *, but: type[Exception] | tuple[()] = TacitError
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Replace any error inside by one that carries nothing of the data.
 
-    The engine's own message may quote a row, and a memory error a row count.  The new error is
-    raised after the old one is gone, so that not even ``__context__`` holds it.  Errors of the
-    type ``but`` are let through: our own carry nothing of the data.
+    The engine's own message may quote a row, and a memory error a row count.  Errors of the type
+    ``but`` are let through: our own carry nothing of the data.
     """
+    why = "; the engine's own message is withheld because it may quote data"
+    return _replaced(doing, but, lambda _: why)
+
+
+def told(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Replace any error inside by one with its message.  Privacy: for a steward alone."""
+
+    def said(error: Exception) -> str:
+        return ": " + (" ".join(str(error).split()) or type(error).__name__)
+
+    return _replaced(doing, TacitError, said)
+
+
+def _replaced(
+    doing: str, but: type[Exception] | tuple[()], why: Callable[[Exception], str]
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """The new error is raised after the old one is gone: not even ``__context__`` holds it."""
 
     def decorate(work: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(work)
@@ -307,11 +304,9 @@ def withheld(
                 return work(*args, **kwargs)
             except but:
                 raise
-            except Exception:
-                pass
-            raise EngineFailed(
-                f"{doing} failed; the engine's own message is withheld because it may quote data"
-            )
+            except Exception as error:
+                said = why(error)
+            raise EngineFailed(f"{doing} failed{said}")
 
         return guarded
 

@@ -47,6 +47,7 @@ _CANNOT = """
 # Columns that are there but cannot be asked about.
 [cannot_ask]
 """
+_ZONE = 'zone = "Europe/Brussels"'
 _MAX_ROWS = "# max_rows = 10\n"
 
 
@@ -155,6 +156,8 @@ def _written(source: Source, column: Column) -> str:
         grid = "0.001" if column.grid is None else decimal(column.grid)
         given = own_grid(source.columns[column.name]) is not None
         lines.append(f'{"" if given else "# "}grid = "{grid}"')
+    if column.type == "timestamp":
+        lines.append("# its days and hours are those of UTC, unless: " + _ZONE)
     form = normal_form(source, Schema("table", EACH_ROW, (column,)), {column.name})
     value = quoted(column.name)
     ordered = column.type in ("integer", "date", "timestamp") or column.grid is not None
