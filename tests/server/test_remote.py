@@ -188,6 +188,16 @@ def test_the_environment_says_what_is_not_given(server, monkeypatch):
         assert server.tokens["ana"] not in repr(clinic) + repr(vars(clinic))
 
 
+def test_a_table_shows_what_is_public_about_it(server):
+    with tacit.connect(server.url, token=server.tokens["ana"]) as clinic:
+        visits = clinic.table("visits")
+        with visits.dummy() as local:
+            assert repr(visits) == repr(local).replace("'visits'", f"'visits' at {server.url}", 1)
+            assert "columns pid, town" in repr(visits)
+            assert visits._repr_html_() == local._repr_html_()
+        assert server.url in repr(clinic.plan)
+
+
 def test_a_connection_that_the_server_closed_is_opened_again(tmp_path):
     with (
         served(tmp_path, limits="idle_seconds = 1") as server,

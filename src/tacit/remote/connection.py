@@ -275,6 +275,9 @@ class RemotePlans:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
+    def __repr__(self) -> str:
+        return f"<plans by {self._transport.place}>"
+
     def above_threshold(self, **numbers: Unpack[PlanNumbers]) -> Plan:
         """A plan for AboveThreshold."""
         return self._plan("above_threshold", dict(numbers))

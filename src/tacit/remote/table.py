@@ -86,8 +86,15 @@ class RemoteTable:
 
         return Reader(self.schema, self.as_of, self._cannot)
 
+    def _repr_html_(self) -> str:
+        from tacit.analyst.shown_table import as_html
+
+        return as_html(self.schema, self.as_of)
+
     def __repr__(self) -> str:
-        return f"<table {self.name} at {self._transport.place}>"
+        from tacit.analyst.shown_table import in_one_line
+
+        return in_one_line(self.schema, self.as_of, self._transport.place)
 
     # Reading questions --------------------------------------------------------------------
 

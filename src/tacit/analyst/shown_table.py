@@ -1,0 +1,26 @@
+"""A table in one line, and in a notebook: what is public about it, local or remote."""
+
+from __future__ import annotations
+
+from tacit.analyst.binding import person_text
+from tacit.support import html_table
+from tacit.tables.schema import Schema
+from tacit.tables.show import COLUMN_HEADS, declared_in_words
+
+
+def in_one_line(schema: Schema, as_of: str | None, place: str | None = None) -> str:
+    """Its name, label, people and columns; and where it is, if that is elsewhere."""
+    columns = ", ".join(column.name for column in schema.columns)
+    at = "" if place is None else f" at {place}"
+    person = person_text(schema.person)
+    return f"<Table {schema.name!r}{at}{_label(as_of)}, one person: {person}; columns {columns}>"
+
+
+def as_html(schema: Schema, as_of: str | None) -> str:
+    """What is declared about each column."""
+    title = f"{schema.name}{_label(as_of)}, one person: {person_text(schema.person)}"
+    return html_table(title, map(declared_in_words, schema.columns), COLUMN_HEADS)
+
+
+def _label(as_of: str | None) -> str:
+    return "" if as_of is None else f" as of {as_of}"
