@@ -147,11 +147,14 @@ def test_a_price_is_what_would_be_charged(tmp_path):
             paid = budget.charge(tacit.Cost.pure(2), table="visits", what="it", analyst="ana")
             assert clinic.budget.price(epsilon=2).price == paid.charged
             assert not clinic.budget.price(epsilon="1e-9").fits
+            much = "ε = 1, δ = 0, of ε = 0, δ = 0 that is left: too much"
+            assert str(clinic.budget.price(epsilon=1)) == much
             with pytest.raises(BadParameter, match="epsilon"):
                 clinic.budget.price(epsilon=-1)
         with tacit.connect(server.url, token=server.tokens["boss"]) as steward:
             price = steward.budget.price(epsilon=1)
             assert (price.left, price.fits) == (None, False)
+            assert str(price) == "ε = 1, δ = 0; the token draws from no share"
 
 
 def test_zcdp_prices_what_it_can_charge(tmp_path):

@@ -124,7 +124,8 @@ class ExactLoss:
         return strict(self._outcomes)()
 
     def __str__(self) -> str:
-        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {written(self.worst)}"
+        size = "∞" if isinf(self.loss) else f"{self.loss:.12g} ± {self.error:.1g}"
+        return f"loss {size}, at {written(self.worst)}"
 
 
 def certainly(loss: float, error: float) -> float:

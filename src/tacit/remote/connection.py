@@ -155,6 +155,11 @@ class RemotePrice:
     left: Amount | None
     fits: bool
 
+    def __str__(self) -> str:
+        if self.left is None:
+            return f"{self.price}; the token draws from no share"
+        return f"{self.price}, of {self.left} that is left: {'fits' if self.fits else 'too much'}"
+
 
 class RemoteBudget:
     """A budget as its server shows it now: each look asks anew."""
