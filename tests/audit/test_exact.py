@@ -396,6 +396,7 @@ def test_finite_laws():
     assert found.loss == pytest.approx(e, abs=1e-14)
     assert found.delta(0) == pytest.approx(stay - lie)
     assert compare({"a": 1.0}, {"b": 1.0}).loss == inf
+    assert str(compare({"a": 1.0}, {"b": 1.0})) == "loss ∞, at a"
     assert compare({"a": 0.5, "b": 0.5}, {"a": 1.0}).epsilon("1/2") == 0
 
 

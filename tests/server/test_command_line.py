@@ -77,6 +77,24 @@ def test_a_stream_is_asked_suspended_and_resumed(server, command):
     assert out.count("town = ") >= 1
 
 
+def test_questions_are_checked_for_nothing(server, command, tmp_path):
+    here = (*reach(server, "ana"), "--table", "visits")
+    code, out, err = command("check", *here, stdin=QUESTIONS)
+    assert code == 0, err
+    assert out.count("sensitivity  1") == 3
+    assert "line 4" in out
+    (tmp_path / "asked.txt").write_text("age >= 60\nheight > 3\n")
+    code, out, err = command("check", str(tmp_path / "asked.txt"), *here, "--json")
+    assert code == 1, err
+    assert [bool(wire.from_line(line)) for line in out.splitlines()] == [True, False]
+    with Budget.open(server.folder / "clinic.budget") as budget:
+        assert {entry.kind for entry in budget.history} <= {"created", "share"}
+    for words in (("visits.csv", "asked.txt", *here), reach(server, "ana"), ("--table", "visits")):
+        code, out, err = command("check", *words, stdin="age >= 60\n")
+        assert (code, out) == (2, "")
+        assert "--url and --table" in err
+
+
 def test_questions_are_asked_again_and_of_at_most(server, command):
     new = (*NEW, "--epsilon", "1", "--name", "twice", "--rounds", "2", "--again")
     code, out, err = command("ask", *reach(server, "ana"), *new, stdin="age > 200\nage >= 0\n")

@@ -153,11 +153,14 @@ def test_a_price_is_what_would_be_charged(tmp_path):
             paid = budget.charge(tacit.Cost.pure(2), table="visits", what="it", analyst="ana")
             assert clinic.budget.price(epsilon=2).price == paid.charged
             assert not clinic.budget.price(epsilon="1e-9").fits
+            much = "ε = 1, δ = 0, of ε = 0, δ = 0 that is left: too much"
+            assert str(clinic.budget.price(epsilon=1)) == much
             with pytest.raises(BadParameter, match="epsilon"):
                 clinic.budget.price(epsilon=-1)
         with tacit.connect(server.url, token=server.tokens["boss"]) as steward:
             price = steward.budget.price(epsilon=1)
             assert (price.left, price.fits) == (None, False)
+            assert str(price) == "ε = 1, δ = 0; the token draws from no share"
 
 
 def test_zcdp_prices_what_it_can_charge(tmp_path):
@@ -192,6 +195,16 @@ def test_the_environment_says_what_is_not_given(server, monkeypatch):
     with tacit.connect() as clinic:
         assert clinic.table("visits").people == 300
         assert server.tokens["ana"] not in repr(clinic) + repr(vars(clinic))
+
+
+def test_a_table_shows_what_is_public_about_it(server):
+    with tacit.connect(server.url, token=server.tokens["ana"]) as clinic:
+        visits = clinic.table("visits")
+        with visits.dummy() as local:
+            assert repr(visits) == repr(local).replace("'visits'", f"'visits' at {server.url}", 1)
+            assert "columns pid, town" in repr(visits)
+            assert visits._repr_html_() == local._repr_html_()
+        assert server.url in repr(clinic.plan)
 
 
 def test_a_connection_that_the_server_closed_is_opened_again(tmp_path):

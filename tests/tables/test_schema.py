@@ -30,6 +30,12 @@ def test_a_schema_survives_writing_and_reading() -> None:
     assert read_schema(write_schema(schema), name="visits", person="pid") == schema
 
 
+def test_a_schema_is_shown_in_the_units_in_which_it_is_declared() -> None:
+    schema = read(declared(type='"real"', grid="0.25", bounds='["-1.5", 10]'))
+    assert "bounds = [-1.5, 10]" in str(schema)
+    assert read(str(schema)) == schema
+
+
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from tacit.analyst.binding import identity_of, person_text
+from tacit.analyst.binding import identity_of
 from tacit.analyst.count import NoisyCount
 from tacit.analyst.histogram import Histogram, NoisyHistogram
 from tacit.analyst.histogram_plan import HistogramPlan, plan_histogram
@@ -28,6 +28,7 @@ from tacit.analyst.ranges import (
 )
 from tacit.analyst.release import Release, SmallDb, describe
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
+from tacit.analyst.shown_table import as_html, in_one_line
 from tacit.analyst.synthetic import (
     Marginals,
     Synthetic,
@@ -43,7 +44,7 @@ from tacit.book.laplace import Estimate
 from tacit.errors import QuestionRefused
 from tacit.numbers import Number
 from tacit.privacy import Privacy
-from tacit.support import Closing, html_table
+from tacit.support import Closing
 from tacit.tables.prepared import (
     Askable,
     AskableWithValues,
@@ -53,7 +54,7 @@ from tacit.tables.prepared import (
     given_by_name,
 )
 from tacit.tables.schema import Schema
-from tacit.tables.show import COLUMN_HEADS, declared_in_words, refusal
+from tacit.tables.show import refusal
 
 if TYPE_CHECKING:
     from tacit.analyst.binned import Bins
@@ -560,16 +561,7 @@ class ReleasingTable(Closing):
         self._versions.close()
 
     def _repr_html_(self) -> str:
-        label = "" if self.as_of is None else f" as of {self.as_of}"
-        title = f"{self.name}{label}, one person: {person_text(self.schema.person)}"
-        rows = [*map(declared_in_words, self.schema.columns)]
-        rows += [(name, "cannot be asked", why) for name, why in self.schema.cannot_ask]
-        return html_table(title, rows, COLUMN_HEADS)
+        return as_html(self.schema, self.as_of)
 
     def __repr__(self) -> str:
-        columns = ", ".join(column.name for column in self.schema.columns)
-        label = "" if self.as_of is None else f" as of {self.as_of}"
-        person = person_text(self.schema.person)
-        cannot = "".join(f"; {name}: {why}" for name, why in self.schema.cannot_ask)
-        left = f"; cannot be asked{cannot.replace(';', ':', 1)}" if cannot else ""
-        return f"<Table {self.name!r}{label}, one person: {person}; columns {columns}{left}>"
+        return in_one_line(self.schema, self.as_of)

@@ -124,7 +124,8 @@ class ExactLoss:
         return strict(self._outcomes)()
 
     def __str__(self) -> str:
-        return f"loss {self.loss:.12g} ± {self.error:.1g}, at {written(self.worst)}"
+        size = "∞" if isinf(self.loss) else f"{self.loss:.12g} ± {self.error:.1g}"
+        return f"loss {size}, at {written(self.worst)}"
 
 
 def certainly(loss: float, error: float) -> float:
@@ -213,7 +214,8 @@ def exact(
 ) -> ExactLoss:
     """The exact law and loss on two vectors of true answers that a neighbour may cause.
 
-    ``mechanism`` is a recipe, a prepared stream, a `tacit.audit.Law`, or a member of the gallery.
+    ``mechanism`` is a recipe, a prepared stream, a `tacit.audit.Law`, a member of the gallery, or
+    anything with a method ``outcome_law(answers)`` that gives the chance of each outcome.
     With discrete noise, which is what all of Tacit's mechanisms use, errors are proved, those of
     δ(ε) as well; with ``continuous=True`` the book's continuous noise is integrated, and the error
     is estimated from two quadratures.  A directed recipe needs the ``directions`` of the questions.

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from tacit.cli.asked import opened
 from tacit.cli.conversation import all_of, is_silent, piped, read
 from tacit.cli.exits import CHECK_FAILED, DONE, Misuse
 from tacit.cli.options import TableOptions
+from tacit.cli.remote import ServerOptions
 from tacit.errors import QuestionRefused
+
+if TYPE_CHECKING:
+    from tacit.analyst.table import Table
+    from tacit.remote.table import RemoteTable
 
 Files = Annotated[str, Parameter(metavar="FILE")]
 
@@ -17,13 +25,15 @@ Files = Annotated[str, Parameter(metavar="FILE")]
 def check(
     *files: Files,
     where: TableOptions | None = None,
+    server: ServerOptions | None = None,
     json: bool = False,
 ) -> int:
     r"""Say what would be promised about questions, or why they are refused.
 
     Give the table's FILE, and a file of questions, one a line as tacit ask takes them;
-    without it they come from standard input.  Nothing is asked and nothing is paid.
-    The exit code is 1 if one would be refused.
+    without it they come from standard input.  With --url and --table, give the
+    questions alone.  Nothing is asked and nothing is paid.  The exit code is 1 if one
+    would be refused.
 
     For example:
 
@@ -32,20 +42,22 @@ def check(
     Parameters
     ----------
     files
-        The table, and a file of questions.
+        The table, and a file of questions; the questions alone if a server has the table.
     where
         How the table is opened.
+    server
+        The server that has the table, in the place of a file.
     json
         Print one JSON object a question.
 
     """
-    if not 1 <= len(files) <= 2:
-        raise Misuse("give the FILE of the table, and a file of questions if there is one")
-    where = where or TableOptions()
-    where.check()
-    lines = _lines(files[1] if len(files) == 2 else None)
+    where, server = where or TableOptions(), server or ServerOptions()
+    file, questions = _given(files, at_server=server != ServerOptions())
+    if file is not None:
+        where.check()
+    lines = _lines(questions)
     refused = 0
-    with where.open(files[0]) as table:
+    with _table(file, where, server) as table:
         for number, line in enumerate(lines, 1):
             if is_silent(line):
                 continue
@@ -64,6 +76,29 @@ def check(
             else:
                 print(f"line {number}\n{stated}\n")
     return CHECK_FAILED if refused else DONE
+
+
+def _given(files: Sequence[str], *, at_server: bool) -> tuple[str | None, str | None]:
+    """The file of the table, unless a server has it, and that of the questions, if there is one."""
+    most = 1 if at_server else 2
+    if not most - 1 <= len(files) <= most:
+        raise Misuse(
+            "give the FILE of the table, and a file of questions if there is one; "
+            "with --url and --table, the questions alone"
+        )
+    return None if at_server else files[0], files[-1] if len(files) == most else None
+
+
+@contextmanager
+def _table(
+    file: str | None, where: TableOptions, server: ServerOptions
+) -> Iterator[Table | RemoteTable]:
+    if file is None:
+        with opened(None, None, where, server) as asked:
+            yield asked.table
+    else:
+        with where.open(file) as table:
+            yield table
 
 
 def _lines(path: str | None) -> list[str]:

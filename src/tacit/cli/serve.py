@@ -24,7 +24,7 @@ budget = "clinic.budget"
 [tables.visits]
 source = "visits.parquet"       # or .csv, .tsv, .duckdb, or "postgresql://reader@host/clinic"
 person = "patient_id"           # whose row it is; each_row = true if nobody has more than one
-# schema = "visits.toml"        # by default the TOML file beside the source
+# schema = "visits.toml"        # by default the TOML file beside the source; name it for PostgreSQL
 # table = "visits"              # which table of a DuckDB file, or of PostgreSQL
 # password_file = "/run/secrets/reader"  # its first line is the password for PostgreSQL
 # people = 100_000              # a public number, for planning; never read from the data
@@ -41,8 +41,8 @@ port = 8765
 # certificate = "server.pem"
 # key = "server.key"
 
-# A response leaves one period after its request arrived, however quick it was done, so that time
-# tells nothing; so many more questions take one period more.
+# A response leaves one period after its request arrived, however quickly it was done, so that
+# time tells nothing; so many more questions take one period more.
 [clock]
 milliseconds = 50
 questions = 200

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from tacit.cli.exits import Misuse, printable
+from tacit.cli.exits import Misuse, printable, say
 from tacit.cli.options import File, Name
 from tacit.cli.remote import ServerOptions
 from tacit.wire import to_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from tacit.wire import StoppedThing
     from tacit.wire.stopped import Stoppable
@@ -78,13 +78,15 @@ def stop(
         found = _over_http(options, thing, undo, reason)
     else:
         found = _in_the_file(config, thing, undo, reason)
+    if not found:
+        say("nothing is stopped")
     for one in found:
         print(to_line(one) if json else printable(str(one)))
 
 
 def _in_the_file(
     config: str, thing: tuple[Stoppable, str] | None, undo: bool, reason: str
-) -> Iterable[StoppedThing]:
+) -> Sequence[StoppedThing]:
     from tacit.budget import Budget
     from tacit.server.config import read_config
     from tacit.server.stopped import StoppedFile, check_known
@@ -104,7 +106,7 @@ def _in_the_file(
 
 def _over_http(
     options: ServerOptions, thing: tuple[Stoppable, str] | None, undo: bool, reason: str
-) -> Iterable[StoppedThing]:
+) -> Sequence[StoppedThing]:
     with options.connect() as clinic:
         if thing is None:
             return clinic.stop.list()

@@ -157,6 +157,11 @@ class RemotePrice:
     left: Amount | None
     fits: bool
 
+    def __str__(self) -> str:
+        if self.left is None:
+            return f"{self.price}; the token draws from no share"
+        return f"{self.price}, of {self.left} that is left: {'fits' if self.fits else 'too much'}"
+
 
 class RemoteBudget:
     """A budget as its server shows it now: each look asks anew."""
@@ -276,6 +281,9 @@ class RemotePlans:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
+    def __repr__(self) -> str:
+        return f"<plans by {self._transport.place}>"
 
     def above_threshold(self, **numbers: Unpack[PlanNumbers]) -> Plan:
         """A plan for AboveThreshold."""

@@ -96,8 +96,15 @@ class RemoteReleasingTable:
 
         return Reader(self.schema, self.as_of, self._cannot, self._labels)
 
+    def _repr_html_(self) -> str:
+        from tacit.analyst.shown_table import as_html
+
+        return as_html(self.schema, self.as_of)
+
     def __repr__(self) -> str:
-        return f"<table {self.name} at {self._transport.place}>"
+        from tacit.analyst.shown_table import in_one_line
+
+        return in_one_line(self.schema, self.as_of, self._transport.place)
 
     # Reading questions --------------------------------------------------------------------
 

@@ -380,7 +380,7 @@ def refuse_writers(session: Session, relation: Relation) -> None:
         raise BadParameter(
             "source",
             session.place,
-            f"the role {role} {found[0]}: connect as one that may only read, such as after\n"
+            f"the role {role} {found[0]}: connect as one that may only read; this makes one:\n"
             "    CREATE ROLE tacit_reader LOGIN;\n"
             f"    GRANT USAGE ON SCHEMA {quoted(relation.schema)} TO tacit_reader;\n"
             f"    GRANT SELECT ON {relation.sql} TO tacit_reader;",

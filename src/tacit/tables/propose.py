@@ -31,7 +31,9 @@ _HEADER = """\
 # A proposed schema.  Everything in this file is public.
 # The commented lines were drawn from the data: uncomment one only after replacing its values
 # by what is publicly known.  SUM needs bounds, a grid for reals, and a total for each person;
-# COUNT(*) needs max_rows if people have several rows; GROUP BY needs keys.
+# COUNT(*) needs max_rows if people have several rows; GROUP BY needs keys, and max_cells if
+# people lie in several cells.  The column that says whose row it is has no bounds.
+# Remove the columns that nobody may ask about.
 """
 _ALL_FOUND = """\
 # The types were found from the values, too, since this source declares none.  Check each of them.

@@ -276,6 +276,10 @@ class Schema:
             )
         object.__setattr__(self, "person", column.name)
 
+    def __str__(self) -> str:
+        """As TOML, in the units in which it is declared."""
+        return write_schema(self)
+
     def find(self, name: str) -> Column | None:
         """The column with this name, whatever its case."""
         return self._by_name.get(folded(is_text(name, "name", "give a column's name")))
