@@ -95,8 +95,8 @@ def _decide(
     """
     low, high = ends
     start, stop = words
-    both = _Undecided(np.full(stop - start, ~np.uint64(0), dtype=WORD))
-    sides: list[tuple[_Undecided, int, bool]] = [] if high is not None else [(both, low, True)]
+    both = _LikeBound(np.full(stop - start, ~np.uint64(0), dtype=WORD))
+    sides: list[tuple[_LikeBound, int, bool]] = [] if high is not None else [(both, low, True)]
     lowest = max(len(slices.bits) - LEADING, 0)
     for row in range(len(slices.bits) - 1, lowest - 1, -1):
         bits, place = slices.bits[row, start:stop], slices.shift + row
@@ -105,7 +105,7 @@ def _decide(
             if low >> place & 1 == high >> place & 1:
                 both.keep(bits, bool(low >> place & 1))
             else:
-                above = _Undecided(both.alike & bits)
+                above = _LikeBound(both.alike & bits)
                 both.keep(bits, False)
                 sides = [(both, low, True), (above, high, False)]
             continue
@@ -121,7 +121,7 @@ def _decide(
         np.bitwise_or(sure if whole else still, both.alike, out=sure if whole else still)
 
 
-class _Undecided:
+class _LikeBound:
     """The slots whose codes are so far like one bound, or like both."""
 
     __slots__ = ("_spare", "alike")

@@ -458,22 +458,22 @@ class BitmapEngine(Answering):
 
     def _all_of(self, parts: list[Node]) -> Node:
         """All of these; new ranges of one column, such as its two ends, are one range."""
-        new = [part for part in parts if type(part) is Unbuilt]
-        if not new:
-            return All(parts, new)
+        unbuilt = [part for part in parts if type(part) is Unbuilt]
+        if not unbuilt:
+            return All(parts, unbuilt)
         others = [part for part in parts if type(part) is not Unbuilt]
         both: dict[str, tuple[int, int]] = {}
-        for column, low, high in [part.range for part in new if part.range is not None]:
+        for column, low, high in [part.range for part in unbuilt if part.range is not None]:
             least, most = both.get(column, (low, high))
             both[column] = max(low, least), min(high, most)
-        tested = [part for part in new if part.range is None]
+        tested = [part for part in unbuilt if part.range is None]
         for column, (low, high) in both.items():
             if low > high:
                 return self._nothing
             key = column, ((low, high),)
-            node: Node | None = self._kept_as(key)
-            if node is None:
-                node = self._build(key, self._new_range(column, low, high))
+            kept = self._kept_as(key)
+            new = self._new_range(column, low, high)
+            node: Node = self._build(key, new) if kept is None else kept
             if type(node) is Unbuilt:
                 tested.append(node)
             else:
