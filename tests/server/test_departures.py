@@ -21,6 +21,7 @@ from tacit.server.config import Limits, Timing
 from tacit.server.log import LogLine
 from tacit.server.service import Service
 from tacit.server.tokens import TokenFile
+from tacit.tables.schema import read_schema
 
 MS = 1_000_000
 
@@ -48,6 +49,8 @@ class Hands:
 
 class Slow:
     """A table on which a check takes so long, or fails, or waits for a sign."""
+
+    schema = read_schema('[columns.pid]\ntype = "integer"\n', name="visits", person="pid")
 
     def __init__(self, clock: Hands, took: int, error: Exception | None = None) -> None:
         self._clock, self._took, self._error = clock, took, error
@@ -259,6 +262,7 @@ def test_work_that_never_ends_does_not_keep_a_server_from_closing(play):
         table.sign.clear()
         asked = asyncio.ensure_future(world.ask("POST", "/v1/check", check_of(1)))
         while not world.app._working:
+            assert not asked.done()
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.01)
         asked.cancel()
