@@ -15,7 +15,7 @@ from tacit.server import arguments, messages
 from tacit.server.service import given
 from tacit.wire.sizes import refuse_too_many
 
-_LINE = re.compile(r"  (\S.*?)(?:  +|(?<=  instead): )(\S.*)")
+_LINE = re.compile(r"  (\S.*?)(?:  +|: )(\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
