@@ -10,6 +10,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -113,9 +114,15 @@ def _duckdb_file(moments: list[datetime], folder: Path) -> object:
     return path
 
 
+def _pandas(moments: list[datetime]) -> pd.DataFrame:
+    """In microseconds: older versions take nanoseconds by themselves, which end in 2262."""
+    naive = np.array([moment.replace(tzinfo=None) for moment in moments], "datetime64[us]")
+    return pd.DataFrame({"at": pd.Series(naive).dt.tz_localize("UTC")})
+
+
 SOURCES: dict[str, Callable[[list[datetime], Path], object]] = {
     "arrow": lambda moments, _: _arrow(moments),
-    "pandas": lambda moments, _: pd.DataFrame({"at": pd.to_datetime(moments, utc=True)}),
+    "pandas": lambda moments, _: _pandas(moments),
     "polars": lambda moments, _: pl.DataFrame({"at": moments}),
     "parquet": _parquet,
     "csv": _csv,
