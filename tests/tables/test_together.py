@@ -127,9 +127,20 @@ def engine_of(kind: str, name: str, toml: str, person: str, rows: list[Row], tmp
     return ShardedEngine(schema, made, limit=2**20)
 
 
+_OPEN: list[sqlite3.Connection] = []
+
+
+@pytest.fixture(autouse=True)
+def databases_are_closed():
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
 def in_sqlite(visits: list[Row], labs: list[Row]) -> sqlite3.Connection:
     """The same rows without those of nobody."""
     db = sqlite3.connect(":memory:")
+    _OPEN.append(db)
     db.execute("create table visits (pid, age, town)")
     db.execute("create table labs (patient, result, kind)")
     for table, rows in (("visits", visits), ("labs", labs)):
