@@ -26,7 +26,8 @@ from benchmarks.bench_tables import GENERATED, ROWS, SCHEMA
 from benchmarks.report import Report, seconds
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
-from tacit.tables.bitmaps import BitmapEngine, words_of
+from tacit.tables.bit_trees import words_of
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.prepared import Prepared
 from tacit.tables.totals import people_total
 

@@ -14,21 +14,15 @@ TARGET static uint64_t NAME(ones_in_both)(const word *left, const word *right, P
     return total;
 }
 
-/* How many bits are set in all of several bitmaps. */
-TARGET static uint64_t NAME(ones_in_all)(const word **maps, Py_ssize_t maps_many, Py_ssize_t many)
+/* The words of several bitmaps combined, from `start` on; of none, all bits. */
+TARGET static void NAME(all_of)(const word *const *maps, Py_ssize_t many, Py_ssize_t start,
+                                Py_ssize_t size, word *block)
 {
-    word block[CHUNK];
-    uint64_t total = 0;
-    for (Py_ssize_t start = 0; start < many; start += CHUNK) {
-        Py_ssize_t size = many - start < CHUNK ? many - start : CHUNK;
+    for (Py_ssize_t i = 0; i < size; i++)
+        block[i] = many ? maps[0][start + i] : ~(uint64_t)0;
+    for (Py_ssize_t map = 1; map < many; map++)
         for (Py_ssize_t i = 0; i < size; i++)
-            block[i] = maps[0][start + i];
-        for (Py_ssize_t map = 1; map + 1 < maps_many; map++)
-            for (Py_ssize_t i = 0; i < size; i++)
-                block[i] &= maps[map][start + i];
-        total += NAME(ones_in_both)(block, maps[maps_many - 1] + start, size);
-    }
-    return total;
+            block[i] &= maps[map][start + i];
 }
 
 /* Eight bytes that are 0 or 1 as eight bits: each product bit has one summand, so none carries. */
@@ -46,8 +40,27 @@ static inline uint64_t packed_octets(const uint8_t *truths)
 }
 #endif
 
-/* Which codes lie in [low, high], for codes of each width: one word for 64 codes. */
-#define CODES_BETWEEN(width)                                                                       \
+/* Which codes lie in [low, high], for codes of each width: one word for 64 codes.
+ *
+ * One comparison does both: below low, the difference wraps around to a large number.
+ */
+#ifdef WITH_MASKS /* comparisons give bits */
+#define CODES_BETWEEN(width, a_time)                                                               \
+    TARGET static void NAME(between_##width)(const codes_##width *codes, Py_ssize_t words,         \
+                                             uint64_t least, uint64_t most, word *found)           \
+    {                                                                                              \
+        __m512i low = set_all_##width(least), reach = set_all_##width(most - least);               \
+        for (Py_ssize_t at = 0; at < words; at++) {                                                \
+            uint64_t bits = 0;                                                                     \
+            for (int i = 0; i < 64; i += a_time) {                                                 \
+                __m512i some = _mm512_sub_epi##width(_mm512_loadu_si512(codes + 64 * at + i), low); \
+                bits |= (uint64_t)_mm512_cmple_epu##width##_mask(some, reach) << i;                \
+            }                                                                                      \
+            found[at] = bits;                                                                      \
+        }                                                                                          \
+    }
+#else
+#define CODES_BETWEEN(width, a_time)                                                               \
     TARGET static void NAME(between_##width)(const codes_##width *codes, Py_ssize_t words,         \
                                              uint64_t least, uint64_t most, word *found)           \
     {                                                                                              \
@@ -59,8 +72,96 @@ static inline uint64_t packed_octets(const uint8_t *truths)
             found[at] = packed_octets(truths);                                                     \
         }                                                                                          \
     }
-CODES_BETWEEN(8)
-CODES_BETWEEN(16)
-CODES_BETWEEN(32)
-CODES_BETWEEN(64)
+#endif
+CODES_BETWEEN(8, 64)
+CODES_BETWEEN(16, 32)
+CODES_BETWEEN(32, 16)
+CODES_BETWEEN(64, 8)
 #undef CODES_BETWEEN
+
+/* The same for codes of any width. */
+TARGET static void NAME(scan)(const struct range *range, Py_ssize_t at, Py_ssize_t words, word *found)
+{
+    const char *first = (const char *)range->codes.buf + 64 * range->width * at;
+    if (range->width == 1)
+        NAME(between_8)((const codes_8 *)first, words, range->low, range->high, found);
+    else if (range->width == 2)
+        NAME(between_16)((const codes_16 *)first, words, range->low, range->high, found);
+    else if (range->width == 4)
+        NAME(between_32)((const codes_32 *)first, words, range->low, range->high, found);
+    else
+        NAME(between_64)((const codes_64 *)first, words, range->low, range->high, found);
+}
+
+/* The slots of a range, by the leading bits of their codes if those are given.
+ *
+ * Where these are the leading bits of an end, the codes decide: one by one if they are few in a
+ * word, or else all of that word.
+ */
+TARGET static void NAME(in_range)(const struct range *range, Py_ssize_t at, Py_ssize_t words,
+                                  word *found)
+{
+    if (range->leading.buf == NULL) {
+        NAME(scan)(range, at, words, found);
+        return;
+    }
+    const codes_16 *leading = (const codes_16 *)range->leading.buf + 64 * at;
+    word may[LEADING_AT_ONCE];
+    for (Py_ssize_t start = 0; start < words; start += LEADING_AT_ONCE) {
+        Py_ssize_t size = words - start < LEADING_AT_ONCE ? words - start : LEADING_AT_ONCE;
+        word *sure = found + start;
+        NAME(between_16)(leading + 64 * start, size, range->first, range->last, may);
+        if (range->sure_first <= range->sure_last)
+            NAME(between_16)(leading + 64 * start, size, range->sure_first, range->sure_last, sure);
+        else
+            memset(sure, 0, 8 * (size_t)size);
+        for (Py_ssize_t i = 0; i < size; i++) {
+            uint64_t open = may[i] & ~sure[i];
+            if (open == 0)
+                continue;
+            if (ones_of(open) > FEW_IN_A_WORD) {
+                NAME(scan)(range, at + start + i, 1, sure + i);
+                continue;
+            }
+            keep_in_range(&open, 1, range, at + start + i);
+            sure[i] |= open;
+        }
+    }
+}
+
+/* How many people have a slot that is set in all of several bitmaps and lies in several ranges.
+ *
+ * Up to the word `one_row` each slot is a person; from there on `inner` are all slots but the last
+ * one of each person, and a carry through them finds who has one (src/tacit/tables/columns.py).
+ * A range is tested only on the slots that are left, if those are few.
+ */
+TARGET static uint64_t NAME(people_in_all)(const struct conjunction *all, const word *inner,
+                                           Py_ssize_t one_row, Py_ssize_t words)
+{
+    word block[CHUNK], found[CHUNK];
+    uint64_t total = 0;
+    for (Py_ssize_t start = 0, size; start < words; start += size) {
+        Py_ssize_t end = start < one_row ? one_row : words;
+        size = end - start < CHUNK ? end - start : CHUNK;
+        NAME(all_of)(all->maps, all->maps_many, start, size, block);
+        for (Py_ssize_t i = 0; i < all->ranges_many; i++) {
+            uint64_t left = NAME(ones_in_both)(block, block, size);
+            if (left == 0)
+                break;
+            if (left * FEW <= 64 * (uint64_t)size) {
+                keep_in_range(block, size, all->ranges + i, start);
+                continue;
+            }
+            NAME(in_range)(all->ranges + i, start, size, found);
+            for (Py_ssize_t j = 0; j < size; j++)
+                block[j] &= found[j];
+        }
+        if (start >= one_row) {
+            const word *within = inner + (start - one_row);
+            for (Py_ssize_t i = 0; i < size; i++)
+                block[i] = (((block[i] & within[i]) + within[i]) | block[i]) & ~within[i];
+        }
+        total += NAME(ones_in_both)(block, block, size);
+    }
+    return total;
+}

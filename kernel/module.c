@@ -5,6 +5,7 @@
  * is used: one wheel serves that version and all later ones.
  *
  * Every function takes arrays as buffers of bytes and checks their sizes before it looks at them.
+ * While one counts, other threads of Python go on; who calls it keeps the arrays as they are.
  */
 #define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
@@ -12,8 +13,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CHUNK 512 /* words that are worked on at once: 4 KB, which stay in the nearest cache */
-#define MOST_MAPS 64
+#define CHUNK 512           /* words that are worked on at once: 4 KB, in the nearest cache */
+#define LEADING_AT_ONCE 128 /* words whose leading codes, 16 KB, stay there for both ends */
+#define KEPT_AT_ONCE 128    /* words whose slots are looked up at once */
+#define FEW 128             /* slots are looked up one by one if at most one in so many is left */
+#define FEW_IN_A_WORD 4
+#define MOST 64 /* bitmaps of a conjunction, and ranges */
 
 #if defined(__GNUC__) || defined(__clang__)
 /* Arrays that are mapped from a file may begin anywhere. */
@@ -25,7 +30,12 @@ typedef uint64_t codes_64 __attribute__((aligned(1), may_alias));
 #define ones_of(bits) ((uint64_t)__builtin_popcountll(bits))
 #define first_one(bits) __builtin_ctzll(bits)
 #if defined(__x86_64__)
+#include <immintrin.h>
 #define SEVERAL_KINDS 1
+#define set_all_8(code) _mm512_set1_epi8((char)(code))
+#define set_all_16(code) _mm512_set1_epi16((short)(code))
+#define set_all_32(code) _mm512_set1_epi32((int)(code))
+#define set_all_64(code) _mm512_set1_epi64((long long)(code))
 #endif
 #else
 #error "no compiler that this was tried with: numpy does the same"
@@ -33,6 +43,60 @@ typedef uint64_t codes_64 __attribute__((aligned(1), may_alias));
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "bits are packed for little-endian machines: numpy does the same"
 #endif
+
+/* A range of a column's codes, both ends included. */
+struct range {
+    Py_buffer codes, leading; /* `leading` are their leading 16 bits, if `buf` is not NULL */
+    int width;                /* bytes of a code */
+    unsigned long long low, high;
+    unsigned short first, last;           /* leading bits that codes in the range can have, */
+    unsigned short sure_first, sure_last; /* and those that only such codes have */
+};
+
+struct conjunction {
+    const word *maps[MOST];
+    struct range ranges[MOST];
+    Py_ssize_t maps_many, ranges_many;
+};
+
+/* Few slots are left, far apart: all of a block are sent for before the first is looked at. */
+#define KEEP_BETWEEN(width)                                                                        \
+    static void keep_##width(word *words, Py_ssize_t many, const codes_##width *codes,             \
+                             uint64_t low, uint64_t high)                                          \
+    {                                                                                              \
+        uint16_t slots[64 * KEPT_AT_ONCE];                                                         \
+        for (Py_ssize_t start = 0; start < many; start += KEPT_AT_ONCE) {                          \
+            int size = many - start < KEPT_AT_ONCE ? (int)(many - start) : KEPT_AT_ONCE, left = 0; \
+            const codes_##width *here = codes + 64 * start;                                        \
+            for (int i = 0; i < size; i++)                                                         \
+                for (uint64_t bits = words[start + i]; bits; bits &= bits - 1) {                   \
+                    slots[left] = (uint16_t)(64 * i + first_one(bits));                            \
+                    __builtin_prefetch(here + slots[left++]);                                      \
+                }                                                                                  \
+            for (int i = 0; i < left; i++) {                                                       \
+                uint64_t code = here[slots[i]], out = code < low || code > high;                   \
+                words[start + (slots[i] >> 6)] &= ~(out << (slots[i] & 63));                       \
+            }                                                                                      \
+        }                                                                                          \
+    }
+KEEP_BETWEEN(8)
+KEEP_BETWEEN(16)
+KEEP_BETWEEN(32)
+KEEP_BETWEEN(64)
+
+/* Clear the bits of slots, from word `at` on, whose codes lie outside a range. */
+static void keep_in_range(word *words, Py_ssize_t many, const struct range *range, Py_ssize_t at)
+{
+    const char *first = (const char *)range->codes.buf + 64 * range->width * at;
+    if (range->width == 1)
+        keep_8(words, many, (const codes_8 *)first, range->low, range->high);
+    else if (range->width == 2)
+        keep_16(words, many, (const codes_16 *)first, range->low, range->high);
+    else if (range->width == 4)
+        keep_32(words, many, (const codes_32 *)first, range->low, range->high);
+    else
+        keep_64(words, many, (const codes_64 *)first, range->low, range->high);
+}
 
 #define NAME(x) x##_plain
 #define TARGET
@@ -47,6 +111,7 @@ typedef uint64_t codes_64 __attribute__((aligned(1), may_alias));
 #undef NAME
 #undef TARGET
 
+#define WITH_MASKS 1
 #define NAME(x) x##_avx512
 #define TARGET                                                                                     \
     __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx512vpopcntdq,popcnt")))
@@ -109,142 +174,166 @@ static PyObject *ones_in_each(PyObject *module, PyObject *arguments)
     return found;
 }
 
-PyDoc_STRVAR(ones_in_all_doc, "ones_in_all(maps, start, stop)\n--\n\n"
-                              "How many bits are set in all of these bitmaps, from word to word.");
-
-static PyObject *ones_in_all(PyObject *module, PyObject *arguments)
+/* A range from a tuple, with codes for all words up to `words`.  Released by release_range. */
+static int read_range(PyObject *given, Py_ssize_t words, struct range *range)
 {
-    PyObject *maps, *found = NULL;
-    Py_ssize_t start, stop, opened = 0;
-    Py_buffer buffers[MOST_MAPS];
-    const word *words[MOST_MAPS];
-    if (!PyArg_ParseTuple(arguments, "O!nn", &PyList_Type, &maps, &start, &stop))
+    memset(range, 0, sizeof *range);
+    if (!PyArg_ParseTuple(given, "y*iKK|y*HHHH", &range->codes, &range->width, &range->low,
+                          &range->high, &range->leading, &range->first, &range->last,
+                          &range->sure_first, &range->sure_last))
+        return 0;
+    int width = range->width;
+    if ((width == 1 || width == 2 || width == 4 || width == 8) && words >= 0 &&
+        range->codes.len / width / 64 >= words &&
+        (range->leading.buf == NULL || range->leading.len / 2 / 64 >= words))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "there are no codes of that width for all of these words");
+    return -1;
+}
+
+static void release_range(struct range *range)
+{
+    PyBuffer_Release(&range->codes);
+    if (range->leading.buf != NULL)
+        PyBuffer_Release(&range->leading);
+}
+
+#define RANGE_DOC                                                                                  \
+    "A range is (codes, bytes of a code, low, high), and may have, too: the codes' leading 16\n"   \
+    "bits, the first and last that codes in the range can have, and the first and last that\n"     \
+    "only such codes have."
+
+PyDoc_STRVAR(set_in_range_doc, "set_in_range(words, at, range)\n--\n\n"
+                               "Set the bits of the slots, from word ``at`` on, that lie in a range,\n"
+                               "and clear the others.\n\n" RANGE_DOC);
+
+PyDoc_STRVAR(keep_in_range_doc, "keep_in_range(words, at, range)\n--\n\n"
+                                "Clear the bits of the slots, from word ``at`` on, that lie outside a\n"
+                                "range.  Quick if few are set.\n\n" RANGE_DOC);
+
+static PyObject *change_words(PyObject *arguments, int keep)
+{
+    Py_buffer words;
+    PyObject *given;
+    Py_ssize_t at;
+    struct range range;
+    if (!PyArg_ParseTuple(arguments, "w*nO!", &words, &at, &PyTuple_Type, &given))
         return NULL;
-    Py_ssize_t many = PyList_Size(maps);
-    if (many < 1 || many > MOST_MAPS || start < 0 || stop < start) {
-        PyErr_SetString(PyExc_ValueError, "there must be 1 to 64 bitmaps, and words of them");
-        return NULL;
+    Py_ssize_t many = words.len / 8;
+    int read = read_range(given, at < 0 || at > PY_SSIZE_T_MAX - many ? -1 : at + many, &range);
+    if (read > 0) {
+        Py_BEGIN_ALLOW_THREADS
+        if (keep)
+            keep_in_range(words.buf, many, &range, at);
+        else
+            CALL(in_range, &range, at, many, words.buf);
+        Py_END_ALLOW_THREADS
     }
-    for (; opened < many; opened++) {
-        if (PyObject_GetBuffer(PyList_GetItem(maps, opened), buffers + opened, PyBUF_SIMPLE) < 0)
-            break;
-        words[opened] = (const word *)buffers[opened].buf + start;
-        if (!has_words(buffers + opened, stop)) {
-            opened++;
-            break;
+    if (read)
+        release_range(&range);
+    PyBuffer_Release(&words);
+    if (read <= 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_words_in_range(PyObject *module, PyObject *arguments)
+{
+    return change_words(arguments, 0);
+}
+
+static PyObject *keep_words_in_range(PyObject *module, PyObject *arguments)
+{
+    return change_words(arguments, 1);
+}
+
+PyDoc_STRVAR(people_in_all_doc,
+             "people_in_all(maps, ranges, inner, one_row, words)\n--\n\n"
+             "How many people have a slot that is set in all of these bitmaps and lies in all of\n"
+             "these ranges, up to a word.\n\n"
+             "Up to the word ``one_row`` each slot is a person; of the words from there on,\n"
+             "``inner`` are all slots but the last one of each person.\n\n" RANGE_DOC);
+
+static PyObject *people_in_all(PyObject *module, PyObject *arguments)
+{
+    PyObject *maps, *ranges, *found = NULL;
+    Py_ssize_t one_row, words, opened = 0;
+    Py_buffer inner, buffers[MOST];
+    struct conjunction all = {.ranges_many = 0};
+    if (!PyArg_ParseTuple(arguments, "O!O!y*nn", &PyList_Type, &maps, &PyList_Type, &ranges, &inner,
+                          &one_row, &words))
+        return NULL;
+    all.maps_many = PyList_Size(maps);
+    Py_ssize_t wanted = PyList_Size(ranges);
+    if (all.maps_many > MOST || wanted > MOST || one_row < 0 || words < one_row)
+        PyErr_SetString(PyExc_ValueError, "there may be 64 bitmaps and ranges, and words of them");
+    else if (has_words(&inner, words - one_row)) {
+        for (; !PyErr_Occurred() && opened < all.maps_many; opened++) {
+            if (PyObject_GetBuffer(PyList_GetItem(maps, opened), buffers + opened, PyBUF_SIMPLE) < 0)
+                break;
+            all.maps[opened] = buffers[opened].buf;
+            has_words(buffers + opened, words);
         }
+        for (; !PyErr_Occurred() && all.ranges_many < wanted; all.ranges_many++)
+            if (!read_range(PyList_GetItem(ranges, all.ranges_many), words,
+                            all.ranges + all.ranges_many))
+                break;
     }
-    if (!PyErr_Occurred())
-        found = PyLong_FromUnsignedLongLong(CALL(ones_in_all, words, many, stop - start));
+    if (!PyErr_Occurred()) {
+        uint64_t people;
+        Py_BEGIN_ALLOW_THREADS
+        people = CALL(people_in_all, &all, inner.buf, one_row, words);
+        Py_END_ALLOW_THREADS
+        found = PyLong_FromUnsignedLongLong(people);
+    }
+    while (all.ranges_many > 0)
+        release_range(all.ranges + --all.ranges_many);
     while (opened > 0)
         PyBuffer_Release(buffers + --opened);
+    PyBuffer_Release(&inner);
     return found;
 }
 
-static int has_codes(const Py_buffer *codes, int width, Py_ssize_t words, Py_ssize_t at)
-{
-    if ((width == 1 || width == 2 || width == 4 || width == 8) && at >= 0 &&
-        codes->len / width / 64 >= at && codes->len / width / 64 - at >= words)
-        return 1;
-    PyErr_SetString(PyExc_ValueError, "there are no codes of that width for all of these words");
-    return 0;
-}
-
-PyDoc_STRVAR(codes_between_doc,
-             "codes_between(codes, width, at, low, high, words)\n--\n\n"
-             "Set the bits of the slots, from word ``at`` on, whose codes lie in [low, high].");
-
-static PyObject *codes_between(PyObject *module, PyObject *arguments)
-{
-    Py_buffer codes, words;
-    int width, good;
-    Py_ssize_t at;
-    unsigned long long low, high;
-    if (!PyArg_ParseTuple(arguments, "y*inKKw*", &codes, &width, &at, &low, &high, &words))
-        return NULL;
-    Py_ssize_t many = words.len / 8;
-    good = has_codes(&codes, width, many, at);
-    if (good) {
-        const char *first = (const char *)codes.buf + 64 * width * at;
-        if (width == 1)
-            CALL(between_8, (const codes_8 *)first, many, low, high, words.buf);
-        else if (width == 2)
-            CALL(between_16, (const codes_16 *)first, many, low, high, words.buf);
-        else if (width == 4)
-            CALL(between_32, (const codes_32 *)first, many, low, high, words.buf);
-        else
-            CALL(between_64, (const codes_64 *)first, many, low, high, words.buf);
-    }
-    PyBuffer_Release(&codes);
-    PyBuffer_Release(&words);
-    if (!good)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static inline uint64_t code_at(const char *codes, int width, Py_ssize_t slot)
-{
-    switch (width) {
-    case 1:
-        return ((const codes_8 *)codes)[slot];
-    case 2:
-        return ((const codes_16 *)codes)[slot];
-    case 4:
-        return ((const codes_32 *)codes)[slot];
-    default:
-        return ((const codes_64 *)codes)[slot];
-    }
-}
-
-PyDoc_STRVAR(keep_between_doc,
-             "keep_between(words, codes, width, at, low, high)\n--\n\n"
-             "Clear the bits of the slots, from word ``at`` on, whose codes lie outside [low, high].");
-
-static PyObject *keep_between(PyObject *module, PyObject *arguments)
-{
-    Py_buffer words, codes;
-    int width, good;
-    Py_ssize_t at;
-    unsigned long long low, high;
-    if (!PyArg_ParseTuple(arguments, "w*y*inKK", &words, &codes, &width, &at, &low, &high))
-        return NULL;
-    Py_ssize_t many = words.len / 8;
-    good = has_codes(&codes, width, many, at);
-    for (Py_ssize_t i = 0; good && i < many; i++) {
-        uint64_t left = ((word *)words.buf)[i], kept = left;
-        for (; left; left &= left - 1) {
-            int bit = first_one(left);
-            uint64_t code = code_at(codes.buf, width, 64 * (at + i) + bit);
-            kept &= ~((uint64_t)(code < low || code > high) << bit);
-        }
-        ((word *)words.buf)[i] = kept;
-    }
-    PyBuffer_Release(&words);
-    PyBuffer_Release(&codes);
-    if (!good)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef methods[] = {
-    {"ones_in_each", ones_in_each, METH_VARARGS, ones_in_each_doc},
-    {"ones_in_all", ones_in_all, METH_VARARGS, ones_in_all_doc},
-    {"codes_between", codes_between, METH_VARARGS, codes_between_doc},
-    {"keep_between", keep_between, METH_VARARGS, keep_between_doc},
-    {NULL, NULL, 0, NULL},
-};
-
-static int set_kind(PyObject *module)
+static int best_kind(void)
 {
 #ifdef SEVERAL_KINDS
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vpopcntdq"))
-        kind = 2;
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
-        kind = 1;
+        return 2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
+        return 1;
 #endif
+    return 0;
+}
+
+PyDoc_STRVAR(use_kind_doc, "use_kind(most)\n--\n\n"
+                           "Use the loops for processors of at most this kind, for tests: 0 any, 1\n"
+                           "with AVX2, 2 with AVX-512.  Returns the kind in use from now on.");
+
+static PyObject *use_kind(PyObject *module, PyObject *arguments)
+{
+    int most;
+    if (!PyArg_ParseTuple(arguments, "i", &most))
+        return NULL;
+    kind = best_kind();
+    kind = kind < most ? kind : most < 0 ? 0 : most;
+    return PyLong_FromLong(kind);
+}
+
+static PyMethodDef methods[] = {
+    {"ones_in_each", ones_in_each, METH_VARARGS, ones_in_each_doc},
+    {"people_in_all", people_in_all, METH_VARARGS, people_in_all_doc},
+    {"set_in_range", set_words_in_range, METH_VARARGS, set_in_range_doc},
+    {"keep_in_range", keep_words_in_range, METH_VARARGS, keep_in_range_doc},
+    {"use_kind", use_kind, METH_VARARGS, use_kind_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static int set_kind(PyObject *module)
+{
+    kind = best_kind();
     return 0;
 }
 

@@ -59,17 +59,10 @@ def cramped(source: object, toml: str, person: Person) -> Engine:
     return hold(found, schema, 0)
 
 
-class _Everything(set[tuple[str, bool]]):
-    """What contains everything."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
 def with_slices(engine: Engine) -> Engine:
     """The same, with the bits of all codes at hand from the first question on."""
     assert isinstance(engine, BitmapEngine)
-    engine._missed, engine._wide = _Everything(), 1
+    engine._bits.at_once, engine._bits.wide = True, 1
     return engine
 
 

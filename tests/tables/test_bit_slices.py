@@ -5,12 +5,15 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.tables import bit_slices
-from tacit.tables.bit_slices import between, leading, sliced, sum_of_codes
+from tacit.tables.bit_slices import leading, sliced, sum_of_codes
 from tacit.tables.columns import narrowest, pack, unpack
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 TOPS = st.one_of(st.integers(0, 300), st.sampled_from([2**16 - 2, 2**20, 2**45 + 7, 2**63]))
 
@@ -34,7 +37,7 @@ def test_what_is_sure_lies_between_and_what_is_open_may(column, ends, few):
     with patch.object(bit_slices, "LEADING", few):
         for slices in (leading(codes, top + 1), sliced(codes, top + 1)):
             sure, still = (
-                unpack(words) for words in between(slices, low, high, top, 0, len(codes) // 64)
+                unpack(words) for words in slices.between(low, high, top, 0, len(codes) // 64)
             )
             assert not (sure & still).any()
             decided = ~still

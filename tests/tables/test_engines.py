@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.tables.engines import ENGINES, arrow, quick, with_slices
 
+from tacit import kernel
 from tacit.errors import QuestionRefused
 from tacit.tables import (
     EACH_ROW,
     Engine,
     Schema,
     bit_slices,
-    bitmaps,
+    bit_trees,
     columns,
     parse,
     write_schema,
@@ -43,6 +44,16 @@ class TestBitmaps(EngineContract):
         return ENGINES[self.name](arrow(rows, schema), write_schema(schema), schema.person)
 
 
+@pytest.fixture
+def _without_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "compiled", None)
+
+
+@pytest.mark.usefixtures("_without_compiled_loops")
+class TestBitmapsByNumpy(TestBitmaps):
+    pass
+
+
 class TestCrampedBitmaps(TestBitmaps):
     name = "cramped"
 
@@ -57,6 +68,11 @@ class TestShards(TestBitmaps):
 
 class TestSliced(TestBitmaps):
     name = "sliced"
+
+
+@pytest.mark.usefixtures("_without_compiled_loops")
+class TestSlicedByNumpy(TestSliced):
+    pass
 
 
 def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person: Person) -> None:
@@ -75,6 +91,7 @@ def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person
         assert [step for question in read for step in engine.values([question])] == steps
 
 
+@pytest.mark.usefixtures("loops")
 @SOME
 @given(rows=tables(), asked=ASKED, person=PEOPLE, limit=LIMITS)
 def test_bitmaps_answer_as_plain_python(
@@ -83,6 +100,7 @@ def test_bitmaps_answer_as_plain_python(
     agree(quick(rows, person, limit), rows, asked, person)
 
 
+@pytest.mark.usefixtures("loops")
 @SOME
 @given(rows=tables(), asked=ASKED, person=PEOPLE, leading=st.integers(1, 12))
 def test_bits_of_codes_answer_as_plain_python(
@@ -92,6 +110,7 @@ def test_bits_of_codes_answer_as_plain_python(
         agree(with_slices(quick(rows, person)), rows, asked, person)
 
 
+@pytest.mark.usefixtures("loops")
 @SOME
 @given(rows=tables(), asked=st.lists(conditions(), min_size=1, max_size=6), limit=LIMITS)
 def test_bitmaps_test_all_rows_of_a_person_as_plain_python(
@@ -193,11 +212,12 @@ def test_what_all_cells_share_is_a_condition_and_no_key() -> None:
     assert len(set(group.cells)) == 1
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("few", [1, 128, 10**9], ids=["always", "as usual", "never"])
 def test_a_new_atom_is_tested_on_what_the_others_leave(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bitmaps, "_FEW", few)
+    monkeypatch.setattr(bit_trees, "_FEW", few)
     ages = [int(age) or None for age in np.random.default_rng(17).integers(0, 50, 3000)]
     rows = [row(n // 3, age=age, week=n % 7) for n, age in enumerate(ages)]
     engine = quick(rows, "pid")

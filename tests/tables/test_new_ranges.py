@@ -10,6 +10,8 @@ import pytest
 
 from tacit.tables import EACH_ROW, load, parse
 
+pytestmark = pytest.mark.usefixtures("loops")
+
 Row = tuple[int | None, int, int]
 CHANCE = random.Random(17)
 ROWS: list[Row] = [

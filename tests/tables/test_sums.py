@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.tables.bit_slices import sliced
 from tacit.tables.columns import by_person, every_row, hold_numbers, pack, placed
 from tacit.tables.totals import sum_total
+
+pytestmark = pytest.mark.usefixtures("loops")
 
 VALUES = st.one_of(st.integers(-5, 300), st.integers(-(2**62), 2**62), st.sampled_from([255, 256]))
 

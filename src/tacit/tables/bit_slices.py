@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import kernel
 from tacit.tables.columns import WORD, BitWords, Codes
 
 LEADING = 12
@@ -36,6 +37,22 @@ class BitSlices:
     def count(self) -> int:
         """How many bitmaps it takes."""
         return len(self.bits) + (self.known is not None)
+
+    def between(
+        self, low: int, high: int, top: int, start: int, stop: int
+    ) -> tuple[BitWords, BitWords]:
+        """The slots whose codes lie in an interval for sure, and those for which it is still open.
+
+        ``top`` is the greatest code of a value; an interval up to there has no upper end.
+        """
+        sure, still = np.zeros(stop - start, dtype=WORD), np.zeros(stop - start, dtype=WORD)
+        for at in range(start, stop, _AT_ONCE):
+            end = min(at + _AT_ONCE, stop)
+            part = slice(at - start, end - start)
+            _decide(self, (low, None if high == top else high), (at, end), sure[part], still[part])
+            if high == top and self.known is not None:
+                sure[part] &= self.known[at:end]
+        return sure, still
 
 
 def sliced(codes: Codes, null: int, shift: int = 0) -> BitSlices:
@@ -63,23 +80,6 @@ def leading(codes: Codes, null: int) -> BitSlices:
 
 
 # Whether codes lie in an interval
-
-
-def between(
-    slices: BitSlices, low: int, high: int, top: int, start: int, stop: int
-) -> tuple[BitWords, BitWords]:
-    """The slots whose codes lie in an interval for sure, and those for which it is still open.
-
-    ``top`` is the greatest code of a value; an interval up to there has no upper end.
-    """
-    sure, still = np.zeros(stop - start, dtype=WORD), np.zeros(stop - start, dtype=WORD)
-    for at in range(start, stop, _AT_ONCE):
-        end = min(at + _AT_ONCE, stop)
-        part = slice(at - start, end - start)
-        _decide(slices, (low, None if high == top else high), (at, end), sure[part], still[part])
-        if high == top and slices.known is not None:
-            sure[part] &= slices.known[at:end]
-    return sure, still
 
 
 def _decide(
@@ -163,6 +163,11 @@ def sum_of_codes(
         words = matching(at, end)
         if slices.known is not None:
             words = words & slices.known[at:end]
+        if kernel.compiled is not None:
+            many += int(np.add.reduce(np.bitwise_count(words)))
+            counts = kernel.compiled.ones_in_each(words, slices.bits, slices.bits.shape[1], at)
+            total += sum(ones << slices.shift + row for row, ones in enumerate(counts))
+            continue
         both, ones = np.empty_like(words), np.empty(len(words), np.uint8)
         many += int(np.add.reduce(np.bitwise_count(words, out=ones)))
         lower = np.empty_like(ones)

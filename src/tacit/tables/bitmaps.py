@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import kernel
 from tacit.errors import EngineFailed
-from tacit.tables.bit_slices import LEADING, BitSlices, between, leading, sliced
+from tacit.tables.bit_slices import BitSlices
+from tacit.tables.bit_trees import (
+    All,
+    Except,
+    Maker,
+    Node,
+    Slots,
+    Some,
+    Unbuilt,
+    counted_at_once,
+    ranged,
+    words_of,
+)
 from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
 from tacit.tables.columns import (
@@ -31,7 +44,6 @@ from tacit.tables.columns import (
     Held,
     Layout,
     comparison,
-    pack,
     unpack,
 )
 from tacit.tables.engine import (
@@ -44,6 +56,8 @@ from tacit.tables.engine import (
 )
 from tacit.tables.functions import part_of_codes, parts_that_hold
 from tacit.tables.having import having_people
+from tacit.tables.kept_bits import KeptBits
+from tacit.tables.leading_codes import CodeRange, code_range
 from tacit.tables.person_rows import Coded, PersonRows
 from tacit.tables.point_counts import (
     CountedPoints,
@@ -77,9 +91,6 @@ from tacit.tables.totals import Matching, people_total, rows_total, sum_total
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
 
-BUILD = 1 << 11
-"""Words that are built at once: 128 K rows, whose codes and bits stay in the cache."""
-
 FEWEST_CELLS = 64
 """From this many terms that differ only in their cell, one scan is faster than bitmaps."""
 
@@ -89,62 +100,9 @@ _MOST_SEEN = 1 << 12  # atoms that were asked for once
 _MOST_KEPT = 1 << 13  # bitmaps: of a small table they cost little, to keep or to make again
 _ENTRY_BYTES = 512  # what a kept bitmap takes besides its words
 _NO_SLOTS = np.zeros(0, dtype=np.int64)
-_WIDE = 4  # bytes of a code from which on its bits are kept
-_FEW = 128  # a new atom is tested slot by slot if at most one in so many is left
-
-
-@dataclass(slots=True)
-class All:
-    """All of these must hold; ``new`` are tested last, on what the others leave."""
-
-    parts: list[Node]
-    new: list[Unbuilt]
-
-
-@dataclass(slots=True)
-class Some:
-    """At least one of these must hold."""
-
-    parts: list[Node]
-
-
-@dataclass(slots=True)
-class Except:
-    """All rows except these."""
-
-    part: Node
-
-
-Slots = slice | NDArray[np.intp]
-
-Maker = Callable[[Slots], NDArray[np.bool_]]
-"""Makes the bits of some slots: of whole words, or of a list of slots that hold rows."""
-
-
-@dataclass(slots=True)
-class Unbuilt:
-    """A bitmap that is not kept: the first time it is asked for, or if there is no room for it."""
-
-    make: Maker
-    range: tuple[str, int, int] | None = None
-    """A column, and the least and greatest of its codes for which it holds; None if not so."""
-    find_quick: Callable[[], Matching | None] | None = None
-    """Looks, when all words are wanted, for a quicker way to them than making each bit."""
-    _quick: Matching | None = None
-
-    def words(self, start: int, stop: int) -> BitWords:
-        """The words from start to stop."""
-        if self.find_quick is not None:
-            self._quick, self.find_quick = self.find_quick(), None
-        if self._quick is not None:
-            return self._quick(start, stop)
-        return _made(self.make, start, stop)
 
 
 Atom = Range | Among | Like | IsNull
-
-Node = BitWords | All | Some | Except | Unbuilt
-"""A predicate whose atoms are bitmaps."""
 
 
 class BitmapEngine(Answering):
@@ -166,9 +124,7 @@ class BitmapEngine(Answering):
         self._kept: OrderedDict[object, BitWords] = OrderedDict()
         self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
         self._seen: set[object] = set()
-        self._slices: OrderedDict[str, BitSlices] = OrderedDict()
-        self._missed: set[tuple[str, bool]] = set()  # columns whose bits were wanted once
-        self._wide = _WIDE
+        self._bits = KeptBits(self._most // 2)
         self._used = 0
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
@@ -186,7 +142,7 @@ class BitmapEngine(Answering):
                 self._kept.clear()
                 self._ranges.clear()
                 self._seen.clear()
-                self._slices.clear()
+                self._bits.clear()
                 self._columns = {}
                 self._release()
 
@@ -317,15 +273,18 @@ class BitmapEngine(Answering):
 
     def _total(self, term: Term) -> int:
         self._used = 0
-        layout, matching = self._layout, self._matching(term.where)
+        layout, node = self._layout, self._node(term.where, True)
+        matching: Matching = partial(words_of, node, layout.filled)
         if isinstance(term, People):
-            return people_total(layout, matching)
+            counted = counted_at_once(node, layout)
+            return people_total(layout, matching) if counted is None else counted
         if isinstance(term, Rows):
             return rows_total(layout, matching, term.most)
         if isinstance(term, Having):
             return sum(int(holds.sum()) for _, holds in having_people(*self._having(term)))
         column = self._columns[term.column]
-        slices = None if column.base is None else self._bits(term.column, every=True)
+        slices = None if column.base is None else self._bits.every(term.column, column)
+        self._make_room()
         return sum_total(layout, matching, column, term.low, term.high, slices)
 
     @withheld("answering")
@@ -418,42 +377,22 @@ class BitmapEngine(Answering):
         column = self._columns[name]
         make = self._in(column, ((low, high),))
 
-        def find() -> Matching | None:
-            if column.codes.itemsize < self._wide or high > column.top:
-                return None  # narrow codes are compared as quickly
-            slices = self._bits(name, every=False)
-            return None if slices is None else partial(_ranged, slices, make, low, high, column.top)
+        def find() -> Matching | CodeRange | None:
+            if high > column.top:
+                return None  # slots without a row have the code of NULL, too
+            bits = self._bits.leading(name, column)
+            self._make_room()
+            if isinstance(bits, BitSlices):
+                return partial(ranged, bits, make, low, high, column.top)
+            if kernel.compiled is None:
+                return None
+            return code_range(column.codes, low, high, column.top, bits)
 
         return Unbuilt(make, (name, low, high), find)
 
-    def _bits(self, name: str, *, every: bool) -> BitSlices | None:
-        """The leading bits of a column's codes, or every bit; kept from the second time on."""
-        slices = self._slices.get(name)
-        if slices is not None and not (every and slices.shift):
-            self._slices.move_to_end(name)
-            return slices
-        held = self._columns[name]
-        if (name, every) not in self._missed:
-            self._missed.add((name, every))
-            return None
-        most = self._most // 2
-        if (held.null.bit_length() if every else LEADING) + 1 > most:
-            return None
-        found = (sliced if every else leading)(held.codes, held.null)
-        self._slices[name] = found
-        while self._sliced > most:
-            self._slices.popitem(last=False)
-        self._make_room()
-        return found
-
-    @property
-    def _sliced(self) -> int:
-        """How many bitmaps are bits of codes."""
-        return sum(slices.count for slices in self._slices.values())
-
     def _make_room(self, more: int = 0) -> None:
         """Drop the bitmaps that were not used for longest, so that there is room for more."""
-        while self._kept and len(self._kept) + self._sliced + more > self._most:
+        while self._kept and len(self._kept) + self._bits.count + more > self._most:
             self._kept.popitem(last=False)
 
     def _all_of(self, parts: list[Node]) -> Node:
@@ -571,7 +510,7 @@ class BitmapEngine(Answering):
     def _build(self, key: object, new: Unbuilt) -> Node:
         """A new bitmap, kept from the second time on; none if a question needs too many."""
         self._used += 1
-        if self._used > self._most - self._sliced:
+        if self._used > self._most - self._bits.count:
             return new
         if key not in self._seen:
             if len(self._seen) >= _MOST_SEEN:
@@ -583,77 +522,3 @@ class BitmapEngine(Answering):
         self._make_room(1)
         self._kept[key] = bitmap
         return bitmap
-
-
-def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
-    """The words of a node from start to stop.  They may be a bitmap's own: do not write there."""
-    if type(node) is All or type(node) is Some:
-        operation = np.bitwise_and if type(node) is All else np.bitwise_or
-        parts = [
-            part[start:stop] if type(part) is np.ndarray else words_of(part, filled, start, stop)
-            for part in node.parts
-        ]
-        if type(node) is All and node.new:
-            return _sifted(parts, node.new, start, stop)
-        out = operation(parts[0], parts[1])
-        for words in parts[2:]:
-            operation(out, words, out=out)
-        return out
-    if isinstance(node, np.ndarray):
-        return node[start:stop]
-    if isinstance(node, Unbuilt):
-        return node.words(start, stop)
-    assert isinstance(node, Except)
-    out = np.bitwise_not(words_of(node.part, filled, start, stop))
-    np.bitwise_and(out, filled[start:stop], out=out)
-    return out
-
-
-def _made(make: Maker, start: int, stop: int) -> BitWords:
-    """The words from start to stop, made in blocks that stay in the cache."""
-    words = np.empty(stop - start, dtype=WORD)
-    for at in range(start, stop, BUILD):
-        end = min(at + BUILD, stop)
-        words[at - start : end - start] = pack(make(slice(at * 64, end * 64)))
-    return words
-
-
-def _ranged(
-    slices: BitSlices, make: Maker, low: int, high: int, top: int, start: int, stop: int
-) -> BitWords:
-    """The words of a range by the leading bits of codes; codes are looked at where these differ."""
-    sure, still = between(slices, low, high, top, start, stop)
-    left = int(np.add.reduce(np.bitwise_count(still)))
-    if left * _FEW > len(still) * 64:
-        return _made(make, start, stop)
-    return np.bitwise_or(sure, _tested(still, make, start), out=sure) if left else sure
-
-
-def _sifted(parts: list[BitWords], new: list[Unbuilt], start: int, stop: int) -> BitWords:
-    """The words where all hold: new ones are tested only on the slots left, if those are few."""
-    words = parts[0] if parts else new[0].words(start, stop)
-    for part in parts[1:]:
-        words = words & part
-    for atom in new if parts else new[1:]:
-        left = int(np.bitwise_count(words).sum(dtype=np.int64))
-        if left * _FEW > len(words) * 64:
-            words = words & atom.words(start, stop)
-        elif left:
-            words = _tested(words, atom.make, start)
-    return words
-
-
-def _tested(words: BitWords, make: Maker, start: int) -> BitWords:
-    """The few slots, in words from ``start`` on, for which an atom holds, too."""
-    some = np.flatnonzero(words != 0)  # and of these words the bytes that are not 0
-    octets = words[some].view(np.uint8)
-    at = np.flatnonzero(octets)
-    bits = np.unpackbits(octets[at], bitorder="little").view(np.bool_)
-    ones = np.flatnonzero(bits)
-    octet = at[ones >> 3]
-    bits[ones] = make((some[octet >> 3] + start) * 64 + (octet & 7) * 8 + (ones & 7))
-    left = np.zeros_like(octets)
-    left[at] = np.packbits(bits, bitorder="little")
-    words = np.zeros_like(words)
-    words[some] = left.view(WORD)
-    return words

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.bitmaps import BitmapEngine, words_of
+from tacit.tables.bit_trees import words_of
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import (
     BitWords,
     Held,
