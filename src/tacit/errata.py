@@ -6,7 +6,7 @@ be looked up in an installed package; the page ``docs/errata.md`` shows each of 
 >>> print(entry("E10"))
 E10: Thm 3.26, δ = 0: 8x(…)
   In fact: a slip for 8c(…)
-  The code: 8c
+  The code: uses 8c
 """
 
 from __future__ import annotations
