@@ -125,13 +125,12 @@ def counted_at_once(node: Node, layout: Layout) -> int | None:
     """How many people a conjunction leaves, in one pass; None if it takes several."""
     if kernel.compiled is None or layout.many_words < layout.words:
         return None
-    parts, new = (node.parts, node.new) if type(node) is All else ([node], [])
+    parts = [*node.parts, *node.new] if type(node) is All else [node]
     maps = [part for part in parts if type(part) is np.ndarray]
-    new = [*new, *(part for part in parts if type(part) is Unbuilt)]
-    if len(maps) + len(new) < len(parts) or max(len(maps), len(new)) > _MOST_AT_ONCE:
+    ranges = [part.quick() for part in parts if type(part) is Unbuilt]
+    if len(maps) + len(ranges) < len(parts) or len(parts) > _MOST_AT_ONCE:
         return None
-    ranges = [atom.quick() for atom in new]
-    if not all(isinstance(each, tuple) for each in ranges):
+    if not all(type(each) is tuple for each in ranges):
         return None
     count: int = kernel.compiled.people_in_all(
         maps, ranges, layout.inner, layout.one_row, layout.words
