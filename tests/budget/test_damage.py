@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.budget.damages import SECRET, asked_of, damage, write_budget
 
+from tacit.budget.rows import stream_of
 from tacit.errors import BudgetError
 
 
@@ -84,3 +85,14 @@ def test_a_damaged_file_gives_an_error_of_ours(sound, tmp_path, part):
 @pytest.mark.parametrize("part", range(10))
 def test_many_damaged_files_give_an_error_of_ours(sound, tmp_path, part):
     check_damages(sound, tmp_path, 10_000 + 500 * part, 500)
+
+
+@pytest.mark.parametrize("place", range(11))
+def test_what_stands_in_a_stream_s_row_is_never_said(place):
+    """Also by the errors behind the one that is raised: what is damaged may be a secret."""
+    row = [1, "flu", "visits", None, 3, "{}", 0, 0, 1, "live", 1]
+    assert stream_of(tuple(row)).name == "flu"
+    row[place] = b"[" + SECRET
+    error = raised_by(lambda: stream_of(tuple(row)))
+    assert isinstance(error, BudgetError)
+    assert SECRET.split()[0].decode() not in told_by(error)

@@ -69,6 +69,8 @@ def stream_of(row: tuple[Any, ...]) -> StreamState:
         number, name, table, analyst, at_most, binding, tops, lost, reserved, *rest = row
         bound = json.loads(text_of(binding))
         insist(isinstance(bound, dict))
+        # Else Python would say what cannot be a number, and what is stored may be a secret.
+        insist(all(isinstance(part, int) for part in (tops, lost, reserved)))
         facts = (number, name, table, analyst, at_most, bound)
         return StreamState(*facts, tops, lost, reserved, *rest)
 
