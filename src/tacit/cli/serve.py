@@ -73,12 +73,12 @@ def serve(
     init: Folder | None = None,
     behind_proxy: bool = False,
 ) -> None:
-    """Serve tables to analysts over HTTP, who never touch the data.
+    """Serve tables over HTTP to analysts, who never touch the data.
 
     One TOML file names the tables, their budget, the address, limits and the clock.
-    It is checked whole before anything is opened.  Ctrl-C or SIGTERM ends the server:
-    what is being answered is answered first.  One line of JSON a request goes to
-    standard error.
+    The whole file is checked before anything is opened.  Ctrl-C or SIGTERM ends the
+    server, which first finishes what it is answering.  It writes one line of JSON
+    per request to standard error.
 
     For example:
 
@@ -91,7 +91,7 @@ def serve(
     config
         The TOML file.
     check
-        Only check the file, and name every mistake with its line.
+        Only check the file, and report every mistake with its line.
     init
         Write such a file, with comments, into a folder.  No budget is made.
     behind_proxy
