@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tacit.support import loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Every public name and its module, which is loaded on first use, so that `import tacit` is quick.
 _HOME = {

@@ -94,7 +94,7 @@ def test_lists_name_every_command_and_end_with_examples(tacit, words):
 
 def test_without_a_command_there_is_help(tacit):
     assert "First steps" in tacit().out
-    assert tacit("--version").out.strip() == "0.1.0"
+    assert tacit("--version").out.strip() == "0.2.0"
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,16 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "http.md"
 HEAD = """\
 # HTTP
 
-What a [server](../how-to/serve.md) can be asked. `/openapi.json` says the same for programs, and
-this page is made from it. Tokens go as `Authorization: Bearer tct_...`, bodies as
-`application/json` in UTF-8. Names stand in bodies and never in paths. Whatever is unknown, twice
-there or too large is refused; what is refused comes back as `application/problem+json` (RFC 9457)
-with the [error](errors.md)'s class and words. Objects of Tacit's own are those of
-[the wire](wire.md): their first key says what they are.
+This page lists every request that a [server](../how-to/serve.md) accepts. It is generated from
+`/openapi.json`, which says the same for programs.
 
-| request | for | what it gives |
+Send the token as `Authorization: Bearer tct_...`, and bodies as `application/json` in UTF-8. Names
+appear in bodies and never in paths. Unknown or repeated fields, and requests that are too large
+are refused. A refusal is `application/problem+json` (RFC 9457) with the class and message of the
+[error](errors.md). Tacit's own objects have the form of [the wire](wire.md): their first key says
+what they are.
+
+| request | who may send it | what it does |
 |---|---|---|
 """
 
@@ -40,7 +42,7 @@ def page() -> str:
             f"| `{field}` | {_kind(kind)} | {_default(schema, field, kind)} |"
             for field, kind in schema["properties"].items()
         ]
-        table = "\n".join(["| field | type | unless given |", "|---|---|---|", *fields])
+        table = "\n".join(["| field | type | default |", "|---|---|---|", *fields])
         parts.append(f"## {name}\n\n{schema['description']}\n\n{table}")
     return "\n\n".join(parts) + "\n"
 
@@ -52,8 +54,8 @@ def _for(operation: dict[str, Any]) -> str:
 
 def _default(schema: dict[str, Any], field: str, kind: dict[str, Any]) -> str:
     if field in schema.get("required", ()):
-        return "must be there"
-    return f"`{json.dumps(kind['default'])}`" if "default" in kind else "left out"
+        return "required"
+    return f"`{json.dumps(kind['default'])}`" if "default" in kind else "none"
 
 
 def _kind(kind: dict[str, Any]) -> str:

@@ -52,11 +52,11 @@ class StreamPayment:
     Parameters
     ----------
     budget
-        The budget file that pays; tacit budget create makes one.  A server knows it.
+        The budget file that pays; tacit budget create makes one.  Not for a server.
     analyst
         Whose share of the budget pays; by default what is not shared.
     resume
-        Continue the stream of this name, as it was opened; it is not paid again.
+        Continue the stream of this name as it was opened; you do not pay again.
 
     """
 
@@ -77,19 +77,19 @@ class StreamOptions:
     at_most
         How many answers may be ⊤ before it halts.
     least_scale
-        In place of --at-most: each ⊤ costs by the scale of the noise that its question
-        is asked with, which is at least this.
+        Instead of --at-most: the cost of each ⊤ depends on the scale of the noise that
+        its question is asked with, which is at least this.
     epsilon
         What all answers together may cost, such as 1, 0.1 or 1/2.
     delta
-        The δ beside it; by default 0.
+        The δ that goes with it; by default 0.
     name
-        What to resume it by; by default stream-1, stream-2, and so on.
+        The name to resume it by; by default stream-1, stream-2, and so on.
     numeric
-        ⊤ brings a noisy value with its interval.
+        Give each ⊤ a noisy value with its interval.
     values
-        With --numeric: by default gap, told from the gap for no ε where the noise
-        allows it; fresh: unbiased draws, which cost a share of ε.
+        With --numeric: by default gap, computed from the gap at no extra ε where the
+        noise allows it; fresh: unbiased draws, which cost a share of ε.
     kind
         By default counts: adding a person never lowers an answer.  directed: it never
         lowers or never raises one, as for "at most".  any: more noise.
@@ -100,8 +100,8 @@ class StreamOptions:
     recipe
         By default best, which has the least noise; book is the printed algorithm.
     questions
-        About how many questions will come; helps to plan, limits nothing.  With
-        --resume: how far the answers to so many can be trusted.
+        Roughly how many questions will come; helps to plan, limits nothing.  With
+        --resume: say how far the answers to this many can be trusted.
     beta
         The chance of a wrong answer to plan for; by default 1/20.
     rounds
@@ -141,20 +141,20 @@ class AskingOptions:
     ----------
     one_by_one
         Answer each line before the next is read, for a program that chooses its next
-        question by the last answer; the stream is paid before any of them is known.
+        question by the last answer; the stream is paid for before any is known.
     every
-        Answer on a clock, such as 50ms, whatever the evaluation took.
+        Answer on a clock, such as 50ms, however long the evaluation took.
     again
-        Ask what is ⊥ again while there are ⊤ left, up to --rounds times in all; the
-        answers are shown after the last round.
+        Ask questions that are ⊥ again while any ⊤ are left, up to --rounds times in
+        total; the answers are shown after the last round.
     scale
-        With --least-scale: the scale that questions are asked at, unless they bring
-        one; by default the least.
+        With --least-scale: the scale for questions that do not give their own; by
+        default the least.
     descending
-        With --least-scale: ask what is ⊥ again at ever smaller scales, from --scale (by
-        default 30 times the least) to the least; answers are shown at the end.
+        With --least-scale: ask questions that are ⊥ again at ever smaller scales, from
+        --scale (by default 30 times the least) to the least; answers come at the end.
     json
-        One JSON object a line, for programs.
+        Print one JSON object per line, for programs.
 
     """
 
@@ -182,12 +182,12 @@ def ask(
     manner: AskingOptions | None = None,
     server: ServerOptions | None = None,
 ) -> int:
-    r"""Ask a table, one question a line, from a terminal or a pipe.
+    r"""Ask a table, one question per line, from a terminal or a pipe.
 
-    Each question is answered ⊤ if its count passes the threshold, as far as the
-    noise lets one tell, else ⊥.  The whole stream is paid when it is opened; it
-    halts at its last ⊤.  Ctrl-D or Ctrl-C suspends it, and --resume continues it
-    later without paying again.
+    Each question is answered ⊤ if its noisy count passes the threshold, otherwise
+    ⊥.  The whole stream is paid for when it is opened, and it halts at its last ⊤.
+    Ctrl-D or Ctrl-C suspends it, and --resume continues it later without paying
+    again.
 
     Questions from a file or a pipe are all read and checked first: if one would be
     refused, the command says why and nothing is paid.  At a terminal, and with
@@ -195,10 +195,10 @@ def ask(
     the stream continues.
 
     A line is a question, such as  town = 'Ghent' and age >= 60
-    A line that begins with { is JSON, for parameters or a threshold of its own:
+    A line that begins with { is JSON, with parameters or its own threshold:
     {"question": "town = :t", "parameters": {"t": "Ghent"}, "threshold": 250}
     With "below": true it is ⊤ if its count is at most the threshold; "scale" is the
-    scale of its noise, where each ⊤ has a price.
+    scale of its noise, if each ⊤ has a price.
     Empty lines and lines that begin with # are skipped.
 
     For example:
@@ -217,7 +217,7 @@ def ask(
     ----------
     file
         The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.  Without
-        one a server is asked, for the table that --table names.
+        one, a server is asked about the table that --table names.
     where
         How it is opened.
     pays
@@ -227,7 +227,7 @@ def ask(
     manner
         How questions are taken and answers shown.
     server
-        The server that is asked in the place of a file.
+        The server to ask instead of a file.
 
     """
     where, new, manner = where or TableOptions(), new or StreamOptions(), manner or AskingOptions()

@@ -41,7 +41,7 @@ def audit(
     Parameters
     ----------
     names
-        Which mechanisms, by the beginning of their names; all of them if none is given.
+        Which mechanisms, by the beginning of their names; by default all.
     epsilon
         What they claim (the literal E5 claims its own).
     questions
@@ -49,13 +49,13 @@ def audit(
     runs
         Runs on each of the two databases, for the sampled bound.
     confidence
-        The probability that samples refute any true claim of the table is 1 −
-        confidence at most; each bound holds with at least this confidence.
+        The probability that samples refute any true claim of the table is at most
+        1 − confidence; each bound holds with at least this confidence.
     exact_only
         Leave the samples out.
     every_pair
         Also compute the exact loss of many small neighbours of each mechanism that is
-        known to be private, and leave the samples out; the table says of how many.
+        known to be private, and leave the samples out; the table says how many.
     workers
         Processes that share the sampling; all cores by default.
     plot

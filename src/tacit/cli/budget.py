@@ -48,7 +48,7 @@ def create(
     r"""Promise (ε, δ) to the people of some tables, in a new budget file.
 
     A budget belongs to people: name every table that holds them.  No file is ever
-    overwritten.  Never put an old copy of a budget back: what was spent since then
+    overwritten.  Never restore an old copy of a budget: whatever was spent since
     would be forgotten.
 
     For example:
@@ -63,9 +63,9 @@ def create(
     file
         The new budget file, or a URL such as postgresql://host/db#clinic.
     epsilon
-        What is promised in all: 1, 0.1 or 1/2.
+        What is promised in total: 1, 0.1 or 1/2.
     delta
-        The δ beside it; zcdp needs more than 0.
+        The δ that goes with it; zcdp needs more than 0.
     covers
         The tables that hold these people, by name.
     accountant
@@ -106,13 +106,13 @@ def show(
     Parameters
     ----------
     file
-        The budget file; without one a server is asked for its budget.
+        The budget file; without one, a server is asked for its budget.
     compare
         Also name the theorem behind it, and what others would have said.
     json
-        One JSON object, with every number exact.
+        Print one JSON object, with exact numbers.
     server
-        The server that is asked instead.
+        The server to ask instead.
 
     """
     options = server or ServerOptions()
@@ -145,10 +145,10 @@ def share(
     rho: Number | None = None,
     json: bool = False,
 ) -> None:
-    """Set aside a part of a budget for an analyst.
+    """Set aside a share of a budget for an analyst.
 
     Sharing again sets the share to the new size.  What is not shared pays for
-    those who name no analyst.
+    anybody who names no analyst.
 
     For example:
 
@@ -169,7 +169,7 @@ def share(
     rho
         The ρ of the share, in a budget that adds up zCDP.
     json
-        One JSON object, with every number exact.
+        Print one JSON object, with exact numbers.
 
     """
     from tacit.budget import Budget
@@ -204,11 +204,11 @@ def cover(file: File, table: Name, /) -> None:
 def tie(
     file: File, table: Name, /, *, person: Column | None = None, each_row: bool = False
 ) -> None:
-    """Say that another column identifies a table's people from now on.
+    """Declare that another column identifies a table's people from now on.
 
     A budget ties a table to its person column when it is first used, and refuses
-    the same name with another column: it would be about other people.  Tie it again
-    only if the same people are meant.  Streams that were opened before cannot be
+    the same name with another column, which could mean other people.  Tie it again
+    only if the people are the same.  Streams that were opened before cannot be
     continued.
 
     For example:
@@ -261,9 +261,9 @@ def history(
     stream
         Only the entries of this stream.
     last
-        Only so many, the newest.
+        Only this many, the newest.
     json
-        One JSON object a line: each entry as it was hashed.
+        Print one JSON object per line: each entry as it was hashed.
 
     """
     from tacit.budget import Budget
@@ -285,9 +285,9 @@ def answers(
     number: Whole | None = None,
     json: bool = False,
 ) -> None:
-    """Print the answers that were paid for, as they were told.
+    """Print the answers that were paid for.
 
-    They are kept for good: whoever lost a notebook has not lost what was paid for.
+    They are kept for good: if you lose a notebook, you do not lose what you paid for.
 
     For example:
 
@@ -304,7 +304,7 @@ def answers(
     number
         Only the one that this entry of the history paid for.
     json
-        One JSON object a line.
+        Print one JSON object per line.
 
     """
     from tacit.budget import Budget
@@ -332,11 +332,11 @@ def paid_text(answer: PaidSummary) -> str:
 def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> None:
     """Read the whole history again and find whatever was changed.
 
-    It finds an entry that was edited, removed or reordered, and a total that does
-    not follow from the history.  Note the head that it prints somewhere else: with
-    it an end that was cut off, or an old copy put back together with its head file,
-    is found as well, and a budget whose head file is lost can be used.  The exit code
-    is 1 if something is wrong.
+    It finds entries that were edited, removed or reordered, and totals that do not
+    follow from the history.  Note the head that it prints somewhere else: with
+    --head it also finds a history that was cut off, or an old copy that was restored
+    with its head file, and a budget whose head file is lost can be used.  The exit
+    code is 1 if something is wrong.
 
     For example:
 
@@ -348,9 +348,9 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
     file
         The budget file.
     head
-        A head that was noted before.
+        A head that you noted before.
     json
-        One JSON object.
+        Print one JSON object.
 
     """
     from tacit.budget import Budget
@@ -361,7 +361,7 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
 
 
 def export(file: File, to: File | None = None, /) -> None:
-    """Write the history as JSON lines; no secrets are in it.
+    """Write the history as JSON lines, without secrets.
 
     For example:
 

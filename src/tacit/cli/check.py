@@ -30,9 +30,9 @@ def check(
 ) -> int:
     r"""Say what would be promised about questions, or why they are refused.
 
-    Give the table's FILE, and a file of questions, one a line as tacit ask takes them;
-    without it they come from standard input.  With --url and --table, give the
-    questions alone.  Nothing is asked and nothing is paid.  The exit code is 1 if one
+    Give the table's FILE, and a file of questions, one per line as for tacit ask;
+    without it, they come from standard input.  With --url and --table, give only the
+    questions.  Nothing is asked and nothing is paid.  The exit code is 1 if a question
     would be refused.
 
     For example:
@@ -42,13 +42,13 @@ def check(
     Parameters
     ----------
     files
-        The table, and a file of questions; the questions alone if a server has the table.
+        The table, and a file of questions; only the questions if a server has the table.
     where
         How the table is opened.
     server
-        The server that has the table, in the place of a file.
+        The server that has the table, instead of a file.
     json
-        Print one JSON object a question.
+        Print one JSON object per question.
 
     """
     where, server = where or TableOptions(), server or ServerOptions()

@@ -16,10 +16,10 @@ def compose(
     plot: File | None = None,
     json: bool = False,
 ) -> None:
-    """Say what several mechanisms come to together.
+    """Compute the total cost of several mechanisms.
 
     Prints what optimal composition, basic composition, zCDP and Theorem 3.20 say,
-    the best first.  All are true; a total is rounded up and a part down.
+    the best first.  All are valid; totals are rounded up and parts down.
 
     For example:
 
@@ -33,13 +33,13 @@ def compose(
     delta
         The δ of all together.
     epsilon_each
-        Which ε do mechanisms of this ε₀ come to?
+        Which ε do mechanisms of this ε₀ add up to?
     epsilon
         Which ε₀ may each have within this ε?  Give one of the two.
     plot
         Draw δ against ε by each theorem into this file, such as delta.png.
     json
-        One JSON object, for programs.
+        Print one JSON object, for programs.
 
     """
     from tacit.analyst.composed import compose as composed

@@ -17,7 +17,7 @@ def count(
 ) -> int:
     r"""Release the answer to one question, as a noisy number.
 
-    Give the table's FILE and the question; with --url and --table the question alone.
+    Give the table's FILE and the question; with --url and --table only the question.
 
     For example:
 
@@ -27,17 +27,17 @@ def count(
     Parameters
     ----------
     words
-        The table, and the question in quotes; the question alone if a server is asked.
+        The table, and the question in quotes; only the question if you ask a server.
     where
         How the table is opened.
     pays
         What it costs, and what pays.
     max_rows
-        How many rows of a person COUNT(*) counts; by default as many as the schema says.
+        How many rows of a person COUNT(*) counts; by default what the schema says.
     params
         Values of the parameters, such as '{"town": "Ghent"}'
     server
-        The server that is asked in the place of a file.
+        The server to ask instead of a file.
 
     """
     server, given = server or ServerOptions(), values_of(params)

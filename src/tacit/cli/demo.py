@@ -64,7 +64,7 @@ def demo(*, folder: Path = Path("demo-output"), serve: bool = False) -> None:
     """Watch a clinic of a million invented people for outbreaks, privately.
 
     It takes under a minute and writes its data, its budget and its pictures to a
-    folder.  The people are invented, so it may show the truth beside each answer.
+    folder.  The people are invented, so it may show the truth next to each answer.
 
     For example:
 
@@ -78,8 +78,8 @@ def demo(*, folder: Path = Path("demo-output"), serve: bool = False) -> None:
         Where the data, the budget and the pictures are written: a new folder, an
         empty one, or that of an earlier demo.
     serve
-        Serve the clinic over HTTP to two analysts, whose tokens are shown: the one
-        that an earlier demo left in the folder, or a new one.
+        Serve the clinic over HTTP to two analysts, whose tokens are shown.  It uses the
+        clinic that an earlier demo left in the folder, or makes a new one.
 
     """
     from tacit.cli.demo_server import is_there, serve_clinic

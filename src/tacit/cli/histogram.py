@@ -16,8 +16,8 @@ def histogram(
 ) -> int:
     r"""Release a noisy count for every declared cell of some columns.
 
-    Give the table's FILE and the columns, such as town,age; with --url and --table the
-    columns alone.  All cells together cost ε once, and empty cells are there, too.
+    Give the table's FILE and the columns, such as town,age; with --url and --table
+    only the columns.  All cells together cost ε once, and empty cells are included.
 
     For example:
 
@@ -36,7 +36,7 @@ def histogram(
         How many rows of each person count, chosen at random; by default as many as the
         schema says.
     server
-        The server that is asked in the place of a file.
+        The server to ask instead of a file.
 
     """
     server = server or ServerOptions()

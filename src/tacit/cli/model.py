@@ -33,7 +33,7 @@ class ModelOptions:
         How often it may be found wrong; by default 20.
     model
         By default synthetic: invented rows, for half of ε.  independent: the
-        same, with columns taken to be independent.  Or a public file with the
+        same, with columns treated as independent.  Or a public file with the
         table's columns, which costs nothing.
     columns
         Which columns the rows have, such as age,town; by default all that are
@@ -41,13 +41,13 @@ class ModelOptions:
     bins
         Into how many bins a column is cut, such as age=10,cost=20
     max_rows
-        How many rows of each person count; by default as many as the schema says.
+        How many rows of each person count; by default what the schema says.
     questions
-        About how many questions will come; helps to plan, limits nothing.
+        Roughly how many questions will come; helps to plan, limits nothing.
     name
-        What to resume it by.
+        The name to resume it by.
     resume
-        Go on with the one of this name; it is not paid again.
+        Continue the one of this name; you do not pay again.
 
     """
 
@@ -97,9 +97,9 @@ class WatchAsking:
     analyst
         Whose share of the budget pays; by default what is not shared.
     plan
-        Only show what it would be like; nothing is paid and no data is used.
+        Only show the plan; nothing is paid and no data is used.
     json
-        One JSON object a line, for programs.
+        Print one JSON object per line, for programs.
 
     """
 
@@ -117,12 +117,12 @@ def model(
     about: ModelOptions | None = None,
     asking: WatchAsking | None = None,
 ) -> int:
-    r"""Ask for counts of people, one a line; every one gets a number.
+    r"""Ask for counts of people, one per line; each gets a number.
 
-    Answers come from a public model of the table.  Where it is found wrong,
-    privately, the count is told from the data: a surprise, of which so many are
-    paid for.  Questions are read from standard input; each is answered before
-    the next is read.
+    Answers come from a public model of the table.  If a private test finds the
+    model wrong, the count is taken from the data: a surprise, and you pay for a
+    number of them.  Questions are read from standard input; each is answered
+    before the next is read.
 
     For example:
 

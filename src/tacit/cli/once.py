@@ -28,7 +28,7 @@ class OnceOptions:
     epsilon
         What it costs, such as 1, 0.1 or 1/2.
     budget
-        The budget file that pays; tacit budget create makes one.  A server knows it.
+        The budget file that pays; tacit budget create makes one.  Not for a server.
     analyst
         Whose share of the budget pays; by default what is not shared.
     json

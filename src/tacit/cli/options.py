@@ -67,33 +67,33 @@ class TableOptions:
     person
         The column that says whose row it is: the promise is about people.
     each_row
-        Every row is a person of its own.  Give this or --person.
+        Every row is a different person.  Give this or --person.
     schema
-        The schema; by default the TOML file beside the table.
+        The schema; by default the TOML file next to the table.
     table
         Which table of a DuckDB file, or of PostgreSQL.
     called
-        What the budget and FROM call the table; by default the file's stem.
+        The table's name in the budget and in FROM; by default the file's stem.
     people
         A public number of people, for planning; it is never read from the data.
     memory
         The most memory to use, such as 2GB; by default a quarter of the machine's.
     spill_folder
-        Where rows go meanwhile that do not fit into memory.
+        Where to put rows that do not fit into memory while the table is open.
     shards
-        A folder for the table's codes, in the clear: larger tables are quicker, and
-        a file that has not changed is not read again.
+        A folder for the table's codes, unencrypted: larger tables are faster, and
+        an unchanged file is not read again.
     as_of
         Which state of the data this is, such as 2026-11-01: a public label that
-        the steward types.  Recorded answers belong to it; :as_of is its date.
+        the steward chooses.  Recorded answers belong to it; :as_of is its date.
     grows_by
         Read only the rows up to --as-of in this column of dates, times or numbers.
     beside
         Another table of the same people, which questions may name, such as
-        labs=labs.csv; may be given several times.  The budget must cover it, too.
+        labs=labs.csv; may be given several times.  The budget must cover it too.
     beside_person
-        Its column that says whose row it is, such as labs=patient; by default it is
-        called as in --person.
+        Its column that says whose row it is, such as labs=patient; by default that
+        of --person.
 
     """
 

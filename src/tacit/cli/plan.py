@@ -36,15 +36,15 @@ class PlanOptions:
         counts: adding a person never lowers an answer.  directed: never lowers or never
         raises it.  any: no such limit, more noise.
     rounds
-        How often a question that was ⊥ may be asked, in all.
+        How often a question that was ⊥ may be asked in total.
     threshold
-        Also print which true counts are how likely ⊤ at this threshold.
+        Also print how likely true counts are to be ⊤ at this threshold.
     plot_chances
-        Draw that into this file, such as chances.png.
+        Plot that into this file, such as chances.png.
     plot
         Draw α against ε for each recipe into this file, such as alpha.png or alpha.svg.
     json
-        One JSON object, for programs.
+        Print one JSON object, for programs.
 
     """
 
@@ -80,11 +80,11 @@ def above(wanted: PlanOptions) -> None:
 
 
 def sparse(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None:
-    r"""Plan a stream with at most c answers ⊤ (Sparse).
+    r"""Plan a stream with at most c ⊤ (Sparse).
 
     Prints one line for each recipe, the best first: the error α that it has for
-    this ε, or the ε that it needs for this α.  Beside them stands what plain noise
-    would do.  A plan uses public numbers only and costs nothing.
+    this ε, or the ε that it needs for this α.  Plain noise is listed for comparison.
+    A plan uses only public numbers and costs nothing.
 
     For example:
 
@@ -100,7 +100,7 @@ def sparse(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None:
     at_most
         How many answers may be ⊤ before it halts.
     delta
-        The δ beside ε.
+        The δ that goes with ε.
 
     """
     from tacit.analyst.plan import sparse as planner
@@ -111,9 +111,9 @@ def sparse(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None:
 def numeric(
     wanted: PlanOptions, *, at_most: Whole, delta: Number = "0", values: Values = "gap"
 ) -> None:
-    """Plan a stream whose ⊤ bring a noisy value (NumericSparse).
+    """Plan a stream whose ⊤ come with a noisy value (NumericSparse).
 
-    As tacit plan sparse; the released values are within α too.
+    Like tacit plan sparse; the released values are within α too.
 
     For example:
 
@@ -127,10 +127,10 @@ def numeric(
     at_most
         How many answers may be ⊤ before it halts.
     delta
-        The δ beside ε.
+        The δ that goes with ε.
     values
-        gap: told from the gap where the noise allows it, for no ε.  fresh: unbiased
-        draws, which cost a share of ε.
+        gap: computed from the gap where the noise allows it, at no extra ε.  fresh:
+        unbiased draws, which cost a share of ε.
 
     """
     from tacit.analyst.plan import numeric_sparse
@@ -148,11 +148,11 @@ def priced(
     kind: Kind = "counts",
     json: bool = False,
 ) -> None:
-    """Plan a stream in which each ⊤ costs by the scale of its question.
+    """Plan a stream in which each ⊤ has a price.
 
-    Prints a line for each scale of a descending scan: what a ⊤ costs there, how many
-    could be paid for, how far above the threshold a value is seen, and how many false
-    ⊤ to expect.
+    The price of a ⊤ depends on the scale of its question.  Prints a line for each
+    scale of a descending scan: what a ⊤ costs, how many could be paid for, how far
+    above the threshold a value is detected, and how many false ⊤ to expect.
 
     For example:
 
@@ -165,16 +165,16 @@ def priced(
     epsilon
         What all answers together may cost.
     least_scale
-        The smallest scale that a question may be asked at.
+        The smallest scale at which a question may be asked.
     scale
         Where a descending scan begins; by default 30 times as high.
     beta
-        The chance of missing a value that is seen.
+        The chance of missing a value that should be detected.
     kind
         counts: adding a person never lowers an answer.  directed: never lowers or never
         raises it.  any: no such limit, and each ⊤ costs twice as much.
     json
-        One JSON object, for programs.
+        Print one JSON object, for programs.
 
     """
     from tacit.analyst.plan import priced as planner

@@ -41,7 +41,7 @@ class QueryOptions:
         In how many cells of a GROUP BY each person counts, chosen at random; by default
         as many as the schema says.
     at_most
-        How many cells HAVING COUNT(*) > T may tell; there is no default.
+        How many cells HAVING COUNT(*) > T may release; there is no default.
     params
         Values of the parameters, such as '{"town": "Ghent"}'
 
@@ -77,17 +77,17 @@ class QueryPayment:
     Parameters
     ----------
     budget
-        The budget file that pays; tacit budget create makes one.  A server knows it.
+        The budget file that pays; tacit budget create makes one.  Not for a server.
     analyst
         Whose share of the budget pays; by default what is not shared.
     plan
-        Only show what it would cost and how far it would be off; nothing is paid.
+        Only show the cost and the errors; nothing is paid.
     json
         Print the result as JSON, for programs.
     csv
-        Write the table to this CSV file, too.
+        Also write the table to this CSV file.
     save
-        Write the result to this JSON file, too; tacit.load_query reads it.
+        Also write the result to this JSON file; tacit.load_query reads it.
 
     """
 
@@ -106,11 +106,11 @@ def query(
     pays: QueryPayment | None = None,
     server: ServerOptions | None = None,
 ) -> int:
-    r"""Release a SELECT of counts and sums, with a row for every declared cell.
+    r"""Release a SELECT of aggregates, with a row for every declared cell.
 
-    Give the table's FILE and the SELECT; with --url and --table the SELECT alone.
+    Give the table's FILE and the SELECT; with --url and --table only the SELECT.
     All cells of a GROUP BY and all aggregates are one release: each value has noise,
-    and comes with its error at 95 %.  Empty cells are there, too.
+    and comes with its error at 95 %.  Empty cells are included.
 
     For example:
 
@@ -130,7 +130,7 @@ def query(
     ----------
     words
         The table, a Parquet, CSV, TSV or DuckDB file or a postgresql:// URL, and the
-        SELECT; the SELECT alone if a server is asked.
+        SELECT; only the SELECT if you ask a server.
     where
         How the table is opened.
     asked
@@ -138,7 +138,7 @@ def query(
     pays
         What pays, and where it is written.
     server
-        The server that is asked in the place of a file.
+        The server to ask instead of a file.
 
     """
     where, pays = where or TableOptions(), pays or QueryPayment()

@@ -19,11 +19,11 @@ def refresh(
     whole: bool = False,
     server: ServerOptions | None = None,
 ) -> None:
-    r"""Let a server read the next version of a table, without a restart.
+    r"""Make a server read the next version of a table, without a restart.
 
-    It reads where its own file says, with a steward's token.  Streams go on, and what
-    is asked meanwhile is answered from the version before.  The label is public: it
-    and the moment must not depend on the data.
+    The server reads the table from its configured source; you need a steward's token.
+    Streams continue, and questions in the meantime are answered from the previous
+    version.  The label and the time are public: neither may depend on the data.
 
     For example:
 
@@ -33,11 +33,11 @@ def refresh(
     Parameters
     ----------
     table
-        The table, as the server calls it.
+        The table's name on the server.
     as_of
-        The label of the next version, such as 2026-12-01; one that it never had.
+        The label of the next version, such as 2026-12-01; it must be new.
     whole
-        Read all rows up to the label, also of a table that grows.
+        Read all rows up to the label, even of a table that grows.
     server
         The server, and a steward's token.
 

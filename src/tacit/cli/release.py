@@ -75,7 +75,7 @@ class ReleaseOptions:
     synthetic
         Invent rows in these columns, such as age,town,smoker
     rounds
-        How often --synthetic measures what the rows have most wrong.
+        How many times --synthetic measures what the rows get most wrong.
     bins
         Into how many bins --synthetic cuts a column, such as age=10,cost=20
     marginals
@@ -86,7 +86,7 @@ class ReleaseOptions:
     intervals
         Draw rows that answer every question  COLUMN between u and v
     questions
-        Draw rows that answer the predicates in this file, one a line.
+        Draw rows that answer the predicates in this file, one per line.
     epsilon
         What it costs, such as 1, 0.1 or 1/2.
     alpha
@@ -94,7 +94,7 @@ class ReleaseOptions:
     rows
         How many rows to release.
     certificate_epsilon
-        What measuring how far the drawn rows are off costs, on top of
+        The cost of measuring how far off the drawn rows are, on top of
         --epsilon; a tenth of it is a good choice.
     max_rows
         How many rows of each person take part; by default as many as the
@@ -240,7 +240,7 @@ class ReleasePayment:
     analyst
         Whose share of the budget pays; by default what is not shared.
     plan
-        Only show what it would be like; nothing is paid and no data is used.
+        Only show the plan; nothing is paid and no data is used.
     save
         Write the release to this JSON file; tacit.load_release reads rows
         again, tacit.load_ranges counts, tacit.load_top the largest,
@@ -268,13 +268,12 @@ def release(
     wanted: ReleaseOptions,
     paid: ReleasePayment | None = None,
 ) -> int:
-    r"""Release what answers a whole class of questions: counts of ranges, or rows.
+    r"""Release counts of ranges, the largest cells, or rows to publish.
 
-    First it shows what the release will be like: the tree of counts, or how many
-    rows and by which proof, the promised error, the time, and whether something
-    else would err less.  With --plan that is all, and it costs nothing.  Then it
-    pays, draws, and writes the counts or the rows as CSV to standard output or to
-    --csv.
+    First it shows a plan: the tree of counts, or how many rows and by which proof,
+    the promised error, the time, and whether something else would err less.  With
+    --plan it stops there, and costs nothing.  Then it pays, draws, and writes the
+    counts or the rows as CSV to standard output or to --csv.
 
     For example:
 

@@ -27,7 +27,7 @@ class ServerOptions:
     url
         Ask the server at this address, such as https://clinic.example:8443.
     token_file
-        A file with the token that its steward made; by default TACIT_TOKEN says it.
+        A file with the token that its steward made; by default TACIT_TOKEN is used.
 
     """
 

@@ -31,7 +31,7 @@ def ask(
     server: ServerOptions | None = None,
     json: bool = False,
 ) -> None:
-    r"""Ask that an analyst's share of a budget grow.
+    r"""Ask for a larger share of a budget.
 
     Nothing changes until the steward approves it.
 
@@ -53,13 +53,13 @@ def ask(
     reason
         Why, in at most 1000 characters; it stays in the history.
     budget
-        The budget file, where it lies.
+        The budget file, on this machine.
     analyst
-        Whose share it is, with --budget; a token says it by itself.
+        Whose share it is, with --budget; a token already says it.
     server
-        The server that is asked instead.
+        The server to ask instead.
     json
-        One JSON object.
+        Print one JSON object.
 
     """
     if (budget is None) != (analyst is None):
@@ -77,7 +77,7 @@ def list(  # noqa: A001 - as the command is called
     server: ServerOptions | None = None,
     json: bool = False,
 ) -> None:
-    """List the requests for more, and how they were decided.
+    """List the requests for more, and the decisions.
 
     For example:
 
@@ -87,11 +87,11 @@ def list(  # noqa: A001 - as the command is called
     Parameters
     ----------
     budget
-        The budget file, where it lies.
+        The budget file, on this machine.
     server
-        The server that is asked instead.
+        The server to ask instead.
     json
-        One JSON object a line.
+        Print one JSON object per line.
 
     """
     with _requests(budget, server) as requests:
@@ -117,13 +117,13 @@ def approve(
     Parameters
     ----------
     number
-        The request, as tacit request list numbers it.
+        The number of the request, from tacit request list.
     budget
-        The budget file, where it lies.
+        The budget file, on this machine.
     server
-        The server that is asked instead.
+        The server to ask instead.
     json
-        One JSON object.
+        Print one JSON object.
 
     """
     with _requests(budget, server) as requests:
@@ -139,7 +139,7 @@ def decline(
     server: ServerOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Leave a share as it is, and say why.
+    """Decline a request, and say why.
 
     For example:
 
@@ -148,15 +148,15 @@ def decline(
     Parameters
     ----------
     number
-        The request, as tacit request list numbers it.
+        The number of the request, from tacit request list.
     reason
         What the analyst is told.
     budget
-        The budget file, where it lies.
+        The budget file, on this machine.
     server
-        The server that is asked instead.
+        The server to ask instead.
     json
-        One JSON object.
+        Print one JSON object.
 
     """
     with _requests(budget, server) as requests:

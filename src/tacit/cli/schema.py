@@ -17,16 +17,16 @@ def schema(
     report: bool = False,
     schema: File | None = None,
 ) -> None:
-    """Propose a schema for a table, to its steward.
+    """Propose a schema for a table; for its steward.
 
-    It is the only command whose output shows values from the data, unpaid, so it is
-    for the steward.  It prints TOML: types as they are; grids, bounds and keys as
-    comments, since those show values that occur.  Replace them by what is publicly
+    This is the only command that shows values from the data without payment, so it is
+    for the steward.  It prints TOML: types are written out; grids, bounds and keys
+    are comments, because they show values that occur.  Replace them by what is publicly
     known before anybody may ask.
 
-    With --report it says instead what of the table does not fit its schema, column
-    by column, with the first lines: values that are read as NULL or moved to a bound,
-    rows with too few or too many fields, and quotes that are not closed.
+    With --report it instead shows what does not fit the schema, column by column and
+    with the first lines: values that are read as NULL or moved to a bound, rows with
+    too few or too many fields, and unclosed quotes.
 
     For example:
 
@@ -41,9 +41,9 @@ def schema(
     table
         Which table of a DuckDB file, or of PostgreSQL.
     report
-        Say what does not fit.
+        Report what does not fit the schema.
     schema
-        The schema for --report; by default the TOML file beside the table.
+        The schema for --report; by default the TOML file next to the table.
 
     """
     if report:

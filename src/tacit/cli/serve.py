@@ -12,37 +12,37 @@ _EXAMPLE = """\
 # What `tacit serve` serves.  Paths are read from the folder of this file.
 # `tacit serve --check --config tacit.toml` names every mistake in it.
 
-# What was promised to people.  It is made once, by hand:
+# The budget: what was promised to people.  Create it once, by hand:
 #     tacit budget create clinic.budget --epsilon 1 --delta 1e-9 --covers visits
-# Tokens are kept beside it, in clinic.budget-tokens.
+# Tokens are stored next to it, in clinic.budget-tokens.
 budget = "clinic.budget"
 # budget = "postgresql://tacit@host/budgets#clinic"  # or in PostgreSQL; then name the tokens' file
 # password_file = "/run/secrets/postgres"            # its first line is the password
 # tokens = "clinic-tokens"
 
-# Each table that may be asked, under the name by which the budget covers it.
+# The tables to serve, each under the name that the budget covers.
 [tables.visits]
 source = "visits.parquet"       # or .csv, .tsv, .duckdb, or "postgresql://reader@host/clinic"
 person = "patient_id"           # whose row it is; each_row = true if nobody has more than one
-# schema = "visits.toml"        # by default the TOML file beside the source; name it for PostgreSQL
+# schema = "visits.toml"        # default: the TOML file next to the source; name it for PostgreSQL
 # table = "visits"              # which table of a DuckDB file, or of PostgreSQL
 # password_file = "/run/secrets/reader"  # its first line is the password for PostgreSQL
 # people = 100_000              # a public number, for planning; never read from the data
 # as_of = "2026-11-01"          # which state of the data this is: a public label
 # grows_by = "admitted"         # a column: only rows up to as_of in it are read
 # memory = "2GB"                # by default a quarter of the machine's
-# spill_folder = "/var/tmp"     # where rows go that do not fit
-# shards = "/secure/shards"     # where the table's codes are kept, in the clear: larger tables are
-#                               # quicker, and a file that has not changed is not read again
+# spill_folder = "/var/tmp"     # for rows that do not fit into memory
+# shards = "/secure/shards"     # keeps the table's codes there, unencrypted: larger tables are
+#                               # faster, and an unchanged file is not read again
 
 [listen]
-address = "127.0.0.1"           # others need a certificate, or --behind-proxy
+address = "127.0.0.1"           # other addresses need a certificate, or --behind-proxy
 port = 8765
 # certificate = "server.pem"
 # key = "server.key"
 
-# A response leaves one period after its request arrived, however quickly it was done, so that
-# time tells nothing; so many more questions take one period more.
+# A response leaves one period after its request arrived, however soon it is ready, so that its
+# timing reveals nothing.  Every further `questions` questions add one period.
 [clock]
 milliseconds = 50
 questions = 200
@@ -53,15 +53,15 @@ body = 1_000_000                # bytes of a request
 questions = 10_000              # in a request
 name = 200                      # characters
 depth = 20                      # of JSON
-requests_a_second = 50          # of one token
+requests_a_second = 50          # per token
 in_flight_a_token = 8
-in_flight = 256                 # of all
+in_flight = 256                 # in total
 connections = 1000
 header_seconds = 10
 idle_seconds = 60
-stream_seconds = 60             # until a stream that nobody asks is suspended
+stream_seconds = 60             # until an idle stream is suspended
 threads = 16
-plans = 2                       # found at once
+plans = 2                       # computed at once
 plans_a_token = 2               # in flight
 """
 
@@ -73,12 +73,12 @@ def serve(
     init: Folder | None = None,
     behind_proxy: bool = False,
 ) -> None:
-    """Serve tables to analysts over HTTP, who never touch the data.
+    """Serve tables over HTTP to analysts, who never touch the data.
 
     One TOML file names the tables, their budget, the address, limits and the clock.
-    It is checked whole before anything is opened.  Ctrl-C or SIGTERM ends the server:
-    what is being answered is answered first.  One line of JSON a request goes to
-    standard error.
+    The whole file is checked before anything is opened.  Ctrl-C or SIGTERM ends the
+    server, which first finishes what it is answering.  It writes one line of JSON
+    per request to standard error.
 
     For example:
 
@@ -91,7 +91,7 @@ def serve(
     config
         The TOML file.
     check
-        Only check the file, and name every mistake with its line.
+        Only check the file, and report every mistake with its line.
     init
         Write such a file, with comments, into a folder.  No budget is made.
     behind_proxy

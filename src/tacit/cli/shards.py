@@ -10,11 +10,11 @@ from tacit.errors import BadParameter
 
 
 def clear(folder: Folder, /) -> None:
-    """Remove the codes of all tables from a folder.
+    """Remove the encoded tables from a folder.
 
-    They were written there by --shards, and are data in the clear.  Tables that are
-    open go on as they are; shards that are being written at this moment stay.  The
-    next opening with --shards writes them anew.
+    --shards wrote them there; they are unencrypted data.  Open tables are not
+    affected, and shards that are being written at this moment stay.  The next
+    opening with --shards writes them again.
 
     For example:
 
@@ -46,11 +46,11 @@ def make(
     read_as: Name | None = None,
     option: Labels | None = None,
 ) -> None:
-    """Let Spark make the shards of a table, to be opened without it.
+    """Make the shards of a table with Spark, to be opened without it.
 
-    Spark's executors turn the rows into codes, which lie in the folder in the clear.
-    Then `tacit ask /secure/shards --called visits ...` asks them, and needs no Spark.
-    The session is the one that spark-submit begins, or a new one.
+    Spark's executors encode the rows and write them to the folder, unencrypted.  Then
+    `tacit ask /secure/shards --called visits ...` asks them without Spark.  The
+    session is the one that spark-submit begins, or a new one.
 
     For example:
 
@@ -65,13 +65,13 @@ def make(
     person
         The column that says whose row it is: the promise is about people.
     each_row
-        Every row is a person of its own.  Give this or --person.
+        Every row is a different person.  Give this or --person.
     called
-        What the budget and FROM call the table.
+        The table's name in the budget and in FROM.
     schema
         The schema, a TOML file.
     shards
-        A folder that the executors share, for the table's codes, in the clear.
+        A folder that the executors share, for the table's codes, unencrypted.
     as_of
         Which state of the data this is, such as 2026-11-16: a public label.
     grows_by
@@ -79,7 +79,7 @@ def make(
     read_as
         A format that Spark reads, such as parquet, delta or iceberg.
     option
-        How Spark reads it, such as versionAsOf=7.  It may be given several times.
+        How Spark reads it, such as versionAsOf=7; may be given several times.
 
     """
     from tacit.tables.loading import make_shards

@@ -29,10 +29,10 @@ def stop(
     server: ServerOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Stop a stream, a token or a table of a server at once, or let it go on.
+    """Stop a stream, a token or a table of a server at once, or allow it again.
 
-    Without a restart: every request looks again.  What is stopped stays so, across
-    restarts too, until --undo.  Without a name it lists what is stopped.
+    It takes effect with the next request, without a restart, and lasts until --undo,
+    even across restarts.  Without a name it lists what is stopped.
 
     For example:
 
@@ -45,21 +45,21 @@ def stop(
     Parameters
     ----------
     stream
-        The stream that is not asked any more.
+        The stream to stop.
     token
-        The token, by its name, that is refused for now; revoking it is for ever.
+        The token to refuse for now, by its name; revoking a token is for good.
     table
-        The table of which nothing is asked any more.
+        The table to stop.
     undo
-        Let it go on.
+        Allow it again.
     reason
         Why, for stewards to read.
     config
-        The server's TOML file, on its own machine; it need not answer.
+        The server's TOML file, on its own machine; works even if the server is down.
     server
-        The server that is asked instead, with a steward's token.
+        The server to ask instead, with a steward's token.
     json
-        One JSON object a line: all that is stopped now.
+        Print one JSON object per line: everything that is stopped now.
 
     """
     named: dict[Stoppable, str | None] = {"stream": stream, "token": token, "table": table}

@@ -17,8 +17,8 @@ def sum(  # noqa: A001
     r"""Release the sum of a column, as a noisy number.
 
     Give the table's FILE, the column and, if not all rows count, a condition; with
-    --url and --table the last two alone.  The schema declares the column's bounds and
-    how much one person's total may be.
+    --url and --table only the last two.  The schema must declare the column's bounds
+    and the total of one person.
 
     For example:
 
@@ -36,7 +36,7 @@ def sum(  # noqa: A001
     params
         Values of the condition's parameters, such as '{"town": "Ghent"}'
     server
-        The server that is asked in the place of a file.
+        The server to ask instead of a file.
 
     """
     server, given = server or ServerOptions(), values_of(params)

@@ -20,7 +20,7 @@ def add(
     tables: Names | None = None,
     expires: Label | None = None,
 ) -> None:
-    """Make a token, and show it once.
+    """Make a token and show it once.
 
     An analyst draws from their own share of the budget and from nothing else;
     --share sets it aside, or sets it to a new size.  A steward sees everything that
@@ -35,7 +35,7 @@ def add(
     Parameters
     ----------
     name
-        What the token is called, in the log and in lists.
+        The token's name, in the log and in lists.
     config
         The server's TOML file.
     role
@@ -45,11 +45,11 @@ def add(
     share
         The ε to set aside for that analyst now.
     delta
-        The δ beside it.
+        The δ that goes with it.
     tables
-        The tables it may ask; by default all that are served.
+        The tables it may ask about; by default all that are served.
     expires
-        The day in UTC on which it ends, or the moment.
+        The day or the moment, in UTC, when it expires.
 
     """
     from tacit.cli.exits import Misuse
@@ -110,7 +110,7 @@ def list(*, config: File) -> None:  # noqa: A001 - as the command is called
 
 
 def revoke(name: Name, /, *, config: File) -> None:
-    """Refuse a token from now on; a server that runs need not be restarted.
+    """Disable a token from now on, without restarting the server.
 
     For example:
 
@@ -119,7 +119,7 @@ def revoke(name: Name, /, *, config: File) -> None:
     Parameters
     ----------
     name
-        What the token is called.
+        The token's name.
     config
         The server's TOML file.
 

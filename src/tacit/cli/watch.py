@@ -32,16 +32,16 @@ def watch(
     as_of: Labels | None = None,
     json: bool = False,
 ) -> int:
-    """Ask a table that grows the same questions, after every refresh.
+    """Ask a growing table the same questions after every refresh.
 
     The file names the table, the budget, the stream and the questions.  At each tick
-    of its clock (every = "1 day") the table is read anew, under the tick's date as
+    of its clock (every = "1 day") the table is read again, with the tick's date as
     its label, and the questions are asked.  Only ⊤ are shown: they are the alarms.
-    When the last ⊤ that was paid for is gone, it ends.  Started again, it resumes
-    the stream.
+    The command ends after the last ⊤ that was paid for.  If you start it again, it
+    resumes the stream.
 
-    With --as-of it goes through these labels at once, and ends: for cron, or for a
-    steward who types them.
+    With --as-of it goes through these labels at once and ends: for cron, or for a
+    steward who sets the labels by hand.
 
     For example:
 
@@ -51,11 +51,11 @@ def watch(
     Parameters
     ----------
     file
-        The TOML file that says what is watched.
+        The TOML file that says what to watch.
     as_of
         Labels to go through, oldest first, instead of a clock.
     json
-        One JSON object an alarm, for programs.
+        Print one JSON object per alarm, for programs.
 
     """
     told = read_watch_file(file)

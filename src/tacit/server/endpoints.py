@@ -134,7 +134,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/healthz",
-        summary="Whether the server is there.",
+        summary="Check that the server is running.",
         roles=None,
         gives=messages.Healthy,
         answer=_healthy,
@@ -142,7 +142,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/versions",
-        summary="Which versions of the protocol it speaks.",
+        summary="List the protocol versions that the server speaks.",
         roles=None,
         gives=messages.Versions,
         answer=_versions,
@@ -150,7 +150,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/openapi.json",
-        summary="This document.",
+        summary="The OpenAPI document.",
         roles=None,
         gives=dict[str, Any],
         answer=_document,
@@ -166,14 +166,14 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/tables",
-        summary="The tables that the token may ask, with their public schemas.",
+        summary="The tables that the token may ask about, with their public schemas.",
         gives=messages.TableList,
         answer=service.list_tables,
     ),
     Endpoint(
         method="POST",
         path="/v1/check",
-        summary="What is promised about questions, or why they are refused; it costs nothing.",
+        summary="What is promised about questions, or why they are refused. Free.",
         kind="check",
         roles=ASKS,
         takes=messages.Check,
@@ -183,7 +183,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/plan",
-        summary="Which error a stream has, or which ε it takes, and its price; it costs nothing.",
+        summary="The error of a stream, or the ε it needs, and its price. Free.",
         kind="plan",
         roles=ASKS,
         takes=messages.PlanOf,
@@ -193,7 +193,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/price",
-        summary="What a release costs, and whether it fits; nothing is charged.",
+        summary="What a release would cost, and whether it fits. Free.",
         roles=ASKS,
         takes=messages.PriceOf,
         gives=messages.Price,
@@ -202,14 +202,14 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/budget",
-        summary="What was promised and what is left, in all and of the token's share.",
+        summary="What was promised and what is left, in total and of the token's share.",
         gives=messages.BudgetFacts,
         answer=service.show_budget,
     ),
     Endpoint(
         method="GET",
         path="/v1/streams",
-        summary="The analyst's streams; all of them for a steward.",
+        summary="The analyst's own streams; for a steward, all of them.",
         roles=ASKS,
         gives=messages.StreamList,
         answer=service.list_streams,
@@ -217,7 +217,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/answers",
-        summary="Answers that were paid for: an analyst's own, what was told for a viewer, or all.",
+        summary="Paid answers: an analyst's own; for a viewer, all released; for a steward, all.",
         takes=messages.AnswersAfter,
         gives=messages.AnswerList,
         answer=paid.list_answers,
@@ -225,7 +225,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/request",
-        summary="Ask that the token's own share grow; nothing changes until a steward approves.",
+        summary="Ask for a larger share; nothing changes until a steward approves.",
         roles=ANALYST,
         takes=messages.MoreBudget,
         gives=messages.RequestTold,
@@ -234,7 +234,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/requests",
-        summary="Requests for more: the analyst's own, all of them for a steward.",
+        summary="Requests for a larger share: the analyst's own; for a steward, all.",
         roles=ASKS,
         gives=messages.RequestList,
         answer=requests.list_requests,
@@ -242,7 +242,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/decide",
-        summary="Approve a request for more, from what is not shared, or decline it.",
+        summary="Decline a request, or approve it from what is not shared.",
         roles=STEWARD,
         takes=messages.Decision,
         gives=messages.RequestTold,
@@ -251,7 +251,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/refresh",
-        summary="Read a table's next version, under a new label; streams go on.",
+        summary="Read a table's next version, under a new label; streams continue.",
         kind="refresh",
         roles=STEWARD,
         takes=messages.RefreshOf,
@@ -271,7 +271,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/go_on",
-        summary="Let what was stopped go on.",
+        summary="Allow again what was stopped.",
         roles=STEWARD,
         takes=messages.GoOnWith,
         gives=messages.StoppedList,
@@ -280,7 +280,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/stopped",
-        summary="All that is stopped.",
+        summary="Everything that is stopped.",
         roles=STEWARD,
         gives=messages.StoppedList,
         answer=stopped.list_stopped,
@@ -303,7 +303,7 @@ ENDPOINTS = (
     ),
     _release(
         "/v1/query",
-        "Several counts and sums of every declared cell.",
+        "Several aggregates of every declared cell.",
         messages.QueryOf,
         releases.query,
     ),
@@ -330,7 +330,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/streams/open",
-        summary="Pay for a stream, in full.",
+        summary="Open a stream and pay for it in full.",
         kind="open",
         roles=ASKS,
         takes=messages.OpenOf,
@@ -341,7 +341,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/streams/ask",
-        summary="Ask one question: ⊥, or ⊤.",
+        summary="Ask one question; the answer is ⊥ or ⊤.",
         kind="ask",
         roles=ASKS,
         takes=messages.AskOf,
@@ -352,7 +352,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/streams/ask_all",
-        summary="Ask a batch, up to its first new ⊤: a line of JSON for each block.",
+        summary="Ask a batch, up to its first new ⊤; one line of JSON per block.",
         kind="batch",
         roles=ASKS,
         takes=messages.AskAllOf,
@@ -360,15 +360,15 @@ ENDPOINTS = (
         answer=streams.ask_all,
         line=by_stream,
     ),
-    _on_stream("resume", "Go on with a stream.", streams.resume_stream, messages.StreamOpened),
-    _on_stream("suspend", "Leave a stream for later.", streams.suspend_stream),
-    _on_stream("show", "How a stream stands.", streams.show_stream),
+    _on_stream("resume", "Resume a stream.", streams.resume_stream, messages.StreamOpened),
+    _on_stream("suspend", "Suspend a stream, to be resumed later.", streams.suspend_stream),
+    _on_stream("show", "The current state of a stream.", streams.show_stream),
     _on_stream("recorded", "Every ⊤ on record.", streams.recorded, messages.RecordedTops),
-    _on_stream("close", "End a stream for ever; nothing is refunded.", streams.close_stream),
+    _on_stream("close", "End a stream for good; nothing is refunded.", streams.close_stream),
     Endpoint(
         method="POST",
         path="/v1/watched/open",
-        summary="Pay for a watched model, in full.",
+        summary="Open a watched model and pay for it in full.",
         kind="synthetic",
         roles=ASKS,
         takes=messages.WatchOf,
@@ -379,7 +379,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/watched/resume",
-        summary="Go on with a watched model.",
+        summary="Resume a watched model.",
         kind="open",
         roles=ASKS,
         takes=messages.ResumeWatchedOf,
@@ -390,7 +390,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/watched/ask",
-        summary="A number for one count of people.",
+        summary="Get a number for one count of people.",
         kind="ask",
         roles=ASKS,
         takes=messages.AskWatchedOf,
@@ -401,7 +401,7 @@ ENDPOINTS = (
     Endpoint(
         method="POST",
         path="/v1/watched/ask_all",
-        summary="Numbers for a batch, up to its first new surprise: a line of JSON for each block.",
+        summary="Get numbers for a batch, up to its first new surprise; a line of JSON per block.",
         kind="batch",
         roles=ASKS,
         takes=messages.AskAllWatchedOf,

@@ -38,7 +38,7 @@ class Request(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Exact(Request):
-    """A number that is no decimal fraction, such as 1/3."""
+    """A number that is not a decimal fraction, such as 1/3."""
 
     exact: str
 
@@ -55,14 +55,14 @@ class QuestionSent(Request):
 
 
 class Check(Request):
-    """What is promised about some questions to a table, or why they are refused."""
+    """Questions to check: what is promised about them, or why they are refused."""
 
     table: str
     questions: Annotated[list[QuestionSent], Meta(min_length=1)]
 
 
 class PlanOf(Request):
-    """What a stream is planned for: epsilon, to learn the error, or alpha, to learn the ε."""
+    """A stream to plan: give epsilon to learn the error, or alpha to learn the ε."""
 
     algorithm: Literal["above_threshold", "sparse", "numeric_sparse"]
     questions: Number
@@ -77,7 +77,7 @@ class PlanOf(Request):
 
 
 class PriceOf(Request):
-    """A count, a sum or a histogram with this ε; other releases cost no more."""
+    """The price of a count, a sum or a histogram with this ε; other releases cost no more."""
 
     epsilon: Number
 
@@ -153,7 +153,7 @@ class TopOf(Request):
 
 
 class SyntheticOf(Request):
-    """Invented rows in some columns; all else is as the local table takes it."""
+    """Invented rows in some columns; the options are those of the local table."""
 
     key: Key
     table: str
@@ -187,7 +187,7 @@ class SmallDbOf(Request):
 
 
 class OpenOf(Request):
-    """A stream to open; without a name it gets one."""
+    """A stream to open; without a name, the server gives it one."""
 
     key: Key
     table: str
@@ -210,23 +210,23 @@ class OpenOf(Request):
 
 
 class ResumeOf(Request):
-    """A stream to go on with, of this table."""
+    """A stream of this table to resume."""
 
     table: str
     stream: str
 
 
 class StreamNamed(Request):
-    """A stream of one's own."""
+    """One of the analyst's own streams."""
 
     stream: str
 
 
 class AskOf(Request):
-    """A question to a stream; a threshold of its own replaces the stream's.
+    """A question to a stream; its own threshold, if given, replaces the stream's.
 
-    With ``below``, ⊤ says that the value is at most the threshold.  ``scale`` is that of its noise,
-    where each ⊤ has a price.
+    With ``below``, ⊤ means that the value is at most the threshold.  ``scale`` is the scale of the
+    noise, for a stream in which each ⊤ has a price.
     """
 
     key: Key
@@ -241,9 +241,9 @@ class AskOf(Request):
 class AskAllOf(Request):
     """A batch for a stream: a list of questions, or a GROUP BY with one for each cell.
 
-    ``only`` chooses some of them by their places, from 0 on, and of those the first ``skip`` are
-    left out.  ``again`` says that it is one of the rounds that the stream was opened for, and
-    ``descending`` that it is the one of this number among rounds at ever smaller scales.
+    ``only`` selects some of them by position, counted from 0; of those, the first ``skip`` are left
+    out.  ``again`` marks the batch as one of the rounds that the stream was opened for.
+    ``descending`` marks it as one of the rounds at ever smaller scales: number ``round_number``.
     """
 
     key: Key
@@ -262,7 +262,7 @@ class AskAllOf(Request):
 class ModelSent(Request):
     """Public rows for a watched model: codes of declared columns, and the people of each row.
 
-    The code of a text is its place among the keys, from 0 on.
+    The code of a text is its position among the keys, counted from 0.
     """
 
     columns: Annotated[list[str], Meta(min_length=1)]
@@ -271,7 +271,7 @@ class ModelSent(Request):
 
 
 class WatchOf(Request):
-    """A model that answers every count with a number; all is as the local table takes it."""
+    """A model that answers every count with a number; the options are those of the local table."""
 
     key: Key
     table: str
@@ -287,7 +287,7 @@ class WatchOf(Request):
 
 
 class ResumeWatchedOf(Request):
-    """A watched model to go on with, of this table; one that was given is given again."""
+    """A watched model of this table to resume; send again a model that was sent when opening it."""
 
     table: str
     stream: str
@@ -324,7 +324,7 @@ class RefreshOf(Request):
 
 
 class StopOf(Request):
-    """What is to be refused from now on; why is for stewards to read."""
+    """What to refuse from now on; stewards can read the reason."""
 
     kind: Stoppable
     name: str
@@ -332,7 +332,7 @@ class StopOf(Request):
 
 
 class GoOnWith(Request):
-    """What may go on."""
+    """What to allow again."""
 
     kind: Stoppable
     name: str
@@ -356,7 +356,7 @@ def questions_in(asked: object) -> int:
 
 
 class AnswersAfter(Request):
-    """Answers that were paid for by entries of the history after this one, oldest first."""
+    """Paid answers whose entries in the history come after this one, oldest first."""
 
     after: Annotated[int, Meta(ge=0)] = 0
     most: Annotated[int, Meta(ge=1, le=1000)] = 100
@@ -372,7 +372,7 @@ class MoreBudget(Request):
 
 
 class Decision(Request):
-    """What a steward says to a request for more."""
+    """A steward's decision on a request for a larger share."""
 
     number: Annotated[int, Meta(ge=1)]
     approve: bool
@@ -383,7 +383,7 @@ class Decision(Request):
 
 
 class Healthy(Struct):
-    """The server is there."""
+    """The server is running."""
 
     status: Literal["ok"] = "ok"
 
@@ -407,7 +407,7 @@ class TableFacts(Struct):
 
 
 class TableList(Struct):
-    """The tables that the token may ask."""
+    """The tables that the token may ask about."""
 
     tables: list[TableFacts]
 
@@ -449,7 +449,7 @@ class PromiseFacts(Struct):
 
 
 class BudgetFacts(Struct):
-    """What was promised to people and what is left: in all, and of the token's own share."""
+    """What was promised to people and what is left, in total and of the token's own share."""
 
     promise: PromiseFacts
     accountant: str
@@ -460,7 +460,7 @@ class BudgetFacts(Struct):
 
 
 class StreamList(Struct):
-    """Streams: an analyst's own, or all for a steward."""
+    """Streams: an analyst's own; for a steward, all."""
 
     streams: list[Wire]
 
@@ -478,7 +478,7 @@ class Told(Struct):
 
 
 class StreamOpened(Struct):
-    """A stream that can be asked: what was fixed when it was opened."""
+    """A stream that is ready to be asked, and what was fixed when it was opened."""
 
     name: str
     table: str
@@ -488,44 +488,44 @@ class StreamOpened(Struct):
 
 
 class StreamFacts(Struct):
-    """How a stream stands now."""
+    """The current state of a stream."""
 
     stream: Wire
 
 
 class RecordedTops(Struct):
-    """Every answer above the threshold that is on record, as a history."""
+    """Every recorded answer above the threshold, as a history."""
 
     recorded: Wire
 
 
 class AnswerList(Struct):
-    """Answers that were paid for: an analyst's own, what was told for a viewer, or all."""
+    """Paid answers: an analyst's own; for a viewer, all released; for a steward, all."""
 
     answers: list[Wire]
     more: bool  # whether there are more after the last of these
 
 
 class RequestTold(Struct):
-    """A request for more budget, as it stands."""
+    """A request for more budget, and its current state."""
 
     request: Wire
 
 
 class RequestList(Struct):
-    """Requests for more budget: an analyst's own, or all for a steward."""
+    """Requests for more budget: an analyst's own; for a steward, all."""
 
     requests: list[Wire]
 
 
 class StoppedList(Struct):
-    """All that is stopped now."""
+    """Everything that is stopped now."""
 
     stopped: list[Wire]
 
 
 class TokenFacts(Struct):
-    """What is known about a token: all but the token."""
+    """Everything about a token except the token itself."""
 
     name: str
     role: Role
@@ -543,7 +543,7 @@ class TokenList(Struct):
 
 
 class Problem(Struct, rename={"form": "tacit error"}):
-    """What is wrong, as RFC 9457 says it, and as tacit.wire does: the class and its words."""
+    """What is wrong, in the form of RFC 9457 and of tacit.wire: the class and the message."""
 
     type: str
     title: str

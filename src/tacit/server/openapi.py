@@ -31,7 +31,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Tacit",
-            "description": "Private questions to sensitive tables.  Names stand in bodies.",
+            "description": "Private questions to sensitive tables.  Names are never in paths.",
             "version": str(max(VERSIONS)),
         },
         "paths": {one.path: {one.method.lower(): _operation(one)} for one in listed},
