@@ -226,11 +226,19 @@ static PyObject *keep_between(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(shattered_set_doc,
+             "shattered_set(cells, above, below, link, row_words, left, check_time)\n--\n\n"
+             "``left`` columns that split every cell into all patterns, or None.\n\n"
+             "``below`` and ``link`` may be None.  ``check_time`` is called every few milliseconds.");
+
+PyObject *shattered_set(PyObject *module, PyObject *arguments); /* in shattering.c */
+
 static PyMethodDef methods[] = {
     {"ones_in_each", ones_in_each, METH_VARARGS, ones_in_each_doc},
     {"ones_in_all", ones_in_all, METH_VARARGS, ones_in_all_doc},
     {"codes_between", codes_between, METH_VARARGS, codes_between_doc},
     {"keep_between", keep_between, METH_VARARGS, keep_between_doc},
+    {"shattered_set", shattered_set, METH_VARARGS, shattered_set_doc},
     {NULL, NULL, 0, NULL},
 };
 

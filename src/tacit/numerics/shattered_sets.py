@@ -17,6 +17,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import kernel
 from tacit.support import Heartbeat
 
 Bits = NDArray[np.uint64]
@@ -119,8 +120,9 @@ class _Search:
             keep = keep[np.argsort(linked[np.ix_(keep, keep)].sum(axis=1), kind="stable")]
             graph = linked[np.ix_(keep, keep)]
         if len(cells) > 1 and sum(cell.size for cell in cells) < _LARGE_CELL * len(cells):
-            deep = RowBlocks(columns.take(keep), graph, self.check_time)
-            found = deep.search(np.stack([cell.rows for cell in cells]), left)
+            deep = CompiledSearch if kernel.compiled else RowBlocks
+            below = deep(columns.take(keep), graph, self.check_time)
+            found = below.search(np.stack([cell.rows for cell in cells]), left)
             return None if found is None else tuple(names[keep[list(found)]].tolist())
         return self._descend(cells, columns, names, left, keep, graph)
 
@@ -255,6 +257,20 @@ class RowBlocks:
         return smallest_first
 
 
+@dataclass(frozen=True)
+class CompiledSearch(RowBlocks):
+    """The same search in compiled loops, node by node: see ``kernel/shattering.h``."""
+
+    def search(self, cells: Bits, left: int) -> tuple[int, ...] | None:
+        """As of `RowBlocks`; which of several sets is found may differ."""
+        links = None if self.link is None else _lines(self.link)
+        columns = (self.columns.above, self.columns.below, links)
+        found: tuple[int, ...] | None = kernel.compiled.shattered_set(
+            cells, *columns, cells.shape[-1], left, self.check_time
+        )
+        return found
+
+
 def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
     """Children with enough siblings, in blocks of bounded memory (at least one child each)."""
     children = np.flatnonzero(siblings >= need)
@@ -276,6 +292,13 @@ def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
     padded = np.zeros((columns, -(-rows // 64) * 64), dtype=np.bool_)
     padded[:, :rows] = rows_by_columns.T
     return np.packbits(padded, axis=1).view(np.uint64)
+
+
+def _lines(table: NDArray[np.bool_]) -> Bits:
+    """One line of 64-bit words for every row, whose first column is the lowest bit."""
+    padded = np.zeros((len(table), -(-table.shape[1] // 64) * 64), dtype=np.bool_)
+    padded[:, : table.shape[1]] = table
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
 def count(bits: Bits) -> PatternCounts:
