@@ -177,41 +177,32 @@ TARGET static Py_ssize_t NAME(narrow)(struct search *search, int depth, Py_ssize
     return many;
 }
 
-/* Both halves of every cell, each with at least `need` rows: those with little to spare first,
- * because a candidate that fails most often fails there. */
+/* Both halves of every cell: first all the smaller ones, because a candidate that fails most often
+ * fails at a cell with few rows to spare. */
 TARGET static void NAME(split)(struct search *search, const struct level *node,
-                               struct level *child, Py_ssize_t point, int32_t need)
+                               struct level *child, Py_ssize_t point)
 {
     const uint64_t *above = node->columns->above + point * node->columns->words;
     const uint64_t *below = node->columns->below;
     if (below)
         below += point * node->columns->words;
-    int32_t cells = node->cells, length = node->length, starts[BUCKETS + 1] = {0};
-    int shift = 0;
-    while (need >> shift > BUCKETS)
-        shift++;
-    for (int32_t half = 0; half < 2 * cells; half++) {
-        int32_t cell = half >> 1, at = node->at[cell], size = 0;
+    int32_t cells = node->cells, length = node->length;
+    for (int32_t cell = 0; cell < cells; cell++) {
         const uint64_t *mask = node->masks + (Py_ssize_t)cell * length;
-        uint64_t *rows = search->halves + (Py_ssize_t)half * length;
+        int32_t at = node->at[cell], inside = 0, outside = 0;
         for (int32_t w = 0; w < length; w++) {
-            rows[w] = mask[w] & (half & 1 ? below ? below[at + w] : ~above[at + w] : above[at + w]);
-            size += ones_of(rows[w]);
+            inside += ones_of(mask[w] & above[at + w]);
+            outside += ones_of(mask[w] & (below ? below[at + w] : ~above[at + w]));
         }
-        int32_t spare = (size - need) >> shift, bucket = spare < BUCKETS ? spare : BUCKETS - 1;
-        search->sizes[half] = size;
-        search->buckets[half] = bucket;
-        starts[bucket + 1]++;
-    }
-    for (int bucket = 0; bucket < BUCKETS; bucket++)
-        starts[bucket + 1] += starts[bucket];
-    for (int32_t half = 0; half < 2 * cells; half++) {
-        int32_t place = starts[search->buckets[half]]++;
-        child->at[place] = node->at[half >> 1];
-        child->size[place] = search->sizes[half];
-        for (int32_t w = 0; w < length; w++)
-            child->masks[(Py_ssize_t)place * length + w] =
-                search->halves[(Py_ssize_t)half * length + w];
+        int32_t up = inside <= outside ? cell : cells + cell, down = cells + 2 * cell - up;
+        child->at[up] = child->at[down] = at;
+        child->size[up] = inside;
+        child->size[down] = outside;
+        for (int32_t w = 0; w < length; w++) {
+            child->masks[(Py_ssize_t)up * length + w] = mask[w] & above[at + w];
+            child->masks[(Py_ssize_t)down * length + w] =
+                mask[w] & (below ? below[at + w] : ~above[at + w]);
+        }
     }
     child->cells = 2 * cells;
     child->length = length;
@@ -247,7 +238,7 @@ TARGET static int NAME(extend)(struct search *search, int depth, int left)
             Py_ssize_t many = NAME(narrow)(search, depth, node->point);
             if (many < left - 1 && !fills)
                 continue;
-            NAME(split)(search, node, child, node->point, (int32_t)1 << (left - 1));
+            NAME(split)(search, node, child, node->point);
             NAME(shorten)(search, depth + 1, many, left - 1);
             many = NAME(keep_cutting)(search, child, (int32_t)1 << (left - 2));
             if (fills && depth == 1)
