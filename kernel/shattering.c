@@ -19,11 +19,10 @@ typedef uint64_t word __attribute__((aligned(1), may_alias)); /* a caller's, whi
 #define last_one(bits) (63 - __builtin_clzll(bits))
 
 #define PACKINGS 4                 /* nodes of up to three points may be packed */
-#define BUCKETS 16                 /* by which cells are sorted */
 #define WORK (4 << 20)             /* words between two signs of life: a few milliseconds */
 #define MOST_TRIPLES (64 << 20)    /* bytes */
 #define MOST_LEFT 30
-#define MOST_PARTS (3 * MOST_LEFT + 3 * PACKINGS + 8)
+#define MOST_PARTS (4 * MOST_LEFT + 3 * PACKINGS + 8) /* of memory */
 #define MOST_SIZE ((Py_ssize_t)1 << 30) /* of what is counted in 32 bits */
 
 enum outcome { FAILED = -1, NONE = 0, FOUND = 1 };
@@ -51,8 +50,6 @@ struct search {
     uint64_t *rows_above, *rows_below; /* a line of points for each row */
     struct level *levels;
     struct packed start, packings[PACKINGS];
-    uint64_t *halves; /* of the cells that are being split */
-    int32_t *sizes, *buckets;
     PyObject *check_time;
     PyThreadState *thread;
 };
@@ -174,9 +171,6 @@ static int has_levels(struct search *search, struct memory *memory, const Py_buf
         }
     }
     search->most_words = 2 * many * words;
-    search->halves = room(memory, many << (left - 1), words, 8);
-    search->sizes = room(memory, many << (left - 1), 1, sizeof(int32_t));
-    search->buckets = room(memory, many << (left - 1), 1, sizeof(int32_t));
     return !memory->failed;
 }
 

@@ -120,9 +120,9 @@ class _Search:
             keep = keep[np.argsort(linked[np.ix_(keep, keep)].sum(axis=1), kind="stable")]
             graph = linked[np.ix_(keep, keep)]
         if len(cells) > 1 and sum(cell.size for cell in cells) < _LARGE_CELL * len(cells):
-            deep = CompiledSearch if kernel.compiled else RowBlocks
-            below = deep(columns.take(keep), graph, self.check_time)
-            found = below.search(np.stack([cell.rows for cell in cells]), left)
+            loops = RowBlocks if kernel.compiled is None else CompiledSearch
+            deep = loops(columns.take(keep), graph, self.check_time)
+            found = deep.search(np.stack([cell.rows for cell in cells]), left)
             return None if found is None else tuple(names[keep[list(found)]].tolist())
         return self._descend(cells, columns, names, left, keep, graph)
 
@@ -159,11 +159,11 @@ def _core(graph: NDArray[np.bool_], degree: int) -> Indices:
         alive = alive[enough]
 
 
-# The deep levels of the search: many small nodes at once.
+# The deep levels of the search, in compiled loops or, without them, many small nodes at once.
 #
 # A node is a set of points with its cells: one bitset of rows for every pattern of the set.
-# Extending one node is little work, but there are millions of them, so whole blocks of nodes are
-# extended together.  A block's children are processed block by block, depth first, so that little
+# Extending one node is little work, but there are millions of them, so numpy extends whole blocks
+# of nodes together.  A block's children are processed block by block, depth first, so that little
 # memory is needed.
 
 
@@ -263,12 +263,16 @@ class CompiledSearch(RowBlocks):
 
     def search(self, cells: Bits, left: int) -> tuple[int, ...] | None:
         """As of `RowBlocks`; which of several sets is found may differ."""
-        links = None if self.link is None else _lines(self.link)
-        columns = (self.columns.above, self.columns.below, links)
+        order = np.arange(len(self.columns))
+        if self.link is None:  # the first are the most promising, and these loops begin at the end
+            order = order[::-1]
+        columns = self.columns.take(order)
+        link = None if self.link is None else _lines(self.link)
+        sides = (columns.above, columns.below)
         found: tuple[int, ...] | None = kernel.compiled.shattered_set(
-            cells, *columns, cells.shape[-1], left, self.check_time
+            cells, *sides, link, cells.shape[-1], left, self.check_time
         )
-        return found
+        return None if found is None else tuple(order[list(found)].tolist())
 
 
 def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
