@@ -18,12 +18,12 @@ typedef uint64_t word __attribute__((aligned(1), may_alias)); /* a caller's, whi
 #define first_one(bits) __builtin_ctzll(bits)
 #define last_one(bits) (63 - __builtin_clzll(bits))
 
-#define PACKINGS 4                 /* nodes of up to three points may be packed */
-#define WORK (4 << 20)             /* words between two signs of life: a few milliseconds */
-#define MOST_TRIPLES (64 << 20)    /* bytes */
+#define PACKINGS 4              /* nodes of up to three points may be packed */
+#define WORK (4 << 20)          /* words between two signs of life: a few milliseconds */
+#define MOST_TRIPLES (64 << 20) /* bytes */
 #define MOST_LEFT 30
 #define MOST_PARTS (4 * MOST_LEFT + 3 * PACKINGS + 8) /* of memory */
-#define MOST_SIZE ((Py_ssize_t)1 << 30) /* of what is counted in 32 bits */
+#define MOST_SIZE ((Py_ssize_t)1 << 30)               /* of what is counted in 32 bits */
 
 enum outcome { FAILED = -1, NONE = 0, FOUND = 1 };
 

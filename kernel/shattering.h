@@ -3,10 +3,10 @@
  * shattering.c includes this file several times, as module.c does loops.h; see there for NAME and
  * TARGET, and numerics/shattered_sets.py for what is searched and why it is exact.
  *
- * A node is a set of points with its cells, each a mask of rows.  Its candidates are a bitmap of
- * points.  A candidate is split off from the last to the first, each with the candidates after it:
- * so, when a node of three or more points is reached, it is known for every pair of its points
- * which third ones may join the pair, and a few words combined leave few candidates to test.
+ * A node is a set of points with its cells, each a mask of rows, and its candidates, a bitmap of
+ * points.  Candidates are tried from the last to the first, each with the candidates after it.  So,
+ * when a node of three or more points is reached, it is already known for every pair of its points
+ * which third ones may join the pair: a few words combined leave few candidates to test.
  */
 
 /* Bit j of line i becomes bit i of line j. */
