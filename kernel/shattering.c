@@ -13,7 +13,7 @@
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "no compiler that this was tried with: numpy does the same"
 #endif
-typedef uint64_t word __attribute__((aligned(1), may_alias)); /* a caller's, which may lie anywhere */
+typedef uint64_t word __attribute__((aligned(1), may_alias)); /* of a caller, at any place */
 #define ones_of(bits) ((int32_t)__builtin_popcountll(bits))
 #define first_one(bits) __builtin_ctzll(bits)
 #define last_one(bits) (63 - __builtin_clzll(bits))
