@@ -294,6 +294,13 @@ static PyObject *people_in_all(PyObject *module, PyObject *arguments)
     return found;
 }
 
+PyDoc_STRVAR(shattered_set_doc,
+             "shattered_set(cells, above, below, link, row_words, left, check_time)\n--\n\n"
+             "``left`` columns that split every cell into all patterns, or None.\n\n"
+             "``below`` and ``link`` may be None.  ``check_time`` is called every few milliseconds.");
+
+PyObject *shattered_set(PyObject *module, PyObject *arguments); /* in shattering.c */
+
 static int best_kind(void)
 {
 #ifdef SEVERAL_KINDS
@@ -327,6 +334,7 @@ static PyMethodDef methods[] = {
     {"people_in_all", people_in_all, METH_VARARGS, people_in_all_doc},
     {"set_in_range", set_words_in_range, METH_VARARGS, set_in_range_doc},
     {"keep_in_range", keep_words_in_range, METH_VARARGS, keep_in_range_doc},
+    {"shattered_set", shattered_set, METH_VARARGS, shattered_set_doc},
     {"use_kind", use_kind, METH_VARARGS, use_kind_doc},
     {NULL, NULL, 0, NULL},
 };

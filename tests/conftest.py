@@ -8,7 +8,10 @@ from tests.chromium import NAMED_BY, found_chromium
 from tests.postgres import postgres_budget, postgres_budgets, postgres_database, postgres_server
 from tests.signals import as_usual
 
+from tacit import kernel
+
 __all__ = [
+    "both_loops",
     "postgres_budget",
     "postgres_budgets",
     "postgres_database",
@@ -26,6 +29,15 @@ def usual_signals():
     """Signals that are sent are heard, though the tests may have been started under nohup."""
     with as_usual():
         yield
+
+
+@pytest.fixture(params=["compiled", "numpy"])
+def both_loops(request, monkeypatch):
+    """The test runs twice: with the compiled loops, where they were built, and without them."""
+    if request.param == "numpy":
+        monkeypatch.setattr(kernel, "compiled", None)
+    elif kernel.compiled is None:
+        pytest.skip("the compiled loops were not built, or not wanted")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -77,6 +77,7 @@ def some_rows(seed: int) -> tuple[Rows, Fraction]:
     return [[Fraction(value, steps) for value in row] for row in table], gamma
 
 
+@pytest.mark.usefixtures("both_loops")
 @pytest.mark.parametrize("most_linked", [2048, 0])
 def test_the_search_finds_what_brute_force_finds(
     most_linked: int, monkeypatch: pytest.MonkeyPatch

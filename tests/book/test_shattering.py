@@ -62,6 +62,7 @@ def some_matrix(seed: int, most_rows: int = 80, most_points: int = 11) -> Matrix
     return matrix
 
 
+@pytest.mark.usefixtures("both_loops")
 @pytest.mark.parametrize("way", ["as it comes", "node by node", "no graph", "tiny blocks"])
 def test_the_search_finds_what_brute_force_finds(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "node by node":
@@ -80,6 +81,7 @@ def test_the_search_finds_what_brute_force_finds(way: str, monkeypatch: pytest.M
     assert seen >= {0, 1, 2, 3, 4, 5}
 
 
+@pytest.mark.usefixtures("both_loops")
 def test_the_search_below_the_greedy_set_finds_what_brute_force_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -89,6 +91,7 @@ def test_the_search_below_the_greedy_set_finds_what_brute_force_finds(
         assert exactly(matrix) == brute_force(matrix), seed
 
 
+@pytest.mark.usefixtures("both_loops")
 def test_a_planted_set_is_found_among_many_points() -> None:
     rng = np.random.default_rng(7)
     matrix = (rng.random((256, 60)) < 0.04).astype(np.int64)
@@ -249,6 +252,19 @@ def test_at_the_time_limit_there_are_bounds_and_a_warning() -> None:
     assert result.low <= exactly(matrix) <= result.high
 
 
+@pytest.mark.usefixtures("both_loops")
+def test_time_may_run_out_in_the_middle_of_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still for the first looks at it, and is then far beyond the limit."""
+    looks = itertools.count()
+    monkeypatch.setattr(vc_search, "monotonic", lambda: 0.0 if next(looks) < 20 else 1e12)
+    matrix = np.random.default_rng(3).integers(0, 2, (200, 200))
+    with pytest.warns(NotExact, match="between"):
+        result = vc_dimension(matrix, seconds=10**6)
+    assert next(looks) == 21
+    assert (result.low, result.high) == (6, 7)
+    assert_witness(matrix, result)
+
+
 def test_enough_time_gives_no_warning() -> None:
     assert vc_dimension(intervals(6), seconds=1000).dimension == 2
 
@@ -308,7 +324,9 @@ def test_lemma_4_7() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("both_loops")
 def test_large_classes() -> None:
+    assert exactly(np.random.default_rng(3).integers(0, 2, (170, 170))) == 6
     assert exactly(np.random.default_rng(3).integers(0, 2, (300, 300))) == 7
     planes = half_planes(scattered(100))
     assert len(np.unique(planes, axis=0)) == 9902

@@ -17,6 +17,7 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import kernel
 from tacit.support import Heartbeat
 
 Bits = NDArray[np.uint64]
@@ -119,7 +120,8 @@ class _Search:
             keep = keep[np.argsort(linked[np.ix_(keep, keep)].sum(axis=1), kind="stable")]
             graph = linked[np.ix_(keep, keep)]
         if len(cells) > 1 and sum(cell.size for cell in cells) < _LARGE_CELL * len(cells):
-            deep = RowBlocks(columns.take(keep), graph, self.check_time)
+            loops = RowBlocks if kernel.compiled is None else CompiledSearch
+            deep = loops(columns.take(keep), graph, self.check_time)
             found = deep.search(np.stack([cell.rows for cell in cells]), left)
             return None if found is None else tuple(names[keep[list(found)]].tolist())
         return self._descend(cells, columns, names, left, keep, graph)
@@ -157,11 +159,11 @@ def _core(graph: NDArray[np.bool_], degree: int) -> Indices:
         alive = alive[enough]
 
 
-# The deep levels of the search: many small nodes at once.
+# The deep levels of the search, in compiled loops or, without them, many small nodes at once.
 #
 # A node is a set of points with its cells: one bitset of rows for every pattern of the set.
-# Extending one node is little work, but there are millions of them, so whole blocks of nodes are
-# extended together.  A block's children are processed block by block, depth first, so that little
+# Extending one node is little work, but there are millions of them, so numpy extends whole blocks
+# of nodes together.  A block's children are processed block by block, depth first, so that little
 # memory is needed.
 
 
@@ -255,6 +257,24 @@ class RowBlocks:
         return smallest_first
 
 
+@dataclass(frozen=True)
+class CompiledSearch(RowBlocks):
+    """The same search in compiled loops, node by node: see ``kernel/shattering.h``."""
+
+    def search(self, cells: Bits, left: int) -> tuple[int, ...] | None:
+        """As of `RowBlocks`; which of several sets is found may differ."""
+        order = np.arange(len(self.columns))
+        if self.link is None:  # the first are the most promising, and these loops begin at the end
+            order = order[::-1]
+        columns = self.columns.take(order)
+        link = None if self.link is None else _lines(self.link)
+        sides = (columns.above, columns.below)
+        found: tuple[int, ...] | None = kernel.compiled.shattered_set(
+            cells, *sides, link, cells.shape[-1], left, self.check_time
+        )
+        return None if found is None else tuple(order[list(found)].tolist())
+
+
 def _blocks(siblings: Indices, need: int, words: int) -> list[Indices]:
     """Children with enough siblings, in blocks of bounded memory (at least one child each)."""
     children = np.flatnonzero(siblings >= need)
@@ -276,6 +296,13 @@ def pack(rows_by_columns: NDArray[np.bool_]) -> Bits:
     padded = np.zeros((columns, -(-rows // 64) * 64), dtype=np.bool_)
     padded[:, :rows] = rows_by_columns.T
     return np.packbits(padded, axis=1).view(np.uint64)
+
+
+def _lines(table: NDArray[np.bool_]) -> Bits:
+    """One line of 64-bit words for every row, whose first column is the lowest bit."""
+    padded = np.zeros((len(table), -(-table.shape[1] // 64) * 64), dtype=np.bool_)
+    padded[:, : table.shape[1]] = table
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
 def count(bits: Bits) -> PatternCounts:
