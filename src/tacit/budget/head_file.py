@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 
 from tacit.budget.ledger import HistoryEnd
-from tacit.budget.locks import FileIdentity, identity, open_private
+from tacit.budget.locks import FileIdentity, identity, is_named, open_private
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 
@@ -87,7 +87,7 @@ class HeadFile(Uncopyable):
 
     def is_in_place(self) -> bool:
         """Whether the file that is open is the one beside the budget."""
-        return self._file is None or identity(self._name) == self._identity
+        return self._file is None or is_named(self._name, self._identity)
 
     def close(self) -> None:
         """Close the file."""
