@@ -217,16 +217,16 @@ class Budget(Closing):
                     keep_tied(writer, table, identity)
                     self._terms.keep_beside(writer, asked.beside or {})
                 charged, left = before.charged, share.left
-        return Receipt(
-            number=entry.number,
-            hash=entry.hash,
-            table=table if before is None else str(before.table),
-            what=what if before is None else before.what,
-            analyst=analyst if before is None else before.analyst,
-            charged=charged,
-            left=left,
-            before=before,
-        )
+            return Receipt(  # which nobody gets before the block has ended, on the disk
+                number=entry.number,
+                hash=entry.hash,
+                table=table if before is None else str(before.table),
+                what=what if before is None else before.what,
+                analyst=analyst if before is None else before.analyst,
+                charged=charged,
+                left=left,
+                before=before,
+            )
 
     def keep(self, number: int, response: Mapping[str, Any]) -> dict[str, Any]:
         """Keep what is told for a charge, durably, before it is told; return what to tell.

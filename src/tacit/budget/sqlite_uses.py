@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from tacit.budget.chain import damaged
-from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing
+from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing, signed
 from tacit.budget.ledger import HistoryEnd, shortened
 from tacit.budget.sqlite_files import Opened, Snapshot, translated, unwritable
 from tacit.budget.sqlite_tables import VERSION, SqliteReader, SqliteWriter
@@ -144,13 +144,14 @@ class Writing(Use[SqliteWriter]):
 
     def end(self) -> None:
         """Commit first, then note the head, then return; now and then the log is folded."""
-        ledger, opened = self.ledger, self.opened
+        opened, end = self.opened, self.writer.seen
         assert isinstance(opened, Opened)
-        before = ledger.seen
+        # Signed while what hashed the entry is at hand: the disk takes its time, and caches forget.
+        said = signed(end) if end != self.ledger.seen else None
         self.commit(opened)
-        if ledger.seen != before:
-            opened.head.write(ledger.seen)
-            if ledger.seen.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
+        if said is not None:
+            opened.head.write(end, said)
+            if end.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
                 opened.fold()
 
     def commit(self, opened: Opened) -> None:
