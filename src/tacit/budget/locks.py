@@ -375,7 +375,8 @@ class WritersLine(Uncopyable):
 
 def _locked_at_once(file: FileIO) -> bool:
     """Take the lock, unless somebody has it or waits for it."""
-    if IN_TURN and fcntl.fcntl(file, fcntl.F_OFD_GETLK, _WHO_WAITS) != _NOBODY:
+    somebody = IN_TURN and fcntl.fcntl(file, fcntl.F_OFD_GETLK, _WHO_WAITS) != _NOBODY
+    if somebody and _found(file, _FIRST, _ALL) is not None:
         return False
     return _locked(file)
 
