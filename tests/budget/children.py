@@ -273,10 +273,10 @@ def charge_and_die(path: Path, point: str) -> None:
     budget = watched(Budget.open(path))
     write = HeadFile.write
 
-    def write_and_die(self: HeadFile, head: HistoryEnd) -> None:
+    def write_and_die(self: HeadFile, head: HistoryEnd, said: bytes | None = None) -> None:
         if point == "before the head" and head.number == 2:
             _die(point)
-        write(self, head)
+        write(self, head, said)
         if point == "noted" and head.number == 2:
             _die(point)
 

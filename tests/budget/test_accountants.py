@@ -193,3 +193,36 @@ def test_amounts_survive_their_text():
     for damaged in ('{"epsilon":"1"}', "{}", '{"euro":"1"}'):
         with pytest.raises(ValueError, match="not an amount"):
             Amount.from_text(damaged)
+
+
+_numbers = st.fractions(max_denominator=10**30) | st.fractions(max_denominator=12)
+_units = st.tuples(_numbers, _numbers)
+
+
+@given(_units, _units)
+def test_amounts_are_added_and_compared_as_fractions_are(first, second):
+    one, other = (Amount.of(epsilon=epsilon, delta=delta) for epsilon, delta in (first, second))
+    both = list(zip(first, second, strict=True))
+    assert (one + other).numbers == tuple(a + b for a, b in both)
+    assert (one - other).numbers == tuple(a - b for a, b in both)
+    assert one.fits_in(other) is all(a <= b for a, b in both)
+    assert one.negative is any(number < 0 for number in first)
+    assert (one == other) is (first == second)
+    assert (one + other - other) == one  # in lowest terms again, or they would differ
+
+
+@given(_units)
+def test_an_amount_is_spelt_as_json_and_fractions_spell_it(numbers):
+    amount = Amount.of(epsilon=numbers[0], delta=numbers[1])
+    assert amount.as_json() == {"epsilon": str(numbers[0]), "delta": str(numbers[1])}
+    assert amount.as_text() == json.dumps(amount.as_json())
+    assert Amount.from_text(amount.as_text()) == amount == Amount.from_json(amount.as_json())
+
+
+def test_two_currencies_never_mix():
+    pure = Amount.of(epsilon=Fraction(1), delta=Fraction(0))
+    for mixed in (pure.__add__, pure.__sub__, pure.fits_in, pure.beside):
+        with pytest.raises(ValueError, match="currencies"):
+            mixed(rho(1))
+    with pytest.raises(ValueError, match="currencies"):
+        bounded(pure, rho(1))

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import lcm
+from math import gcd, lcm
 from typing import Protocol
 
 from tacit.book.zcdp import rho_of_epsilon, rho_of_range, zcdp_epsilon, zcdp_rho
@@ -23,6 +23,10 @@ from tacit.numbers import Number, as_given, exact, in_full, no_more_than
 from tacit.numerics import certified
 from tacit.privacy import Cost, Privacy
 
+Ratio = tuple[int, int]
+"""A fraction's numerator and denominator, in lowest terms."""
+
+_EPSILON_DELTA = ("epsilon", "delta")
 _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 _MOST_BITS = 2048  # of a total's denominator, beyond which amounts are rounded up
 _GRID_BITS = 1024
@@ -36,6 +40,9 @@ _SMALL = "1e-300"  # where ε = 0 would do, which ``Privacy`` does not write
 class Amount:
     """An amount of a currency: every unit with its exact value.
 
+    ``ratios`` are the numerators and denominators in lowest terms: every charge adds and compares
+    some, and as whole numbers they take a third of the time that ``Fraction`` takes.
+
     >>> print(Amount.of(epsilon=Fraction(1, 2), delta=Fraction(1, 10**9)))
     ε = 0.5, δ = 1e-09
     >>> Amount.of(rho=Fraction(1, 8)) + Amount.of(rho=Fraction(1, 8))
@@ -43,12 +50,17 @@ class Amount:
     """
 
     units: tuple[str, ...]
-    numbers: tuple[Fraction, ...]
+    ratios: tuple[Ratio, ...]
 
     @classmethod
     def of(cls, **values: Fraction) -> Amount:
         """An amount from its units, in their order: ``epsilon, delta`` or ``rho``."""
-        return cls(tuple(values), tuple(values.values()))
+        return cls(tuple(values), tuple([number.as_integer_ratio() for number in values.values()]))
+
+    @property
+    def numbers(self) -> tuple[Fraction, ...]:
+        """The value of every unit."""
+        return tuple([Fraction(*ratio) for ratio in self.ratios])
 
     @property
     def values(self) -> tuple[tuple[str, Fraction], ...]:
@@ -71,37 +83,42 @@ class Amount:
         return self["rho"]
 
     def __getitem__(self, unit: str) -> Fraction:
-        return self.numbers[self.units.index(unit)]
-
-    # Adding 0, as most δ are, and comparing fractions: quicker here than ``Fraction`` does it.
+        return Fraction(*self.ratios[self.units.index(unit)])
 
     def __add__(self, other: Amount) -> Amount:
-        return Amount(self.units, tuple([a + b if b else a for a, b in self.beside(other)]))
+        return Amount(self.units, tuple(map(_sum, self.ratios, other.ratios_in(self.units))))
 
     def __sub__(self, other: Amount) -> Amount:
-        return Amount(self.units, tuple([a - b if b else a for a, b in self.beside(other)]))
+        return Amount(self.units, tuple(map(_difference, self.ratios, other.ratios_in(self.units))))
 
     def fits_in(self, other: Amount) -> bool:
         """Whether no unit exceeds the other's."""
-        for a, b in self.beside(other):
-            if a.numerator * b.denominator > b.numerator * a.denominator:
+        most = other.ratios_in(self.units)
+        for (top, bottom), (most_top, most_bottom) in zip(self.ratios, most, strict=True):
+            if top * most_bottom > most_top * bottom:
                 return False
         return True
 
     @property
     def negative(self) -> bool:
         """Whether some unit is below 0."""
-        return any(number.numerator < 0 for number in self.numbers)
+        least, _ = min(self.ratios)
+        return least < 0
 
     def beside(self, other: Amount) -> Iterable[tuple[Fraction, Fraction]]:
         """The numbers of both, unit by unit; two currencies never mix."""
-        if self.units != other.units:
-            raise ValueError("amounts of different currencies")
+        other.ratios_in(self.units)
         return zip(self.numbers, other.numbers, strict=True)
+
+    def ratios_in(self, units: tuple[str, ...]) -> tuple[Ratio, ...]:
+        """The ratios, if this is the currency: ``ValueError`` if it is not."""
+        if self.units != units:
+            raise ValueError("amounts of different currencies")
+        return self.ratios
 
     def zero(self) -> Amount:
         """The amount 0 in the same currency."""
-        return Amount(self.units, (Fraction(0),) * len(self.units))
+        return Amount(self.units, ((0, 1),) * len(self.units))
 
     def share_of(self, whole: Amount) -> Fraction:
         """How much of the whole this is: the largest fraction over the units that are promised."""
@@ -109,19 +126,19 @@ class Amount:
 
     def as_json(self) -> dict[str, str]:
         """Every value as "numerator/denominator"."""
-        return {unit: str(number) for unit, number in self.values}
+        return dict(zip(self.units, map(_spelt, self.ratios), strict=True))
 
     def as_text(self) -> str:
         """The amount as one line of JSON: as ``json.dumps`` writes it, at a third of its time."""
-        return "{" + ", ".join([f'"{unit}": "{number}"' for unit, number in self.values]) + "}"
+        return "{" + ", ".join(map(_said, self.units, self.ratios)) + "}"
 
     @classmethod
     def from_json(cls, values: dict[str, str]) -> Amount:
         """The inverse of ``as_json``; the units in their own order, whatever order they come in."""
-        units = ("rho",) if "rho" in values else ("epsilon", "delta")
+        units = ("rho",) if "rho" in values else _EPSILON_DELTA
         if set(values) != set(units):
             raise ValueError("not an amount")
-        return cls(units, tuple([_fraction(values[unit]) for unit in units]))
+        return cls(units, tuple([_ratio(values[unit]) for unit in units]))
 
     @classmethod
     def from_text(cls, text: str) -> Amount:
@@ -141,10 +158,36 @@ def _read(text: str) -> Amount:
     return Amount.from_json(json.loads(text))
 
 
-def _fraction(text: str) -> Fraction:
-    """What ``str`` wrote, ten times as fast as ``Fraction(text)`` would read it."""
+def _ratio(text: str) -> Ratio:
+    """What ``_spelt`` wrote, ten times as fast as ``Fraction(text)`` would read it."""
     numerator, _, denominator = text.partition("/")
-    return Fraction(int(numerator), int(denominator or 1))
+    return Fraction(int(numerator), int(denominator or 1)).as_integer_ratio()
+
+
+def _spelt(ratio: Ratio) -> str:
+    """As ``str`` spells a ``Fraction``."""
+    top, bottom = ratio
+    return f"{top}/{bottom}" if bottom != 1 else f"{top}"
+
+
+def _said(unit: str, ratio: Ratio) -> str:
+    return f'"{unit}": "{_spelt(ratio)}"'
+
+
+def _sum(a: Ratio, b: Ratio) -> Ratio:
+    """Exactly, in lowest terms (Knuth, The Art of Computer Programming, 4.5.1)."""
+    (top, bottom), (b_top, b_bottom) = a, b
+    if not b_top:  # as most δ are
+        return a
+    common = gcd(bottom, b_bottom)
+    top = top * (b_bottom // common) + b_top * (bottom // common)
+    more = gcd(top, common)  # nothing else can divide both
+    return top // more, bottom // common * (b_bottom // more)
+
+
+def _difference(a: Ratio, b: Ratio) -> Ratio:
+    top, bottom = b
+    return _sum(a, (-top, bottom))
 
 
 def bounded(amount: Amount, total: Amount) -> Amount:
@@ -155,16 +198,15 @@ def bounded(amount: Amount, total: Amount) -> Amount:
     sum's denominator within 2048 bits, is kept as it is; any other amount is rounded up, in
     favour of privacy.  So no total ever needs more than 3072 bits below the point.
     """
-    both = amount.beside(total)
-    return Amount(amount.units, tuple([_bounded(new, old.denominator) for new, old in both]))
+    ratios = map(_bounded, amount.ratios, total.ratios_in(amount.units))
+    return Amount(amount.units, tuple(ratios))
 
 
-def _bounded(value: Fraction, denominator: int) -> Fraction:
-    if not denominator % value.denominator:
+def _bounded(value: Ratio, total: Ratio) -> Ratio:
+    (top, bottom), (_, denominator) = value, total
+    if not denominator % bottom or lcm(bottom, denominator).bit_length() <= _MOST_BITS:
         return value
-    if lcm(value.denominator, denominator).bit_length() <= _MOST_BITS:
-        return value
-    return Fraction(-(-(value.numerator << _GRID_BITS) // value.denominator), 1 << _GRID_BITS)
+    return Fraction(-(-(top << _GRID_BITS) // bottom), 1 << _GRID_BITS).as_integer_ratio()
 
 
 # Accountants --------------------------------------------------------------------------------------
@@ -233,7 +275,9 @@ class SumAccountant:
 
     def charge(self, cost: Cost) -> Amount:
         """The cost's (ε, δ)."""
-        return self.limit(cost.privacy)
+        promise = cost.privacy
+        ratios = promise.epsilon.as_integer_ratio(), promise.delta.as_integer_ratio()
+        return Amount(_EPSILON_DELTA, ratios)
 
     def share(
         self,

@@ -68,9 +68,9 @@ class RetryKey:
         return {"key": self.digest, "request": request}
 
 
-def checked_retry(retry: Any) -> RetryKey | None:
-    """A retry key, or None."""
-    if retry is not None and not isinstance(retry, RetryKey):
+def checked_retry(retry: Any) -> RetryKey:
+    """A retry key, and nothing else."""
+    if not isinstance(retry, RetryKey):
         raise BadParameter("retry", type(retry).__name__, "give a tacit.budget.RetryKey")
     return retry
 
@@ -101,10 +101,10 @@ class Telling:
 # Inside one write ---------------------------------------------------------------------------------
 
 
-def asked_before(reader: LedgerReader, retry: RetryKey | None) -> PaidAnswer | None:
+def asked_before(reader: LedgerReader, retry: RetryKey) -> PaidAnswer | None:
     """What was paid for under this key, if it was used; refuses another request."""
-    kept = None if retry is None else reader.answer_under(retry.digest)
-    if kept is None or retry is None:
+    kept = reader.answer_under(retry.digest)
+    if kept is None:
         return None
     paid = paid_answer(reader, kept)
     if paid.entry.body.get("request") != retry.as_json()["request"]:

@@ -196,17 +196,17 @@ class Budget(Closing):
         the label of the data.  Under a ``retry`` key that was used before nothing is charged, and
         the receipt says what was told then.
         """
-        asked = Charge(cost, table, analyst, identity, {} if beside is None else beside)
+        asked = Charge(cost, table, analyst, identity, beside)
         what = recorded_text(what, "what")
         label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
-        key = {} if (retry := checked_retry(retry)) is None else retry.as_json()
+        key = {} if retry is None else checked_retry(retry).as_json()
         with self._ledger.writing("charge") as writer:
-            before = asked_before(writer, retry)
+            before = None if retry is None else asked_before(writer, retry)
             if before is None:
                 charged, left = self._terms.pay(writer, asked, what)
-                said = {"table": table, "analyst": analyst, "what": what, **label, **key}
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
-                entry = writer.append("charge", said | paid)
+                said = {"table": table, "analyst": analyst, "what": what, **paid, **label, **key}
+                entry = writer.append("charge", said)
                 if retry is not None:
                     writer.put_answer(KeptAnswer(entry.number, retry.digest))
             else:
@@ -215,18 +215,18 @@ class Budget(Closing):
                     raise damaged("what was paid for under a key has no share")
                 if before.response is None:  # and so may be drawn now
                     keep_tied(writer, table, identity)
-                    self._terms.keep_beside(writer, asked.beside)
+                    self._terms.keep_beside(writer, asked.beside or {})
                 charged, left = before.charged, share.left
-        return Receipt(
-            number=entry.number,
-            hash=entry.hash,
-            table=table if before is None else str(before.table),
-            what=what if before is None else before.what,
-            analyst=analyst if before is None else before.analyst,
-            charged=charged,
-            left=left,
-            before=before,
-        )
+            return Receipt(  # which nobody gets before the block has ended, on the disk
+                number=entry.number,
+                hash=entry.hash,
+                table=table if before is None else str(before.table),
+                what=what if before is None else before.what,
+                analyst=analyst if before is None else before.analyst,
+                charged=charged,
+                left=left,
+                before=before,
+            )
 
     def keep(self, number: int, response: Mapping[str, Any]) -> dict[str, Any]:
         """Keep what is told for a charge, durably, before it is told; return what to tell.
@@ -283,18 +283,19 @@ class Budget(Closing):
         A stream without a name gets one.  ``identity`` and ``beside`` as for ``charge``.  One that
         was opened under the same ``retry`` key is not opened again: ``answers.under`` finds it.
         """
-        asked = Charge(cost, table, analyst, identity, {} if beside is None else beside)
+        asked = Charge(cost, table, analyst, identity, beside)
         if name is not None:
             checked_text(name, "name")
         at_most = whole(at_most, "at_most")
         if at_most > _MOST_TOPS:
             raise BadParameter("at_most", at_most, f"it must be at most {_MOST_TOPS}")
         binding, secret = checked_binding(binding), checked_secret(secret)
-        key = {} if (retry := checked_retry(retry)) is None else retry.as_json()
+        key = {} if retry is None else checked_retry(retry).as_json()
         hold = None
         try:
             with self._ledger.writing("open") as writer:
-                refuse_opened(asked_before(writer, retry))
+                if retry is not None:
+                    refuse_opened(asked_before(writer, retry))
                 number = writer.next_stream()
                 called = free_name(writer, name, number)
                 charged, _ = self._terms.pay(writer, asked, f"stream {called!r}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from time import gmtime, strftime, time
 from typing import Any
 
@@ -171,8 +172,38 @@ def link(
     """The next entry after the last, whose hash is ``previous``."""
     number = last + 1
     at = _as_utc(int(time()))
-    text = canonical({**fields, "number": number, "previous": previous, "kind": kind, "at": at})
+    linked = {**fields, "number": number, "previous": previous, "kind": kind, "at": at}
+    text = _simple_charge(linked) if linked.keys() == _CHARGE else canonical(linked)
     return Entry(number, text, digest(text), stream)
+
+
+_LINK = {"number", "previous", "kind", "at"}
+_CHARGE = {"analyst", "charged", "cost", "table", "what", *_LINK}
+_COST, _CHARGED = {"delta", "epsilon", "parts"}, {"delta", "epsilon"}
+
+
+def _simple_charge(body: Mapping[str, Any]) -> str:
+    """What ``canonical`` says, in a third of its time, of a charge of one part in (ε, δ).
+
+    Most charges are of this form; of every other, ``canonical`` itself is asked.
+    """
+    cost, charged, analyst = body["cost"], body["charged"], body["analyst"]
+    quoted = encode_basestring_ascii
+    try:
+        ((count, epsilon),) = cost["parts"]
+        if type(count) is not int or cost.keys() != _COST or charged.keys() != _CHARGED:
+            return canonical(body)
+        return (
+            f'{{"analyst":{"null" if analyst is None else quoted(analyst)},'
+            f'"at":{quoted(body["at"])},"charged":{{"delta":{quoted(charged["delta"])},'
+            f'"epsilon":{quoted(charged["epsilon"])}}},"cost":{{"delta":{quoted(cost["delta"])},'
+            f'"epsilon":{quoted(cost["epsilon"])},"parts":[[{count},{quoted(epsilon)}]]}},'
+            f'"kind":{quoted(body["kind"])},"number":{body["number"]},'
+            f'"previous":{quoted(body["previous"])},"table":{quoted(body["table"])},'
+            f'"what":{quoted(body["what"])}}}'
+        )
+    except (TypeError, ValueError, LookupError, AttributeError):  # no text where there should be
+        return canonical(body)
 
 
 @lru_cache(maxsize=1)
@@ -182,18 +213,17 @@ def _as_utc(second: int) -> str:
 
 def cost_as_json(cost: Cost) -> dict[str, Any]:
     """A cost as it enters the history; without ranges it is as 0.1 wrote it."""
-    ranges = {"ranges": _pieces_as_json(cost.ranges)} if cost.ranges else {}
-    return {**cost.privacy.as_json(), "parts": _pieces_as_json(cost.parts), **ranges}
+    parts = [[count, str(epsilon)] for count, epsilon in cost.parts]
+    body = {"epsilon": str(cost.privacy.epsilon), "delta": str(cost.privacy.delta), "parts": parts}
+    if cost.ranges:
+        body["ranges"] = [[count, str(epsilon)] for count, epsilon in cost.ranges]
+    return body
 
 
 def cost_from_json(body: dict[str, Any]) -> Cost:
     """The inverse of ``cost_as_json``."""
     parts, ranges = body["parts"], body.get("ranges", [])
     return Cost(Privacy.from_json(body), _pieces_from_json(parts), _pieces_from_json(ranges))
-
-
-def _pieces_as_json(pieces: tuple[tuple[int, Fraction], ...]) -> list[list[int | str]]:
-    return [[count, str(epsilon)] for count, epsilon in pieces]
 
 
 def _pieces_from_json(pieces: list[tuple[int, str]]) -> tuple[tuple[int, Fraction], ...]:

@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 
 from tacit.budget.ledger import HistoryEnd
-from tacit.budget.locks import FileIdentity, identity, open_private
+from tacit.budget.locks import FileIdentity, identity, is_named, open_private
 from tacit.errors import LedgerDamaged
 from tacit.support import Uncopyable
 
@@ -57,19 +57,20 @@ class HeadFile(Uncopyable):
         if self._known is None or said != self._known[0]:
             found = _READ.fullmatch(said)
             head = None if found is None else HistoryEnd(int(found[1]), found[2].decode())
-            if head is None or _signed(head) != said:
+            if head is None or signed(head) != said:
                 raise Torn
             self._known = said, head
         return self._known[1]
 
-    def write(self, head: HistoryEnd) -> None:
+    def write(self, head: HistoryEnd, said: bytes | None = None) -> None:
         """Note a head: in one write and in place, so that a process that is killed tears nothing.
 
-        It is not synced: that would halve the charges a second.  After a power cut an older head
-        may stand here, never a newer one than the log holds.
+        ``said`` is what ``signed`` made of it, if it was signed before.  It is not synced: that
+        would halve the charges a second.  After a power cut an older head may stand here, never a
+        newer one than the log holds.
         """
         assert self._file is not None
-        said = _signed(head)
+        said = said or signed(head)
         if os.pwrite(self._file.fileno(), said, 0) != _LENGTH:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._known = said, head
@@ -87,7 +88,7 @@ class HeadFile(Uncopyable):
 
     def is_in_place(self) -> bool:
         """Whether the file that is open is the one beside the budget."""
-        return self._file is None or identity(self._name) == self._identity
+        return self._file is None or is_named(self._name, self._identity)
 
     def close(self) -> None:
         """Close the file."""
@@ -96,7 +97,7 @@ class HeadFile(Uncopyable):
             self._file = None
 
 
-def _signed(head: HistoryEnd) -> bytes:
+def signed(head: HistoryEnd) -> bytes:
     """What the file says, with a checksum over it."""
     text = (_FORM % head).encode()
     return b"%s%s\n" % (text, hashlib.sha256(text).hexdigest().encode())

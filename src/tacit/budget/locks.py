@@ -37,6 +37,8 @@ _FIRST = 16  # the byte of number 0; the last number drawn is stored before it
 _ALL = 0  # a length of 0: to the end of all numbers
 _MOST = 1 << 60
 IN_TURN = hasattr(fcntl, "F_OFD_SETLK")
+_WHO_WAITS = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _FIRST, _ALL, 0)  # the question, and
+_NOBODY = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, _FIRST, _ALL, 0)  # by far the most common answer
 
 _DRAFT_LOCK = "in-use"
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.new")
@@ -76,6 +78,15 @@ def identity(file: str | Path | int) -> FileIdentity:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def is_named(name: str, known: FileIdentity) -> bool:
+    """Whether this is the name of that very file."""
+    try:
+        found = os.stat(name)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == known
 
 
 def is_still(path: str | Path, file: FileIO) -> bool:
@@ -300,10 +311,10 @@ class WritersLine(Uncopyable):
         self._joined = True  # before it is true, so that an interrupt leaves nothing locked
         while True:
             file = self._opened()
-            if not (self._nobody_waits(file) and _locked(file)) and not self._wait(file, deadline):
+            if not _locked_at_once(file) and not self._wait(file, deadline):
                 self.let_go()
                 return False
-            if identity(self._name) == self._identity:
+            if is_named(self._name, self._identity):
                 return True
             self.close()  # the last one out removed it: to the new one
 
@@ -345,9 +356,6 @@ class WritersLine(Uncopyable):
             pause(max(1, ahead), left)
         return False
 
-    def _nobody_waits(self, file: FileIO) -> bool:
-        return not IN_TURN or _found(file, _FIRST, _ALL) is None
-
     def _draw(self, file: FileIO, deadline: float) -> int | None:
         """The next number, with a lock on its byte; None if that took too long."""
         if not IN_TURN:
@@ -363,6 +371,14 @@ class WritersLine(Uncopyable):
         os.pwrite(file.fileno(), number.to_bytes(8, "little"), 0)
         _set(file, fcntl.F_UNLCK, _DRAWING, 1)
         return number
+
+
+def _locked_at_once(file: FileIO) -> bool:
+    """Take the lock, unless somebody has it or waits for it."""
+    somebody = IN_TURN and fcntl.fcntl(file, fcntl.F_OFD_GETLK, _WHO_WAITS) != _NOBODY
+    if somebody and _found(file, _FIRST, _ALL) is not None:
+        return False
+    return _locked(file)
 
 
 def _locked(file: FileIO) -> bool:

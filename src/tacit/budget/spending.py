@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -41,8 +41,8 @@ _UNFIT = "what was spent and shared does not fit the promise"
 
 def check_short(name: str, number: Fraction | int) -> None:
     """A longer number would be stored, and slow down every later sum."""
-    longest = max(abs(number.numerator), number.denominator)
-    if longest.bit_length() > _MOST_BITS:
+    top, bottom = number.as_integer_ratio()
+    if top.bit_length() > _MOST_BITS or bottom.bit_length() > _MOST_BITS:
         given = f"a number of more than {_MOST_BITS} bits"
         raise BadParameter(name, given, "round it up to a shorter one")
 
@@ -94,16 +94,18 @@ class Charge:
     table: str
     analyst: str | None
     identity: TableIdentity | None
-    beside: Mapping[str, TableIdentity] = field(default_factory=dict)
+    beside: Mapping[str, TableIdentity] | None = None
     """Other tables that questions may name, whose people are the same."""
 
     def __post_init__(self) -> None:
         _check_cost(self.cost)
         checked_text(self.table, "table")
-        _checked_analyst(self.analyst)
+        if self.analyst is not None:
+            checked_text(self.analyst, "analyst")
         if self.identity is not None:
             checked_identity(self.identity)
-        checked_beside(self.beside)
+        if self.beside is not None:
+            checked_beside(self.beside)
 
 
 def checked_beside(beside: Any) -> Mapping[str, TableIdentity]:
@@ -115,11 +117,6 @@ def checked_beside(beside: Any) -> Mapping[str, TableIdentity]:
         checked_text(table, "beside")
         checked_identity(identity)
     return beside
-
-
-def _checked_analyst(analyst: Any) -> str | None:
-    """Whose share it is; None for what is not shared."""
-    return None if analyst is None else checked_text(analyst, "analyst")
 
 
 def _check_cost(cost: Any) -> None:
@@ -142,7 +139,7 @@ def _is_piece(piece: Any) -> bool:
         return False
     count, epsilon = piece
     numbers = type(count) is int and isinstance(epsilon, (int, Fraction))
-    return numbers and count >= 1 and epsilon > 0
+    return numbers and count >= 1 and epsilon.numerator >= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,25 +169,28 @@ class Terms:
                 Amount.from_json(body["limit"]),
             )
 
-    def _refuse_uncovered(self, writer: LedgerWriter, table: str) -> None:
-        if not writer.covers(table):
-            raise NotCovered(
-                f"{self.place} covers {', '.join(writer.tables())}, not {table!r}",
-                advice="charge the budget of that table's people or, if they are the same people, "
-                f"call budget.cover({table!r})",
-            )
+    def _not_covered(self, writer: LedgerWriter, table: str) -> NotCovered:
+        return NotCovered(
+            f"{self.place} covers {', '.join(writer.tables())}, not {table!r}",
+            advice="charge the budget of that table's people or, if they are the same people, "
+            f"call budget.cover({table!r})",
+        )
 
     def keep_beside(self, writer: LedgerWriter, beside: Mapping[str, TableIdentity]) -> None:
         """Refuse tables beside the one that is asked about, unless they are covered and tied."""
         for table, identity in beside.items():
-            self._refuse_uncovered(writer, table)
+            if not writer.covers(table):
+                raise self._not_covered(writer, table)
             keep_tied(writer, table, identity)
 
     def pay(self, writer: LedgerWriter, asked: Charge, what: str) -> tuple[Amount, Amount]:
         """Charge a share, or refuse; what was charged and what is left."""
-        self._refuse_uncovered(writer, asked.table)
-        keep_tied(writer, asked.table, asked.identity)
-        self.keep_beside(writer, asked.beside)
+        if not writer.covers(asked.table):
+            raise self._not_covered(writer, asked.table)
+        if asked.identity is not None:
+            keep_tied(writer, asked.table, asked.identity)
+        if asked.beside:
+            self.keep_beside(writer, asked.beside)
         share = self.share_of(writer, asked.analyst)
         if share is None:
             raise NotCovered(
@@ -199,11 +199,12 @@ class Terms:
             )
         charged = bounded(self.accountant.charge(asked.cost), share.spent)
         spent = share.spent + charged
-        if not spent.fits_in(share.limit):
-            raise BudgetExhausted(
-                self._refusal(f"{shortened(what, _MOST_SAID)} on {asked.table}", charged, share)
-            )
-        writer.put_share(Share(share.analyst, share.limit, spent))
+        try:
+            after = Share(share.analyst, share.limit, spent)
+        except ValueError:  # no share is made of which more was spent than it allows
+            said = f"{shortened(what, _MOST_SAID)} on {asked.table}"
+            raise BudgetExhausted(self._refusal(said, charged, share)) from None
+        writer.put_share(after)
         return charged, share.limit - spent
 
     def _refusal(self, what: str, asked: Amount, share: Share) -> str:
@@ -222,8 +223,12 @@ class Terms:
         share = reader.share(analyst)
         if share is None and analyst is None:
             raise damaged("what is not shared has vanished from the budget")
-        with readable(_UNFIT):
-            insist(share is None or share.limit.fits_in(self.limit))
+        try:
+            fits = share is None or share.limit.fits_in(self.limit)
+        except ValueError:  # of another currency
+            fits = False
+        if not fits:
+            raise damaged(_UNFIT)
         return share
 
     def shares(self, reader: LedgerReader) -> tuple[Share, ...]:

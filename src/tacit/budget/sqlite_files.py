@@ -13,7 +13,7 @@ from weakref import finalize
 
 from tacit.budget.chain import damaged
 from tacit.budget.head_file import HeadFile, is_kept
-from tacit.budget.locks import FileIdentity, WritersLine, identity
+from tacit.budget.locks import FileIdentity, WritersLine, identity, is_named
 from tacit.budget.sqlite_tables import Remembered
 from tacit.budget.turns import busy
 from tacit.errors import BudgetError, LedgerBusy, LedgerDamaged, LedgerUnwritable
@@ -95,6 +95,7 @@ class Opened(Uncopyable):
 
     def __init__(self, path: Path, connection: sqlite3.Connection, line: WritersLine) -> None:
         self.connection = connection
+        self.cursor = connection.cursor()  # for what is done at every charge
         self.line = line
         self.head = HeadFile(beside(path, "head"))
         self.kept = is_kept(connection)  # reading makes sure that there is a log
@@ -103,17 +104,19 @@ class Opened(Uncopyable):
         self.remembered: Remembered | None = None
         self._path, self._name = path, os.fspath(path)
         self._beside = [os.fspath(beside(path, end)) for end in ("wal", "shm")]
-        self._side_files = self._found_beside()
-        if None in self._side_files:
+        found = self._found_beside()
+        if None in found:
             raise replaced(path, "its -wal or -shm was")
+        self._side_files = list(zip(self._beside, found, strict=True))
 
     def check_same_files(self) -> None:
         """What is written to a file that was removed or replaced would be lost."""
-        if identity(self._name) != self.database:
+        if not is_named(self._name, self.database):
             raise replaced(self._path, "it was")
-        if self._found_beside() != self._side_files:
-            self._abandon()
-            raise replaced(self._path, "its -wal or -shm was")
+        for name, known in self._side_files:
+            if not is_named(name, known):
+                self._abandon()
+                raise replaced(self._path, "its -wal or -shm was")
         if not self.head.is_in_place():
             raise replaced(self._path, "its head file was")
 

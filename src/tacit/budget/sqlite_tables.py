@@ -122,10 +122,10 @@ VERSION = 1 + len(STEPS)
 class SqliteReader(Uncopyable):
     """One view through a connection that is inside a transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, version: int | None = None) -> None:
         connection.text_factory = _text
         self.execute = connection.execute
-        self.version = self._read_version()
+        self.version = self._read_version() if version is None else version
 
     def _read_version(self) -> int:
         version: int
@@ -293,6 +293,7 @@ class SqliteWriter(SqliteReader):
     """The same, inside a write transaction: nobody else can write meanwhile.
 
     ``seen`` is the end of the history seen before, ``before`` what is remembered of the last write.
+    ``cursor`` is one to use again and again: making one takes longer than what it is made for.
     ``upgrade`` comes before the first write.
     """
 
@@ -301,18 +302,15 @@ class SqliteWriter(SqliteReader):
         connection: sqlite3.Connection,
         seen: HistoryEnd | None = None,
         before: Remembered | None = None,
+        cursor: sqlite3.Cursor | None = None,
     ) -> None:
-        ((count,),) = connection.execute("PRAGMA data_version").fetchall()
+        self._write = (cursor or connection.cursor()).execute
+        ((count,),) = self._write("PRAGMA data_version").fetchall()
         current = before is not None and before.count == count
         self.remembered = before if before is not None and current else Remembered(count)
-        super().__init__(connection)
+        super().__init__(connection, self.remembered.version)
+        self.remembered.version = self.version
         self.seen = seen or HistoryEnd()
-
-    def _read_version(self) -> int:
-        remembered = self.remembered
-        if remembered.version is None:
-            remembered.version = super()._read_version()
-        return remembered.version
 
     def tail(self) -> HistoryEnd:
         """Read once, since only this writer can move it."""
@@ -363,7 +361,7 @@ class SqliteWriter(SqliteReader):
         if end != self.seen:
             self._check_goes_on()
         entry = link(*end, kind, fields, stream)
-        self.execute(
+        self._write(
             "INSERT INTO entries (number, text, hash, stream) VALUES (?, ?, ?, ?)",
             (entry.number, entry.text, entry.hash, entry.stream),
         )
@@ -394,7 +392,7 @@ class SqliteWriter(SqliteReader):
         before = self.remembered.shares.get(share.analyst)
         if before is not None and before.limit is share.limit:  # by far most often
             row = (share.spent.as_text(), share.analyst or "")
-            self.execute("UPDATE pots SET spent = ? WHERE analyst = ?", row)
+            self._write("UPDATE pots SET spent = ? WHERE analyst = ?", row)
         else:
             row = row_of_share(share)
             self.execute("INSERT OR REPLACE INTO pots (analyst, most, spent) VALUES (?, ?, ?)", row)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from abc import abstractmethod
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tacit.budget.chain import damaged
-from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing
+from tacit.budget.head_file import Torn, check_contains, is_kept, keep_from_now_on, missing, signed
 from tacit.budget.ledger import HistoryEnd, shortened
 from tacit.budget.sqlite_files import Opened, Snapshot, translated, unwritable
-from tacit.budget.sqlite_tables import SqliteReader, SqliteWriter
+from tacit.budget.sqlite_tables import VERSION, SqliteReader, SqliteWriter
 from tacit.budget.turns import Alone, Given, busy
 from tacit.errors import BudgetError, LedgerDamaged, LedgerUnwritable
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 # SQLite quotes a damaged schema in its own words, which then may not be valid text.
 _TRANSLATED = (sqlite3.Error, OSError, UnicodeDecodeError)
+_INSIDE = (sqlite3.Error, UnicodeDecodeError)
 _FOLDED_EVERY = 256  # entries; about as many pages as SQLite would wait for
 
 
@@ -59,7 +59,7 @@ class Use(Alone[Given]):
         """End well; what is raised is translated."""
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        inside = isinstance(error, sqlite3.Error | UnicodeDecodeError)
+        inside = isinstance(error, _INSIDE)
         self.broken = self.broken or inside
         super().__exit__(kind, error, trace)
         if inside:
@@ -71,9 +71,11 @@ class Use(Alone[Given]):
         if opened is None:
             return
         if not (unseen or self.broken or opened.unusable):
-            with suppress(sqlite3.Error, OSError):
+            try:
                 opened.rest()
                 return
+            except (sqlite3.Error, OSError):
+                pass
         self.ledger.discard(opened)  # start afresh: nothing half done survives
 
     def _failed(self, error: sqlite3.Error | OSError | UnicodeDecodeError) -> BudgetError:
@@ -111,12 +113,12 @@ class Writing(Use[SqliteWriter]):
             )
         if not opened.line.take(ledger.wait):
             raise busy(ledger.place, ledger.wait)
-        opened.connection.execute("BEGIN IMMEDIATE")
+        opened.cursor.execute("BEGIN IMMEDIATE")
         opened.check_same_files()
         before, opened.remembered = opened.remembered, None
-        self.writer = SqliteWriter(opened.connection, ledger.seen, before)
+        self.writer = SqliteWriter(opened.connection, ledger.seen, before, opened.cursor)
         self.noted = self._noted(opened, self.writer.tail())
-        return self.writer.upgrade()
+        return self.writer if self.writer.version == VERSION else self.writer.upgrade()
 
     def _noted(self, opened: Opened, end: HistoryEnd) -> HistoryEnd:
         """The head that is noted, which the history must contain; mostly it is its end."""
@@ -142,18 +144,19 @@ class Writing(Use[SqliteWriter]):
 
     def end(self) -> None:
         """Commit first, then note the head, then return; now and then the log is folded."""
-        ledger, opened = self.ledger, self.opened
+        opened, end = self.opened, self.writer.seen
         assert isinstance(opened, Opened)
-        before = ledger.seen
+        # Signed while what hashed the entry is at hand: the disk takes its time, and caches forget.
+        said = signed(end) if end != self.ledger.seen else None
         self.commit(opened)
-        if ledger.seen != before:
-            opened.head.write(ledger.seen)
-            if ledger.seen.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
+        if said is not None:
+            opened.head.write(end, said)
+            if end.number // _FOLDED_EVERY > self.noted.number // _FOLDED_EVERY:
                 opened.fold()
 
     def commit(self, opened: Opened) -> None:
         """Commit; from here on it is on the disk, whatever happens."""
-        opened.connection.execute("COMMIT")
+        opened.cursor.execute("COMMIT")
         opened.remembered = self.writer.remembered
         self.ledger.seen = self.writer.seen
         opened.kept = True
