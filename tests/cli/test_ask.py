@@ -321,7 +321,7 @@ def test_an_exhausted_budget_says_what_is_left_and_loses_nothing(ask):
         (["--kind", "all"], 2, 'Invalid value "all" for --kind'),
         (["--memory", "much"], 2, "--memory much"),
         (["--every", "often"], 2, "--every 'often'"),
-        (["--every"], 2, "--every requires an argument"),
+        (["--every"], 2, "--every needs a value"),
         (["--epsilom", "1"], 2, "tacit ask --help"),
     ],
 )
