@@ -163,7 +163,7 @@ def test_a_whole_number_is_read_exactly(tacit, clinic, words):
             "--alpha is missing",
         ),
         ("NEW --epsilon 1 --analyst eve", "'eve' has no share of"),
-        ("NEW --epsilon 1 --called labs", "covers visits, not 'labs'\n  tacit budget share and"),
+        ("NEW --epsilon 1 --called labs", "covers visits, not 'labs'\n  tacit budget share sets"),
         ("NEW --epsilon 1 --memory lots", "--memory lots is not allowed: give a number of bytes"),
         ("NEW --epsilon 40 --delta 1e-6 --recipe book", "\n  --recipe best has no such limit"),
     ],
