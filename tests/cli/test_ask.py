@@ -212,7 +212,7 @@ def test_group_by_is_one_answer_for_each_cell(ask):
     ]
     assert cells[1]["question"] == "count(town = 'Ghent')"
     assert {each["line"] for each in cells} == {1}
-    assert "3 cells of town: noise on all of them at once" in ended.err  # errs less than a stream
+    assert "for the 3 cells of town" in ended.err  # errs less than a stream
 
 
 def test_cells_after_the_halt_are_counted(ask):

@@ -63,7 +63,7 @@ def open_all(tables: Mapping[str, Mapping[str, Any]]) -> OpenTables:
     given = instance(tables, "tables", Mapping, _HELP)
     if len(given) < 2:
         few = "name at least two: tacit.open opens a single one"
-        raise BadParameter("tables", f"{len(given)} of them", few)
+        raise BadParameter("tables", f"a list of {len(given)}", few)
     known = set(signature(open_table).parameters) - {"name"}
     with ExitStack() as opened:
         found = {}

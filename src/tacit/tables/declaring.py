@@ -75,7 +75,7 @@ def written_schema(given: str | Path, name: str, person: Person) -> Schema:
         text = Path(given).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        allowed = f"as a file it cannot be read ({why}), and TOML text has [columns] in it"
+        allowed = f"as a file it cannot be read ({why}); TOML text must have [columns] in it"
         raise BadParameter("schema", str(given), allowed) from None
     return read_schema(text, name=name, person=person)
 

@@ -73,7 +73,9 @@ class NamedPeople:
             raise self._refused(
                 "EXISTS must be about the person's own rows",
                 node,
-                f"write WHERE {there}.{other} = {here}.{name(person)} AND ...",
+                f"write WHERE {there}.{other} = {here}.{name(person)} AND ..."
+                if there != here
+                else f"write FROM {here} AS other WHERE other.{other} = {here}.{other} AND ...",
             )
         return self._named(person, inner, People(all_of(inner.read(part) for part in about)))
 

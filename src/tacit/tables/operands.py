@@ -32,7 +32,9 @@ _OPENINGS: dict[type[exp.Expr], str] = {
 }
 TOO_DEEP = "this question is nested too deeply"
 DEEPEST = 100  # levels of nesting, which any later walk through the tree has room for
-_FUNCTIONS = "there are UPPER, LOWER, LENGTH, LEFT, RIGHT, and parts of dates, such as YEAR(day)"
+_FUNCTIONS = (
+    "the functions are UPPER, LOWER, LENGTH, LEFT, RIGHT, and parts of dates, such as YEAR(day)"
+)
 _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     (
         (exp.Query, exp.Subquery, exp.Exists, exp.Any, exp.All),

@@ -150,8 +150,8 @@ def given_by_name(
     if not RESERVED.isdisjoint(parameters):
         name = min(RESERVED & parameters.keys())
         raise QuestionRefused(
-            f"{name} is not an option here, and as a parameter of a question it cannot be given by "
-            f"keyword: {_in_params(name)}"
+            f"{name} is not an option of this call; a parameter of that name is given in "
+            f"params={{'{name}': ...}}"
         )
     if params is None:
         return parameters
