@@ -146,6 +146,15 @@ def test_a_whole_number_is_read_exactly(tacit, clinic, words):
     [
         ("budget history clinic.budget --stream no", "--stream 'no' is not allowed: no stream has"),
         ("ask visits.csv --person pid --budget clinic.budget --resume no", "--resume 'no' is not"),
+        (
+            "budget create --epsilon 1 --covers a",
+            "FILE is missing.  See: tacit budget create --help",
+        ),
+        ("budget create b --epsilom 1 --covers a", "missing. Did you mean --epsilon instead of"),
+        ("budget create b --covers a --epsilon", "--epsilon needs a value."),
+        ("budget show", "give the FILE where the budget lies; or, for a server, --url"),
+        ("request list", "give --budget FILE where the budget lies; or, for a server, --url"),
+        ("stop", "give --config FILE on the server's machine; or, for a server, --url"),
         ("budget show no.budget", "no.budget: there is no such file\n  tacit budget create makes"),
         ("budget create clinic.budget --epsilon 1 --covers a", "never overwritten\n  tacit budget"),
         ("budget share clinic.budget ana --rho 1", "--rho 1 is not allowed: this budget adds up"),
