@@ -129,14 +129,14 @@ def opened(table, budget, **more):
 
 def test_a_group_by_is_told_when_noise_on_all_cells_errs_less(visits, budget):
     with opened(visits, budget) as stream:
-        with pytest.warns(Advice, match="3 cells of town: noise on all of them at once") as heard:
+        with pytest.warns(Advice, match="for the 3 cells of town") as heard:
             batch = stream.ask_all(TOWNS)
         assert heard[0].filename == __file__
         (warned,) = heard
         assert str(warned.message) == batch.instead
         alpha = stream.accuracy(questions=3).alpha
-        assert f"here what is within {alpha}" in batch.instead
-        assert "if nobody is in more than 3" in batch.instead
+        assert f"wrong about counts within {alpha} of" in batch.instead
+        assert "if nobody is in more than 3 of them" in batch.instead
 
 
 def test_what_the_schema_says_about_cells_decides(visits_file, budget):
@@ -148,14 +148,14 @@ def test_what_the_schema_says_about_cells_decides(visits_file, budget):
             for tops in (1, 3):
                 with opened(table, budget, at_most=tops) as stream:
                     heard[most, tops] = stream.ask_all(TOWNS).instead
-    assert "errs less if a person is in one of them" in heard[1, 3]
+    assert "err less if nobody is in more than one of them" in heard[1, 3]
     assert heard[3, 1] is None  # noise for three cells is more than a stream needs for one ⊤
     schema = schema.replace('[columns.pid]\ntype = "integer"\n', "")
     rows = tacit.open(visits_file, person=tacit.EACH_ROW, schema=schema)
     own = tacit.Budget.in_memory(epsilon=1, covers=["visits"])
     with rows, opened(rows, own) as stream:
         cells = "SELECT COUNT(*) FROM visits GROUP BY town"
-        assert "a person is in one of them" in stream.ask_all(cells).instead
+        assert "nobody is in more than one of them" in stream.ask_all(cells).instead
 
 
 def test_no_advice_where_it_would_be_wrong(visits, budget):

@@ -162,7 +162,7 @@ def test_what_cannot_be_drawn_is_refused_before_paying(visits, rich):
     before = rich.left
     with pytest.raises(BadParameter, match="it must be one of pid, town, age, cost"):
         visits.histogram("agee", max_rows=1, epsilon=1, budget=rich)
-    with pytest.raises(QuestionRefused, match="pid needs a declared domain"):
+    with pytest.raises(QuestionRefused, match="pid needs declared values"):
         visits.histogram("town", "pid", max_rows=1, epsilon=1, budget=rich)
     for columns in ((), ("age", "age"), ("age", "AGE")):
         with pytest.raises(BadParameter, match="none twice"):

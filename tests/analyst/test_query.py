@@ -475,7 +475,7 @@ def test_the_output_says_how_many_rows_were_counted(visits, rich):
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("age > 3", "a query is a SELECT"),
+        ("age > 3", "a query must be a SELECT"),
         ("SELECT town FROM visits GROUP BY town", "nothing to count or add up"),
         ("SELECT town AS t, COUNT(*) FROM visits GROUP BY town", "keeps the name of its column"),
         ("SELECT COUNT(*) AS town FROM visits GROUP BY town", "another column called town"),

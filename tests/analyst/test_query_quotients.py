@@ -415,8 +415,8 @@ def test_parameters_are_filled_in_on_both_sides(several, rich):
     [
         ("COUNT(*) / 2", "a number is not an aggregate"),
         ("1 / COUNT(*)", "a constant cannot be added"),
-        ("COUNT(*) / SUM(cost)", "may be negative"),
-        ("COUNT(*) / (COUNT(*) - COUNT(DISTINCT pid))", "may be negative"),
+        ("COUNT(*) / SUM(cost)", "may be zero or negative"),
+        ("COUNT(*) / (COUNT(*) - COUNT(DISTINCT pid))", "may be zero or negative"),
         ("COUNT(*) / (COUNT(*) - COUNT(*))", "cancel out"),
         ("STDDEV(town)", "town is text"),
         ("STDDEV(pid)", "STDDEV needs bounds for pid"),

@@ -263,7 +263,7 @@ def test_how_many_rows_count_must_be_said(people, tmp_path):
 def test_what_cannot_be_asked_is_refused(people, budget):
     with pytest.raises(QuestionRefused, match="text"):
         people.plan_ranges("town", epsilon=1, max_rows=1)
-    with pytest.raises(QuestionRefused, match="declared domain"):
+    with pytest.raises(QuestionRefused, match="declared values"):
         people.plan_ranges("raw", epsilon=1, max_rows=1)
     with pytest.raises(QuestionRefused, match="over dates or whole numbers"):
         people.running("cost", epsilon=1, max_rows=1, budget=budget)

@@ -150,7 +150,7 @@ def test_what_cannot_be_drawn_is_refused_before_paying(visits, rich_budget):
         visits.small_db(
             tacit.intervals("age"), max_rows=1, epsilon=1, rows=60_000, budget=rich_budget
         )
-    with pytest.raises(QuestionRefused, match="declared domain"):
+    with pytest.raises(QuestionRefused, match="declared values"):
         visits.small_db(["pid < 3"], max_rows=1, epsilon=1, rows=3, budget=rich_budget)
     with pytest.raises(QuestionRefused, match="text"):
         visits.small_db(tacit.prefixes("town"), max_rows=1, epsilon=1, rows=3, budget=rich_budget)

@@ -161,7 +161,7 @@ def test_it_is_saved_sent_and_read_again(visits, budget, tmp_path):
 def test_what_cannot_be_drawn_is_refused_for_nothing(visits, budget):
     for questions, said in (
         (["age > 3", "count(age > 3) - count(age > 5)"], "may lower"),
-        (["age > 3", "sum(cost)"], "one grid"),
+        (["age > 3", "sum(cost)"], "the same grid"),
     ):
         with pytest.raises(QuestionRefused, match=said):
             visits.top(1, questions, epsilon=1, budget=budget)

@@ -212,7 +212,7 @@ def test_group_by_is_one_answer_for_each_cell(ask):
     ]
     assert cells[1]["question"] == "count(town = 'Ghent')"
     assert {each["line"] for each in cells} == {1}
-    assert "3 cells of town: noise on all of them at once" in ended.err  # errs less than a stream
+    assert "for the 3 cells of town" in ended.err  # errs less than a stream
 
 
 def test_cells_after_the_halt_are_counted(ask):
@@ -321,7 +321,7 @@ def test_an_exhausted_budget_says_what_is_left_and_loses_nothing(ask):
         (["--kind", "all"], 2, 'Invalid value "all" for --kind'),
         (["--memory", "much"], 2, "--memory much"),
         (["--every", "often"], 2, "--every 'often'"),
-        (["--every"], 2, "--every requires an argument"),
+        (["--every"], 2, "--every needs a value"),
         (["--epsilom", "1"], 2, "tacit ask --help"),
     ],
 )

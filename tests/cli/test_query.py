@@ -67,7 +67,7 @@ def test_having_tells_the_cells_above_and_what_is_not_answered(tacit, clinic):
         ((*QUERY, *PAID, "--weights", "1,2"), "--weights"),
         ((*QUERY, *PAID, "--csv", "no/such/q.csv"), "--csv"),
         ((*QUERY[:-2], *PAID), "max_cells"),
-        (("query", "visits.csv", "age > 3", "--person", "pid", *PAID), "a query is a SELECT"),
+        (("query", "visits.csv", "age > 3", "--person", "pid", *PAID), "a query must be a SELECT"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_it_is_paid(tacit, clinic, words, said):

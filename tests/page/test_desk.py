@@ -44,6 +44,8 @@ def test_a_token_is_made_shown_once_and_revoked_and_its_page_says_so(clinic: Run
     boss.page.get_by_role("heading", name="Tokens").wait_for()
     assert token not in boss.page.content()
     boss.page.get_by_role("button", name="Revoke token carl").click()
+    boss.page.get_by_text("the token of carl will be refused for good").wait_for()
+    boss.page.get_by_role("button", name="Yes, do it").click()
     boss.page.locator("tr", has_text="carl").get_by_text("revoked").wait_for()
     carl.page.get_by_text("You are signed out: this token is not known here").wait_for()
 
@@ -51,9 +53,14 @@ def test_a_token_is_made_shown_once_and_revoked_and_its_page_says_so(clinic: Run
 def test_a_stopped_table_is_refused_and_may_go_on(clinic: Running, visit):
     boss = visit(clinic, "boss")
     boss.open("/steward", "Steward")
-    boss.page.get_by_role("button", name="Stop table visits").click()
-    boss.page.get_by_role("button", name="Let table visits go on").wait_for()
     asked = {"table": "visits", "questions": [{"question": "age = 3"}]}
+    boss.page.get_by_role("button", name="Stop table visits").click()
+    boss.page.get_by_text("Table visits will refuse every question").wait_for()
+    boss.page.get_by_role("button", name="Not now").click()
+    assert clinic.ask("POST", "/v1/check", asked).status == 200
+    boss.page.get_by_role("button", name="Stop table visits").click()
+    boss.page.get_by_role("button", name="Yes, do it").click()
+    boss.page.get_by_role("button", name="Let table visits go on").wait_for()
     assert clinic.ask("POST", "/v1/check", asked).status == 403
     boss.page.reload()
     refused = boss.page.locator("tr", has_text="/v1/check")

@@ -41,7 +41,7 @@ WRONG = {
     ("port = 0", 'certificate = "visits.csv"'): r"certificate and key go together",
     ("port = 0", 'key = "no.pem"\ncertificate = "visits.csv"'): r"listen\.key: there is no file",
     ('budget = "clinic.budget"', 'budget = "no"'): r"there is no budget .*no; tacit budget create",
-    ('budget = "clinic.budget"', "budget = 3"): r"budget: give a text in quotes",
+    ('budget = "clinic.budget"', "budget = 3"): r"budget: give text in quotes",
     ('budget = "clinic.budget"', 'budget = "memory://"'): r"tokens is missing",
     ('budget = "clinic.budget"', 'budget = "a\\u0000b"'): r"no file can have this name",
     ("milliseconds = 1", "milliseconds = 0"): r"clock\.milliseconds: give a whole number from 1",
@@ -189,7 +189,7 @@ def test_shards_are_kept_in_the_folder_that_is_named(tmp_path):
 def test_the_example_never_overwrites(tmp_path, capsys):
     (tmp_path / "tacit.toml").write_text("mine")
     assert run(["serve", "--init", str(tmp_path)]) == 2
-    assert "is there already: it is kept" in capsys.readouterr().err
+    assert "exists already, and is kept" in capsys.readouterr().err
     assert (tmp_path / "tacit.toml").read_text() == "mine"
 
 

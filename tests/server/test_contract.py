@@ -382,7 +382,7 @@ def test_a_batch_is_answered_alike(face, questions, named):
 
 def test_a_group_by_is_told_what_errs_less(face):
     stream = opened(face, at_most=3, epsilon="1/2")
-    with pytest.warns(Advice, match="2 cells of town: noise on all of them at once") as heard:
+    with pytest.warns(Advice, match="for the 2 cells of town") as heard:
         batch = stream.ask_all(TOWNS)
     assert heard[0].filename == __file__
     assert str(heard[0].message) == batch.instead

@@ -204,7 +204,7 @@ def test_the_commands(tmp_path, capsys):
     [
         (["ana", "--share", "100"], "ε = 100"),
         (["ana", "--delta", "1e-9"], "--delta goes with --share"),
-        (["ana", "--tables", "bills"], "--tables bills: it serves labs, visits"),
+        (["ana", "--tables", "bills"], "--tables bills: the server has labs, visits"),
         (["ana", "--role", "viewer", "--share", "1"], "are for analysts"),
         (["ana", "--share", "1", "--expires", "soon"], "--expires 'soon' is not allowed"),
     ],

@@ -240,7 +240,7 @@ def test_arithmetic_with_a_parameter_is_exact(text: str, value: object, literal:
         ("cost * :x > 1e3000", Fraction(1, 10**3999), "4000 digits"),
         ("day >= :x - interval 1 day", date(1, 1, 1), "years 1 to 9999"),
         ("day >= :x - interval 99999999999 years", date(2026, 1, 1), "years 1 to 9999"),
-        ("day >= :x - interval 1 day", 20260101, "an interval is added"),
+        ("day >= :x - interval 1 day", 20260101, "only an interval can be added"),
         ("day >= :x - interval 1 day", "1.1.2026", "such as '2026-01-31'"),
         ("day >= :x - interval 1 second", date(2026, 1, 1), "no hours"),
         ("day + interval 1 second >= :x", date(2026, 1, 1), "no hours"),

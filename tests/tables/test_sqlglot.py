@@ -20,7 +20,7 @@ def test_the_words_that_begin_a_statement() -> None:
 @pytest.mark.parametrize("text", ["drop table visits", "insert into visits values (1)", "show x"])
 def test_a_statement_is_refused_as_one(text: str) -> None:
     schema = read_schema('[columns.x]\ntype = "integer"', name="visits", person="x")
-    with pytest.raises(QuestionRefused, match="only a predicate or a SELECT can be asked"):
+    with pytest.raises(QuestionRefused, match="only a condition, such as age >= 60, or a SELECT"):
         parse(text, schema)
 
 

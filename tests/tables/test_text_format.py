@@ -353,7 +353,7 @@ def test_a_format_is_written_and_read_again() -> None:
         ('nulls = [" NA"]', "list at most"),
         ('dates = "year first"', '"iso", "day first"'),
         ('quoted_newlines = "no"', "true or false"),
-        ('quote = "x"', "it must be one of dates, decimal"),
+        ('quote = "x"', "there is no such entry; known are dates, decimal"),
     ],
 )
 def test_mistakes_in_a_format_are_named(entry: str, problem: str) -> None:

@@ -354,15 +354,14 @@ def better_than_stream(
         return None
     names = ", ".join(_names(reads[0]))
     parts = any(isinstance(key, DateKey) for key in reads[0].keys)
-    calls = "table.query" if parts else "table.query, table.histogram"
-    who = f"a person is in {_up_to(known)}" if known else f"nobody is in more than {most}"
+    calls = "table.query" if parts else "table.query or table.histogram"
+    who = f"nobody is in more than {_some(known or most)}"
     alpha = four_digits_up(in_one * (known or 1))
     for_each = "" if known else " for each cell that a person may be in"
     return (
-        f"{spaced(Fraction(cells))} cells of {names}: noise on all of them at once ({calls}) at "
-        f"the ε of this stream tells every count, and errs less if {who}: what is within "
-        f"{alpha}{for_each} of the threshold may be told wrongly; here "
-        f"what is within {spaced(ours)}"
+        f"for the {spaced(Fraction(cells))} cells of {names}, {calls} would tell every count at "
+        f"the ε of this stream, and err less if {who}: by up to {alpha}{for_each}. This stream may "
+        f"be wrong about counts within {spaced(ours)} of the threshold"
     )
 
 
@@ -370,5 +369,5 @@ def _names(read: Read) -> tuple[str, ...]:
     return tuple(key.name for key in read.keys)
 
 
-def _up_to(cells: int) -> str:
-    return "one of them" if cells == 1 else f"at most {cells} of them"
+def _some(cells: int) -> str:
+    return "one of them" if cells == 1 else f"{cells} of them"

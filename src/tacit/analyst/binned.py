@@ -57,7 +57,7 @@ class BinnedColumn:
                 raise BadParameter(
                     f"bins[{column.name!r}]",
                     as_given(wanted),
-                    "its keys are its bins: only a column with bounds is cut",
+                    "its keys are its bins: give bins only for a column with bounds",
                 )
             return cls(column, None)
         if wanted is None:
@@ -127,10 +127,12 @@ def _starts(column: Column, wanted: Sequence[object]) -> tuple[int, ...]:
     try:
         codes = [column.code(value) for value in wanted]
     except Unfit as unfit:
-        raise BadParameter(parameter, as_given(wanted), f"of one value: {unfit}") from None
+        raise BadParameter(
+            parameter, as_given(wanted), f"one of the values does not fit: {unfit}"
+        ) from None
     found = [low, *(code for code in codes if code != low)]
     if any(not isinstance(code, int) for code in found) or sorted(set(found)) != found:
-        raise BadParameter(parameter, as_given(wanted), "give rising values within the bounds")
+        raise BadParameter(parameter, as_given(wanted), "give increasing values within the bounds")
     return tuple(code for code in found if isinstance(code, int))
 
 

@@ -62,14 +62,18 @@ def dummy(
     """
     if isinstance(schema, Schema):
         if person is not None or name is not None:
-            raise BadParameter("person", "one beside a Schema", "a Schema has its own, and a name")
+            raise BadParameter(
+                "person",
+                "one beside a Schema",
+                "a Schema says the person and the name: leave both out",
+            )
         declared = schema
     else:
         instance(schema, "schema", (str, Path), "give table.schema, TOML text or a TOML file")
         if person is None:
             raise BadParameter("person", None, PERSON_HELP)
         if name is None:
-            raise BadParameter("name", None, "say what FROM calls the table")
+            raise BadParameter("name", None, "give the name by which FROM calls the table")
         declared = written_schema(schema, name, person)
     count = whole(people, "people")
     if count > _MOST_PEOPLE:

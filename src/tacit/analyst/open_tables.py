@@ -62,7 +62,8 @@ def open_all(tables: Mapping[str, Mapping[str, Any]]) -> OpenTables:
     """
     given = instance(tables, "tables", Mapping, _HELP)
     if len(given) < 2:
-        raise BadParameter("tables", kind_of(tables), "name at least two; tacit.open opens one")
+        few = "name at least two: tacit.open opens a single one"
+        raise BadParameter("tables", f"a list of {len(given)}", few)
     known = set(signature(open_table).parameters) - {"name"}
     with ExitStack() as opened:
         found = {}
@@ -71,7 +72,11 @@ def open_all(tables: Mapping[str, Mapping[str, Any]]) -> OpenTables:
                 raise BadParameter(f"tables.{name}", kind_of(how), _HELP)
             if unknown := [word for word in how if word not in known]:
                 words = ", ".join(sorted(known))
-                raise BadParameter(f"tables.{name}", as_given(unknown[0]), f"it may have {words}")
+                raise BadParameter(
+                    f"tables.{name}",
+                    as_given(unknown[0]),
+                    f"there is no such option; known are {words}",
+                )
             found[name] = opened.enter_context(open_table(name=name, **how))
         put_together(found)
         opened.pop_all()

@@ -203,8 +203,8 @@ def refuse_both(at_most: int | None, least_scale: Number | None, recipe: object)
         raise BadParameter(
             "at_most",
             at_most,
-            "give either at_most, how many ⊤ are paid for, or least_scale, and each ⊤ will cost by "
-            "the scale that its question is asked at",
+            "give either at_most, the number of ⊤ that are paid for, or least_scale, and each ⊤ is "
+            "paid for by the scale of its question",
         )
     if least_scale is not None and recipe != "best":
         raise BadParameter("recipe", recipe, "with least_scale there is one recipe: leave this out")

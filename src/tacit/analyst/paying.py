@@ -296,7 +296,7 @@ def refuse_other_schema(mechanism: Payable, built_for: Schema, here: Schema) -> 
     if here != built_for:
         raise BadParameter(
             "mechanism",
-            type(mechanism).__name__,
+            kind_of(mechanism),
             f"it was built for {built_for.name!r} with a schema that is not this table's: build it "
             "again from this table's schema",
         )

@@ -273,7 +273,7 @@ def rows_of_codes(
     """Rows that somebody sent: of declared columns, in declared values; of text, places of keys."""
     names = {column.name: column for column in _declared(schema)}
     if len(set(columns)) < len(columns) or not names.keys() >= set(columns) or not columns:
-        raise BadParameter("model", "its columns", f"a model has some of {', '.join(names)}")
+        raise BadParameter("model", "its columns", f"they must be some of {', '.join(names)}")
     found = [names[name] for name in columns]
     if any(len(row) != len(found) for row in codes) or len(people) != len(codes):
         raise BadParameter("model", "its rows", "each has a code for each column, and a weight")

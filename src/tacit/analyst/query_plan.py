@@ -300,15 +300,17 @@ def _with_at_most(select: Select, at_most: int | None) -> Select:
     if select.above is None:
         if at_most is not None:
             raise BadParameter(
-                "at_most", as_given(at_most), "it is for HAVING ... > T, and there is none"
+                "at_most",
+                as_given(at_most),
+                "it goes with HAVING, and this query has none: leave it out",
             )
         return select
     if at_most is None:
         raise BadParameter(
             "at_most",
             None,
-            "how many cells may HAVING tell?  Give at_most=10 or so: they are paid for in advance, "
-            "and the noise grows with it; cells after the last of them are not answered",
+            "how many cells may HAVING tell?  Give 10 or so: they are paid for in advance, and "
+            "more of them mean more noise; cells after the last of them are not answered",
         )
     most = min(whole(at_most, "at_most"), select.cells)
     return replace(select, above=replace(select.above, at_most=most))
@@ -351,9 +353,8 @@ def _with_distinct(select: Select, max_cells: int | None) -> Select:
                     "max_cells",
                     None,
                     f"for how many values of {', '.join(key.name for key in kind.keys)} may one "
-                    "person count?  Give max_cells=1 or more, or declare it in the schema: "
-                    "max_cells = 3.  For which they do is chosen at random, and the noise grows "
-                    "with it",
+                    "person count?  Give 1 or more, or declare it in the schema: max_cells = 3.  "
+                    "Which of their values count is chosen at random; more of them, more noise",
                 )
             column = replace(column, kind=replace(kind, most=min(most, kind.cells)))
         columns.append(column)
@@ -369,7 +370,7 @@ def _weights(given: Sequence[Number] | None, select: Select, *, chooses: bool) -
     also = f" and then one for {'HAVING' if select.above is not None else 'the order'}" * chooses
     beside = " beside what HAVING compares" * (len(select.columns) > aggregates)
     help_ = (
-        f"give a positive number for each of the {aggregates} aggregates{beside}{also}, "
+        f"give a positive number for each aggregate ({aggregates} here){beside}{also}, "
         "such as [2, 1]"
     )
     listed: Iterable[Any] = iterated(given, "weights", help_)
@@ -392,8 +393,8 @@ def cells_that_count(select: Select, max_cells: int | None) -> int:
         raise BadParameter(
             "max_cells",
             None,
-            "in how many cells of the GROUP BY may one person count?  Give max_cells=1 or more, or "
-            "declare it in the schema: max_cells = 3.  In how many they do is chosen at random, "
-            "and the noise grows with it",
+            "in how many cells of the GROUP BY may one person count?  Give 1 or more, or declare "
+            "it in the schema: max_cells = 3.  Which of their cells count is chosen at random; "
+            "more of them, more noise",
         )
     return min(most, select.rows)

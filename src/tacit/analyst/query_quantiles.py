@@ -136,6 +136,8 @@ def tree_of(plan: QueryPlan, places: Sequence[int], place: int) -> QuantileTree:
     assert isinstance(kind, Ranked)
     size = plan.select.schema.column(kind.column).domain_size or 0
     if size * plan.select.rows > MOST_VALUES:
-        raise BadParameter("values", size, f"all trees together may have {MOST_VALUES}")
+        raise BadParameter(
+            "values", size, f"all trees of counts together may have at most {MOST_VALUES}"
+        )
     epsilon = sum((plan.shares[each] for each in places), Fraction(0)) / plan.max_cells
     return QuantileTree(kind.share, size, epsilon, column.most)

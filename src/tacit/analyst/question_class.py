@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import kind_of
 from tacit.book import shattering
 from tacit.book.shattering import VcDimension
 from tacit.book.small_db import FiniteQuestions, Intervals, Prefixes
@@ -104,7 +105,7 @@ def question_class(
     if isinstance(asked, str) or not isinstance(asked, Sequence):
         raise BadParameter(
             "questions",
-            type(asked).__name__,
+            kind_of(asked),
             "give prefixes(...), intervals(...) or a list of predicates",
         )
     return FiniteClass.of(list(asked), schema, prepare_stored if stored else prepare, by_keys)
@@ -378,7 +379,8 @@ def declared_domain(column: Column) -> Sequence[Code]:
     if column.domain is None:
         entry = "keys = [...]" if column.type == "text" else "bounds = [...], or keys"
         raise QuestionRefused(
-            f"{column.name} needs a declared domain: [columns.{column.name}] {entry}"
+            f"{column.name} needs declared values: write them in the schema, as "
+            f"[columns.{column.name}] {entry}"
         )
     return column.domain
 

@@ -66,7 +66,7 @@ class OrderedColumn:
         column = declared_column(schema, name)
         if column.type == "text":
             raise QuestionRefused(
-                f"{column.name} is text, and its keys have no order that counts; "
+                f"{column.name} is text, and its values have no order to count in; "
                 f"table.histogram({column.name!r}, ...) counts each of them"
             )
         declared_domain(column)

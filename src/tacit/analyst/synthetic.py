@@ -303,7 +303,9 @@ def plan_synthetic(
     counted = rows_that_count(schema, max_rows)
     wanted = DEFAULT_ROWS if rows is None else whole(rows, "rows")
     if wanted > MOST_ROWS:
-        raise Infeasible(f"{wanted} rows: at most {MOST_ROWS} are drawn. Nothing was spent.")
+        raise Infeasible(
+            f"{wanted} rows are too many: at most {MOST_ROWS} can be drawn. Nothing was spent."
+        )
     candidates = _candidates(cut, marginals)
     if rounds is None:
         known = people is not None and privacy.epsilon * people >= _ENOUGH * counted
@@ -312,7 +314,9 @@ def plan_synthetic(
     else:
         chosen = whole(rounds, "rounds", at_least=0)
         if chosen > 1000:
-            raise BadParameter("rounds", as_given(rounds), "at most 1000, each with a part of ε")
+            raise BadParameter(
+                "rounds", as_given(rounds), "give at most 1000: each takes a part of ε"
+            )
     sizes = tuple(column.size for column in cut)
     mechanism = SyntheticMechanism(sizes, privacy.epsilon, counted, chosen, candidates, tree)
     return SyntheticPlan(

@@ -123,7 +123,7 @@ def _needs(module: str) -> Any:
     except ImportError:
         name = module.partition(".")[0]
         raise BadParameter(
-            name, "not installed", f"pip install {name}, or pip install 'tacit[frames]'"
+            name, None, f"it is not installed: pip install {name}, or pip install 'tacit[frames]'"
         ) from None
 
 

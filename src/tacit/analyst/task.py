@@ -59,7 +59,9 @@ class Task:
         one_of(kind, "kind", get_args(Kind))
         one_of(values, "values", get_args(Values))
         if values != "gap" and not numeric:
-            raise BadParameter("values", values, "it is for streams whose ⊤ bring values: numeric")
+            raise BadParameter(
+                "values", values, "it is for numeric streams, whose ⊤ bring values: leave it out"
+            )
         read_beta(beta)
         return cls(
             _questions(questions),

@@ -75,7 +75,9 @@ class Contest:
                     "a person never lowers"
                 )
         if len({read.question.grid for read in reads}) > 1:
-            raise QuestionRefused("the questions of a top must have one grid: ask like with like")
+            raise QuestionRefused(
+                "all questions of a top must have the same grid: compare counts with counts"
+            )
         return cls(schema, reads, columns, cells)
 
     @property
@@ -251,7 +253,9 @@ def plan_top(
     )
     if (scale := plan.noise_scale) is not None and scale > _WIDEST_NOISE:
         raise BadParameter(
-            "counts_epsilon", as_given(counts_epsilon), "noise would be wider than 2^200 grid steps"
+            "counts_epsilon",
+            as_given(counts_epsilon),
+            "noise would be wider than 2^200 grid steps: give more",
         )
     return plan
 

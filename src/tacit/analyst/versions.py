@@ -201,7 +201,7 @@ class TableVersions:
             if not self.open:
                 raise table_closed()
             if label is None or label in self._labels:
-                again = "a version has a label of its own, and this one was used before: give a new"
+                again = "it was used before, and every version needs its own label: give a new one"
                 raise BadParameter("as_of", label, again)
             if not isinstance(whole, bool):
                 raise BadParameter("whole", kind_of(whole), "give True or False")

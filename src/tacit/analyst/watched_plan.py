@@ -291,7 +291,9 @@ class Watching:
         state = budget.stream(text(name, "name", "give the name of a watched model"))
         stored = state.binding
         if not is_watched(stored):
-            raise StreamMismatch(f"{name!r} is a stream, not a watched model: table.resume(...)")
+            raise StreamMismatch(
+                f"{name!r} is a stream, not a watched model: table.resume(...) goes on with it"
+            )
         mechanism = mechanism_of(stored, name)
         of_stream = {
             key: said for key, said in stored.items() if not key.startswith((_MODEL, _WATCH))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
-from tacit.arguments import flag, iterated
+from tacit.arguments import flag, iterated, kind_of
 from tacit.audit.columns import Value
 from tacit.audit.law import StreamLaw
 from tacit.book.coins import MOST_STEPS, threshold_steps
@@ -67,7 +67,7 @@ def _own_law(mechanism: StreamLaw | HasLaw, continuous: bool) -> StreamLaw:
     if not isinstance(law, StreamLaw):
         raise BadParameter(
             "mechanism",
-            type(mechanism).__name__,
+            kind_of(mechanism),
             "give a recipe, a prepared stream, a tacit.audit.Law or a variant of the gallery; "
             "anything else can be audited by tacit.audit.sample",
         )

@@ -21,7 +21,7 @@ from math import exp
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
-from tacit.arguments import flag, function, iterated
+from tacit.arguments import flag, function, iterated, kind_of
 from tacit.audit.law import questions_to_audit
 from tacit.audit.learning import Event, Suspicion, learn
 from tacit.audit.workers import Bulk, Count, cores, counting
@@ -326,9 +326,7 @@ def _pairs(pair: InputPair | None, pairs: Sequence[InputPair] | None) -> Sequenc
     chosen = [pair] if pair is not None else known_bad_pairs() if pairs is None else several
     for number, given in enumerate(chosen):
         if not isinstance(given, tuple | list) or len(given) != 2:
-            raise BadParameter(
-                f"pairs[{number}]", type(given).__name__, "give two inputs, as a tuple"
-            )
+            raise BadParameter(f"pairs[{number}]", kind_of(given), "give two inputs, as a tuple")
     if not chosen:
         raise BadParameter("pairs", "[]", "give at least one pair of inputs")
     return [(one, other) for one, other in chosen]

@@ -105,8 +105,8 @@ def least_alpha(
 
     if not suffices(_FINEST):
         raise ConditionNotMet(
-            f"Theorem 3.28 promises less than a number of people for no α up to 1, with "
-            f"{n} people and ε = {show(positive(epsilon, 'epsilon'))}",
+            f"with {n} people and ε = {show(positive(epsilon, 'epsilon'))}, Theorem 3.28 "
+            "promises nothing for any α up to 1",
             advice="there must be more people, or a larger epsilon",
         )
     return Fraction(bisect_left(range(1, _FINEST), True, key=suffices) + 1, _FINEST)

@@ -71,7 +71,7 @@ class RetryKey:
 def checked_retry(retry: Any) -> RetryKey:
     """A retry key, and nothing else."""
     if not isinstance(retry, RetryKey):
-        raise BadParameter("retry", type(retry).__name__, "give a tacit.budget.RetryKey")
+        raise BadParameter("retry", kind_of(retry), "give a tacit.budget.RetryKey")
     return retry
 
 

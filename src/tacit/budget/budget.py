@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 from weakref import WeakSet
 
-from tacit.arguments import function
+from tacit.arguments import function, kind_of
 from tacit.budget.accountants import Accountant, Amount, accountant_named
 from tacit.budget.addresses import MEMORY, ledger_at
 from tacit.budget.answers import (
@@ -105,7 +105,7 @@ class Budget(Closing):
     def __init__(self, ledger: Ledger) -> None:
         if not isinstance(getattr(ledger, "place", None), str):
             allowed = "give a ledger; Budget.create, Budget.open and Budget.in_memory make budgets"
-            raise BadParameter("ledger", type(ledger).__name__, allowed)
+            raise BadParameter("ledger", kind_of(ledger), allowed)
         self._ledger = ledger
         self._leases: WeakSet[Lease] = WeakSet()
         self._terms = Terms.of(ledger)

@@ -162,7 +162,7 @@ def checked_head(head: Any) -> str | None:
     """A hash that was noted, or None."""
     if head is not None and not (isinstance(head, str) and _HASH.fullmatch(head)):
         given = as_given(head) if isinstance(head, str) else type(head).__name__
-        raise BadParameter("head", given, "a head is 64 hexadecimal digits, as budget.head gives")
+        raise BadParameter("head", given, "a head is 64 hexadecimal digits")
     return head
 
 

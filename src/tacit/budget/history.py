@@ -9,7 +9,7 @@ from fractions import Fraction
 from io import IOBase, TextIOBase
 from typing import Any, TextIO, overload
 
-from tacit.arguments import file_path
+from tacit.arguments import file_path, kind_of
 from tacit.budget.accountants import Amount, accountant_named, bounded
 from tacit.budget.chain import (
     NOTHING_BEFORE,
@@ -431,7 +431,7 @@ def _checked_file(file: Any) -> TextIO:
     """An open text file; what goes wrong when it is written to is its owner's business."""
     ours = callable(getattr(file, "write", None)) and not getattr(file, "closed", False)
     if not ours or (isinstance(file, IOBase) and not isinstance(file, TextIOBase)):
-        raise BadParameter("file", type(file).__name__, "give a path or a text file that is open")
+        raise BadParameter("file", kind_of(file), "give a path or a text file that is open")
     opened: TextIO = file
     return opened
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet
 
+from tacit.arguments import kind_of
 from tacit.budget.answers import Answers, PaidAnswer, RetryKey, Telling
 from tacit.budget.chain import Entry
 from tacit.budget.ledger import (
@@ -231,7 +232,9 @@ class Lease(Uncopyable):
 
     def _check_price(self, price: int, most: int) -> None:
         if whole(price, "price") > most:
-            raise BadParameter("price", price, f"at most {most} can be had: reserve less, or more")
+            raise BadParameter(
+                "price", price, f"it must be at most {most}, which is what can be reserved"
+            )
 
     def _begin_record(self, why: str) -> None:
         if self._turn_of != threading.get_ident() or self._over is not None:
@@ -364,7 +367,7 @@ def _as_recorded(answer: Any) -> Any:
         return json.loads(json.dumps(answer, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         pass
-    raise BadParameter("answer", type(answer).__name__, "give a value that JSON can hold")
+    raise BadParameter("answer", kind_of(answer), "give a value that JSON can hold")
 
 
 _this_process = os.getpid()

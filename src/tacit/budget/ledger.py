@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, Self
 
+from tacit.arguments import kind_of
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry, digest, insist
 from tacit.errors import BadParameter
@@ -61,7 +62,7 @@ def checked_identity(identity: Any) -> TableIdentity:
     """Whose rows a table holds."""
     if not isinstance(identity, TableIdentity):
         allowed = "give a tacit.budget.TableIdentity, such as table.identity"
-        raise BadParameter("identity", type(identity).__name__, allowed)
+        raise BadParameter("identity", kind_of(identity), allowed)
     for text in (identity.person, identity.type, identity.schema):
         checked_text("each row" if text is None else text, "identity")
     return identity

@@ -68,7 +68,7 @@ def _address(url: str) -> PostgresAddress:
             "path",
             "'postgresql://...'",
             "it must end in # and the budget's name: a small letter, then small letters, digits, "
-            "_ and -, at most 63 in all, and not pg_ first",
+            "_ and -, at most 63 in all; a name cannot begin with pg_",
             "write postgresql://host/database#clinic",
         )
     return address

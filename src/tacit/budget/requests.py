@@ -91,7 +91,7 @@ class Requests:
         if not any(number for _, number in more.values):
             raise BadParameter(unit, "0", "ask for more than nothing")
         if not more.fits_in(terms.limit):
-            raise BadParameter(unit, str(more), f"{terms.limit} was promised in all")
+            raise BadParameter(unit, str(more), f"{terms.limit} was promised in all: ask for less")
         self._all()  # what takes long, before the write
         with self._ledger.writing("request") as writer:
             mine = [one for one in self._up_to_date(writer) if one.analyst == analyst]
@@ -101,7 +101,9 @@ class Requests:
                     return one
             if len(waiting) >= MOST_OPEN:
                 raise BadParameter(
-                    "analyst", as_given(analyst), f"{MOST_OPEN} requests of theirs are open: wait"
+                    "analyst",
+                    as_given(analyst),
+                    f"{MOST_OPEN} requests of theirs are open: wait until one is decided",
                 )
             said = {"analyst": analyst, "more": more.as_json(), "reason": reason}
             return _asked(writer.append("request", said))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from tacit.arguments import kind_of
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
 from tacit.budget.chain import Entry, damaged, digest, insist, readable
 from tacit.budget.ledger import (
@@ -112,7 +113,7 @@ def checked_beside(beside: Any) -> Mapping[str, TableIdentity]:
     """Tables that are open together with the one that is paid for, and who their people are."""
     if not isinstance(beside, Mapping):
         help_ = "give the identities of tables by their names"
-        raise BadParameter("beside", type(beside).__name__, help_)
+        raise BadParameter("beside", kind_of(beside), help_)
     for table, identity in beside.items():
         checked_text(table, "beside")
         checked_identity(identity)
@@ -122,7 +123,7 @@ def checked_beside(beside: Any) -> Mapping[str, TableIdentity]:
 def _check_cost(cost: Any) -> None:
     """Check that the numbers of a cost can be stored and added up."""
     if not isinstance(cost, Cost) or not isinstance(cost.privacy, Privacy):
-        raise BadParameter("cost", type(cost).__name__, "give a tacit.privacy.Cost")
+        raise BadParameter("cost", kind_of(cost), "give a tacit.privacy.Cost")
     check_short("epsilon", cost.privacy.epsilon)
     check_short("delta", cost.privacy.delta)
     for name, pieces in (("parts", cost.parts), ("ranges", cost.ranges)):
@@ -317,14 +318,14 @@ def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) 
 def checked_secret(secret: Any) -> bytes:
     """Check that it is bytes; what else was given is not shown."""
     if not isinstance(secret, (bytes, bytearray)):
-        raise BadParameter("secret", type(secret).__name__, "give bytes")
+        raise BadParameter("secret", kind_of(secret), "give bytes")
     return bytes(secret)
 
 
 def checked_binding(binding: Any) -> dict[str, str]:
     """Check that it is a mapping of text to text."""
     if not isinstance(binding, Mapping):
-        raise BadParameter("binding", type(binding).__name__, "give a mapping of text to text")
+        raise BadParameter("binding", kind_of(binding), "give a mapping of text to text")
     for key, value in binding.items():
         checked_text(key, "binding")
         checked_text(value, "binding", empty=True)

@@ -395,7 +395,7 @@ def show_budget(path: str, budget: Budget) -> None:
 
 def _show_served(options: ServerOptions, json: bool) -> None:
     """The same of a server, as far as the token may see it."""
-    with options.connect() as clinic:
+    with options.connect("the FILE where the budget lies") as clinic:
         shown = clinic.budget.show()
         if json:
             print(to_line(shown))

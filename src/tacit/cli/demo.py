@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from multiprocessing.connection import Connection
 from pathlib import Path
+from shutil import which
+from textwrap import fill
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, simplefilter
@@ -91,7 +95,21 @@ def demo(*, folder: Path = Path("demo-output"), serve: bool = False) -> None:
     if serve:
         serve_clinic(folder)
     else:
-        print(f"Serve it to analysts: tacit demo --serve --folder {folder}")
+        print(f"Serve it to analysts: {_command()} demo --serve --folder {folder}")
+
+
+def _command() -> str:
+    """What to type for ``tacit``, which need not be on the path."""
+    typed = sys.argv[0]
+    return typed if which("tacit") is None and Path(typed).name == "tacit" else "tacit"
+
+
+def _print_plan(console: Console, plan: object) -> None:
+    """As it prints itself, with what is too long for the console on lines of its own."""
+    for line in str(plan).split("\n"):
+        label = re.match(r"  \w+  +", line)  # such as that of an advice
+        wrapped = fill(line, console.width, subsequent_indent=" " * (label.end() if label else 0))
+        console.print(line if len(line) <= console.width else wrapped, markup=False)
 
 
 def _tell_story(folder: Path) -> None:
@@ -108,7 +126,7 @@ def _tell_story(folder: Path) -> None:
 
     promise = {"questions": QUESTIONS, "at_most": AT_MOST, "epsilon": EPSILON, "beta": BETA}
     plan = tacit.plan.numeric_sparse(**promise)  # type: ignore[arg-type]
-    console.print(str(plan) + "\n", markup=False, soft_wrap=True)
+    _print_plan(console, f"{plan}\n")
     budget = tacit.Budget.create(folder / "clinic.budget", epsilon="5/2", covers=["visits"])
     alarms = _watch_and_be_killed(folder, console)
     with tacit.open(source, person="patient_id", people=PEOPLE) as visits:
@@ -291,13 +309,13 @@ def _say_what_was_kept(
     answers = [found.get(cell, Answer(above=False)) for cell in truths]
     wrong_side, value_error = least_alphas(answers, list(truths.values()), threshold=THRESHOLD)
     hidden = {(one.town, one.diagnosis, one.week) for one in OUTBREAKS}
+    far = f"no answer more than {spaced(wrong_side)}" if wrong_side else "no answer"
     console.print(
         f"[bold]Promised[/]: with probability 95 %, every answer right for counts further than "
         f"α = {alpha:.0f} from {THRESHOLD}, and every value within {alpha:.0f}.\n"
         f"[bold]Happened[/]: {len(hidden & set(found))} of {len(hidden)} outbreaks found, "
-        f"{len(set(found) - hidden)} false alarms; worst answer "
-        f"{spaced(wrong_side)} on the wrong side of {THRESHOLD}, worst value off by "
-        f"{spaced(value_error)}.\n"
+        f"{len(set(found) - hidden)} false alarms; {far} on the wrong side of {THRESHOLD}, no "
+        f"value off by more than {spaced(value_error)}.\n"
         f"[bold]Cost[/]: ε = {EPSILON} for all {spaced(Fraction(len(truths)))} weekly answers and "
         "the questions about ages together; δ = 0. The ⊥ among them were free."
     )
@@ -308,7 +326,8 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
     import tacit
 
     planned = visits.plan_small_db(tacit.prefixes("age"), max_rows=1, epsilon="1/2", rows=200)
-    console.print("\n" + str(planned), markup=False, soft_wrap=True)
+    console.print("\n[bold]Rows that may be published[/], as they are planned:")
+    _print_plan(console, planned)
     with console.status("drawing ..."):
         release = visits.small_db(
             tacit.prefixes("age"), max_rows=1, epsilon="1/2", rows=200, budget=budget
@@ -316,7 +335,7 @@ def _release_ages(console: Console, visits: Table, budget: Budget, folder: Path)
     release.to_csv(folder / "ages.csv")
     console.print(
         f"[bold]Released[/]: {release.rows} ages, in {folder / 'ages.csv'}; for example, "
-        f"{float(release.answer('age <= 40')):.1%} are at most 40."
+        f"{100 * float(release.answer('age <= 40')):.1f} % are at most 40."
     )
     picture = folder / "ages.png"
     if _can_draw(console, picture):
@@ -340,8 +359,8 @@ def _ask_a_model(console: Console, visits: Table, budget: Budget, source: Path) 
     ):
         answers = [model.ask(question) for question in ASKED_OF_MODEL]
     console.print(
-        f"\n[bold]A number for every count[/]: invented rows of {', '.join(MODEL_COLUMNS)} "
-        "answer, and are watched (ε = 1/2).\nOnly where they are wrong is the truth measured:"
+        f"\n[bold]A number for every count[/] (ε = 1/2), from invented rows of "
+        f"{', '.join(MODEL_COLUMNS)}.\nOnly where these are wrong is the truth measured:"
     )
     for question, answer in zip(ASKED_OF_MODEL, answers, strict=True):
         truth = spaced(Fraction(_true_count(source, question)))

@@ -45,9 +45,9 @@ _CALLED = {
 _NEXT: dict[type[errors.TacitError], str] = {
     errors.LedgerMissing: "tacit budget create makes a budget file",
     errors.LedgerExists: "tacit budget show shows a budget",
-    errors.NotCovered: "tacit budget share and tacit budget cover change who and what it covers",
+    errors.NotCovered: "tacit budget share sets a share aside; tacit budget cover adds a table",
     errors.TableMismatch: "if the same people are meant, say so with tacit budget tie",
-    errors.LedgerDamaged: "tacit budget verify looks at everything",
+    errors.LedgerDamaged: "tacit budget verify checks all of it",
     errors.BudgetExhausted: "tacit budget show shows who has how much left",
 }
 
@@ -132,6 +132,8 @@ def _next(error: errors.TacitError, arguments: Sequence[str]) -> list[str]:
         return ["tacit budget show lists the streams"]
     if isinstance(error, errors.ConditionNotMet) and "--recipe" in arguments:
         return ["--recipe best has no such limit, and less noise"]
+    if isinstance(error, errors.LedgerExists) and not error.advice:
+        return []  # another file than a budget
     return [said for kind, said in _NEXT.items() if isinstance(error, kind)][:1]
 
 
@@ -162,7 +164,20 @@ def _misunderstood(arguments: Sequence[str], error: Exception) -> str:
             return f"there is no command {word!r}; {' '.join(words)} has {', '.join(known)}"
         words.append(word)
         known = GROUPS.get(word) if known is COMMANDS else None
-    return f"{error}  See: {' '.join(words)} --help"
+    said = _missing(error) or str(error)
+    return f"{said}  See: {' '.join(words)} --help"
+
+
+def _missing(error: Exception) -> str:
+    """Which argument is missing, in fewer words than the parser's."""
+    from cyclopts import MissingArgumentError
+
+    if not isinstance(error, MissingArgumentError) or error.argument is None:
+        return ""
+    _, perhaps, other = str(error).partition(" Did you mean ")
+    typed = error.keyword  # the option itself may be there, and its value missing
+    said = f"{typed} needs a value." if typed else f"{error.argument.name} is missing."
+    return said + perhaps + other
 
 
 def say(message: str) -> None:

@@ -130,7 +130,7 @@ class ReleaseOptions:
         every = {name for names in _GOES_WITH.values() for name in names}
         for name in sorted(every - set(_GOES_WITH[asked[0]])):
             if getattr(self, name) is not None:
-                raise Misuse(f"--{name.replace('_', '-')} does not go with what is released here")
+                raise Misuse(f"--{name.replace('_', '-')} does not go with --{asked[0]}")
         if self.top is not None and self.places is None:
             raise Misuse("--top needs --places: how many")
         if self.drawn_rows:
@@ -304,7 +304,7 @@ def release(
     wanted.check()
     where.check()
     if (wanted.top or wanted.synthetic) is not None and paid.plot is not None:
-        raise Misuse("--plot does not go with what is released here")
+        raise Misuse("--plot does not go with --top or --synthetic")
     if paid.budget is None and not paid.plan:
         raise Misuse(
             "a release needs --budget FILE to pay from; --plan shows what it would be like"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
+from tacit.cli.exits import Misuse
 from tacit.cli.options import File
 from tacit.errors import BadParameter
 
@@ -34,8 +36,13 @@ class ServerOptions:
     url: Url | None = None
     token_file: File | None = None
 
-    def connect(self) -> RemoteServer:
-        """Connect; what is not given is what TACIT_URL and TACIT_TOKEN say."""
+    def connect(self, here: str = "") -> RemoteServer:
+        """Connect; what is not given is what TACIT_URL and TACIT_TOKEN say.
+
+        ``here`` is what to give where no server is meant.
+        """
+        if here and self.url is None and not os.environ.get("TACIT_URL"):
+            raise Misuse(f"give {here}; or, for a server, --url or TACIT_URL")
         from tacit.remote.connection import connect
 
         return connect(self.url, token=None if self.token_file is None else self._token())

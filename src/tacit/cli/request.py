@@ -177,7 +177,7 @@ def _requests(
         with Budget.open(file) as budget:
             yield budget.requests
     else:
-        with options.connect() as clinic:
+        with options.connect("--budget FILE where the budget lies") as clinic:
             yield clinic.budget.requests
 
 

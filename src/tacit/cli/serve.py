@@ -138,7 +138,9 @@ def _write_example(folder: Path) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(_EXAMPLE)
     except FileExistsError:
-        raise BadParameter("init", str(folder), f"{path} is there already: it is kept") from None
+        raise BadParameter(
+            "init", str(folder), f"{path} exists already, and is kept: name another folder"
+        ) from None
     except (OSError, ValueError) as error:
         system = error if isinstance(error, OSError) else OSError(22, "no file has this name")
         raise NotWritten.because(path, system) from None

@@ -107,7 +107,7 @@ def _in_the_file(
 def _over_http(
     options: ServerOptions, thing: tuple[Stoppable, str] | None, undo: bool, reason: str
 ) -> Sequence[StoppedThing]:
-    with options.connect() as clinic:
+    with options.connect("--config FILE on the server's machine") as clinic:
         if thing is None:
             return clinic.stop.list()
         named = dict([thing])

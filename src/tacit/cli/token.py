@@ -59,7 +59,9 @@ def add(
     served = read_config(config)
     names = {table.name for table in served.tables}
     if unknown := set(tables or ()) - names:
-        raise Misuse(f"--tables {', '.join(sorted(unknown))}: it serves {', '.join(sorted(names))}")
+        raise Misuse(
+            f"--tables {', '.join(sorted(unknown))}: the server has {', '.join(sorted(names))}"
+        )
     if role != "analyst" and (analyst, share, delta) != (None, None, None):
         raise Misuse(f"--analyst, --share and --delta are for analysts, and the role is {role}")
     if delta is not None and share is None:

@@ -84,7 +84,7 @@ class RemoteServer(Closing):
         """Refuse a server that this client does not understand."""
         spoken = self._transport.get("/versions").get("versions")
         if not isinstance(spoken, list) or not all(type(one) is int for one in spoken):
-            raise ServerUnavailable(f"{self._transport.place} is no server of Tacit's")
+            raise ServerUnavailable(f"{self._transport.place} is not a Tacit server")
         if not set(spoken) & set(SPOKEN):
             older = max(spoken, default=0) < min(SPOKEN)
             theirs, ours = (", ".join(map(str, each)) for each in (spoken, SPOKEN))

@@ -176,7 +176,7 @@ class Transport(Closing):
 
     def _unreachable(self) -> ServerUnavailable:
         return ServerUnavailable(
-            f"{self.place} cannot be reached, or what answers there is no server of Tacit's",
+            f"{self.place} cannot be reached, or what answers there is not a Tacit server",
             advice="check the address, and ask its steward",
         )
 

@@ -352,10 +352,12 @@ class Application:
         except UnicodeDecodeError:
             raise refused(400, "the body is not UTF-8") from None
         except msgspec.ValidationError as error:
-            raise refused(400, f"the body does not fit: {str(error)[:_LONGEST_WORDS]}") from None
+            raise refused(
+                400, f"the body is not what this path takes: {str(error)[:_LONGEST_WORDS]}"
+            ) from None
         except (ValueError, RecursionError):
             raise refused(
-                400, "the body is not JSON, or has a name twice, or a number that is none"
+                400, "the body is not JSON, or repeats a name, or has NaN or infinity in it"
             ) from None
 
     # Problems -------------------------------------------------------------------------------
@@ -382,7 +384,7 @@ class Application:
         """Starlette found no route, or none for this method."""
         assert isinstance(error, HTTPException)
         notes: Notes = request.scope[_NOTED]
-        words = {404: "there is nothing here", 405: "this method is not for this path"}
+        words = {404: "there is nothing at this path", 405: "this path does not take this method"}
         refusal = refused(error.status_code, words.get(error.status_code, "it is refused"))
         refusal.allow = (error.headers or {}).get("allow", "")
         return self._told(refusal, notes)
@@ -423,7 +425,7 @@ def _refuse_unclear(request: Request) -> None:
             "revoke it, and send the new one as Authorization: Bearer",
         )
     if query:
-        raise refused(400, "nothing is asked in the URL")
+        raise refused(400, "a URL has no query here: send what is asked in the body")
     headers = request.scope["headers"]
     if sum(len(name) + len(value) for name, value in headers) > _LONGEST_HEADERS:
         raise refused(431, f"the headers are longer than {_LONGEST_HEADERS} bytes")

@@ -387,7 +387,7 @@ def _beside(source: Path, table: str | None) -> Path:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise _Wrong("give a text in quotes")
+        raise _Wrong("give text in quotes")
     return value
 
 

@@ -228,11 +228,13 @@ def find_plan(service: Service, who: TokenRecord, asked: messages.PlanOf) -> mes
     if asked.algorithm != "above_threshold":
         told |= {"at_most": asked.at_most, "delta": asked.delta}
     elif (asked.at_most, asked.delta) != (1, 0):
-        raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor delta")
+        raise BadParameter(
+            "algorithm", asked.algorithm, "it has neither at_most nor delta: leave them out"
+        )
     if asked.algorithm == "numeric_sparse":
         told["values"] = asked.values
     elif asked.values != "gap":
-        raise BadParameter("algorithm", asked.algorithm, "it tells no values")
+        raise BadParameter("algorithm", asked.algorithm, "it tells no values: leave them out")
     found: plan.Plan = getattr(plan, asked.algorithm)(**told)
     prices = {}
     for option in found.options:

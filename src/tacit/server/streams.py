@@ -54,7 +54,9 @@ def _options(asked: messages.OpenOf) -> dict[str, Any]:
     if asked.algorithm != "above_threshold":
         options |= _which_tops(asked)
     elif asked.at_most != 1 or asked.least_scale is not None:
-        raise BadParameter("algorithm", asked.algorithm, "it has neither at_most nor least_scale")
+        raise BadParameter(
+            "algorithm", asked.algorithm, "it has neither at_most nor least_scale: leave them out"
+        )
     if asked.algorithm != "numeric_sparse":
         options["numeric"] = asked.numeric
     return options
@@ -65,7 +67,9 @@ def _which_tops(asked: messages.OpenOf) -> dict[str, Any]:
     if asked.least_scale is None:
         return {"at_most": asked.at_most}
     if asked.at_most != 1:
-        raise BadParameter("least_scale", asked.least_scale, "it stands in place of at_most")
+        raise BadParameter(
+            "least_scale", asked.least_scale, "it stands in place of at_most: give one of them"
+        )
     return {"least_scale": asked.least_scale}
 
 

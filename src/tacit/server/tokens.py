@@ -173,7 +173,7 @@ def _checked_name(name: object) -> str:
 def _refuse_taken(name: str, records: Iterable[TokenRecord]) -> None:
     if any(one.name == name and one.revoked is None for one in records):
         raise BadParameter(
-            "name", as_given(name), "a token has this name: revoke it first, or name both"
+            "name", as_given(name), "a token has this name: revoke it first, or choose another name"
         )
 
 

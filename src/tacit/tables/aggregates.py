@@ -142,7 +142,9 @@ class AggregateReader:
             )
         if isinstance(node, exp.AggFunc):
             hint = _AVERAGE_HINT if isinstance(node, exp.Avg) else AGGREGATE_HINT
-            return refused(f"the sensitivity of {node.sql_name()} is not bounded", place, hint)
+            return refused(
+                f"how much one person can change {node.sql_name()} is not known", place, hint
+            )
         return self.predicates.refusal(node, "a count or a sum is needed here")
 
     def _count(self, node: exp.Count, where: Predicate) -> Term:
@@ -183,11 +185,13 @@ class AggregateReader:
             where, nodes = all_of((where, condition)), [value]
         alone = len(nodes) == 1 and isinstance(nodes[0], exp.Column)
         if not alone or self.predicates.column(nodes[0]).name != self.schema.person:
-            who = self.schema.person if isinstance(self.schema.person, str) else "each row"
+            who = self.schema.person if isinstance(self.schema.person, str) else None
             raise refused(
                 "COUNT(DISTINCT ...) can count only people",
                 self.predicates.place(distinct),
-                f"a person is {who}" + ("" if who != "each row" else ": use COUNT(*)"),
+                "each row is a person here: use COUNT(*)"
+                if who is None
+                else f"write COUNT(DISTINCT {name(who)})",
             )
         return People(where)
 
@@ -258,7 +262,7 @@ class AggregateReader:
         if otherwise is not None and not isinstance(otherwise, exp.Null):
             if counted:
                 raise refused(
-                    "COUNT counts what stands after ELSE, too, unless it is NULL",
+                    "COUNT would also count what stands after ELSE, unless that is NULL",
                     self.predicates.place(node),
                     "use SUM, or leave out ELSE",
                 )

@@ -143,7 +143,7 @@ def shifted(moment: object, by: Interval) -> date:
     """
     read = moment_of(moment) if isinstance(moment, str) else moment
     if not isinstance(read, date):
-        raise Unfit("to a date an interval is added, such as interval 7 days")
+        raise Unfit("only an interval can be added to a date, such as interval 7 days")
     timed = isinstance(read, datetime)
     if by.microseconds % _MICROSECONDS["DAY"] and not timed:
         raise Unfit(_NO_HOURS)

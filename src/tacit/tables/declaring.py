@@ -74,17 +74,19 @@ def written_schema(given: str | Path, name: str, person: Person) -> Schema:
     try:
         text = Path(given).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise BadParameter("schema", str(given), f"it cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        allowed = f"as a file it cannot be read ({why}); TOML text must have [columns] in it"
+        raise BadParameter("schema", str(given), allowed) from None
     return read_schema(text, name=name, person=person)
 
 
 def given_schema(schema: Schema | str | Path | None, name: str | None, person: Person) -> Schema:
     """What shards mean, which they do not say themselves."""
     if name is None:
-        whose = "the source is a folder, which must hold shards: say which table's"
+        whose = "the source is a folder, so it must hold shards: give the name of their table"
         raise BadParameter("name", None, whose)
     if schema is None:
-        raise BadParameter("schema", None, "shards do not say what they mean: give their schema")
+        raise BadParameter("schema", None, "shards hold no schema: give the one they have")
     if isinstance(schema, Schema):
         same = replace(schema, name=name, person=person)
         return schema if same == schema else same

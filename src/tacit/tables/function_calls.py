@@ -83,7 +83,8 @@ class FunctionReader:
             )
         column = self.operands.column(inner)
         if column.type not in types:
-            raise refused(f"{column.name} is {column.type}, not {' or '.join(types)}", place)
+            needed = " or ".join(types)
+            raise refused(f"{needed} is needed here, and {column.name} is {column.type}", place)
         return column
 
     def _text(self, node: exp.Expr) -> Function:
@@ -95,7 +96,7 @@ class FunctionReader:
         digits = number.this if isinstance(number, exp.Literal) and number.is_number else ""
         if not (digits.isascii() and digits.isdigit() and int(digits) <= LONGEST_TEXT):
             raise refused(
-                f"{word.upper()} takes how many characters",
+                f"{word.upper()} needs a number of characters",
                 self.operands.place(node),
                 f"write a whole number up to {LONGEST_TEXT}: {word}({column.name}, 3)",
             )
@@ -106,7 +107,7 @@ class FunctionReader:
             raise refused(
                 "EXTRACT does not know this part",
                 self.operands.place(node),
-                f"take one of {', '.join(PARTS)}",
+                f"use one of {', '.join(PARTS)}",
             )
         types = ("timestamp",) if part == "hour" else ("date", "timestamp")
         return part_of(part, self._column(node, inner, types))
@@ -119,7 +120,7 @@ class FunctionReader:
             raise refused(
                 "DATE_TRUNC does not know this unit",
                 self.operands.place(node),
-                f"take one of {', '.join(UNITS)}",
+                f"use one of {', '.join(UNITS)}",
             )
         types = ("timestamp",) if unit == "hour" else ("date", "timestamp")
         return truncated(unit, self._column(node, node.this, types))

@@ -60,7 +60,9 @@ class GroupReader:
                 keys.append(key)
         if len({folded(key.name) for key in keys}) < len(keys):
             raise refused(
-                "two keys have the same name", self._predicates.place(group), "choose another AS"
+                "two keys have the same name",
+                self._predicates.place(group),
+                "choose another name with AS",
             )
         if prod(len(key.cells or ()) for key in keys) > MOST_CELLS:
             raise refused(

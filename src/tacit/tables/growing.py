@@ -72,7 +72,9 @@ def window_of(schema: Schema, column: Column, after: str | None, until: str) -> 
     low = None if after is None else label_place(column, after) + 1
     high = label_place(column, until)
     if after is not None and low is not None and high < low:
-        raise BadParameter("as_of", until, f"the table is read up to {after} already: give a later")
+        raise BadParameter(
+            "as_of", until, f"the table is read up to {after} already: give a later one"
+        )
     nothing = high < least or (low is not None and low > most)
     sent = not nothing and column.zone is None  # a database does not know the clocks of the zone
     low = low if low is not None and low > least else None  # every code is at least the least

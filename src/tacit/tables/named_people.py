@@ -45,7 +45,7 @@ class NamedPeople:
         person = self._person(node)
         if not PersonGroups(self._outer).is_person(node.this):
             raise self._refused(
-                "people alone are looked up in another SELECT",
+                "only people can be looked up in another SELECT",
                 node,
                 f"write {name(person)} IN (SELECT ...)",
             )
@@ -63,7 +63,7 @@ class NamedPeople:
         inner.only(select, "expressions", "from_", "where")
         from_table(inner, select)
         if not all(isinstance(each, _NOTHING) for each in select.expressions):
-            raise self._refused("EXISTS selects nothing", node, "write EXISTS (SELECT 1 FROM ...)")
+            raise self._refused("EXISTS needs no columns", node, "write EXISTS (SELECT 1 FROM ...)")
         condition = select.args.get("where")
         parts = list(_conjuncts(None if condition is None else condition.this))
         about = [part for part in parts if not self._same_person(part, inner)]
@@ -73,7 +73,9 @@ class NamedPeople:
             raise self._refused(
                 "EXISTS must be about the person's own rows",
                 node,
-                f"write WHERE {there}.{other} = {here}.{name(person)} AND ...",
+                f"write WHERE {there}.{other} = {here}.{name(person)} AND ..."
+                if there != here
+                else f"write FROM {here} AS other WHERE other.{other} = {here}.{other} AND ...",
             )
         return self._named(person, inner, People(all_of(inner.read(part) for part in about)))
 
@@ -173,7 +175,7 @@ class NamedPeople:
             places |= set(known or [0])  # a reader says that there is no such column
         if len(places) > 1:
             raise self._refused(
-                "a row of one table cannot be compared with a row of another",
+                "a condition can be about one table only",
                 part,
                 "join conditions on each table by AND",
             )

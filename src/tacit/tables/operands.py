@@ -32,6 +32,9 @@ _OPENINGS: dict[type[exp.Expr], str] = {
 }
 TOO_DEEP = "this question is nested too deeply"
 DEEPEST = 100  # levels of nesting, which any later walk through the tree has room for
+_FUNCTIONS = (
+    "the functions are UPPER, LOWER, LENGTH, LEFT, RIGHT, and parts of dates, such as YEAR(day)"
+)
 _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     (
         (exp.Query, exp.Subquery, exp.Exists, exp.Any, exp.All),
@@ -46,7 +49,7 @@ _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     ),
     (
         (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Interval),
-        "arithmetic can stand in a comparison only",
+        "arithmetic is possible only in a comparison",
         "compare it with a value: age - 2 >= 60",
     ),
     (
@@ -61,12 +64,12 @@ _REASONS: list[tuple[tuple[type[exp.Expr], ...], str, str]] = [
     ),
     (
         (exp.SimilarTo, exp.RegexpLike, exp.Escape, exp.Collate, exp.Glob),
-        "the text patterns of the language are LIKE and ILIKE, by code point and without ESCAPE",
+        "text patterns are LIKE and ILIKE, without ESCAPE or COLLATE",
         "% stands for any text and _ for one character",
     ),
     ((exp.AggFunc,), "an aggregate cannot stand inside a predicate", ""),
     ((exp.Case, exp.If), "CASE is not part of the language", "use and, or, not"),
-    ((exp.Func,), "this function is not part of the language: it could fail on a row", ""),
+    ((exp.Func,), "this function is not part of the language: it could fail on a row", _FUNCTIONS),
     ((exp.Alias,), "an expression cannot be named here", "remove it"),
     ((exp.Tuple,), "a row of values cannot be compared", "compare each column by itself"),
 ]
@@ -231,7 +234,7 @@ class OperandReader:
         function = self.functions.read(node)
         if function is not None:
             return formula_of(function)
-        raise self.refusal(node, "a column or a literal is needed here")
+        raise self.refusal(node, "a column or a value is needed here")
 
     # Arithmetic
 
@@ -271,7 +274,11 @@ class OperandReader:
                 "multiply the other side instead",
             )
         if isinstance(node, exp.Mul) and left.column is not None and right.column is not None:
-            raise refused("a column cannot be multiplied by a column", self.place(node))
+            raise refused(
+                "a column cannot be multiplied by a column",
+                self.place(node),
+                "multiply it by a number",
+            )
         column, function = self.only_subject(node, left, right)
         return Formula(
             column=column,
@@ -371,5 +378,5 @@ class OperandReader:
         values = tuple(self.operand(node) for node in nodes)
         for node, value in zip(nodes, values, strict=True):
             if isinstance(value, Column) or (isinstance(value, Formula) and value.column):
-                raise refused("a literal is needed here, not a column", self.place(node))
+                raise refused("a value is needed here, not a column", self.place(node))
         return values

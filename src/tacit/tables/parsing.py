@@ -11,9 +11,10 @@ from sqlglot import Dialect, ParseError, Token, Tokenizer, TokenType, exp
 from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused
 
-UNREADABLE = "this is not SQL that can be read"
+UNREADABLE = "this cannot be read as SQL"
 
-_QUOTE_HINT = "a name that is an SQL word needs double quotes"
+_WORD_HINT = "a name that is an SQL word needs double quotes"
+_MISSING_HINT = f"see whether something is missing; {_WORD_HINT}"
 _WIDTH = 76
 
 _DIALECT = Dialect.get_or_raise("")
@@ -103,12 +104,14 @@ def parsed(text: str) -> exp.Expr:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise refused("there is no question here", Span(text, 0, len(text)), "write age >= 60")
+        raise refused(
+            "there is no question here", Span(text, 0, len(text)), "write a condition: age >= 60"
+        )
     if tokens[0].token_type in _STATEMENTS:
         raise refused(
-            "only a predicate or a SELECT can be asked",
+            "only a condition, such as age >= 60, or a SELECT can be asked",
             Span(text, tokens[0].start, tokens[0].end + 1),
-            _QUOTE_HINT,
+            _WORD_HINT,
         )
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -141,7 +144,7 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
         pass
     finally:
         _SILENT.reset(silence)
-    raise refused(UNREADABLE, place, _QUOTE_HINT)
+    raise refused(UNREADABLE, place, _MISSING_HINT)
 
 
 def _from(text: str, start: int) -> Span:

@@ -43,7 +43,7 @@ def from_table(predicates: PredicateReader, select: exp.Select) -> None:
     clause = select.args.get("from_")
     if clause is None:
         place = Span(predicates.text, 0, len(predicates.text))
-        raise refused("FROM is missing", place, f"FROM {name(predicates.schema.name)}")
+        raise refused("FROM is missing", place, f"add FROM {name(predicates.schema.name)}")
     predicates.only(clause, "this")
     table = clause.this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
@@ -103,7 +103,7 @@ class PersonGroups:
         counted = counted.this if isinstance(counted, exp.Alias) else counted
         if more or not isinstance(counted, exp.Count) or not self._counts_all(counted.this):
             raise refused(
-                "what is found by person can be counted only",
+                "the people whom an inner SELECT finds can only be counted",
                 self.predicates.place(select.expressions[0]),
                 "write SELECT COUNT(*) FROM (...)",
             )
@@ -130,7 +130,7 @@ class PersonGroups:
             return refused("each row is a person here", self.predicates.place(node), "use WHERE")
         inner = f"(SELECT {name(person)} FROM {name(self.schema.name)} GROUP BY {name(person)} ...)"
         return refused(
-            "an inner SELECT finds people, by the person column",
+            "an inner SELECT must find people, by the person column",
             self.predicates.place(node),
             f"write FROM {inner}",
         )
@@ -192,7 +192,9 @@ class PersonGroups:
         if function == "sum" and (
             column.type not in NUMBERS or (column.type == "real" and column.grid is None)
         ):
-            raise refused(f"SUM needs whole numbers or a grid, and {column.name} has none", place)
+            raise refused(
+                f"SUM needs whole numbers or a grid, and {column.name} has neither", place
+            )
         if function in ("min", "max") and column.type in ("text", "boolean"):
             raise refused(f"{function.upper()} needs numbers or dates", place)
         return Tally(function, column.name, where)

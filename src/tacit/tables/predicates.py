@@ -174,7 +174,9 @@ class PredicateReader(OperandReader):
             raise refused("booleans have no order", self.place(node), "use = or <>")
         if operator.startswith("is "):
             raise refused(
-                "IS DISTINCT FROM needs a literal", self.place(node), "use =, and is null"
+                "IS DISTINCT FROM needs a value, not a column",
+                self.place(node),
+                "use = or <>, and IS NULL",
             )
         if left.name == right.name:  # TRUE or FALSE unless it is NULL
             never = Among(left.name, ())
@@ -209,7 +211,11 @@ class PredicateReader(OperandReader):
         elif isinstance(field, exp.Placeholder):
             values = (self._hole(field, many=True),)
         else:
-            raise refused("IN needs a list in parentheses", self.place(node))
+            raise refused(
+                "IN needs a list in parentheses",
+                self.place(node),
+                "write town in ('Bruges', 'Ghent')",
+            )
         return self._about(node, subject, "in", values)
 
     def _exists(self, node: exp.Expr) -> Predicate:

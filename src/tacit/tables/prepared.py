@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, overload
 
-from tacit.arguments import instance, iterated
+from tacit.arguments import instance, iterated, kind_of
 from tacit.arguments import text as is_text
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import as_given
@@ -113,7 +113,11 @@ class Prepared:
             start = max(self.text.find(f":{missing[0]}"), 0)
             place = Span(self.text, start, start + len(missing[0]) + 1)
             other = given.get(missing[0].casefold())
-            hint = "give it by name" if other is None else f"its name is spelt so, not :{other}"
+            hint = (
+                "give its value by name"
+                if other is None
+                else f"it is spelt :{missing[0]}, not :{other}"
+            )
             if missing[0] in RESERVED:
                 hint = _in_params(missing[0])
             return refused(f"the parameter :{missing[0]} has no value", place, hint)
@@ -145,7 +149,10 @@ def given_by_name(
     """Values given by keyword and in ``params``, together; names of options only in the latter."""
     if not RESERVED.isdisjoint(parameters):
         name = min(RESERVED & parameters.keys())
-        raise QuestionRefused(f"a value for :{name} was given by keyword, and {_in_params(name)}")
+        raise QuestionRefused(
+            f"{name} is not an option of this call; a parameter of that name is given in "
+            f"params={{'{name}': ...}}"
+        )
     if params is None:
         return parameters
     instance(params, "params", Mapping, "give values by name: {'town': 'Ghent'}")
@@ -256,7 +263,7 @@ def checked_label(label: object) -> str | None:
     if label is None:
         return None
     if not isinstance(label, str):
-        raise BadParameter(AS_OF, type(label).__name__, _LABEL_HELP)
+        raise BadParameter(AS_OF, kind_of(label), _LABEL_HELP)
     if not 0 < len(label) <= _LONGEST_LABEL or label.strip() != label or not label.isprintable():
         raise BadParameter(AS_OF, as_given(label), _LABEL_HELP)
     return label

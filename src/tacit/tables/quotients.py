@@ -51,15 +51,13 @@ class QuotientReader:
                 kind, factor = found
                 return question_of(counted), kind, factor / size
         if below.direction != 1:
-            raise self._refused(
-                "what stands below the line may be negative or nothing", node, _EXAMPLE
-            )
+            raise self._refused("what is divided by may be zero or negative", node, _EXAMPLE)
         return self._question(_bare(node.this), where), Ratio(below), _ONE
 
     def _question(self, node: exp.Expr, where: Predicate) -> Question:
         if isinstance(node, exp.Literal):
             raise self._refused(
-                "a number is not an aggregate", node, "leave it out, and divide what is told"
+                "a number is not an aggregate", node, "leave it out, and divide the result yourself"
             )
         return self._aggregates.question(node, where)
 

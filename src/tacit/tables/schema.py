@@ -363,7 +363,9 @@ def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:
     for key in entries:
         if key not in known:
             raise BadParameter(
-                f"{where}.{key}", key, f"it must be one of {', '.join(sorted(known))}"
+                f"{where}.{key}",
+                as_given(entries[key]),
+                f"there is no such entry; known are {', '.join(sorted(known))}",
             )
 
 

@@ -53,7 +53,7 @@ class _SelectReader:
         root = parsed(self._text)
         if not isinstance(root, exp.Select):
             raise refused(
-                "a query is a SELECT",
+                "a query must be a SELECT",
                 Span(self._text, 0, len(self._text)),
                 f"write SELECT COUNT(*) FROM {name(self._schema.name)} WHERE ..., or ask "
                 "table.count(...)",
@@ -110,7 +110,7 @@ class _SelectReader:
             raise self._refused(
                 f"there is another column called {found.name} or {found.error_name}",
                 node,
-                "choose another AS",
+                "choose another name with AS",
             )
         taken |= _names(found)
         return found

@@ -135,7 +135,7 @@ def stamped(paths: Iterable[Path]) -> list[FileStamp] | None:
 
 def clear(folder: str | Path) -> int:
     """Remove all sets in a folder but those that are being written; says how many."""
-    found = shards_folder(folder, "folder", "name the folder that --shards named")
+    found = shards_folder(folder, "folder", "name the folder that was given as --shards")
     return len(sweep(found, PREFIX))
 
 

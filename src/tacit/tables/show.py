@@ -20,6 +20,7 @@ from tacit.tables.codes import literal as literal_of
 from tacit.tables.declared import quoted
 from tacit.tables.functions import PARTS
 from tacit.tables.having import tally_schema
+from tacit.tables.key_notes import notes
 from tacit.tables.question import (
     TRUE,
     Among,
@@ -189,6 +190,8 @@ class Statement:
     grid: Fraction | None = None
     cells: int | None = None
     counts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What may be a mistake, though it can be asked: a value that is no declared key."""
 
     def __bool__(self) -> bool:
         return self.refusal is None
@@ -213,6 +216,7 @@ class Statement:
             ("sensitivity", str(self.sensitivity)),
             ("direction", _DIRECTIONS[self.direction]),
             ("grid", str(self.grid)),
+            *(("note", line) for line in self.notes),
         ]
 
 
@@ -258,6 +262,7 @@ def statement(
         grid=asked.grid,
         cells=cells,
         counts=tuple(dict.fromkeys(_meaning(term, schema) for term in asked.terms)),
+        notes=notes(asked, schema),
     )
 
 

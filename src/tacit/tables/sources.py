@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import delimited, frames, parquet
 from tacit.tables.codes import UNREADABLE, Type
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
-_PATH_HELP = "a path must be that of an existing file with its usual ending"
+_PATH_HELP = "a file is known by its ending, such as .parquet, .csv or .duckdb"
 _KEPT = "kept"
 _LOST: list[duckdb.DuckDBPyConnection] = []  # connections of the process that forked this one
 CHANGED = "the file has changed since it was opened; open it again"
@@ -243,7 +244,7 @@ def open_source(
     """
     kind = next((kind for kind in _KINDS if kind.accepts(source)), None)
     if kind is None:
-        raise BadParameter("source", type(source).__name__, f"give {kinds()}")
+        raise BadParameter("source", kind_of(source), f"give {kinds()}")
     if table is not None and not kind.has_tables:
         raise BadParameter("table", table, f"{kind.called} holds only one table: leave it out")
     spill = spill_folder(folder)
@@ -275,7 +276,7 @@ def _is_file(source: object) -> bool:
         return False
     path = Path(source)
     if not isfile(path):  # unlike Path.is_file, it never fails, even if the path is far too long
-        raise BadParameter("source", str(path), f"there is no such file; {_PATH_HELP}")
+        raise BadParameter("source", str(path), "there is no such file: check its path")
     if _ending(path) not in (*_CSV, *_PARQUET, *_DUCKDB):
         raise BadParameter("source", str(path), f"give {kinds()}; {_PATH_HELP}")
     return True

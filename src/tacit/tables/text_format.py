@@ -110,8 +110,8 @@ def read_format(entries: object) -> TextFormat:
     known = {each.name for each in fields(TextFormat)}
     for key in entries:
         if key not in known:
-            one_of = f"it must be one of {', '.join(sorted(known))}"
-            raise BadParameter(f"source.{key}", key, one_of)
+            unknown = f"there is no such entry; known are {', '.join(sorted(known))}"
+            raise BadParameter(f"source.{key}", as_given(entries[key]), unknown)
     return TextFormat(**entries)
 
 

@@ -74,15 +74,15 @@ class ToldCells:
             node = node.this
         if not found.keys:
             raise self._refused(
-                "HAVING tells which cells of a GROUP BY are above a threshold",
+                "HAVING chooses among the cells of a GROUP BY, and there is none",
                 node,
                 "add GROUP BY, or use a stream: table.sparse(threshold=...)",
             )
         asked, limit, kind = self._comparison(node)
-        question = self._question(asked, found, "HAVING compares", _HAVING_EXAMPLE)
+        question = self._question(asked, found, "HAVING needs", _HAVING_EXAMPLE)
         if question.direction != 1:
             raise self._refused(
-                "HAVING compares a count or a sum that a person never lowers",
+                "HAVING needs a count or a sum that adding a person never lowers",
                 asked,
                 _HAVING_EXAMPLE,
             )
@@ -99,7 +99,7 @@ class ToldCells:
     def _comparison(self, node: exp.Expr) -> tuple[exp.Expr, Fraction, type[exp.Expr]]:
         """What is compared, with which number, and whether by > or by >=."""
         if isinstance(node, exp.And | exp.Or | exp.Not):
-            raise self._refused("HAVING is one comparison", node, _HAVING_EXAMPLE)
+            raise self._refused("HAVING takes a single comparison", node, _HAVING_EXAMPLE)
         if not isinstance(node, exp.Predicate) or "expression" not in node.args:
             raise self._refused("HAVING compares a count with a number", node, _HAVING_EXAMPLE)
         left, right = node.this, node.args["expression"]
@@ -112,9 +112,9 @@ class ToldCells:
             raise self._refused("HAVING compares a count with a number", node, _HAVING_EXAMPLE)
         if kind not in _ABOVE:
             raise self._refused(
-                "only cells above a threshold can be told, and > and >= say so",
+                "HAVING can tell only which cells are above a threshold, by > or >=",
                 node,
-                f"{_HAVING_EXAMPLE}: what is not told is not above",
+                f"{_HAVING_EXAMPLE}: the others are not above",
             )
         return left, limit, kind
 
@@ -126,7 +126,7 @@ class ToldCells:
         places = self._reader.predicates.constant(limit.args["expression"])
         if not found.keys or places is None or places.denominator != 1 or places < 1:
             raise self._refused(
-                "LIMIT takes a number of cells of a GROUP BY",
+                "LIMIT needs a GROUP BY, and a whole number of its cells",
                 limit,
                 "write GROUP BY ... ORDER BY COUNT(*) DESC LIMIT 3",
             )
@@ -136,7 +136,7 @@ class ToldCells:
             )
         if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
             raise self._refused(
-                "only the largest of one aggregate can be told", order, _ORDER_EXAMPLE
+                "only the largest cells by one count or sum can be told", order, _ORDER_EXAMPLE
             )
         asked = order.expressions[0].this
         if isinstance(asked, exp.Literal) and asked.is_number and asked.this.isdigit():
@@ -145,10 +145,10 @@ class ToldCells:
                 raise self._refused("there is no such column", asked, "give the name of one")
             asked = self._root.expressions[place - 1]
             asked = asked.this if isinstance(asked, exp.Alias) else asked
-        question = self._question(asked, found, "the order is by", _ORDER_EXAMPLE)
+        question = self._question(asked, found, "ORDER BY needs", _ORDER_EXAMPLE)
         if question.direction != 1:
             raise self._refused(
-                "the order is by a count or a sum that a person never lowers", asked
+                "ORDER BY needs a count or a sum that adding a person never lowers", asked
             )
         return Largest(places.numerator, question)
 

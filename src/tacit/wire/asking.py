@@ -170,6 +170,7 @@ def _write_statement(statement: Statement) -> Json:
         "grid": text(statement.grid),
         "cells": statement.cells,
         "counts": list(statement.counts),
+        **({"notes": list(statement.notes)} if statement.notes else {}),
     }
 
 
@@ -184,6 +185,7 @@ def _read_statement(fields: Json) -> Statement:
         grid=fraction(fields["grid"], "grid"),
         cells=None if fields["cells"] is None else integer(fields["cells"]),
         counts=tuple(string(each) for each in fields["counts"]),
+        notes=tuple(string(each) for each in fields.get("notes", ())),
     )
 
 

@@ -128,15 +128,15 @@ export function wrong(form, words) {
   else if (words) notice(words);
 }
 
-/** Ask once more before something is paid or ended; the words come from the page. */
+/** Ask once more before something is paid or ended; the words come from the page, or from the form itself. */
 async function confirmed(form) {
   const dialog = document.getElementById(form.dataset.confirm);
-  const words = document.querySelector(`#${form.dataset.words} [data-words]`);
+  const words = form.dataset.sure ?? document.querySelector(`#${form.dataset.words} [data-words]`)?.dataset.words;
   if (!words) {
     wrong(form, dialog.dataset.none); // there is nothing to agree to
     return false;
   }
-  dialog.querySelector("p").textContent = words.dataset.words;
+  dialog.querySelector("p").textContent = words;
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {
