@@ -17,7 +17,7 @@ from tacit.tables import EACH_ROW, fetching, load, parse
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.engine import Engine
 from tacit.tables.on_demand import ColumnsOnDemand
-from tacit.tables.packed_words import PackedWords, codes_by_mark
+from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Person
 
 SCHEMA = """
@@ -143,20 +143,22 @@ def test_only_the_columns_that_are_named_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("few_words", [0, 2**12])
 @pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("longest", [10, 60, 70, 300])
 def test_every_way_to_number_texts_gives_the_same(
-    few_words: int, collide: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few_words: int, collide: bool, longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By a type of DuckDB's, by lanes, and by the hashes of texts that are longer than these."""
     monkeypatch.setattr(fetching, "FEW_WORDS", few_words)
     monkeypatch.setattr(fetching, "MOST_TEXT", 5)
     if collide:
-        monkeypatch.setattr(fetching, "codes_by_mark", lambda marks, rows: None)
+        monkeypatch.setattr(fetching, "finder_by_mark", lambda marks: None)
     path = tmp_path / "t.parquet"
     table = rows(3, 300)
-    pq.write_table(table, path)
+    given = [None if text is None else text[:longest] for text in table["town"].to_pylist()]
+    pq.write_table(table.set_column(3, "town", pa.array(given, pa.string())), path)
     with opened(path, EACH_ROW) as engine:
         town = engine.held()[1]["town"]  # type: ignore[attr-defined]
-        given = table["town"].to_pylist()
-        assert list(town.words) == sorted({text for text in given if text is not None})
+        assert sorted(town.words) == sorted({text for text in given if text is not None})
         found = [None if c == town.null else town.words[c] for c in town.codes[:300].tolist()]
         assert found == given
 
@@ -241,7 +243,7 @@ def test_packed_words_are_a_sequence() -> None:
 
 
 @pytest.mark.parametrize("spread", [1, 2**40, 2**63])
-def test_codes_by_mark_finds_every_mark(spread: int) -> None:
+def test_every_mark_is_found(spread: int) -> None:
     draw = random.Random(spread)
     marks = np.array(
         draw.sample(range(3000), 1000)
@@ -251,7 +253,7 @@ def test_codes_by_mark_finds_every_mark(spread: int) -> None:
     )
     marks = marks[np.sort(np.unique(marks, return_index=True)[1])]
     codes = np.array(draw.choices(range(len(marks)), k=5000))
-    found = codes_by_mark(marks, marks[codes])
-    assert found is not None
-    assert found.tolist() == codes.tolist()
-    assert codes_by_mark(np.append(marks, marks[0]), marks) is None
+    find = finder_by_mark(marks)
+    assert find is not None
+    assert find(marks[codes]).tolist() == codes.tolist()
+    assert finder_by_mark(np.append(marks, marks[0])) is None

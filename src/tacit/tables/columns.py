@@ -9,7 +9,9 @@ the carry.  So the last bits of ((M & N) + N) | M say who has a match.  A person
 rows gets whole words, which are combined at the end.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
-intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
+intervals; those of a column with `UnsortedWords` are in no order, and one value is an interval, but
+not a range of them.  The code after the greatest one stands for NULL, and for slots that hold no
+row.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
 from tacit.tables.functions import holds_of
+from tacit.tables.packed_words import put_in_order
 from tacit.tables.question import Among, Computed, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
+from tacit.tables.unsorted_words import UnsortedWords
 from tacit.tables.words import WordSearch
 
 BitWords = NDArray[np.uint64]
@@ -258,7 +262,7 @@ class Held:
 
     @property
     def words(self) -> Sequence[Any]:
-        """The sorted distinct values, if the column has a list of them.  Read when needed."""
+        """The distinct values by code, if the column has a list of them.  Read when needed."""
         if self._words is None:
             assert self.read_words is not None
             self._words = self.read_words()
@@ -281,12 +285,27 @@ class Held:
                 first = max(low - self.base, 0)
             if isinstance(high, int):
                 last = min(high - self.base, self.top)
+        elif isinstance(self.words, UnsortedWords):
+            return self._unsorted_interval(self.words, low, high)
         else:
             if low is not None:
                 first = bisect_left(self.words, low)
             if high is not None:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
+
+    def _unsorted_interval(
+        self, words: UnsortedWords, low: Code | None, high: Code | None
+    ) -> CodeIntervals:
+        assert self.is_interval(low, high)
+        if low is None:
+            return ((0, self.top),) if self.top >= 0 else ()
+        code = words.code(str(low))
+        return () if code is None else ((code, code),)
+
+    def is_interval(self, low: Code | None, high: Code | None) -> bool:
+        """Whether the codes of values from low to high are an interval, whatever they are."""
+        return low == high or self.base is not None or not isinstance(self.words, UnsortedWords)
 
     def intervals(self, atom: Range | IsNull, wanted: bool) -> CodeIntervals:
         """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
@@ -297,10 +316,12 @@ class Held:
             return ((self.null, self.null),)
         return ((0, self.top),) if self.top >= 0 else ()
 
-    def codes_of(self, atom: Among | Like | Computed, wanted: bool) -> CodeSet:
+    def codes_of(self, atom: Range | Among | Like | Computed, wanted: bool) -> CodeSet:
         """The same for an atom that is tried on the words."""
         if isinstance(atom, Among):
             found = self._among(atom.values)
+        elif isinstance(atom, Range):
+            found = self._range(atom.low, atom.high)
         elif isinstance(atom, Like):
             found = self._like(atom.pattern)
         else:  # a function of text, since dates are not held as words
@@ -314,18 +335,37 @@ class Held:
         others[self.null] = False
         return others
 
+    def _range(self, low: Code | None, high: Code | None) -> CodeSet:
+        if self.is_interval(low, high):
+            return self.interval(low, high)
+        assert isinstance(self.words, UnsortedWords)
+        ends = (None if end is None else str(end) for end in (low, high))
+        return self._table(self.words.between(*ends))
+
     def _like(self, pattern: str) -> CodeSet:
+        codes = None
+        words = self.words
+        if isinstance(words, UnsortedWords):
+            words = words.in_order
+            codes = words.codes
         if self._search is None:
-            self._search = WordSearch(self.words)
+            self._search = WordSearch(words)
         found = self._search.like(pattern)
+        if codes is not None:
+            at = slice(found.start, found.stop) if isinstance(found, range) else found
+            return self._table(codes[at])
         if isinstance(found, range):
             return ((found.start, found.stop - 1),) if found else ()
+        return self._table(found)
+
+    def _table(self, codes: NDArray[Any]) -> CodeTable:
         table = np.zeros(self.null + 1, dtype=np.bool_)
-        table[found] = True
+        table[codes] = True
         return table
 
     def _among(self, values: Iterable[Code]) -> CodeSet:
-        intervals = merged(piece for value in values for piece in self.interval(value, value))
+        pieces = sorted(piece for value in values for piece in self.interval(value, value))
+        intervals = merged(iter(pieces))
         if len(intervals) <= 3 or self.null >= 2**22:
             return intervals
         table = np.zeros(self.null + 1, dtype=np.bool_)
@@ -357,7 +397,7 @@ class Held:
         codes = np.unique(self.codes[slots])
         if self.base is not None:
             return self.values(codes)
-        words = [self.words[code] for code in codes]
+        words = sorted(self.words[code] for code in codes)
         return np.array(words, dtype=np.int64 if words and isinstance(words[0], int) else object)
 
     def finder(self, meant: NDArray[Any]) -> Callable[[Codes], NDArray[np.bool_]]:
@@ -472,12 +512,28 @@ def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
 
 
+def with_room(rows: int, kind: Any) -> NDArray[Any]:
+    """An array for codes by row, with room behind it for slots that hold no row."""
+    return np.empty(-(-rows // 64) * 64, dtype=kind)[:rows]
+
+
+def _by_slot(codes: Codes, slots: int) -> Codes:
+    """Codes with such room behind them: where they are if they have it, or else copied."""
+    whole = codes.base
+    if isinstance(whole, np.ndarray) and whole.shape == (slots,) and whole.dtype == codes.dtype:
+        first = whole[: len(codes)]
+        if (first.ctypes.data, first.strides) == (codes.ctypes.data, codes.strides):
+            return whole
+    copied = np.empty(slots, dtype=codes.dtype)
+    copied[: len(codes)] = codes
+    return copied
+
+
 def placed(held: Held, slots: int, slot_of_row: RowSlots | None) -> Held:
     """The column by slot; slots without a row get the code of NULL."""
     if slot_of_row is None:
-        rows = len(held.codes)
-        codes = np.empty(slots, dtype=held.codes.dtype)
-        codes[:rows], codes[rows:] = held.codes, held.null
+        codes = _by_slot(held.codes, slots)
+        codes[len(held.codes) :] = held.null
     else:
         codes = np.full(slots, held.null, dtype=held.codes.dtype)
         for at in _some(len(slot_of_row)):  # numpy widens indices: not all at once
@@ -494,6 +550,17 @@ def hold_words(
     """A text column whose distinct values were numbered in order, still by row."""
     kept = np.where(nulls, count, codes).astype(narrowest(count))
     return Held(kept, count - 1, None, read)
+
+
+def in_order(held: Held) -> Held:
+    """The column with codes that are in the order of its words."""
+    if held.base is not None or not isinstance(held.words, UnsortedWords):
+        return held
+    order = held.words.in_order.codes
+    ranks = np.empty(len(order) + 1, held.codes.dtype)
+    ranks[order], ranks[-1] = np.arange(len(order), dtype=ranks.dtype), held.null
+    words = put_in_order(held.words, order)
+    return Held(ranks[held.codes], held.top, None, _words=words)
 
 
 def comparison(

@@ -31,6 +31,7 @@ class ColumnsOnDemand(Mapping[str, Held]):
         self._source = source
         self._schema = schema
         self._stamp = source.stamp()
+        self._count = rows
         self._held: dict[str, Held] = {}
         self._there: NDArray[np.bool_] | None = None  # whose row it is is known; None if of all
         self._slots: RowSlots | None = None
@@ -80,4 +81,5 @@ class ColumnsOnDemand(Mapping[str, Held]):
         source = self._source
         form = partial(normal_form, source, self._schema, {column.name}, all_rows=True)
         ends = code_ends(source, self._schema)
-        return read_column(CodeSource(source.connection, lambda _: form(), ends), column)
+        given = CodeSource(source.connection, lambda _: form(), ends)
+        return read_column(given, column, self._count, in_order=False)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from tacit.errors import BadParameter, EngineFailed
-from tacit.tables import delimited, frames, parquet
+from tacit.tables import arrow_chunks, delimited, frames, parquet
 from tacit.tables.codes import UNREADABLE, Type
 from tacit.tables.declared import AS_IT_IS, exact_path, quoted, refuse_clashing_names, text
 from tacit.tables.engine import withheld
@@ -362,6 +362,7 @@ def _connection(memory_limit: int, spill: Path) -> duckdb.DuckDBPyConnection:
     # table opens.
     connection.execute("SET pandas_analyze_sample = 0")
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(arrow_chunks.SETTINGS)
     # It could move a computation that may fail out of its TRY.
     connection.execute("SET disabled_optimizers = 'common_subexpressions'")
     connection.execute(f"SET temp_directory = {text(str(spill))}")

@@ -1,0 +1,117 @@
+"""Numbering words in the order in which they first come, by a table of hashes in numpy.
+
+A word is a row of 64-bit lanes: one that begins with its length, and others with its bytes, padded
+with zeros.  Equal rows are equal words, so a hash only says where to look first, and whatever it
+does the numbers are right.  All words of a chunk look for their place at once: who finds it free
+claims it, and who finds another word there goes on to the next place.  Few words go far; whoever
+would, as words that were chosen for their equal hashes, is looked up by Python.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.uint64]  # words × lanes
+Codes = NDArray[np.uint32]
+_Places = NDArray[np.int64]
+
+_STEPS = 48  # places at which a word is looked for
+_FIRST, _THEN, _HALF = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 32))
+_AT_ONCE = 1 << 17  # words that are entered anew together when the table grows
+_BOTH = np.frombuffer(b"\1\1", np.uint16)[0]
+
+
+class LaneTable:
+    """Words of one width, with numbers from 1."""
+
+    def __init__(self, lanes: int, bits: int) -> None:
+        self.count = 0
+        self._bits = bits
+        self._table = np.zeros((1 << bits) + _STEPS, np.uint32)  # pages are real once written to
+        self._rows = np.zeros((1, lanes), np.uint64)  # by number; nobody has 0
+        self._far: dict[bytes, int] = {}
+
+    def end(self) -> Rows:
+        """The words by number, from that with 1 on; nothing else can be asked afterwards."""
+        del self._table
+        return self._rows[1 : self.count + 1]
+
+    def codes(self, rows: Rows) -> Codes:
+        """The number of each word; those that never came before get new ones."""
+        self._make_room(len(rows))
+        place = self._home(rows)
+        found, waiting = np.zeros(len(rows), np.uint32), np.arange(len(rows))
+        for step in range(_STEPS):
+            here = self._table[place]
+            free = np.flatnonzero(here == 0)
+            if len(free):
+                here[free] = self._entered(rows[free], place[free])
+            wrong = np.flatnonzero(self._differ(here, rows))
+            if step:
+                found[waiting] = here
+            else:
+                found = here
+            waiting = waiting[wrong]
+            if not len(waiting):
+                return found
+            rows, place = rows[wrong], place[wrong] + 1
+        found[waiting] = [self._by_python(row.tobytes(), row) for row in rows]
+        return found
+
+    def _home(self, rows: Rows) -> _Places:
+        mixed = rows[:, 0] * _FIRST
+        for lane in range(1, rows.shape[1]):
+            mixed += rows[:, lane]
+            mixed ^= mixed >> _HALF
+            mixed *= _THEN
+        return (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+
+    def _differ(self, numbers: Codes, rows: Rows) -> NDArray[np.bool_]:
+        """Whether the words with these numbers are others than these."""
+        if rows.shape[1] != 2:
+            return (self._rows[numbers] != rows).any(axis=1)
+        # numpy gathers numbers of 16 bytes as quickly as those of 8, and compares bytes in pairs.
+        held = self._rows.view(np.complex128)[:, 0][numbers].view(np.uint64).reshape(-1, 2)
+        pairs: NDArray[np.uint16] = (held == rows).view(np.uint16)[:, 0]
+        return pairs != _BOTH
+
+    def _entered(self, rows: Rows, place: _Places) -> Codes:
+        """Let words have these free places, of several one; gives who has each of them then."""
+        claim = np.arange(1, len(rows) + 1, dtype=np.uint32)
+        self._table[place] = claim
+        has = self._table[place] == claim
+        first, self.count = self.count + 1, self.count + int(np.count_nonzero(has))
+        self._rows[first : self.count + 1] = rows[has]
+        self._table[place[has]] = np.arange(first, self.count + 1, dtype=np.uint32)
+        return self._table[place]
+
+    def _by_python(self, key: bytes, row: NDArray[np.uint64]) -> int:
+        number = self._far.get(key)
+        if number is None:
+            number = self._far[key] = self.count = self.count + 1
+            self._rows[number] = row
+        return number
+
+    def _make_room(self, more: int) -> None:
+        """Room for so many new words; at most half of all places are taken."""
+        needed = self.count + more + 1
+        if needed > len(self._rows):
+            size = max(needed, len(self._rows) * 5 // 4)
+            self._rows.resize((size, self._rows.shape[1]), refcheck=False)  # seldom copies
+        if 2 * needed > 1 << self._bits:
+            self._bits = (2 * needed - 1).bit_length()
+            self._table = np.zeros((1 << self._bits) + _STEPS, np.uint32)
+            for first in range(1, self.count + 1, _AT_ONCE):
+                self._enter_anew(first, min(first + _AT_ONCE, self.count + 1))
+
+    def _enter_anew(self, first: int, end: int) -> None:
+        numbers, place = np.arange(first, end, dtype=np.uint32), self._home(self._rows[first:end])
+        for _ in range(_STEPS):
+            free = self._table[place] == 0
+            self._table[place[free]] = numbers[free]
+            without = self._table[place] != numbers
+            numbers, place = numbers[without], place[without] + 1
+            if not len(numbers):
+                return
+        self._far |= {self._rows[number].tobytes(): int(number) for number in numbers}
