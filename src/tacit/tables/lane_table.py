@@ -9,12 +9,15 @@ would, as words that were chosen for their equal hashes, is looked up by Python.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.uint64]  # words × lanes
 Codes = NDArray[np.uint32]
 _Places = NDArray[np.int64]
+_Moved = NDArray[Any]  # words, a value each
 
 _STEPS = 48  # places at which a word is looked for
 _FIRST, _THEN, _HALF = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 32))
@@ -27,69 +30,74 @@ class LaneTable:
 
     def __init__(self, lanes: int, bits: int) -> None:
         self.count = 0
+        self._lanes = lanes
+        # A row is moved as one value, for which numpy has a type if it is as wide as two numbers.
+        self._kind = np.dtype(np.complex128 if lanes == 2 else (np.void, 8 * lanes))
         self._bits = bits
         self._table = np.zeros((1 << bits) + _STEPS, np.uint32)  # pages are real once written to
-        self._rows = np.zeros((1, lanes), np.uint64)  # by number; nobody has 0
+        self._rows = np.zeros(1, self._kind)  # by number; nobody has 0
         self._far: dict[bytes, int] = {}
 
     def end(self) -> Rows:
         """The words by number, from that with 1 on; nothing else can be asked afterwards."""
         del self._table
-        return self._rows[1 : self.count + 1]
+        return self._lanes_of(self._rows[1 : self.count + 1])
 
     def codes(self, rows: Rows) -> Codes:
         """The number of each word; those that never came before get new ones."""
         self._make_room(len(rows))
-        place = self._home(rows)
-        found, waiting = np.zeros(len(rows), np.uint32), np.arange(len(rows))
+        left, place = np.ascontiguousarray(rows).view(self._kind)[:, 0], self._home(rows)
+        found, waiting = np.zeros(0, np.uint32), np.zeros(0, np.int64)
         for step in range(_STEPS):
-            here = self._table[place]
+            here = self._table.take(place, mode="clip")  # which it never does, but it is quicker
             free = np.flatnonzero(here == 0)
             if len(free):
-                here[free] = self._entered(rows[free], place[free])
-            wrong = np.flatnonzero(self._differ(here, rows))
+                here[free] = self._entered(left.take(free), place.take(free))
+            wrong = np.flatnonzero(self._differ(here, left))
             if step:
                 found[waiting] = here
+                waiting = waiting.take(wrong)
             else:
-                found = here
-            waiting = waiting[wrong]
+                found, waiting = here, wrong
             if not len(waiting):
                 return found
-            rows, place = rows[wrong], place[wrong] + 1
-        found[waiting] = [self._by_python(row.tobytes(), row) for row in rows]
+            left, place = left.take(wrong), place.take(wrong) + 1
+        found[waiting] = [self._by_python(row) for row in left]
         return found
+
+    def _lanes_of(self, rows: _Moved) -> Rows:
+        return rows.view(np.uint64).reshape(-1, self._lanes)
 
     def _home(self, rows: Rows) -> _Places:
         mixed = rows[:, 0] * _FIRST
-        for lane in range(1, rows.shape[1]):
+        for lane in range(1, self._lanes):
             mixed += rows[:, lane]
             mixed ^= mixed >> _HALF
             mixed *= _THEN
-        return (mixed >> np.uint64(64 - self._bits)).astype(np.int64)
+        return (mixed >> np.uint64(64 - self._bits)).view(np.int64)
 
-    def _differ(self, numbers: Codes, rows: Rows) -> NDArray[np.bool_]:
+    def _differ(self, numbers: Codes, rows: _Moved) -> NDArray[np.bool_]:
         """Whether the words with these numbers are others than these."""
-        if rows.shape[1] != 2:
-            return (self._rows[numbers] != rows).any(axis=1)
-        # numpy gathers numbers of 16 bytes as quickly as those of 8, and compares bytes in pairs.
-        held = self._rows.view(np.complex128)[:, 0][numbers].view(np.uint64).reshape(-1, 2)
-        pairs: NDArray[np.uint16] = (held == rows).view(np.uint16)[:, 0]
+        same = self._lanes_of(self._rows.take(numbers, mode="clip")) == self._lanes_of(rows)
+        if self._lanes != 2:
+            return ~same.all(axis=1)
+        pairs: NDArray[np.uint16] = same.view(np.uint16)[:, 0]
         return pairs != _BOTH
 
-    def _entered(self, rows: Rows, place: _Places) -> Codes:
+    def _entered(self, rows: _Moved, place: _Places) -> Codes:
         """Let words have these free places, of several one; gives who has each of them then."""
         claim = np.arange(1, len(rows) + 1, dtype=np.uint32)
         self._table[place] = claim
-        has = self._table[place] == claim
-        first, self.count = self.count + 1, self.count + int(np.count_nonzero(has))
-        self._rows[first : self.count + 1] = rows[has]
-        self._table[place[has]] = np.arange(first, self.count + 1, dtype=np.uint32)
-        return self._table[place]
+        has = np.flatnonzero(self._table.take(place) == claim)
+        first, self.count = self.count + 1, self.count + len(has)
+        self._rows[first : self.count + 1] = rows.take(has)
+        self._table[place.take(has)] = np.arange(first, self.count + 1, dtype=np.uint32)
+        return self._table.take(place)
 
-    def _by_python(self, key: bytes, row: NDArray[np.uint64]) -> int:
-        number = self._far.get(key)
+    def _by_python(self, row: Any) -> int:
+        number = self._far.get(row.tobytes())
         if number is None:
-            number = self._far[key] = self.count = self.count + 1
+            number = self._far[row.tobytes()] = self.count = self.count + 1
             self._rows[number] = row
         return number
 
@@ -97,8 +105,7 @@ class LaneTable:
         """Room for so many new words; at most half of all places are taken."""
         needed = self.count + more + 1
         if needed > len(self._rows):
-            size = max(needed, len(self._rows) * 5 // 4)
-            self._rows.resize((size, self._rows.shape[1]), refcheck=False)  # seldom copies
+            self._rows.resize(max(needed, len(self._rows) * 5 // 4), refcheck=False)
         if 2 * needed > 1 << self._bits:
             self._bits = (2 * needed - 1).bit_length()
             self._table = np.zeros((1 << self._bits) + _STEPS, np.uint32)
@@ -106,11 +113,12 @@ class LaneTable:
                 self._enter_anew(first, min(first + _AT_ONCE, self.count + 1))
 
     def _enter_anew(self, first: int, end: int) -> None:
-        numbers, place = np.arange(first, end, dtype=np.uint32), self._home(self._rows[first:end])
+        numbers = np.arange(first, end, dtype=np.uint32)
+        place = self._home(self._lanes_of(self._rows[first:end]))
         for _ in range(_STEPS):
-            free = self._table[place] == 0
+            free = np.flatnonzero(self._table[place] == 0)
             self._table[place[free]] = numbers[free]
-            without = self._table[place] != numbers
+            without = np.flatnonzero(self._table[place] != numbers)
             numbers, place = numbers[without], place[without] + 1
             if not len(numbers):
                 return
