@@ -44,8 +44,6 @@ BLOCK = 1 << 15
 SOME_ROWS = 1 << 17
 """Rows that are placed at once."""
 
-_CLAIMS = 3  # how often rows try for a slot before they are sorted
-
 WORD = np.dtype("<u8")  # bit i of a word is slot i, so that a carry moves to the next slot
 
 
@@ -114,18 +112,16 @@ def by_person(people: Codes | NDArray[np.int64]) -> tuple[Layout, RowSlots]:
     People are numbers from 0 in any order; not each of them need occur.
     """
     rows = len(people)
-    counts = np.zeros(int(people.max()) + 1 if rows else 0, dtype=np.int64)
-    for at in _some(rows, max(SOME_ROWS, 2 * len(counts))):
-        counts += np.bincount(people[at].astype(np.int64, copy=False), minlength=len(counts))
+    counts, nth = _nth_rows(people, int(people.max()) + 1 if rows else 0)
     first_slot, sizes, ends, starts = _first_slots(counts)
     word = ends[-1] if ends else 0
     one_row = ends[0] if sizes[:1] == [1] else 0
     small = [end for size, end in zip(sizes, ends, strict=True) if size <= 64]
     many_words = small[-1] if small else 0
     slot_of_row: RowSlots = np.empty(rows, np.uint32 if word * 64 <= 2**32 else np.int64)
-    free, claimed = first_slot.astype(slot_of_row.dtype), np.empty(len(counts), np.int32)
+    first_slot = first_slot.astype(slot_of_row.dtype)
     for at in _some(rows):
-        _take_slots(people[at].astype(np.int64, copy=False), free, claimed, slot_of_row[at])
+        np.add(first_slot.take(people[at], mode="clip"), nth[at], out=slot_of_row[at], casting="unsafe")
     alike = [_patterns(size, len(whose)) for size, whose in zip(sizes, starts, strict=True)]
     within = [inner for size, (_, inner) in zip(sizes, alike, strict=True) if 1 < size <= 64]
     inner = np.concatenate([np.zeros(0, WORD), *within])
@@ -149,57 +145,61 @@ def _some(rows: int, many: int | None = None) -> Iterator[slice]:
     return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
 
 
-def _take_slots(
-    people: NDArray[np.int64], free: RowSlots, claimed: NDArray[np.int32], slots: RowSlots
-) -> None:
-    """Give each row of a block the next free slot of its person, in the order of the rows.
+def _nth_rows(people: Codes | NDArray[np.int64], many: int) -> tuple[Codes, Codes]:
+    """How many rows each of so many people has, and how many of theirs come before each row.
 
-    Few people come twice in a block.  So all rows claim their person at once, and the first of
-    each gets its slot; the rest try again, and what is left then, or if many are late, is sorted.
+    Few people have more rows than fit into a byte, and a table of bytes stays in the cache.  If
+    somebody has, a number begins again at 0, and then all together are fewer than there are rows.
     """
-    waiting = np.arange(len(people), dtype=np.int32)
-    for _ in range(_CLAIMS):
-        claimed[people[::-1]] = waiting[::-1]  # of several the last one written stays: the first
-        late = np.flatnonzero(claimed[people] != waiting)
-        given = free[people]
-        slots[waiting] = given  # whoever is late gets another
-        free[people] = given + free.dtype.type(1)
-        if not len(late):
-            return
-        often = 2 * len(late) > len(people)
-        waiting, people = waiting[late], people[late]
-        if often:
+    for kind in (np.uint8, np.uint32, np.uint64):
+        seen, nth = np.zeros(many, kind), np.empty(len(people), kind)
+        for at in _some(len(people)):
+            _count_on(people[at], seen, nth[at])
+        if int(seen.sum(dtype=np.int64)) == len(people):
             break
-    order = np.argsort(people, kind="stable")
-    people, waiting = people[order], waiting[order]
-    begins = np.flatnonzero(np.append(True, people[1:] != people[:-1]))
-    many = np.diff(np.append(begins, len(people)))
-    slots[waiting] = free[people] + (np.arange(len(people)) - np.repeat(begins, many))
-    free[people[begins]] += many.astype(free.dtype)
+    return seen, nth
+
+
+def _count_on(people: Codes | NDArray[np.int64], seen: Codes, nth: Codes) -> None:
+    """Count the rows of a block; those of people who come several times in it are sorted."""
+    at = people.astype(np.int64)
+    nth[:] = seen.take(at, mode="clip")  # which is quicker, and changes nothing here
+    np.add.at(seen, at, seen.dtype.type(1))
+    often = np.flatnonzero(seen.take(at, mode="clip") - nth != 1)
+    if not len(often):
+        return
+    which = often[np.argsort(people[often], kind="stable")]
+    whose = people[which]
+    begins = np.flatnonzero(np.append(True, whose[1:] != whose[:-1]))
+    before = np.repeat(begins, np.diff(np.append(begins, len(whose))))
+    nth[which] += (np.arange(len(whose)) - before).astype(nth.dtype)
 
 
 def _first_slots(
-    counts: NDArray[np.int64],
+    counts: Codes,
 ) -> tuple[NDArray[np.int64], list[int], list[int], list[NDArray[np.int64]]]:
     """Where each person begins; the sizes of people that occur; the word where each size ends.
 
     At last, where the people of each size begin, in order.
     """
     first_slot = np.zeros(len(counts), dtype=np.int64)
-    narrow = counts.astype(narrowest(int(counts.max(initial=0))))
+    narrow = counts.astype(narrowest(int(counts.max(initial=0))), copy=False)
     by_size = np.argsort(narrow, kind="stable")
-    by_size = by_size[np.searchsorted(narrow[by_size], 1) :]  # not those who do not occur
-    different, begins = np.unique(counts[by_size], return_index=True)
-    sizes: list[int] = different.tolist()
+    in_order = narrow[by_size]
+    nobody = int(np.searchsorted(in_order, in_order.dtype.type(1)))  # those who do not occur
+    by_size, in_order = by_size[nobody:], in_order[nobody:]
+    begins = np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1])[: len(in_order)])
+    sizes: list[int] = in_order[begins].tolist()
     ends, starts, word = [], [], 0
     for size, start, stop in zip(sizes, begins, [*begins[1:], len(by_size)], strict=False):
         members = by_size[start:stop]
         per_word, words_each = max(64 // size, 1), -(-size // 64)
-        nth = np.arange(len(members))
-        begin = (word + nth // per_word * words_each) * 64 + nth % per_word * size
-        first_slot[members] = begin
-        starts.append(begin)
-        word += -(-len(members) // per_word) * words_each
+        words = -(-len(members) // per_word) * words_each
+        in_word = np.arange(per_word) * size
+        begin = np.add.outer(np.arange(word, word + words, words_each) * 64, in_word).ravel()
+        starts.append(begin[: len(members)])
+        first_slot[members] = starts[-1]
+        word += words
         ends.append(word)
     return first_slot, sizes, ends, starts
 

@@ -153,9 +153,10 @@ class Source:
             self.kept = False
 
     def show(self, rows: str) -> None:
-        """Make the view show these rows, on a new connection that has had no error."""
-        self.connection.close()
-        self.connection = _connection(self.memory_limit, self.spill.path)
+        """Make the view show these rows; if there was a view, on a connection without errors."""
+        if self.shown:
+            self.connection.close()
+            self.connection = _connection(self.memory_limit, self.spill.path)
         self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {rows}")
         self.shown = rows
 
