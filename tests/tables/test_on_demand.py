@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import EngineFailed
-from tacit.tables import EACH_ROW, fetching, load, parse
+from tacit.tables import EACH_ROW, fetching, load, parse, parse_batch
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.engine import Engine
 from tacit.tables.on_demand import ColumnsOnDemand
 from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Person
+from tacit.tables.unsorted_words import UnsortedWords
 
 SCHEMA = """
 max_rows = 3
@@ -128,6 +129,55 @@ def test_the_answers_are_those_of_a_scan_in_any_order(
     mixed = random.Random(seed).sample(TEXTS, len(TEXTS))
     with opened(path, person) as engine:
         assert asked(engine, mixed) == [expected[text] for text in mixed]
+
+
+UNSORTED = [
+    *("town = ''", "town <> 'a'", "town = 'q'", "town in ('a', 'ß', 'q')", "not town in ('a', '')"),
+    *("town >= 'b'", "not town >= 'b'", "town between 'a' and 'b'", "not town < 'aß'"),
+    *("town like 'a%'", "town like '%ß%'", "not town like '_'", "town like 'b'", "town is null"),
+    *("upper(town) = 'A'", "length(town) = 1", "town > 'a' and town = 'b'", "town = other"),
+    *("town < other", "not town <= other", "age < 3 or town > 'a'", "pid = 'p1'", "pid > 'p2'"),
+    *("SELECT COUNT(*) FROM t WHERE town >= 'b'", "town is not null and other > 'Z'"),
+]
+
+
+@pytest.mark.parametrize("person", ["pid", EACH_ROW], ids=["people", "each row"])
+@pytest.mark.parametrize("seed", range(3))
+def test_words_in_no_order_give_the_answers_of_a_scan(
+    person: Person, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was asked before: words are sorted once a question needs it."""
+    monkeypatch.setattr(fetching, "FEW_WORDS", 0)
+    draw, path = random.Random(seed), tmp_path / "t.parquet"
+    towns = [None, "", "a", "b", "ß", "aß", "🙂", "Z" * 40, "a" * 13, "b" * 12]
+    table = pa.table(
+        {
+            "pid": draw.choices([None, *(f"p{n}" for n in range(40))], k=500),
+            "town": draw.choices(towns, k=500),
+            "other": draw.choices([*towns, "c"], k=500),
+            "age": draw.choices(range(9), k=500),
+        }
+    )
+    pq.write_table(table, path, row_group_size=64)
+    texts = "".join(f"[columns.{name}]\ntype = 'text'\n" for name in ("pid", "town", "other"))
+    schema = f"max_rows = 3\n{texts}[columns.age]\ntype = 'integer'\n"
+    listed = 'keys = ["b", "a", "", "none such"]\n'
+    schema = schema.replace("[columns.town]\n", f"[columns.town]\n{listed}")
+    cells = "SELECT COUNT(*) FROM t GROUP BY town"
+
+    def answers(engine: Engine, asked_for: Sequence[str]) -> dict[str, object]:
+        found: dict[str, object] = dict(zip(asked_for, asked(engine, asked_for), strict=True))
+        batch = parse_batch(cells, engine.schema)
+        return found | {cells: engine.values(list(batch.questions))}
+
+    with load(path, person=person, name="t", schema=schema, memory_limit=1) as scanned:
+        expected = answers(scanned, UNSORTED)
+    for mixed in (UNSORTED, draw.sample(UNSORTED, len(UNSORTED))):
+        with load(path, person=person, name="t", schema=schema) as engine:
+            assert answers(engine, mixed) == expected
+            town = engine.held()[1]["town"]  # type: ignore[attr-defined]
+            assert isinstance(town.words, UnsortedWords)
+            assert answers(engine, mixed) == expected  # from bitmaps that are kept by now
 
 
 def test_only_the_columns_that_are_named_are_read(tmp_path: Path) -> None:
