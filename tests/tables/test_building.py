@@ -42,7 +42,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 def text_of(column: ChunkColumn, row: int) -> str | None:
     if column.nulls is not None and column.nulls[row]:
         return None
-    view = column.values[row].tobytes()
+    view: bytes = column.values[row].tobytes()
     size = int.from_bytes(view[:4], "little")
     if size <= 12:
         return view[4 : 4 + size].decode()
@@ -63,11 +63,12 @@ def test_chunks_are_the_rows_of_a_query_in_order(connection: duckdb.DuckDBPyConn
         rows = expected[at : at + len(numbers.values)]
         assert numbers.values.tolist() == [row[0] for row in rows]
         assert small.nulls is not None
-        found = [None if null else value for value, null in zip(small.values.tolist(), small.nulls)]
+        pairs = zip(small.values.tolist(), small.nulls, strict=True)
+        found = [None if null else value for value, null in pairs]
         assert found == [row[1] for row in rows]
         assert [text_of(word, row) for row in range(len(rows))] == [row[2] for row in rows]
         assert real.values.tolist() == [row[3] for row in rows]
-        assert (unsigned.values.dtype, hashed.values.dtype) == (np.uint32, np.uint64)
+        assert (unsigned.values.dtype.str, hashed.values.dtype.str) == ("<u4", "<u8")
         assert hashed.values.tolist() == [row[5] for row in rows]
         at += len(rows)
     assert at == len(expected)
@@ -108,7 +109,8 @@ def test_a_table_numbers_words_as_they_first_come(
         monkeypatch.setattr(lane_table, "_THEN", np.uint64(0))
     monkeypatch.setattr(lane_table, "_AT_ONCE", 50)
     draw = np.random.default_rng(lanes)
-    table, known = LaneTable(lanes, 4), {}
+    table = LaneTable(lanes, 4)
+    known: dict[bytes, int] = {}
     for size in (1, 5, 0, 200, 1000, 1000):
         rows = draw.integers(0, 6, (size, lanes)).astype(np.uint64) << np.uint64(60)
         rows[:, -1] |= draw.integers(0, 40, size).astype(np.uint64)
@@ -289,4 +291,5 @@ def test_doubles_are_held_by_their_ranks(connection: duckdb.DuckDBPyConnection) 
     source = fetching.CodeSource(connection, lambda _: "SELECT x FROM t")
     held = fetching.read_columns(source, schema, 4)["x"]
     codes = held.codes.tolist()
-    assert codes[1] == 0 and codes[1] < codes[3] < codes[0] < codes[2] == held.null
+    assert codes[1] == 0
+    assert codes[1] < codes[3] < codes[0] < codes[2] == held.null

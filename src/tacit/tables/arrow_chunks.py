@@ -23,7 +23,7 @@ INLINE = 12
 SETTINGS = "SET produce_arrow_string_view = true; SET arrow_output_version = '1.5'"
 """Texts as views: their length with their first bytes, or for short ones all of them."""
 
-_KINDS = {
+_KINDS: dict[bytes, np.dtype[Any]] = {
     b"C": np.dtype(np.uint8),
     b"S": np.dtype(np.uint16),
     b"I": np.dtype(np.uint32),
@@ -98,9 +98,7 @@ class ChunkColumn:
     texts: NDArray[np.uint8]
 
 
-def chunks(
-    connection: duckdb.DuckDBPyConnection, query: str
-) -> Iterator[tuple[ChunkColumn, ...]]:
+def chunks(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[ChunkColumn, ...]]:
     """The rows of a query, in order; the connection can do nothing else in between."""
     capsule = connection.sql(query).__arrow_c_stream__()  # which ends the stream when it goes
     stream = _Stream.from_address(_pointer_of(capsule, b"arrow_array_stream"))
@@ -156,4 +154,6 @@ def _column(array: Any, child: Any, kind: bytes) -> ChunkColumn:
 def _buffer(address: int | None, size: int) -> NDArray[np.uint8]:
     if not size or not address:
         return np.zeros(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    there: Any = (ctypes.c_uint8 * size).from_address(address)
+    octets: NDArray[np.uint8] = np.frombuffer(there, np.uint8)
+    return octets

@@ -395,8 +395,7 @@ class BitmapEngine(Answering):
                 return self._words_atom(tree, wanted)
             key = known[1] if known is not None else self._range(tree)
         elif isinstance(tree, IsNull) or (
-            isinstance(tree, Range)
-            and self._columns[tree.column].is_interval(tree.low, tree.high)
+            isinstance(tree, Range) and self._columns[tree.column].is_interval(tree.low, tree.high)
         ):
             key = (tree.column, self._columns[tree.column].intervals(tree, wanted))
         else:

@@ -121,7 +121,9 @@ def by_person(people: Codes | NDArray[np.int64]) -> tuple[Layout, RowSlots]:
     slot_of_row: RowSlots = np.empty(rows, np.uint32 if word * 64 <= 2**32 else np.int64)
     first_slot = first_slot.astype(slot_of_row.dtype)
     for at in _some(rows):
-        np.add(first_slot.take(people[at], mode="clip"), nth[at], out=slot_of_row[at], casting="unsafe")
+        np.add(
+            first_slot.take(people[at], mode="clip"), nth[at], out=slot_of_row[at], casting="unsafe"
+        )
     alike = [_patterns(size, len(whose)) for size, whose in zip(sizes, starts, strict=True)]
     within = [inner for size, (_, inner) in zip(sizes, alike, strict=True) if 1 < size <= 64]
     inner = np.concatenate([np.zeros(0, WORD), *within])
@@ -151,7 +153,10 @@ def _nth_rows(people: Codes | NDArray[np.int64], many: int) -> tuple[Codes, Code
     Few people have more rows than fit into a byte, and a table of bytes stays in the cache.  If
     somebody has, a number begins again at 0, and then all together are fewer than there are rows.
     """
-    for kind in (np.uint8, np.uint32, np.uint64):
+    seen: Codes
+    nth: Codes
+    kinds: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint32, np.uint64)
+    for kind in kinds:
         seen, nth = np.zeros(many, kind), np.empty(len(people), kind)
         for at in _some(len(people)):
             _count_on(people[at], seen, nth[at])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
 from tacit.tables.arrow_chunks import ChunkColumn, chunks
@@ -109,9 +111,7 @@ def read_columns(
     return columns
 
 
-def read_column(
-    source: CodeSource, column: Column, rows: int, *, in_order: bool = True
-) -> Held:
+def read_column(source: CodeSource, column: Column, rows: int, *, in_order: bool = True) -> Held:
     """One column of so many rows; the codes of many words need not be ``in_order``."""
     table = f"({source.form([column])})"
     if column.type == "text":
@@ -245,7 +245,7 @@ def _by_mark(
     connection: duckdb.DuckDBPyConnection, table: str, value: str, rows: int
 ) -> Codes | None:
     """The code of each row by the hash of its text; None if two texts have the same hash."""
-    marks = np.ma.getdata(connection.execute("SELECT mark FROM listed").fetchnumpy()["mark"])
+    marks = _values(connection, "SELECT mark FROM listed")
     find = finder_by_mark(marks)
     if find is None:
         return None
@@ -278,11 +278,16 @@ def _by_word(
     return codes
 
 
+def _values(connection: duckdb.DuckDBPyConnection, query: str) -> NDArray[Any]:
+    """One column that is nowhere NULL."""
+    found = [given.values.copy() for (given,) in chunks(connection, query)]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
 def _packed(connection: duckdb.DuckDBPyConnection) -> PackedWords:
     """The words, some megabytes at a time."""
     run = connection.execute
-    sizes = np.ma.getdata(run("SELECT strlen(word) AS size FROM listed").fetchnumpy()["size"])
-    ends = np.cumsum(sizes, dtype=np.int64)
+    ends = np.cumsum(_values(connection, "SELECT strlen(word) FROM listed"), dtype=np.int64)
     texts = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     first, start = 0, 0
     while first < len(ends):

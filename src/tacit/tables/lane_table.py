@@ -22,7 +22,6 @@ _Moved = NDArray[Any]  # words, a value each
 _STEPS = 48  # places at which a word is looked for
 _FIRST, _THEN, _HALF = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 32))
 _AT_ONCE = 1 << 17  # words that are entered anew together when the table grows
-_BOTH = np.frombuffer(b"\1\1", np.uint16)[0]
 
 
 class LaneTable:
@@ -78,11 +77,12 @@ class LaneTable:
 
     def _differ(self, numbers: Codes, rows: _Moved) -> NDArray[np.bool_]:
         """Whether the words with these numbers are others than these."""
-        same = self._lanes_of(self._rows.take(numbers, mode="clip")) == self._lanes_of(rows)
+        held = self._lanes_of(self._rows.take(numbers, mode="clip"))
+        others: NDArray[np.bool_] = held != self._lanes_of(rows)
         if self._lanes != 2:
-            return ~same.all(axis=1)
-        pairs: NDArray[np.uint16] = same.view(np.uint16)[:, 0]
-        return pairs != _BOTH
+            return others.any(axis=1)
+        pairs: NDArray[np.bool_] = others.view(np.uint16)[:, 0] != 0
+        return pairs
 
     def _entered(self, rows: _Moved, place: _Places) -> Codes:
         """Let words have these free places, of several one; gives who has each of them then."""

@@ -310,8 +310,8 @@ def _floored(number: str, by: int) -> str:
     return f"CAST(({wide} - (({wide} % {by}) + {by}) % {by}) // {by} AS BIGINT)"
 
 
-# Added to a double of at most 2^51, it leaves no room for a fraction: IEEE 754 rounds the sum to the
-# nearest whole number, ties to even, and subtracting it again is exact.
+# Added to a double of at most 2^51, it leaves no room for a fraction: IEEE 754 rounds the sum to
+# the nearest whole number, ties to even, and subtracting it again is exact.
 _WHOLE = f"{3 * 2**51}::DOUBLE"
 
 _BEYOND = 10**37  # stands for every number that is larger than any bound

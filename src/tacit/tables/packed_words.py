@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def _lane(
     return lanes
 
 
-def put_in_order(words: PackedWords, order: NDArray[np.int64]) -> PackedWords:
+def put_in_order(words: PackedWords, order: NDArray[np.integer[Any]]) -> PackedWords:
     """The words in another order."""
     sizes = words.sizes[order]
     ends = np.cumsum(sizes)
