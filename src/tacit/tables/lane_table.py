@@ -80,7 +80,8 @@ class LaneTable:
         held = self._lanes_of(self._rows.take(numbers, mode="clip"))
         others: NDArray[np.bool_] = held != self._lanes_of(rows)
         if self._lanes != 2:
-            return others.any(axis=1)
+            some: NDArray[np.bool_] = np.logical_or.reduce(others, axis=1)
+            return some
         pairs: NDArray[np.bool_] = others.view(np.uint16)[:, 0] != 0
         return pairs
 
