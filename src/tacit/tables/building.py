@@ -220,9 +220,9 @@ class TextColumn:
 
 def _octets(rows: Rows, skipped: int) -> NDArray[np.uint8]:
     """The bytes of words, one after the other; before them, each row has others."""
-    sizes = rows[:, :1] & _LENGTH
-    octets: NDArray[np.uint8] = rows.view(np.uint8)[:, skipped:]
-    return octets[np.arange(octets.shape[1], dtype=np.uint64) < sizes]
+    sizes = (rows[:, :1] & _LENGTH).astype(np.uint8)
+    places = np.arange(8 * rows.shape[1], dtype=np.uint8) - np.uint8(skipped)  # those wrap around
+    return np.compress((places < sizes).ravel(), rows.view(np.uint8).ravel())
 
 
 def _laid_out(views: Rows, texts: NDArray[np.uint8], lanes: int) -> Rows:

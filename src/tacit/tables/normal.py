@@ -437,8 +437,9 @@ def _code(column: Column, schema: Schema, narrow: bool) -> str:
 def _clamped(value: str, column: Column) -> str:
     """The nearest value in the column's range; SQL's least and greatest would replace NULL."""
     low, high = column.range
-    return (
-        f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
+    return (  # what is within comes first: where that is all, DuckDB looks no further
+        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
+        f"WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} END"
     )
 
 
@@ -453,7 +454,8 @@ def _real(value: str, column: Column) -> str:
         steps += f" / {column.grid.numerator}::DOUBLE"
     infinite = f"isinf({value})" if column.bounds is None else "false"
     return (
-        f"CASE WHEN isnan({value}) OR {infinite} THEN NULL "
-        f"WHEN {steps} < {low}::DOUBLE THEN {low} WHEN {steps} > {high}::DOUBLE THEN {high} "
-        f"ELSE CAST({steps} + {_WHOLE} - {_WHOLE} AS BIGINT) END"
+        f"CASE WHEN {steps} BETWEEN {low}::DOUBLE AND {high}::DOUBLE "
+        f"THEN CAST({steps} + {_WHOLE} - {_WHOLE} AS BIGINT) "
+        f"WHEN isnan({value}) OR {infinite} THEN NULL "
+        f"WHEN {steps} < {low}::DOUBLE THEN {low} WHEN {steps} > {high}::DOUBLE THEN {high} END"
     )

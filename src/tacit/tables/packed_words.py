@@ -69,16 +69,12 @@ def sorted_places(words: PackedWords) -> NDArray[np.int64]:
 
     They are sorted by eight bytes, then those that are alike by the next eight, and so on.
     """
-    sizes = words.sizes
-    lane = _lane(words, sizes, None, 0)
+    sizes, at = words.sizes, 0
+    lane = _lane(words, sizes, None, at)
     order = np.argsort(lane)
-    alike, group = np.arange(0), np.arange(0)  # where words are alike so far, and with whom
-    at = 0
     lane = lane[order]
-    same = np.append(False, lane[1:] == lane[:-1])[: len(lane)]
-    open_ = np.flatnonzero(same | np.append(same[1:], False)[: len(lane)])
-    while len(open_):
-        alike, group = (alike[open_] if at else open_), np.cumsum(~same)[open_]
+    alike, group = _alike(lane, np.zeros(len(lane), np.int8))
+    while len(alike):
         # A word that ends comes before those that go on, and one that ends sooner before it.
         left = np.minimum(sizes[order[alike]] - at, 9)
         by = np.lexsort((left, group))
@@ -88,10 +84,19 @@ def sorted_places(words: PackedWords) -> NDArray[np.int64]:
         lane = _lane(words, sizes, order[alike], at)
         by = np.lexsort((lane, group))
         order[alike] = order[alike][by]
-        lane, group = lane[by], group[by]
-        same = np.append(False, (lane[1:] == lane[:-1]) & (group[1:] == group[:-1]))[: len(lane)]
-        open_ = np.flatnonzero(same | np.append(same[1:], False)[: len(lane)])
+        some, group = _alike(lane[by], group[by])
+        alike = alike[some]
     return order
+
+
+def _alike(
+    lane: NDArray[np.uint64], group: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the lane and the group are those of a neighbour, and new groups of such places."""
+    same = np.zeros(len(lane) + 1, np.bool_)  # as the one before it
+    same[1:-1] = (lane[1:] == lane[:-1]) & (group[1:] == group[:-1])
+    places = np.flatnonzero(same[:-1] | same[1:])
+    return places, np.cumsum(~same, dtype=np.int64)[places]
 
 
 def _lane(
