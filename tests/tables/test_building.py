@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from tacit.errors import EngineFailed
 from tacit.tables import EACH_ROW, fetching, lane_table
 from tacit.tables.arrow_chunks import SETTINGS, ChunkColumn, chunks
-from tacit.tables.building import LONGEST, NumberColumn, TextColumn
+from tacit.tables.building import NumberColumn, TextColumn
 from tacit.tables.columns import Held, hold_numbers, in_order, narrowest, placed
 from tacit.tables.lane_table import LaneTable
 from tacit.tables.packed_words import packed, put_in_order, sorted_places
 from tacit.tables.schema import read_schema
 from tacit.tables.shards import Shard, map_shard
 from tacit.tables.unsorted_words import UnsortedWords
+from tacit.tables.word_rows import LONGEST, class_of, row_of
 
 LETTERS = "ab\0é水😀\U0010ffff"
 SIZES = (0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 24, 31, 32, 33, 63, 64)
@@ -209,21 +210,25 @@ def test_words_are_sorted_as_python_sorts_them(some: set[str]) -> None:
 
 
 def unsorted(words: list[str]) -> UnsortedWords:
-    given = packed(words)
-    return UnsortedWords(given.texts, given.ends)
+    classes: dict[int, list[Any]] = {}
+    for word in words:
+        classes.setdefault(class_of(len(word.encode())), []).append(row_of(word.encode()))
+    return UnsortedWords({number: np.stack(rows) for number, rows in classes.items()})
 
 
 @given(some=st.sets(WORDS, max_size=30), sought=WORDS, other=WORDS)
 def test_unsorted_words_are_found_by_word_and_by_order(
     some: set[str], sought: str, other: str
 ) -> None:
-    listed = list(some)
-    expected = listed.index(sought) if sought in some else None
-    words = unsorted(listed)
-    assert [words.code(sought) for _ in range(3)] == [expected] * 3
+    listed = list(unsorted(sorted(some)))
+    assert sorted(listed) == sorted(some)
+    for word in (sought, *some):
+        expected = listed.index(word) if word in some else None
+        words = unsorted(sorted(some))
+        assert [words.code(word) for _ in range(3)] == [expected] * 3  # by scan, then by order
     low, high = sorted((sought, other))
     for first, last in ((low, high), (None, high), (low, None)):
-        found = [listed[code] for code in unsorted(listed).between(first, last)]
+        found = [listed[code] for code in unsorted(sorted(some)).between(first, last)]
         assert found == sorted(
             word
             for word in some
@@ -231,12 +236,10 @@ def test_unsorted_words_are_found_by_word_and_by_order(
         )
 
 
-def test_a_word_is_found_beyond_the_first_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.tables.unsorted_words._AT_ONCE", 7)
-    listed = [f"word {number}" for number in range(50)] + [""]
-    for code, word in enumerate(listed):
-        assert unsorted(listed).code(word) == code
-    assert unsorted(listed).code("word 50") is None
+def test_a_word_that_no_row_could_be_is_not_found() -> None:
+    words = unsorted(["a", "b" * 64])
+    assert words.code("b" * 65) is None
+    assert words.code("b" * 1000) is None
 
 
 def test_a_shard_of_unsorted_words_is_written_in_their_order(tmp_path: Any) -> None:

@@ -6,6 +6,7 @@ hardly more memory is needed than the column takes in the end.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,14 @@ from tacit.tables.columns import (
     ranks_of_doubles,
     with_room,
 )
-from tacit.tables.lane_table import LaneTable, Rows
-from tacit.tables.packed_words import PackedWords, put_in_order, sorted_places
+from tacit.tables.lane_table import LaneTable
+from tacit.tables.packed_words import put_in_order, sorted_places
 from tacit.tables.unsorted_words import UnsortedWords
-
-LONGEST = 64
-"""Bytes of a word that is numbered here."""
+from tacit.tables.word_rows import LONGEST, Rows, class_of, laid_out, sizes_of
 
 _LARGEST = 23  # a table has at first at most so many bits: places for half as many words
 _CLASS = 28  # the bits of a code while it is built that say which word of its class it is
 _SOME = 1 << 17  # rows or words that are handled at once
-_LENGTH = np.uint64(2**32 - 1)
 
 
 class NumberColumn:
@@ -101,8 +99,8 @@ def _bits(octets: NDArray[np.uint8], where: slice) -> NDArray[np.bool_]:
 class TextColumn:
     """Words, numbered as they come.
 
-    While it is built, a code is that of a word in its class: those that stand in a view, or that
-    have as many lanes; the class is in the leading bits, and 0 is NULL.
+    While it is built, a code is the number of a word in its class; the class is in the leading
+    bits, and 0 is NULL.
     """
 
     def __init__(self, rows: int) -> None:
@@ -133,7 +131,7 @@ class TextColumn:
             self._number(views, given.texts, codes)
 
     def _number(self, views: Rows, texts: NDArray[np.uint8], codes: Codes) -> None:
-        sizes = (views[:, 0] & _LENGTH).astype(np.uint32)
+        sizes = sizes_of(views).astype(np.uint32)
         longest = int(sizes.max(initial=0))
         if longest <= INLINE:
             codes[:] = self._coded(0, views)
@@ -141,13 +139,12 @@ class TextColumn:
         if longest > LONGEST:
             self.fits = False
             return
-        short = np.flatnonzero(sizes <= INLINE)
-        codes[short] = self._coded(0, views[short])
         padded = np.concatenate([texts, np.zeros(LONGEST, np.uint8)])
-        lanes = np.where(sizes > INLINE, (sizes + 7) // 8, 0)
-        for many in np.unique(lanes[sizes > INLINE]).tolist():
-            these = np.flatnonzero(lanes == many)
-            codes[these] = self._coded(many - 1, _laid_out(views[these], padded, many))
+        numbers = np.array([class_of(size) for size in range(longest + 1)])[sizes]
+        for number in np.unique(numbers).tolist():
+            these = np.flatnonzero(numbers == number)
+            rows = laid_out(views[these], padded, number) if number else views[these]
+            codes[these] = self._coded(number, rows)
 
     def _coded(self, number: int, rows: Rows) -> Codes:
         """The codes of words of one class."""
@@ -166,17 +163,18 @@ class TextColumn:
 
         Unless it must be ``in_order``, its codes are in the order in which its words first came.
         """
-        words: PackedWords
-        words, begins = self._words()
-        new: NDArray[np.uint32] | None = None
-        if in_order:
-            order = sorted_places(words)
-            new = np.empty(len(words) + 1, np.uint32)
-            new[0] = len(words)  # NULL
-            new[order + 1] = np.arange(len(words), dtype=np.uint32)
-            words = put_in_order(words, order)
-        self._renumber(begins, len(words), new)
-        return Held(self._codes, len(words) - 1, None, _words=words)
+        classes = {number: table.end() for number, table in self._classes.items()}
+        self._classes.clear()
+        words, begins = UnsortedWords(classes), _begins(classes)
+        if not in_order:
+            self._renumber(begins, len(words), None)
+            return Held(self._codes, len(words) - 1, None, _words=words)
+        order = sorted_places(words.packed)
+        ranks = np.empty(len(words) + 1, np.uint32)
+        ranks[0] = len(words)  # NULL
+        ranks[order + 1] = np.arange(len(words), dtype=np.uint32)
+        self._renumber(begins, len(words), ranks)
+        return Held(self._codes, len(words) - 1, None, _words=put_in_order(words.packed, order))
 
     def _renumber(
         self, begins: NDArray[np.uint32], count: int, new: NDArray[np.uint32] | None
@@ -196,42 +194,11 @@ class TextColumn:
             np.subtract(codes, np.uint32(1), out=kept, casting="unsafe")
             kept[nulls] = count
 
-    def _words(self) -> tuple[UnsortedWords, NDArray[np.uint32]]:
-        """All words, class by class, and before how many of them each class begins."""
-        classes = {number: self._classes[number].end() for number in sorted(self._classes)}
-        self._classes.clear()
-        begins = np.zeros(max(classes, default=0) + 1, np.uint32)
-        ends, before = np.empty(sum(map(len, classes.values())), np.int64), 0
-        for number, rows in classes.items():
-            begins[number] = before
-            np.bitwise_and(
-                rows[:, 0], _LENGTH, out=ends[before : before + len(rows)], casting="unsafe"
-            )
-            before += len(rows)
-        np.cumsum(ends, out=ends)
-        texts, at = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8), 0
-        for number, rows in classes.items():
-            for first in range(0, len(rows), _SOME):
-                octets = _octets(rows[first : first + _SOME], 8 if number else 4)
-                texts[at : at + len(octets)] = octets
-                at += len(octets)
-        return UnsortedWords(texts, ends), begins
 
-
-def _octets(rows: Rows, skipped: int) -> NDArray[np.uint8]:
-    """The bytes of words, one after the other; before them, each row has others."""
-    sizes = (rows[:, :1] & _LENGTH).astype(np.uint8)
-    places = np.arange(8 * rows.shape[1], dtype=np.uint8) - np.uint8(skipped)  # those wrap around
-    return np.compress((places < sizes).ravel(), rows.view(np.uint8).ravel())
-
-
-def _laid_out(views: Rows, texts: NDArray[np.uint8], lanes: int) -> Rows:
-    """Words that do not stand in their views, as rows: the length, then the bytes."""
-    starts = (views[:, 1] >> np.uint64(32)).astype(np.int64)
-    places = np.arange(8 * lanes)
-    octets = texts[starts[:, np.newaxis] + places]
-    octets[places >= (views[:, :1] & _LENGTH).astype(np.int64)] = 0
-    rows = np.empty((len(views), lanes + 1), np.uint64)
-    rows[:, 0] = views[:, 0] & _LENGTH
-    rows[:, 1:] = octets.view(np.uint64)
-    return rows
+def _begins(classes: Mapping[int, Rows]) -> NDArray[np.uint32]:
+    """How many words come before those of each class."""
+    begins, before = np.zeros(max(classes, default=0) + 1, np.uint32), 0
+    for number, rows in sorted(classes.items()):
+        begins[number] = before
+        before += len(rows)
+    return begins

@@ -564,7 +564,7 @@ def in_order(held: Held) -> Held:
     order = held.words.in_order.codes
     ranks = np.empty(len(order) + 1, held.codes.dtype)
     ranks[order], ranks[-1] = np.arange(len(order), dtype=ranks.dtype), held.null
-    words = put_in_order(held.words, order)
+    words = put_in_order(held.words.packed, order)
     return Held(ranks[held.codes], held.top, None, _words=words)
 
 

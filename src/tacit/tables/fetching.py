@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import EngineFailed
 from tacit.tables.arrow_chunks import ChunkColumn, chunks
-from tacit.tables.building import LONGEST, NumberColumn, TextColumn
+from tacit.tables.building import NumberColumn, TextColumn
 from tacit.tables.codes import widest
 from tacit.tables.columns import Codes, Held, hold_numbers, hold_words, narrowest, with_room
 from tacit.tables.declared import quoted
@@ -24,6 +24,7 @@ from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import Shard
 from tacit.tables.sources import CHANGED
+from tacit.tables.word_rows import LONGEST
 
 MOST_COLUMNS = 256
 """Columns in one query: the time that DuckDB plans it grows faster than their number."""

@@ -1,10 +1,10 @@
 """Numbering words in the order in which they first come, by a table of hashes in numpy.
 
-A word is a row of 64-bit lanes: one that begins with its length, and others with its bytes, padded
-with zeros.  Equal rows are equal words, so a hash only says where to look first, and whatever it
-does the numbers are right.  All words of a chunk look for their place at once: who finds it free
-claims it, and who finds another word there goes on to the next place.  Few words go far; whoever
-would, as words that were chosen for their equal hashes, is looked up by Python.
+A word is a row of 64-bit lanes, and equal rows are equal words; so a hash only says where to look
+first, and whatever it does the numbers are right.  All words of a chunk look for their place at
+once: who finds it free claims it, and who finds another word there goes on to the next place.  Few
+words go far; whoever would, as words that were chosen for their equal hashes, is looked up by
+Python.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.uint64]  # words × lanes
+from tacit.tables.word_rows import Rows
+
 Codes = NDArray[np.uint32]
 _Places = NDArray[np.int64]
 _Moved = NDArray[Any]  # words, a value each
@@ -40,6 +41,7 @@ class LaneTable:
     def end(self) -> Rows:
         """The words by number, from that with 1 on; nothing else can be asked afterwards."""
         del self._table
+        self._rows.resize(self.count + 1, refcheck=False)
         return self._lanes_of(self._rows[1 : self.count + 1])
 
     def codes(self, rows: Rows) -> Codes:

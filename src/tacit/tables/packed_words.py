@@ -30,6 +30,11 @@ class PackedWords(Sequence[str]):
         return len(self.ends)
 
     @property
+    def nbytes(self) -> int:
+        """What they take."""
+        return self.texts.nbytes + self.ends.nbytes
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """The bytes of each word."""
         return np.diff(self.ends, prepend=0)
