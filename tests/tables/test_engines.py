@@ -175,6 +175,17 @@ def test_each_row_has_the_next_slot_of_its_person(
     assert layout.starts.tolist() == sorted(several)
 
 
+@pytest.mark.parametrize("sizes", [(255, 1), (256, 256), (257, 3), (512, 1), (65_537, 255, 1)])
+def test_more_rows_of_a_person_than_a_byte_counts(sizes: tuple[int, ...]) -> None:
+    people = np.repeat(np.arange(len(sizes)), sizes)
+    np.random.default_rng(1).shuffle(people)
+    layout, slots = columns.by_person(people.astype(np.uint8))
+    for person, size in enumerate(sizes):
+        places = slots[people == person].astype(np.int64)
+        assert places.tolist() == list(range(places[0], places[0] + size))
+    assert np.flatnonzero(columns.unpack(layout.filled)).tolist() == sorted(slots.tolist())
+
+
 def both(*tests: Callable[[RawRow], Truth]) -> Callable[[RawRow], Truth]:
     return lambda row: brute.conjunction([test(row) for test in tests])
 

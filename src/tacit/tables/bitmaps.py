@@ -350,8 +350,12 @@ class BitmapEngine(Answering):
         """The bitmap of an atom; a new range is only named if it may be ``merged`` with others."""
         if type(tree) is Range and wanted:  # by far most often
             known = self._ranges.get(id(tree))
+            if known is None and not self._columns[tree.column].is_interval(tree.low, tree.high):
+                return self._words_atom(tree, wanted)
             key = known[1] if known is not None else self._range(tree)
-        elif isinstance(tree, Range | IsNull):
+        elif isinstance(tree, IsNull) or (
+            isinstance(tree, Range) and self._columns[tree.column].is_interval(tree.low, tree.high)
+        ):
             key = (tree.column, self._columns[tree.column].intervals(tree, wanted))
         else:
             return self._words_atom(tree, wanted)
@@ -448,7 +452,7 @@ class BitmapEngine(Answering):
 
         return self._build((tree, wanted), Unbuilt(make))
 
-    def _words_atom(self, tree: Among | Like | Computed, wanted: bool) -> Node:
+    def _words_atom(self, tree: Range | Among | Like | Computed, wanted: bool) -> Node:
         """An atom for which all distinct values of a column must be searched."""
         kept = self._kept_as((tree, wanted))
         if kept is not None:

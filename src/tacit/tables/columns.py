@@ -9,7 +9,9 @@ the carry.  So the last bits of ((M & N) + N) | M say who has a match.  A person
 rows gets whole words, which are combined at the end.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
-intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
+intervals; those of a column with `UnsortedWords` are in no order, and one value is an interval, but
+not a range of them.  The code after the greatest one stands for NULL, and for slots that hold no
+row.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from numpy.typing import NDArray
 
 from tacit.tables.codes import Code
 from tacit.tables.functions import holds_of
+from tacit.tables.packed_words import put_in_order
 from tacit.tables.question import Among, Computed, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
+from tacit.tables.unsorted_words import UnsortedWords
 from tacit.tables.words import WordSearch
 
 BitWords = NDArray[np.uint64]
@@ -39,8 +43,6 @@ BLOCK = 1 << 15
 
 SOME_ROWS = 1 << 17
 """Rows that are placed at once."""
-
-_CLAIMS = 3  # how often rows try for a slot before they are sorted
 
 WORD = np.dtype("<u8")  # bit i of a word is slot i, so that a carry moves to the next slot
 
@@ -110,18 +112,18 @@ def by_person(people: Codes | NDArray[np.int64]) -> tuple[Layout, RowSlots]:
     People are numbers from 0 in any order; not each of them need occur.
     """
     rows = len(people)
-    counts = np.zeros(int(people.max()) + 1 if rows else 0, dtype=np.int64)
-    for at in _some(rows, max(SOME_ROWS, 2 * len(counts))):
-        counts += np.bincount(people[at].astype(np.int64, copy=False), minlength=len(counts))
+    counts, nth = _nth_rows(people, int(people.max()) + 1 if rows else 0)
     first_slot, sizes, ends, starts = _first_slots(counts)
     word = ends[-1] if ends else 0
     one_row = ends[0] if sizes[:1] == [1] else 0
     small = [end for size, end in zip(sizes, ends, strict=True) if size <= 64]
     many_words = small[-1] if small else 0
     slot_of_row: RowSlots = np.empty(rows, np.uint32 if word * 64 <= 2**32 else np.int64)
-    free, claimed = first_slot.astype(slot_of_row.dtype), np.empty(len(counts), np.int32)
+    first_slot = first_slot.astype(slot_of_row.dtype)
     for at in _some(rows):
-        _take_slots(people[at].astype(np.int64, copy=False), free, claimed, slot_of_row[at])
+        np.add(
+            first_slot.take(people[at], mode="clip"), nth[at], out=slot_of_row[at], casting="unsafe"
+        )
     alike = [_patterns(size, len(whose)) for size, whose in zip(sizes, starts, strict=True)]
     within = [inner for size, (_, inner) in zip(sizes, alike, strict=True) if 1 < size <= 64]
     inner = np.concatenate([np.zeros(0, WORD), *within])
@@ -145,57 +147,64 @@ def _some(rows: int, many: int | None = None) -> Iterator[slice]:
     return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
 
 
-def _take_slots(
-    people: NDArray[np.int64], free: RowSlots, claimed: NDArray[np.int32], slots: RowSlots
-) -> None:
-    """Give each row of a block the next free slot of its person, in the order of the rows.
+def _nth_rows(people: Codes | NDArray[np.int64], many: int) -> tuple[Codes, Codes]:
+    """How many rows each of so many people has, and how many of theirs come before each row.
 
-    Few people come twice in a block.  So all rows claim their person at once, and the first of
-    each gets its slot; the rest try again, and what is left then, or if many are late, is sorted.
+    Few people have more rows than fit into a byte, and a table of bytes stays in the cache.  If
+    somebody has, a number begins again at 0, and then all together are fewer than there are rows.
     """
-    waiting = np.arange(len(people), dtype=np.int32)
-    for _ in range(_CLAIMS):
-        claimed[people[::-1]] = waiting[::-1]  # of several the last one written stays: the first
-        late = np.flatnonzero(claimed[people] != waiting)
-        given = free[people]
-        slots[waiting] = given  # whoever is late gets another
-        free[people] = given + free.dtype.type(1)
-        if not len(late):
-            return
-        often = 2 * len(late) > len(people)
-        waiting, people = waiting[late], people[late]
-        if often:
+    seen: Codes
+    nth: Codes
+    kinds: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint32, np.uint64)
+    for kind in kinds:
+        seen, nth = np.zeros(many, kind), np.empty(len(people), kind)
+        for at in _some(len(people)):
+            _count_on(people[at], seen, nth[at])
+        if int(seen.sum(dtype=np.int64)) == len(people):
             break
-    order = np.argsort(people, kind="stable")
-    people, waiting = people[order], waiting[order]
-    begins = np.flatnonzero(np.append(True, people[1:] != people[:-1]))
-    many = np.diff(np.append(begins, len(people)))
-    slots[waiting] = free[people] + (np.arange(len(people)) - np.repeat(begins, many))
-    free[people[begins]] += many.astype(free.dtype)
+    return seen, nth
+
+
+def _count_on(people: Codes | NDArray[np.int64], seen: Codes, nth: Codes) -> None:
+    """Count the rows of a block; those of people who come several times in it are sorted."""
+    at = people.astype(np.int64)
+    nth[:] = seen.take(at, mode="clip")  # which is quicker, and changes nothing here
+    np.add.at(seen, at, seen.dtype.type(1))
+    often = np.flatnonzero(seen.take(at, mode="clip") - nth != 1)
+    if not len(often):
+        return
+    which = often[np.argsort(people[often], kind="stable")]
+    whose = people[which]
+    begins = np.flatnonzero(np.append(True, whose[1:] != whose[:-1]))
+    before = np.repeat(begins, np.diff(np.append(begins, len(whose))))
+    nth[which] += (np.arange(len(whose)) - before).astype(nth.dtype)
 
 
 def _first_slots(
-    counts: NDArray[np.int64],
+    counts: Codes,
 ) -> tuple[NDArray[np.int64], list[int], list[int], list[NDArray[np.int64]]]:
     """Where each person begins; the sizes of people that occur; the word where each size ends.
 
     At last, where the people of each size begin, in order.
     """
     first_slot = np.zeros(len(counts), dtype=np.int64)
-    narrow = counts.astype(narrowest(int(counts.max(initial=0))))
+    narrow = counts.astype(narrowest(int(counts.max(initial=0))), copy=False)
     by_size = np.argsort(narrow, kind="stable")
-    by_size = by_size[np.searchsorted(narrow[by_size], 1) :]  # not those who do not occur
-    different, begins = np.unique(counts[by_size], return_index=True)
-    sizes: list[int] = different.tolist()
+    in_order = narrow[by_size]
+    nobody = int(np.searchsorted(in_order, in_order.dtype.type(1)))  # those who do not occur
+    by_size, in_order = by_size[nobody:], in_order[nobody:]
+    begins = np.flatnonzero(np.append(True, in_order[1:] != in_order[:-1])[: len(in_order)])
+    sizes: list[int] = in_order[begins].tolist()
     ends, starts, word = [], [], 0
     for size, start, stop in zip(sizes, begins, [*begins[1:], len(by_size)], strict=False):
         members = by_size[start:stop]
         per_word, words_each = max(64 // size, 1), -(-size // 64)
-        nth = np.arange(len(members))
-        begin = (word + nth // per_word * words_each) * 64 + nth % per_word * size
-        first_slot[members] = begin
-        starts.append(begin)
-        word += -(-len(members) // per_word) * words_each
+        words = -(-len(members) // per_word) * words_each
+        in_word = np.arange(per_word) * size
+        begin = np.add.outer(np.arange(word, word + words, words_each) * 64, in_word).ravel()
+        starts.append(begin[: len(members)])
+        first_slot[members] = starts[-1]
+        word += words
         ends.append(word)
     return first_slot, sizes, ends, starts
 
@@ -258,7 +267,7 @@ class Held:
 
     @property
     def words(self) -> Sequence[Any]:
-        """The sorted distinct values, if the column has a list of them.  Read when needed."""
+        """The distinct values by code, if the column has a list of them.  Read when needed."""
         if self._words is None:
             assert self.read_words is not None
             self._words = self.read_words()
@@ -281,12 +290,27 @@ class Held:
                 first = max(low - self.base, 0)
             if isinstance(high, int):
                 last = min(high - self.base, self.top)
+        elif isinstance(self.words, UnsortedWords):
+            return self._unsorted_interval(self.words, low, high)
         else:
             if low is not None:
                 first = bisect_left(self.words, low)
             if high is not None:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
+
+    def _unsorted_interval(
+        self, words: UnsortedWords, low: Code | None, high: Code | None
+    ) -> CodeIntervals:
+        assert self.is_interval(low, high)
+        if low is None:
+            return ((0, self.top),) if self.top >= 0 else ()
+        code = words.code(str(low))
+        return () if code is None else ((code, code),)
+
+    def is_interval(self, low: Code | None, high: Code | None) -> bool:
+        """Whether the codes of values from low to high are an interval, whatever they are."""
+        return low == high or self.base is not None or not isinstance(self.words, UnsortedWords)
 
     def intervals(self, atom: Range | IsNull, wanted: bool) -> CodeIntervals:
         """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
@@ -297,10 +321,12 @@ class Held:
             return ((self.null, self.null),)
         return ((0, self.top),) if self.top >= 0 else ()
 
-    def codes_of(self, atom: Among | Like | Computed, wanted: bool) -> CodeSet:
+    def codes_of(self, atom: Range | Among | Like | Computed, wanted: bool) -> CodeSet:
         """The same for an atom that is tried on the words."""
         if isinstance(atom, Among):
             found = self._among(atom.values)
+        elif isinstance(atom, Range):
+            found = self._range(atom.low, atom.high)
         elif isinstance(atom, Like):
             found = self._like(atom.pattern)
         else:  # a function of text, since dates are not held as words
@@ -314,18 +340,37 @@ class Held:
         others[self.null] = False
         return others
 
+    def _range(self, low: Code | None, high: Code | None) -> CodeSet:
+        if self.is_interval(low, high):
+            return self.interval(low, high)
+        assert isinstance(self.words, UnsortedWords)
+        ends = (None if end is None else str(end) for end in (low, high))
+        return self._table(self.words.between(*ends))
+
     def _like(self, pattern: str) -> CodeSet:
+        codes = None
+        words = self.words
+        if isinstance(words, UnsortedWords):
+            words = words.in_order
+            codes = words.codes
         if self._search is None:
-            self._search = WordSearch(self.words)
+            self._search = WordSearch(words)
         found = self._search.like(pattern)
+        if codes is not None:
+            at = slice(found.start, found.stop) if isinstance(found, range) else found
+            return self._table(codes[at])
         if isinstance(found, range):
             return ((found.start, found.stop - 1),) if found else ()
+        return self._table(found)
+
+    def _table(self, codes: NDArray[Any]) -> CodeTable:
         table = np.zeros(self.null + 1, dtype=np.bool_)
-        table[found] = True
+        table[codes] = True
         return table
 
     def _among(self, values: Iterable[Code]) -> CodeSet:
-        intervals = merged(piece for value in values for piece in self.interval(value, value))
+        pieces = sorted(piece for value in values for piece in self.interval(value, value))
+        intervals = merged(iter(pieces))
         if len(intervals) <= 3 or self.null >= 2**22:
             return intervals
         table = np.zeros(self.null + 1, dtype=np.bool_)
@@ -357,7 +402,7 @@ class Held:
         codes = np.unique(self.codes[slots])
         if self.base is not None:
             return self.values(codes)
-        words = [self.words[code] for code in codes]
+        words = sorted(self.words[code] for code in codes)
         return np.array(words, dtype=np.int64 if words and isinstance(words[0], int) else object)
 
     def finder(self, meant: NDArray[Any]) -> Callable[[Codes], NDArray[np.bool_]]:
@@ -472,12 +517,28 @@ def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits >= 0, bits, -(bits & np.int64(2**63 - 1)))
 
 
+def with_room(rows: int, kind: Any) -> NDArray[Any]:
+    """An array for codes by row, with room behind it for slots that hold no row."""
+    return np.empty(-(-rows // 64) * 64, dtype=kind)[:rows]
+
+
+def _by_slot(codes: Codes, slots: int) -> Codes:
+    """Codes with such room behind them: where they are if they have it, or else copied."""
+    whole = codes.base
+    if isinstance(whole, np.ndarray) and whole.shape == (slots,) and whole.dtype == codes.dtype:
+        first = whole[: len(codes)]
+        if (first.ctypes.data, first.strides) == (codes.ctypes.data, codes.strides):
+            return whole
+    copied = np.empty(slots, dtype=codes.dtype)
+    copied[: len(codes)] = codes
+    return copied
+
+
 def placed(held: Held, slots: int, slot_of_row: RowSlots | None) -> Held:
     """The column by slot; slots without a row get the code of NULL."""
     if slot_of_row is None:
-        rows = len(held.codes)
-        codes = np.empty(slots, dtype=held.codes.dtype)
-        codes[:rows], codes[rows:] = held.codes, held.null
+        codes = _by_slot(held.codes, slots)
+        codes[len(held.codes) :] = held.null
     else:
         codes = np.full(slots, held.null, dtype=held.codes.dtype)
         for at in _some(len(slot_of_row)):  # numpy widens indices: not all at once
@@ -494,6 +555,17 @@ def hold_words(
     """A text column whose distinct values were numbered in order, still by row."""
     kept = np.where(nulls, count, codes).astype(narrowest(count))
     return Held(kept, count - 1, None, read)
+
+
+def in_order(held: Held) -> Held:
+    """The column with codes that are in the order of its words."""
+    if held.base is not None or not isinstance(held.words, UnsortedWords):
+        return held
+    order = held.words.in_order.codes
+    ranks = np.empty(len(order) + 1, held.codes.dtype)
+    ranks[order], ranks[-1] = np.arange(len(order), dtype=ranks.dtype), held.null
+    words = put_in_order(held.words.packed, order)
+    return Held(ranks[held.codes], held.top, None, _words=words)
 
 
 def comparison(

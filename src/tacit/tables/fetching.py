@@ -14,35 +14,40 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import EngineFailed
+from tacit.tables.arrow_chunks import ChunkColumn, chunks
+from tacit.tables.building import NumberColumn, TextColumn
 from tacit.tables.codes import widest
-from tacit.tables.columns import (
-    Codes,
-    Held,
-    hold_numbers,
-    hold_offsets,
-    hold_words,
-    narrowest,
-    ranks_of_doubles,
-)
+from tacit.tables.columns import Codes, Held, hold_numbers, hold_words, narrowest, with_room
 from tacit.tables.declared import quoted
-from tacit.tables.packed_words import PackedWords, codes_by_mark
+from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import Shard
+from tacit.tables.sources import CHANGED
+from tacit.tables.word_rows import LONGEST
 
 MOST_COLUMNS = 256
 """Columns in one query: the time that DuckDB plans it grows faster than their number."""
 
 MOST_VALUES = 2**22
-"""Values that are fetched at once."""
+"""Values that a chunk may have, of all columns that are fetched together."""
+
+CHUNK = 2**17
+"""Rows in a chunk that DuckDB hands over."""
+
+SOME_ROWS = 2**14
+"""The first rows of a text column, by which its words seem to be few or many."""
 
 FEW_ROWS = 2**16
-"""Up to this many rows, Python numbers the texts; with more rows DuckDB is faster."""
+"""Up to this many rows, all columns are fetched together."""
 
 FEW_WORDS = 2**12
 """Up to this many words, DuckDB looks them up; with more of them a table of hashes is faster."""
 
 MOST_TEXT = 2**24
 """Bytes of words that are fetched at once; one word more may be with them."""
+
+_TOO_LONG = "x" * (LONGEST + 1)
 
 _UNSIGNED = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER"}
 
@@ -97,22 +102,22 @@ def read_columns(
         texts = [column for column in block if column.type == "text"]
         others = [column for column in block if column.type != "text"]
         if by_column:
-            columns |= {column.name: read_column(source, column) for column in texts}
+            columns |= {column.name: read_column(source, column, rows) for column in texts}
             columns |= _fetched(source, f"({source.form(others)})", others, rows)
         else:
             run(f"CREATE OR REPLACE TABLE read AS FROM ({source.form(block)})")
-            columns |= {column.name: _coded(source.connection, "read", column) for column in texts}
+            columns |= {column.name: _coded(source, "read", column, rows) for column in texts}
             columns |= _fetched(source, "read", others, rows)
             run("DROP TABLE read")
     return columns
 
 
-def read_column(source: CodeSource, column: Column) -> Held:
-    """One column of many rows."""
+def read_column(source: CodeSource, column: Column, rows: int, *, in_order: bool = True) -> Held:
+    """One column of so many rows; the codes of many words need not be ``in_order``."""
     table = f"({source.form([column])})"
     if column.type == "text":
-        return _coded(source.connection, table, column)
-    return _fetched(source, table, [column], MOST_VALUES)[column.name]
+        return _coded(source, table, column, rows, in_order)
+    return _fetched(source, table, [column], rows)[column.name]
 
 
 def no_rows(schema: Schema) -> Shard:
@@ -121,7 +126,7 @@ def no_rows(schema: Schema) -> Shard:
     return Shard.of(
         schema,
         {
-            column.name: _words(values, nulls)
+            column.name: hold_words(values, nulls, 0, list)
             if column.type == "text"
             else hold_numbers(values, nulls)
             for column in schema.columns
@@ -136,109 +141,154 @@ def blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
 
 
 def _fetched(
-    source: CodeSource, table: str, columns: Sequence[Column], rows: int
+    source: CodeSource,
+    table: str,
+    columns: Sequence[Column],
+    rows: int,
+    in_order: bool = True,
 ) -> dict[str, Held]:
     """Columns of a table, many in one statement."""
     held: dict[str, Held] = {}
-    for block in blocks(columns, max(MOST_VALUES // max(rows, 1), 1)):
-        chosen = ", ".join(
-            f"{_narrow(column, source.ends_of(column))} AS c{n}" for n, column in enumerate(block)
-        )
-        arrays = source.connection.execute(f"SELECT {chosen} FROM {table}").fetchnumpy()
-        for n, column in enumerate(block):
-            held[column.name] = _held(column, source.ends_of(column), arrays.pop(f"c{n}"))
+    for block in blocks(columns, MOST_VALUES // min(max(rows, 1), CHUNK)):
+        built = _built(source, table, block, rows)
+        for column in block:
+            found = built.pop(column.name)
+            if isinstance(found, NumberColumn):
+                held[column.name] = found.held()
+            elif found.fits:
+                held[column.name] = found.held(in_order or found.count <= FEW_WORDS)
+            else:
+                listed = _listed(source.connection, table, column, rows, rows)
+                assert listed is not None  # there are no more words than rows
+                held[column.name] = listed
     return held
 
 
+def _built(
+    source: CodeSource, table: str, columns: Sequence[Column], rows: int
+) -> dict[str, NumberColumn | TextColumn]:
+    """Columns in one scan, as their rows come."""
+    built: dict[str, NumberColumn | TextColumn] = {}
+    for column in columns:
+        low, high = source.ends_of(column)
+        kind = narrowest(high - low)
+        built[column.name] = (
+            TextColumn(rows) if column.type == "text" else NumberColumn(rows, kind, low)
+        )
+    chosen = ", ".join(_narrow(column, source.ends_of(column)) for column in columns)
+    for at, chunk in _rows_of(source.connection, f"SELECT {chosen} FROM {table}", rows):
+        for each, given in zip(built.values(), chunk, strict=True):
+            each.take(at, given)
+    return built
+
+
+def _rows_of(
+    connection: duckdb.DuckDBPyConnection, query: str, rows: int
+) -> Iterator[tuple[int, tuple[ChunkColumn, ...]]]:
+    """The rows of a query in chunks, each with how many come before it; they must be so many."""
+    at = 0
+    for chunk in chunks(connection, query):
+        more = len(chunk[0].values)
+        if at + more > rows:
+            raise EngineFailed(CHANGED)
+        yield at, chunk
+        at += more
+    if at < rows:
+        raise EngineFailed(CHANGED)
+
+
 def _narrow(column: Column, ends: Ends) -> str:
-    """A code as DuckDB hands it over."""
+    """A code as DuckDB hands it over; a long text, of which chunks would be large, as another."""
     value, unsigned = quoted(column.name), _UNSIGNED.get(code_bytes(ends))
-    if column.type == "text" or unsigned is None:
-        return value
-    return f"CAST({value} - ({ends[0]}) AS {unsigned})"
-
-
-def _held(column: Column, ends: Ends, array: NDArray[Any]) -> Held:
-    masked = isinstance(array, np.ma.MaskedArray)
-    values, nulls = np.ma.getdata(array), np.ma.getmaskarray(array) if masked else None
     if column.type == "text":
-        return _words(values, np.zeros(len(values), np.bool_) if nulls is None else nulls)
-    if code_bytes(ends) in _UNSIGNED:
-        return hold_offsets(values, nulls, ends[0])
-    if nulls is None:
-        nulls = np.zeros(len(values), np.bool_)
-    else:
-        values = np.where(nulls, np.zeros(1, dtype=values.dtype), values)
-    return hold_numbers(ranks_of_doubles(values) if values.dtype == np.float64 else values, nulls)
+        return f"CASE WHEN strlen({value}) > {LONGEST} THEN '{_TOO_LONG}' ELSE {value} END"
+    return value if unsigned is None else f"CAST({value} - ({ends[0]}) AS {unsigned})"
 
 
-def _words(values: NDArray[Any], nulls: NDArray[np.bool_]) -> Held:
-    """A text column with few rows, whose texts Python numbers."""
-    present = values[~nulls]
-    words = sorted(set(present))
-    place = {word: number for number, word in enumerate(words)}
-    codes = np.zeros(len(values), dtype=np.int64)
-    codes[~nulls] = [place[word] for word in present]
-    return hold_words(codes, nulls, len(words), lambda: words)
+# Text columns with many rows
 
 
-# Text columns with many rows, whose texts DuckDB numbers
+def _coded(
+    source: CodeSource, table: str, column: Column, rows: int, in_order: bool = True
+) -> Held:
+    """A text column: DuckDB looks up its words if they seem to be few."""
+    value, run = quoted(column.name), source.connection.execute
+    some = f"(SELECT {value} FROM {table} LIMIT {SOME_ROWS})"
+    ((words,),) = run(f"SELECT count(DISTINCT {value}) FROM {some}").fetchall()
+    if words <= FEW_WORDS // 4:
+        held = _listed(source.connection, table, column, rows, FEW_WORDS)
+        if held is not None:
+            return held
+    return _fetched(source, table, [column], rows, in_order)[column.name]
 
 
-def _coded(connection: duckdb.DuckDBPyConnection, table: str, column: Column) -> Held:
+def _listed(
+    connection: duckdb.DuckDBPyConnection, table: str, column: Column, rows: int, most: int
+) -> Held | None:
+    """A text column whose words DuckDB puts in order; None if there are too many of them."""
     run, value = connection.execute, quoted(column.name)
     run(
         "CREATE OR REPLACE TABLE listed AS SELECT word, hash(word) AS mark "
         f"FROM (SELECT DISTINCT {value} AS word FROM {table}) WHERE word IS NOT NULL ORDER BY word"
     )
-    marks = run("SELECT mark FROM listed").fetchnumpy()["mark"]
-    codes = None
-    if len(marks) > FEW_WORDS:
-        codes = _by_mark(connection, table, value, np.ma.getdata(marks))
-    if codes is None:
-        codes = _by_word(connection, table, value)
-    if isinstance(codes, np.ma.MaskedArray):
-        nulls = np.ma.getmaskarray(codes)
-        codes = np.ma.getdata(codes).astype(narrowest(len(marks)), copy=False)
-        codes[nulls] = len(marks)
-    kept: Codes = np.asarray(codes).astype(narrowest(len(marks)), copy=False)
-    words = _packed(connection)
+    ((count,),) = run("SELECT count(*) FROM listed").fetchall()
+    held = None
+    if count <= most:
+        codes = _by_mark(connection, table, value, rows) if count > FEW_WORDS else None
+        if codes is None:
+            codes = _by_word(connection, table, value, rows, count)
+        held = Held(codes, count - 1, None, _words=_packed(connection))
     run("DROP TABLE listed")
-    return Held(kept, len(words) - 1, None, _words=words)
+    return held
 
 
 def _by_mark(
-    connection: duckdb.DuckDBPyConnection, table: str, value: str, marks: NDArray[np.uint64]
-) -> NDArray[Any] | None:
+    connection: duckdb.DuckDBPyConnection, table: str, value: str, rows: int
+) -> Codes | None:
     """The code of each row by the hash of its text; None if two texts have the same hash."""
-    query = f"SELECT CASE WHEN {value} IS NOT NULL THEN hash({value}) END AS mark FROM {table}"
-    rows = connection.execute(query).fetchnumpy()["mark"]
-    if not isinstance(rows, np.ma.MaskedArray):
-        return codes_by_mark(marks, rows)
-    nulls, known = np.ma.getmaskarray(rows), np.ma.getdata(rows)
-    known[nulls] = marks[0]
-    codes = codes_by_mark(marks, known)
-    return None if codes is None else np.ma.MaskedArray(codes, nulls)
+    marks = _values(connection, "SELECT mark FROM listed")
+    find = finder_by_mark(marks)
+    if find is None:
+        return None
+    query = f"SELECT CASE WHEN {value} IS NOT NULL THEN hash({value}) END FROM {table}"
+    codes = with_room(rows, narrowest(len(marks)))
+    for at, (given,) in _rows_of(connection, query, rows):
+        part, nulls = codes[at : at + len(given.values)], given.nulls
+        part[:] = find(given.values if nulls is None else np.where(nulls, marks[0], given.values))
+        if nulls is not None:
+            part[nulls] = len(marks)
+    return codes
 
 
-def _by_word(connection: duckdb.DuckDBPyConnection, table: str, value: str) -> NDArray[Any]:
+def _by_word(
+    connection: duckdb.DuckDBPyConnection, table: str, value: str, rows: int, count: int
+) -> Codes:
     """The same by the texts themselves, as a type that lists them."""
-    run = connection.execute
-    if not run("SELECT 1 FROM listed LIMIT 1").fetchall():  # DuckDB knows no empty type
-        codes = run(f"SELECT CAST(NULL AS UTINYINT) AS code FROM {table}").fetchnumpy()["code"]
-        return np.ma.MaskedArray(np.ma.getdata(codes), np.ones(len(codes), np.bool_))
+    run, codes = connection.execute, with_room(rows, narrowest(count))
+    if not count:  # DuckDB knows no empty type
+        codes[:] = 0
+        return codes
     run("CREATE TYPE listed_word AS ENUM (SELECT word FROM listed)")
-    query = f"SELECT enum_code(TRY_CAST({value} AS listed_word)) AS code FROM {table}"
-    found: NDArray[Any] = run(query).fetchnumpy()["code"]
+    query = f"SELECT enum_code(TRY_CAST({value} AS listed_word)) FROM {table}"
+    for at, (given,) in _rows_of(connection, query, rows):
+        part = codes[at : at + len(given.values)]
+        part[:] = given.values
+        if given.nulls is not None:
+            part[given.nulls] = count
     run("DROP TYPE listed_word")
-    return found
+    return codes
+
+
+def _values(connection: duckdb.DuckDBPyConnection, query: str) -> NDArray[Any]:
+    """One column that is nowhere NULL."""
+    found = [given.values.copy() for (given,) in chunks(connection, query)]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _packed(connection: duckdb.DuckDBPyConnection) -> PackedWords:
     """The words, some megabytes at a time."""
     run = connection.execute
-    sizes = np.ma.getdata(run("SELECT strlen(word) AS size FROM listed").fetchnumpy()["size"])
-    ends = np.cumsum(sizes, dtype=np.int64)
+    ends = np.cumsum(_values(connection, "SELECT strlen(word) FROM listed"), dtype=np.int64)
     texts = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     first, start = 0, 0
     while first < len(ends):

@@ -422,14 +422,14 @@ def cut_up(source: Source, schema: Schema, rows: int, parts: int, scratch: Path)
 
 def count_all_rows(source: Source) -> int:
     """How many rows the source has, those of nobody too.  Privacy: this is secret."""
-    (rows,) = source.connection.execute("SELECT count(*) FROM source").fetchone() or (0,)
+    ((rows,),) = source.connection.execute("SELECT count(*) FROM source").fetchall()
     return int(rows)
 
 
 def count_rows(source: Source, schema: Schema) -> int:
     """How many rows the normal form has.  Privacy: this is secret."""
     query = f"SELECT count(*) FROM ({normal_form(source, schema, ())})"
-    (rows,) = source.connection.execute(query).fetchone() or (0,)
+    ((rows,),) = source.connection.execute(query).fetchall()
     return int(rows)
 
 

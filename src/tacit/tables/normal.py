@@ -16,7 +16,6 @@ from tacit.tables.codes import (
     INSTANTS,
     NUMERIC,
     TEXT_BYTES,
-    WIDEST_GRID,
     Type,
     family,
     widest,
@@ -311,6 +310,10 @@ def _floored(number: str, by: int) -> str:
     return f"CAST(({wide} - (({wide} % {by}) + {by}) % {by}) // {by} AS BIGINT)"
 
 
+# Added to a double of at most 2^51, it leaves no room for a fraction: IEEE 754 rounds the sum to
+# the nearest whole number, ties to even, and subtracting it again is exact.
+_WHOLE = f"{3 * 2**51}::DOUBLE"
+
 _BEYOND = 10**37  # stands for every number that is larger than any bound
 
 
@@ -434,8 +437,9 @@ def _code(column: Column, schema: Schema, narrow: bool) -> str:
 def _clamped(value: str, column: Column) -> str:
     """The nearest value in the column's range; SQL's least and greatest would replace NULL."""
     low, high = column.range
-    return (
-        f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
+    return (  # what is within comes first: where that is all, DuckDB looks no further
+        f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} "
+        f"WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} END"
     )
 
 
@@ -445,11 +449,13 @@ def _real(value: str, column: Column) -> str:
     # A multiplication and a division of doubles, each correctly rounded, then rounding to the
     # nearest whole number, ties to even: the same in every engine.
     low, high = column.range
-    far = repr(float((WIDEST_GRID + 1) * column.grid))
-    steps = f"{value} * {column.grid.denominator}::DOUBLE / {column.grid.numerator}::DOUBLE"
-    whole = f"CAST(round_even({steps}, 0) AS BIGINT)"
+    steps = f"{value} * {column.grid.denominator}::DOUBLE"
+    if column.grid.numerator != 1:
+        steps += f" / {column.grid.numerator}::DOUBLE"
     infinite = f"isinf({value})" if column.bounds is None else "false"
     return (
-        f"CASE WHEN isnan({value}) OR {infinite} THEN NULL WHEN {value} > {far} THEN {high} "
-        f"WHEN {value} < -{far} THEN {low} ELSE {_clamped(whole, column)} END"
+        f"CASE WHEN {steps} BETWEEN {low}::DOUBLE AND {high}::DOUBLE "
+        f"THEN CAST({steps} + {_WHOLE} - {_WHOLE} AS BIGINT) "
+        f"WHEN isnan({value}) OR {infinite} THEN NULL "
+        f"WHEN {steps} < {low}::DOUBLE THEN {low} WHEN {steps} > {high}::DOUBLE THEN {high} END"
     )

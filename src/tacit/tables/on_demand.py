@@ -31,12 +31,15 @@ class ColumnsOnDemand(Mapping[str, Held]):
         self._source = source
         self._schema = schema
         self._stamp = source.stamp()
+        self._count = rows
         self._held: dict[str, Held] = {}
         self._there: NDArray[np.bool_] | None = None  # whose row it is is known; None if of all
         self._slots: RowSlots | None = None
-        self.layout: Layout = every_row(rows)
+        self.layout: Layout
         if isinstance(schema.person, str):
             self._place_people(schema.column(schema.person))
+        else:
+            self.layout = every_row(rows)
 
     def __getitem__(self, name: str) -> Held:
         held = self._held.get(name)
@@ -53,10 +56,9 @@ class ColumnsOnDemand(Mapping[str, Held]):
 
     def _place_people(self, person: Column) -> None:
         held = self._read(person)
-        there = held.codes != held.null
-        if not there.all():
-            self._there = there
-            held = replace(held, codes=held.codes[there])
+        if int(held.codes.max(initial=0)) == held.null:
+            self._there = held.codes != held.null
+            held = replace(held, codes=held.codes[self._there])
         self.layout, self._slots = layout_of(held)
 
     def _rows(self, column: Column) -> Held:
@@ -80,4 +82,5 @@ class ColumnsOnDemand(Mapping[str, Held]):
         source = self._source
         form = partial(normal_form, source, self._schema, {column.name}, all_rows=True)
         ends = code_ends(source, self._schema)
-        return read_column(CodeSource(source.connection, lambda _: form(), ends), column)
+        given = CodeSource(source.connection, lambda _: form(), ends)
+        return read_column(given, column, self._count, in_order=False)

@@ -299,7 +299,7 @@ def cut(
     write_parts(connection, schema, form, scratch, parts=parts)
     for part in sorted(scratch.iterdir()):
         rows = files_of([part])
-        (count,) = connection.execute(f"SELECT count(*) FROM {rows}").fetchone() or (0,)
+        ((count,),) = connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
         yield part_columns(schema, rows), int(count)
         shutil.rmtree(part)
     scratch.rmdir()

@@ -33,12 +33,14 @@ from tacit.tables.columns import (
     RowSlots,
     by_person,
     every_row,
+    in_order,
     is_dense,
     numbered,
     placed,
     unpack,
 )
-from tacit.tables.engine import Answering, exact_added, in_order, withheld
+from tacit.tables.engine import Answering, exact_added, withheld
+from tacit.tables.engine import in_order as points_in_order
 from tacit.tables.packed_words import PackedWords, packed
 from tacit.tables.person_rows import PersonRows, joined
 from tacit.tables.point_counts import CountedPoints, joined_points
@@ -139,7 +141,8 @@ class Shard:
         head: Head = {name: getattr(self.layout, name) for name in _NUMBERS}
         head |= {name: placed_at(getattr(self.layout, name)) for name in _ARRAYS}
         head["columns"] = []
-        for name, held in self.columns.items():
+        for name, each in self.columns.items():
+            held = in_order(each)
             entry: Head = {"name": name, "top": held.top, "base": held.base}
             entry["codes"] = placed_at(held.codes)
             if held.base is None and held.top >= 0 and isinstance(held.words[0], int):
@@ -233,7 +236,7 @@ class ShardedEngine(Answering):
     ) -> NDArray[np.int64]:
         """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         found = [shard.points(columns, max_rows=max_rows, coins=coins) for shard in self._shards]
-        return in_order(np.concatenate(found))
+        return points_in_order(np.concatenate(found))
 
     @withheld("reading the points")
     def point_counts(

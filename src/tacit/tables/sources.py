@@ -22,7 +22,7 @@ import duckdb
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed
-from tacit.tables import delimited, frames, parquet
+from tacit.tables import arrow_chunks, delimited, frames, parquet
 from tacit.tables.codes import UNREADABLE, Type
 from tacit.tables.declared import AS_IT_IS, exact_path, quoted, refuse_clashing_names, text
 from tacit.tables.engine import withheld
@@ -154,9 +154,10 @@ class Source:
             self.kept = False
 
     def show(self, rows: str) -> None:
-        """Make the view show these rows, on a new connection that has had no error."""
-        self.connection.close()
-        self.connection = _connection(self.memory_limit, self.spill.path)
+        """Make the view show these rows; if there was a view, on a connection without errors."""
+        if self.shown:
+            self.connection.close()
+            self.connection = _connection(self.memory_limit, self.spill.path)
         self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {rows}")
         self.shown = rows
 
@@ -363,6 +364,7 @@ def _connection(memory_limit: int, spill: Path) -> duckdb.DuckDBPyConnection:
     # table opens.
     connection.execute("SET pandas_analyze_sample = 0")
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(arrow_chunks.SETTINGS)
     # It could move a computation that may fail out of its TRY.
     connection.execute("SET disabled_optimizers = 'common_subexpressions'")
     connection.execute(f"SET temp_directory = {text(str(spill))}")

@@ -107,7 +107,7 @@ class Work:
         source = worker_source(self.memory)
         try:
             run = source.connection.execute
-            (count,) = run(f"SELECT count(*) FROM {rows}").fetchone() or (0,)
+            ((count,),) = run(f"SELECT count(*) FROM {rows}").fetchall()
             if not count:
                 return None
             columns = part_columns(self.schema, rows)

@@ -1,0 +1,298 @@
+"""Columns that are built chunk by chunk: their codes and words, against Python's own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.errors import EngineFailed
+from tacit.tables import EACH_ROW, fetching, lane_table
+from tacit.tables.arrow_chunks import SETTINGS, ChunkColumn, chunks
+from tacit.tables.building import NumberColumn, TextColumn
+from tacit.tables.columns import Held, hold_numbers, in_order, narrowest, placed
+from tacit.tables.lane_table import LaneTable
+from tacit.tables.packed_words import packed, put_in_order, sorted_places
+from tacit.tables.schema import read_schema
+from tacit.tables.shards import Shard, map_shard
+from tacit.tables.unsorted_words import UnsortedWords
+from tacit.tables.word_rows import LONGEST, class_of, row_of
+
+LETTERS = "ab\0é水😀\U0010ffff"
+SIZES = (0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 24, 31, 32, 33, 63, 64)
+WORDS = st.text(st.sampled_from(LETTERS), max_size=16)  # at most 64 bytes
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 2}) as opened:
+        opened.execute(SETTINGS)
+        yield opened
+
+
+# Chunks
+
+
+def text_of(column: ChunkColumn, row: int) -> str | None:
+    if column.nulls is not None and column.nulls[row]:
+        return None
+    view: bytes = column.values[row].tobytes()
+    size = int.from_bytes(view[:4], "little")
+    if size <= 12:
+        return view[4 : 4 + size].decode()
+    start = int.from_bytes(view[12:], "little")
+    return column.texts[start : start + size].tobytes().decode()
+
+
+def test_chunks_are_the_rows_of_a_query_in_order(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(
+        "CREATE TABLE t AS SELECT i, CASE WHEN i % 3 != 1 THEN i % 250 END::UTINYINT AS small, "
+        "CASE WHEN i % 1000 != 5 THEN repeat('é' || i, i % 9) END AS word, i / 7 AS real "
+        "FROM range(300_000) AS r(i)"
+    )
+    query = "SELECT i, small, word, real, i::UINTEGER, hash(i) FROM t WHERE i % 5 != 2"
+    expected = connection.execute(query).fetchall()
+    at = 0
+    for numbers, small, word, real, unsigned, hashed in chunks(connection, query):
+        rows = expected[at : at + len(numbers.values)]
+        assert numbers.values.tolist() == [row[0] for row in rows]
+        assert small.nulls is not None
+        pairs = zip(small.values.tolist(), small.nulls, strict=True)
+        found = [None if null else value for value, null in pairs]
+        assert found == [row[1] for row in rows]
+        assert [text_of(word, row) for row in range(len(rows))] == [row[2] for row in rows]
+        assert real.values.tolist() == [row[3] for row in rows]
+        assert (unsigned.values.dtype.str, hashed.values.dtype.str) == ("<u4", "<u8")
+        assert hashed.values.tolist() == [row[5] for row in rows]
+        at += len(rows)
+    assert at == len(expected)
+
+
+def test_a_failure_in_a_chunk_is_duckdbs_and_ends_the_stream(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    query = "SELECT CASE WHEN i = 200_000 THEN error('no') ELSE i END FROM range(300_000) AS r(i)"
+    with pytest.raises(duckdb.Error):
+        for _ in chunks(connection, query):
+            pass
+    for _ in chunks(connection, "SELECT i FROM range(300_000) AS r(i)"):
+        break  # nobody reads the rest
+    assert connection.execute("SELECT 7").fetchall() == [(7,)]
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+def test_other_rows_than_were_counted_are_refused(
+    rows: int, connection: duckdb.DuckDBPyConnection
+) -> None:
+    connection.execute("CREATE TABLE t AS SELECT i AS x FROM range(3) AS r(i)")
+    schema = read_schema("[columns.x]\ntype = 'integer'", name="t", person=EACH_ROW)
+    source = fetching.CodeSource(connection, lambda _: "FROM t")
+    with pytest.raises(EngineFailed, match="changed"):
+        fetching.read_columns(source, schema, rows)
+
+
+# Words
+
+
+@pytest.mark.parametrize("lanes", [2, 3, 9])
+@pytest.mark.parametrize("mixed", [True, False], ids=["by hash", "all alike"])
+def test_a_table_numbers_words_as_they_first_come(
+    lanes: int, mixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not mixed:  # all words begin their search at one place, and most end it in a dict
+        monkeypatch.setattr(lane_table, "_THEN", np.uint64(0))
+    monkeypatch.setattr(lane_table, "_AT_ONCE", 50)
+    draw = np.random.default_rng(lanes)
+    table = LaneTable(lanes, 4)
+    known: dict[bytes, int] = {}
+    for size in (1, 5, 0, 200, 1000, 1000):
+        rows = draw.integers(0, 6, (size, lanes)).astype(np.uint64) << np.uint64(60)
+        rows[:, -1] |= draw.integers(0, 40, size).astype(np.uint64)
+        for row, number in zip(rows, table.codes(rows).tolist(), strict=True):
+            assert number >= 1
+            assert known.setdefault(row.tobytes(), number) == number
+    assert sorted(known.values()) == list(range(1, table.count + 1))
+    listed = table.end()
+    assert all(listed[number - 1].tobytes() == key for key, number in known.items())
+
+
+def built(words: list[str | None], sizes: list[int]) -> TextColumn:
+    """The column of these words, of which so many come in each chunk."""
+    column, at = TextColumn(len(words)), 0
+    with duckdb.connect() as connection:
+        connection.execute(SETTINGS)
+        for size in sizes:
+            some = pa.table({"word": pa.array(words[at : at + size], pa.string())})
+            connection.register("shown", some)
+            for (chunk,) in chunks(connection, "SELECT word FROM shown"):
+                column.take(at, chunk)
+                at += len(chunk.values)
+            connection.unregister("shown")
+    assert at == len(words)
+    return column
+
+
+def check(held: Held, words: list[str | None]) -> None:
+    known = {word for word in words if word is not None}
+    assert sorted(held.words) == sorted(known)
+    assert held.top == len(known) - 1
+    assert held.codes.dtype == narrowest(len(known))
+    codes = held.codes.tolist()
+    assert [None if code == held.null else held.words[code] for code in codes] == words
+
+
+def of_size(draw: random.Random, size: int) -> str:
+    """A word of so many bytes, with NULs and wide characters in it."""
+    word = ""
+    while len(word.encode()) < size:
+        more = draw.choice("ab\0\0é水😀")
+        word += more if len((word + more).encode()) <= size else draw.choice("a\0")
+    return word
+
+
+@pytest.mark.parametrize("sorted_at_once", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_words_of_every_size_are_numbered(seed: int, sorted_at_once: bool) -> None:
+    draw = random.Random(seed)
+    some = [of_size(draw, size) for size in SIZES for _ in range(1 + seed)]
+    words = draw.choices([*some, None] if seed % 2 else some, k=900)
+    column = built(words, [300, 0, 1, 599])
+    assert column.fits
+    held = column.held(sorted_at_once)
+    check(held, words)
+    assert isinstance(held.words, UnsortedWords) != sorted_at_once
+    check(in_order(held), words)
+    assert list(in_order(held).words) == sorted(set(words) - {None})  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        [None, None],
+        [""],
+        ["", None, "\0", "\0\0", "a", "a\0", None],
+        ["same"] * 500,
+        [f"different {number}" for number in range(500)],
+        [f"{number}" for number in range(300)] + [None],
+        ["x" * size for size in range(65)],
+        ["\0" * size for size in range(65)],
+    ],
+    ids=lambda words: f"{len(words)} of {len(set(words))}",
+)
+def test_columns_at_their_limits(words: list[str | None]) -> None:
+    for sorted_at_once in (True, False):
+        check(built(words, [len(words)]).held(sorted_at_once), words)
+
+
+def test_a_word_that_is_too_long_or_one_too_many_does_not_fit() -> None:
+    assert built(["x" * LONGEST], [1]).fits
+    assert not built(["a", "x" * (LONGEST + 1)], [2]).fits
+    column = built(["a", "b"], [1, 1])
+    column.most_words = 3
+    column.take(0, ChunkColumn(np.zeros((1, 2), np.uint64), None, np.zeros(0, np.uint8)))
+    assert not column.fits
+
+
+@given(some=st.sets(WORDS, max_size=40))
+def test_words_are_sorted_as_python_sorts_them(some: set[str]) -> None:
+    words = packed(list(some))
+    order = sorted_places(words)
+    assert [words[place] for place in order] == sorted(some)
+    assert list(put_in_order(words, order)) == sorted(some)
+
+
+def unsorted(words: list[str]) -> UnsortedWords:
+    classes: dict[int, list[Any]] = {}
+    for word in words:
+        classes.setdefault(class_of(len(word.encode())), []).append(row_of(word.encode()))
+    return UnsortedWords({number: np.stack(rows) for number, rows in classes.items()})
+
+
+@given(some=st.sets(WORDS, max_size=30), sought=WORDS, other=WORDS)
+def test_unsorted_words_are_found_by_word_and_by_order(
+    some: set[str], sought: str, other: str
+) -> None:
+    listed = list(unsorted(sorted(some)))
+    assert sorted(listed) == sorted(some)
+    for word in (sought, *some):
+        expected = listed.index(word) if word in some else None
+        words = unsorted(sorted(some))
+        assert [words.code(word) for _ in range(3)] == [expected] * 3  # by scan, then by order
+    low, high = sorted((sought, other))
+    for first, last in ((low, high), (None, high), (low, None)):
+        found = [listed[code] for code in unsorted(sorted(some)).between(first, last)]
+        assert found == sorted(
+            word
+            for word in some
+            if (first is None or word >= first) and (last is None or word <= last)
+        )
+
+
+def test_a_word_that_no_row_could_be_is_not_found() -> None:
+    words = unsorted(["a", "b" * 64])
+    assert words.code("b" * 65) is None
+    assert words.code("b" * 1000) is None
+
+
+def test_a_shard_of_unsorted_words_is_written_in_their_order(tmp_path: Any) -> None:
+    words: list[str | None] = ["b", "a", None, "c", "a", "ß"]
+    held = built(words, [6]).held(in_order=False)
+    schema = read_schema("[columns.x]\ntype = 'text'", name="t", person=EACH_ROW)
+    shard = Shard.of(schema, {"x": held})
+    mapped = map_shard(tmp_path / "x", shard.save(tmp_path / "x")).columns["x"]
+    assert list(mapped.words) == ["a", "b", "c", "ß"]
+    assert mapped.codes[:6].tolist() == [1, 0, 4, 2, 0, 3]
+    assert set(mapped.codes[6:].tolist()) == {4}
+
+
+# Numbers
+
+EXTREMES = [-(2**63), -(2**63) + 1, -1, 0, 1, 255, 256, 2**32, 2**63 - 1]
+
+
+def numbers(values: list[int | None], low: int, high: int, sizes: list[int]) -> Held:
+    kind = narrowest(high - low)
+    column, at = NumberColumn(len(values), kind, low), 0
+    for size in sizes:
+        some = values[at : at + size]
+        nulls = np.array([value is None for value in some], np.bool_)
+        given = [low if value is None else value for value in some]
+        shown = np.array(given, np.int64) if kind is np.uint64 else np.array(given) - low
+        shown = shown if kind is np.uint64 else shown.astype(kind)
+        shown[nulls] = np.iinfo(shown.dtype).max  # what stands there means nothing
+        column.take(at, ChunkColumn(shown, nulls if nulls.any() else None, np.zeros(0, np.uint8)))
+        at += size
+    return column.held()
+
+
+@given(data=st.data())
+def test_numbers_are_held_as_if_they_came_together(data: st.DataObject) -> None:
+    low, high = sorted(data.draw(st.tuples(*[st.sampled_from(EXTREMES)] * 2)))
+    values = data.draw(st.lists(st.none() | st.integers(low, high), max_size=12))
+    cut = data.draw(st.integers(0, len(values)))
+    held = numbers(values, low, high, [cut, len(values) - cut])
+    nulls = np.array([value is None for value in values], np.bool_)
+    expected = hold_numbers(np.array([value or 0 for value in values], np.int64), nulls)
+    assert (held.top, held.base) == (expected.top, expected.base)
+    assert held.codes.dtype == expected.codes.dtype
+    assert held.codes.tolist() == expected.codes.tolist()
+    by_slot = placed(held, 64, None).codes.tolist()
+    assert by_slot == expected.codes.tolist() + [held.null] * (64 - len(values))
+
+
+def test_doubles_are_held_by_their_ranks(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("CREATE TABLE t AS FROM (VALUES (0.5::DOUBLE), (-2), (NULL), (0)) AS r(x)")
+    schema = read_schema("[columns.x]\ntype = 'real'", name="t", person=EACH_ROW)
+    source = fetching.CodeSource(connection, lambda _: "SELECT x FROM t")
+    held = fetching.read_columns(source, schema, 4)["x"]
+    codes = held.codes.tolist()
+    assert codes[1] == 0
+    assert codes[1] < codes[3] < codes[0] < codes[2] == held.null
