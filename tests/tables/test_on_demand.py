@@ -138,7 +138,9 @@ UNSORTED = [
     *("upper(town) = 'A'", "length(town) = 1", "town > 'a' and town = 'b'", "town = other"),
     *("town < other", "not town <= other", "age < 3 or town > 'a'", "pid = 'p1'", "pid > 'p2'"),
     *("SELECT COUNT(*) FROM t WHERE town >= 'b'", "town is not null and other > 'Z'"),
+    *("town = 'b' and town < 'ß' and age < 5", "town = 'a' or town like 'b%' or other = 'c'"),
 ]
+ONE_WORD = ["town = ''", "town = 'a'", "town = 'b' and age < 5", "other = 'c'", "town <> 'a'"]
 
 
 @pytest.mark.parametrize("person", ["pid", EACH_ROW], ids=["people", "each row"])
@@ -172,12 +174,17 @@ def test_words_in_no_order_give_the_answers_of_a_scan(
 
     with load(path, person=person, name="t", schema=schema, memory_limit=1) as scanned:
         expected = answers(scanned, UNSORTED)
+        words = asked(scanned, ONE_WORD)
     for mixed in (UNSORTED, draw.sample(UNSORTED, len(UNSORTED))):
         with load(path, person=person, name="t", schema=schema) as engine:
+            for _ in range(3):  # of which bitmaps are kept, by codes that are in no order
+                assert asked(engine, ONE_WORD) == words
+            columns = engine.held()[1]  # type: ignore[attr-defined]
+            assert isinstance(columns["town"].words, UnsortedWords)
             assert answers(engine, mixed) == expected
-            town = engine.held()[1]["town"]  # type: ignore[attr-defined]
-            assert isinstance(town.words, UnsortedWords)
+            assert not columns["town"].unsorted
             assert answers(engine, mixed) == expected  # from bitmaps that are kept by now
+            assert asked(engine, ONE_WORD) == words
 
 
 def test_only_the_columns_that_are_named_are_read(tmp_path: Path) -> None:

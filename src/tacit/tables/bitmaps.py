@@ -10,7 +10,7 @@ conjunction leaves, if those are few.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -44,6 +44,7 @@ from tacit.tables.columns import (
     Held,
     Layout,
     comparison,
+    in_order,
     unpack,
 )
 from tacit.tables.engine import (
@@ -105,6 +106,15 @@ _NO_SLOTS = np.zeros(0, dtype=np.int64)
 Atom = Range | Among | Like | IsNull
 
 
+class _WordsSorted(Exception):
+    """The codes of a column are others now."""
+
+
+def _is_by_code(key: object, column: str) -> bool:
+    """Whether a bitmap is kept under codes of this column, which may mean other words later."""
+    return isinstance(key, tuple) and key[0] == column
+
+
 class BitmapEngine(Answering):
     """Answers from columns held in memory."""
 
@@ -112,7 +122,7 @@ class BitmapEngine(Answering):
         self,
         schema: Schema,
         layout: Layout,
-        columns: Mapping[str, Held],
+        columns: MutableMapping[str, Held],
         *,
         limit: int,
         release: Callable[[], None] = lambda: None,
@@ -250,7 +260,7 @@ class BitmapEngine(Answering):
     def _truths(self, tree: Predicate) -> NDArray[np.bool_]:
         """For each slot, whether it has a row for which a predicate is TRUE."""
         self._used = 0
-        words = words_of(self._node(tree, True), self._layout.filled, 0, self._layout.words)
+        words = words_of(self._tree(tree), self._layout.filled, 0, self._layout.words)
         return unpack(words) & unpack(self._layout.filled)
 
     # Terms
@@ -273,7 +283,7 @@ class BitmapEngine(Answering):
 
     def _total(self, term: Term) -> int:
         self._used = 0
-        layout, node = self._layout, self._node(term.where, True)
+        layout, node = self._layout, self._tree(term.where)
         matching: Matching = partial(words_of, node, layout.filled)
         if isinstance(term, People):
             counted = counted_at_once(node, layout)
@@ -315,7 +325,15 @@ class BitmapEngine(Answering):
 
     def _matching(self, tree: Predicate) -> Matching:
         """Gives the words of a predicate from start to stop."""
-        return partial(words_of, self._node(tree, True), self._layout.filled)
+        return partial(words_of, self._tree(tree), self._layout.filled)
+
+    def _tree(self, where: Predicate) -> Node:
+        """Where a predicate is TRUE."""
+        while True:
+            try:
+                return self._node(where, True)
+            except _WordsSorted:  # once for each column of words, at most
+                self._used = 0
 
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (if wanted) or FALSE (if not)."""
@@ -350,12 +368,10 @@ class BitmapEngine(Answering):
         """The bitmap of an atom; a new range is only named if it may be ``merged`` with others."""
         if type(tree) is Range and wanted:  # by far most often
             known = self._ranges.get(id(tree))
-            if known is None and not self._columns[tree.column].is_interval(tree.low, tree.high):
-                return self._words_atom(tree, wanted)
             key = known[1] if known is not None else self._range(tree)
-        elif isinstance(tree, IsNull) or (
-            isinstance(tree, Range) and self._columns[tree.column].is_interval(tree.low, tree.high)
-        ):
+        elif isinstance(tree, Range | IsNull):
+            if isinstance(tree, Range):
+                self._need_order(tree)
             key = (tree.column, self._columns[tree.column].intervals(tree, wanted))
         else:
             return self._words_atom(tree, wanted)
@@ -384,7 +400,9 @@ class BitmapEngine(Answering):
         def find() -> Matching | CodeRange | None:
             if high > column.top:
                 return None  # slots without a row have the code of NULL, too
-            bits = self._bits.leading(name, column)
+            # Of a column that was put in order meanwhile, bits are kept of its new codes.
+            same = self._columns[name] is column
+            bits = self._bits.leading(name, column) if same else None
             self._make_room()
             if isinstance(bits, BitSlices):
                 return partial(ranged, bits, make, low, high, column.top)
@@ -430,6 +448,7 @@ class BitmapEngine(Answering):
         questions use the same objects again.  The range is kept with it, so that no other object
         can take its identity.
         """
+        self._need_order(tree)
         key = tree.column, self._columns[tree.column].interval(tree.low, tree.high)
         if len(self._ranges) >= _MOST_RANGES:
             self._ranges.clear()
@@ -452,11 +471,32 @@ class BitmapEngine(Answering):
 
         return self._build((tree, wanted), Unbuilt(make))
 
-    def _words_atom(self, tree: Range | Among | Like | Computed, wanted: bool) -> Node:
+    def _need_order(self, tree: Range | Like) -> None:
+        """Sort the words of a column the first time that a question compares them.
+
+        The codes are others then, and what was made of the old ones is worth nothing: whoever
+        builds the tree of a question begins again.
+        """
+        name = tree.column
+        if isinstance(tree, Range) and tree.low == tree.high:
+            return  # one word is found in any order
+        if not self._columns[name].unsorted:
+            return
+        self._columns[name] = in_order(self._columns[name])
+        self._bits.forget(name)
+        self._ranges = {at: known for at, known in self._ranges.items() if known[1][0] != name}
+        for key in [key for key in self._kept if _is_by_code(key, name)]:
+            del self._kept[key]
+        self._seen = {key for key in self._seen if not _is_by_code(key, name)}
+        raise _WordsSorted
+
+    def _words_atom(self, tree: Among | Like | Computed, wanted: bool) -> Node:
         """An atom for which all distinct values of a column must be searched."""
         kept = self._kept_as((tree, wanted))
         if kept is not None:
             return kept
+        if isinstance(tree, Like):
+            self._need_order(tree)
         column = self._columns[tree.column]
         codes = column.codes_of(tree, wanted)
         return self._build((tree, wanted), self._new(tree.column, codes))

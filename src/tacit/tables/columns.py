@@ -9,9 +9,9 @@ the carry.  So the last bits of ((M & N) + N) | M say who has a match.  A person
 rows gets whole words, which are combined at the end.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
-intervals; those of a column with `UnsortedWords` are in no order, and one value is an interval, but
-not a range of them.  The code after the greatest one stands for NULL, and for slots that hold no
-row.
+intervals.  Those of a column with `UnsortedWords` are in no order: one value is an interval, but a
+range of them is not, and `in_order` gives other codes for that.  The code after the greatest one
+stands for NULL, and for slots that hold no row.
 """
 
 from __future__ import annotations
@@ -302,15 +302,16 @@ class Held:
     def _unsorted_interval(
         self, words: UnsortedWords, low: Code | None, high: Code | None
     ) -> CodeIntervals:
-        assert self.is_interval(low, high)
+        assert low == high  # whoever asks for more has put it in order
         if low is None:
             return ((0, self.top),) if self.top >= 0 else ()
         code = words.code(str(low))
         return () if code is None else ((code, code),)
 
-    def is_interval(self, low: Code | None, high: Code | None) -> bool:
-        """Whether the codes of values from low to high are an interval, whatever they are."""
-        return low == high or self.base is not None or not isinstance(self.words, UnsortedWords)
+    @property
+    def unsorted(self) -> bool:
+        """Whether its codes are in no order."""
+        return self.base is None and isinstance(self.words, UnsortedWords)
 
     def intervals(self, atom: Range | IsNull, wanted: bool) -> CodeIntervals:
         """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
@@ -321,12 +322,10 @@ class Held:
             return ((self.null, self.null),)
         return ((0, self.top),) if self.top >= 0 else ()
 
-    def codes_of(self, atom: Range | Among | Like | Computed, wanted: bool) -> CodeSet:
+    def codes_of(self, atom: Among | Like | Computed, wanted: bool) -> CodeSet:
         """The same for an atom that is tried on the words."""
         if isinstance(atom, Among):
             found = self._among(atom.values)
-        elif isinstance(atom, Range):
-            found = self._range(atom.low, atom.high)
         elif isinstance(atom, Like):
             found = self._like(atom.pattern)
         else:  # a function of text, since dates are not held as words
@@ -340,25 +339,11 @@ class Held:
         others[self.null] = False
         return others
 
-    def _range(self, low: Code | None, high: Code | None) -> CodeSet:
-        if self.is_interval(low, high):
-            return self.interval(low, high)
-        assert isinstance(self.words, UnsortedWords)
-        ends = (None if end is None else str(end) for end in (low, high))
-        return self._table(self.words.between(*ends))
-
     def _like(self, pattern: str) -> CodeSet:
-        codes = None
-        words = self.words
-        if isinstance(words, UnsortedWords):
-            words = words.in_order
-            codes = words.codes
+        assert not self.unsorted
         if self._search is None:
-            self._search = WordSearch(words)
+            self._search = WordSearch(self.words)
         found = self._search.like(pattern)
-        if codes is not None:
-            at = slice(found.start, found.stop) if isinstance(found, range) else found
-            return self._table(codes[at])
         if isinstance(found, range):
             return ((found.start, found.stop - 1),) if found else ()
         return self._table(found)
@@ -565,7 +550,10 @@ def in_order(held: Held) -> Held:
     ranks = np.empty(len(order) + 1, held.codes.dtype)
     ranks[order], ranks[-1] = np.arange(len(order), dtype=ranks.dtype), held.null
     words = put_in_order(held.words.packed, order)
-    return Held(ranks[held.codes], held.top, None, _words=words)
+    codes = np.empty_like(held.codes)
+    for at in _some(len(codes)):  # numpy widens indices: not all at once
+        codes[at] = ranks[held.codes[at]]
+    return Held(codes, held.top, None, _words=words)
 
 
 def comparison(

@@ -40,6 +40,11 @@ class KeptBits:
         """Drop all of them."""
         self._kept.clear()
 
+    def forget(self, name: str) -> None:
+        """Drop those of a column, which has other codes now."""
+        for every in (True, False):
+            self._kept.pop((name, every), None)
+
     def leading(self, name: str, column: Held) -> LeadingBits | None:
         """The leading bits of a column's codes; None if they are narrow, or not kept yet."""
         if column.codes.itemsize < self.wide:

@@ -110,7 +110,7 @@ class Shard:
         self, schema: Schema, limit: int, release: Callable[[], None] = lambda: None
     ) -> BitmapEngine:
         """Answers from this shard alone; its bitmaps stay within the limit."""
-        return BitmapEngine(schema, self.layout, self.columns, limit=limit, release=release)
+        return BitmapEngine(schema, self.layout, dict(self.columns), limit=limit, release=release)
 
     def save(self, path: Path) -> str:
         """Write it to a new file that only its owner can read; gives the file's SHA-256."""

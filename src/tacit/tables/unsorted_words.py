@@ -8,7 +8,7 @@ bytes.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
@@ -78,12 +78,6 @@ class UnsortedWords(Sequence[str]):
         if place < len(self) and self.in_order[place] == word:
             return int(self.in_order.codes[place])
         return None
-
-    def between(self, low: str | None, high: str | None) -> Places:
-        """The codes of the words from ``low`` to ``high``, or from or to where there are any."""
-        first = 0 if low is None else bisect_left(self.in_order, low)
-        last = len(self) if high is None else bisect_right(self.in_order, high)
-        return self.in_order.codes[first:last]
 
     def _scanned(self, sought: bytes) -> int | None:
         number = class_of(len(sought))
