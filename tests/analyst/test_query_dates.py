@@ -185,7 +185,7 @@ def test_what_a_batch_is_told_errs_less_can_take_its_keys(table, rich):
     sql = "SELECT COUNT(DISTINCT pid) FROM visits GROUP BY date_trunc('day', day)"
     with (
         table.sparse(threshold=10**6, at_most=100, epsilon=1, budget=rich) as stream,
-        pytest.warns(tacit.errors.Advice, match=r"at once \(table.query\)"),
+        pytest.warns(tacit.errors.Advice, match=r"table.query would tell every count"),
     ):
         list(stream.ask_all(sql))
 
