@@ -145,6 +145,8 @@ def _column(array: Any, child: Any, kind: bytes) -> ChunkColumn:
         values = _buffer(child.buffers[1], (start + rows) * _KINDS[kind].itemsize)
         return ChunkColumn(values.view(_KINDS[kind])[start:], nulls, texts)
     views = _buffer(child.buffers[1], (start + rows) * 16).view(np.uint64).reshape(-1, 2)
+    if child.n_buffers > 4:  # a view would have to say in which buffer its text is
+        raise duckdb.Error("the texts of a chunk are in several buffers")
     if child.n_buffers > 3:  # the last buffer has the sizes of those with texts
         sizes = _buffer(child.buffers[child.n_buffers - 1], 8 * (child.n_buffers - 3))
         texts = _buffer(child.buffers[2], int(sizes.view(np.int64)[0]))
