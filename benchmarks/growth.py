@@ -160,20 +160,21 @@ def draw(path: Path, *series: Series) -> None:
     first.plot(scans.keys(), scans.values(), "s-", label="1 000 cells in one scan")
     first.plot(new.keys(), new.values(), "^-", label="a constant never seen")
     first.plot(opening.keys(), opening.values(), "v-", label="opening, all columns asked")
-    first.set(xlabel="rows", title="rows", ylabel="seconds")
-    memories.plot(peak.keys(), peak.values(), "o-", label="peak of a process that opens it")
-    memories.set(xlabel="rows", title="memory", ylabel="bytes")
+    first.set(xlabel="rows", title="rows", ylabel="seconds", ylim=(3e-6, 30))
+    megabytes = [taken / 1e6 for taken in peak.values()]
+    memories.plot(peak.keys(), megabytes, "o-", label="peak of a process that opens it")
+    memories.set(xlabel="rows", title="memory", ylabel="MB", ylim=(0, 1.4 * max(megabytes)))
     second.plot(asked.keys(), asked.values(), "o-", label="one question, 10 000 rows")
-    second.set(xlabel="questions asked before", title="questions", ylim=(1e-5, 1e-3))
+    second.set(xlabel="questions asked before", title="questions", ylim=(1e-6, 1e-3))
     third.plot(charged.keys(), charged.values(), "o-", label="one durable charge")
     third.plot(opened.keys(), opened.values(), "s-", label="opening the budget")
     third.set(xlabel="entries before", title="history", ylim=(1e-4, 1e-1))
     for axes in (second, third):
         axes.set(ylabel="seconds")
     for axes in (first, memories, second, third):
-        axes.set(xscale="log", yscale="log")
+        axes.set(xscale="log", yscale="linear" if axes is memories else "log")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper left")
     figure.savefig(path, dpi=110)
 
 
