@@ -135,6 +135,21 @@ def steps_of(act: Callable[[], object]) -> int:
     return counter.steps
 
 
+def steps_within(act: Callable[[], object], name: str, file: str) -> list[int]:
+    """The places of an act that lie in functions of this name in this file."""
+    found = []
+
+    class Looking(Interrupter):
+        def _step(self, frame: FrameType) -> None:
+            super()._step(frame)
+            code = frame.f_code
+            if code.co_name == name and code.co_filename.endswith(file):
+                found.append(self.steps)
+
+    Looking(None).run(act)
+    return found
+
+
 def spread(steps: int, most: int, shift: int = 0) -> range:
     """Every place, or so many of them at even distances."""
     return range(1 + shift % max(1, steps // most), steps + 1, max(1, steps // most))

@@ -19,7 +19,13 @@ import pytest
 from tests.budget import children
 from tests.budget.children import JOIN_SECONDS, PROCESSES, start
 from tests.budget.common import ask, open_stream, resume, resume_when_free
-from tests.budget.interrupts import Interrupter, in_a_thread_of_its_own, spread, steps_of
+from tests.budget.interrupts import (
+    Interrupter,
+    in_a_thread_of_its_own,
+    spread,
+    steps_of,
+    steps_within,
+)
 
 from tacit.budget import Budget
 from tacit.budget.memory import MemoryLedger
@@ -294,6 +300,27 @@ def _strike_opening(where: str, most: int) -> int:
 @pytest.mark.parametrize("where", ["sqlite", "postgres"], indirect=True)
 def test_opening_that_is_interrupted_leaves_nothing_locked(where):
     assert _strike_opening(where, FEW) > FEW // 2
+
+
+@in_a_thread_of_its_own
+def _strike_leaving(path: str) -> None:
+    def begin() -> None:
+        Budget.open(path, wait=WAIT).close()
+
+    begin()
+    steps = steps_within(begin, "__exit__", "budget/postgres.py")
+    assert steps
+    for at in steps:
+        assert Interrupter(at).run(begin) is not None
+        begin()
+
+
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
+def test_opening_that_is_interrupted_while_it_ends_says_so(where):
+    """And not that it is in the middle of a transaction."""
+    path = f"{where}-left"
+    Budget.create(path, epsilon=1, covers=["visits"]).close()
+    _strike_leaving(path)
 
 
 @pytest.mark.long

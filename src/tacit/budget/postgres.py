@@ -110,11 +110,20 @@ class PostgresLedger(Uncopyable):
         """
         ledger = cls(_address(address), wait=wait)
         try:
-            with LetGoIfDropped(PostgresCreating(ledger, "create")) as writer:
-                fill(writer)
+            ledger._fill(fill)
         finally:
             ledger.close()
         return cls.open(address, wait=wait)
+
+    # Blocks that are closed after an interrupt have frames of their own, which have ended by then.
+
+    def _fill(self, fill: Fill) -> None:
+        with LetGoIfDropped(PostgresCreating(self, "create")) as writer:
+            fill(writer)
+
+    def _look(self, head: str | None) -> None:
+        with LetGoIfDropped(PostgresChecking(self, head)) as tail:
+            self.seen = tail
 
     @classmethod
     def open(
@@ -123,8 +132,7 @@ class PostgresLedger(Uncopyable):
         """Connect and check what is there.  Nothing is changed; the history is not read."""
         ledger = cls(_address(address), wait=wait)
         try:
-            with LetGoIfDropped(PostgresChecking(ledger, head)) as tail:
-                ledger.seen = tail
+            ledger._look(head)
         except BaseException:
             ledger.close()
             raise
