@@ -13,7 +13,7 @@ from tacit.tables import bit_slices
 from tacit.tables.bit_slices import leading, sliced, sum_of_codes
 from tacit.tables.columns import narrowest, pack, unpack
 
-pytestmark = pytest.mark.usefixtures("loops")
+pytestmark = pytest.mark.usefixtures("both_loops")
 
 TOPS = st.one_of(st.integers(0, 300), st.sampled_from([2**16 - 2, 2**20, 2**45 + 7, 2**63]))
 

@@ -91,7 +91,7 @@ def agree(engine: Engine, rows: list[RawRow], asked: list[list[Summand]], person
         assert [step for question in read for step in engine.values([question])] == steps
 
 
-@pytest.mark.usefixtures("loops")
+@pytest.mark.usefixtures("both_loops")
 @SOME
 @given(rows=tables(), asked=ASKED, person=PEOPLE, limit=LIMITS)
 def test_bitmaps_answer_as_plain_python(
@@ -100,7 +100,7 @@ def test_bitmaps_answer_as_plain_python(
     agree(quick(rows, person, limit), rows, asked, person)
 
 
-@pytest.mark.usefixtures("loops")
+@pytest.mark.usefixtures("both_loops")
 @SOME
 @given(rows=tables(), asked=ASKED, person=PEOPLE, leading=st.integers(1, 12))
 def test_bits_of_codes_answer_as_plain_python(
@@ -110,7 +110,7 @@ def test_bits_of_codes_answer_as_plain_python(
         agree(with_slices(quick(rows, person)), rows, asked, person)
 
 
-@pytest.mark.usefixtures("loops")
+@pytest.mark.usefixtures("both_loops")
 @SOME
 @given(rows=tables(), asked=st.lists(conditions(), min_size=1, max_size=6), limit=LIMITS)
 def test_bitmaps_test_all_rows_of_a_person_as_plain_python(
@@ -223,7 +223,7 @@ def test_what_all_cells_share_is_a_condition_and_no_key() -> None:
     assert len(set(group.cells)) == 1
 
 
-@pytest.mark.usefixtures("loops")
+@pytest.mark.usefixtures("both_loops")
 @pytest.mark.parametrize("few", [1, 128, 10**9], ids=["always", "as usual", "never"])
 def test_a_new_atom_is_tested_on_what_the_others_leave(
     few: int, monkeypatch: pytest.MonkeyPatch

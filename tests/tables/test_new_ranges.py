@@ -10,7 +10,7 @@ import pytest
 
 from tacit.tables import EACH_ROW, load, parse
 
-pytestmark = pytest.mark.usefixtures("loops")
+pytestmark = pytest.mark.usefixtures("both_loops")
 
 Row = tuple[int | None, int, int]
 CHANCE = random.Random(17)

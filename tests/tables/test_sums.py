@@ -11,7 +11,7 @@ from tacit.tables.bit_slices import sliced
 from tacit.tables.columns import by_person, every_row, hold_numbers, pack, placed
 from tacit.tables.totals import sum_total
 
-pytestmark = pytest.mark.usefixtures("loops")
+pytestmark = pytest.mark.usefixtures("both_loops")
 
 VALUES = st.one_of(st.integers(-5, 300), st.integers(-(2**62), 2**62), st.sampled_from([255, 256]))
 

@@ -83,9 +83,7 @@ class Unbuilt:
 
     def kept_of(self, words: BitWords, start: int) -> BitWords:
         """The few slots, in words from ``start`` on, for which it holds, too."""
-        if self.range is None or kernel.compiled is None:
-            return _tested(words, self.make, start)
-        quick = self.quick()
+        quick = None if kernel.compiled is None else self.quick()
         if not isinstance(quick, tuple):
             return _tested(words, self.make, start)
         left = words.copy()

@@ -482,20 +482,6 @@ def hold_numbers(values: NDArray[np.int64], nulls: NDArray[np.bool_]) -> Held:
     return Held(offsets.astype(narrowest(top + 1), copy=False), top, base)
 
 
-def hold_offsets(offsets: Codes, nulls: NDArray[np.bool_] | None, low: int) -> Held:
-    """The same of numbers that are given as unsigned offsets from ``low``, which are used up."""
-    present = offsets if nulls is None else offsets[~nulls]
-    if not len(present):
-        return Held(np.zeros(len(offsets), dtype=np.uint8), -1, 0)
-    least, greatest = int(present.min()), int(present.max())
-    top = greatest - least
-    np.subtract(offsets, offsets.dtype.type(least), out=offsets)  # where NULL, it wraps around
-    codes = offsets.astype(narrowest(top + 1), copy=False)
-    if nulls is not None:
-        codes[nulls] = top + 1
-    return Held(codes, top, low + least)
-
-
 def ranks_of_doubles(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     """The ranks of doubles among all doubles; see ``rank_of_double``."""
     bits = np.ascontiguousarray(numbers).view(np.int64)

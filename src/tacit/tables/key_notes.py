@@ -23,6 +23,7 @@ from tacit.tables.question import (
     Question,
     Range,
     Term,
+    predicates_of,
 )
 from tacit.tables.schema import Column, Schema
 
@@ -64,10 +65,8 @@ def _closest(column: Column, code: Code) -> str | None:
 
 
 def _in_term(term: Term, schema: Schema) -> Iterator[tuple[Column, Code]]:
-    yield from _in_predicate(term.where, schema)
-    if isinstance(term, Having):
-        for _, tally in term.tallies:
-            yield from _in_predicate(tally.where, schema)
+    for tree in predicates_of(term):
+        yield from _in_predicate(tree, schema)
 
 
 def _in_predicate(tree: Predicate, schema: Schema) -> Iterator[tuple[Column, Code]]:
