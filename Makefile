@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-KERNEL = kernel/module.c kernel/loops.h kernel/shattering.c kernel/shattering.h
+KERNEL = $(wildcard kernel/*)
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .PHONY: demo test check browser test-oldest test-newest test-engines test-engines-long test-long bench bench-peers bench-spark clean

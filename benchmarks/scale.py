@@ -23,7 +23,8 @@ from benchmarks.bench_tables import SCHEMA as EIGHT_COLUMNS
 from benchmarks.bench_tables import generated
 from tacit.tables import EACH_ROW, parse, read_schema
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import WORD, Held, Layout, every_row
+from tacit.tables.columns import Held
+from tacit.tables.layout import WORD, Layout, every_row
 from tacit.tables.schema import Person
 from tacit.tables.workers import Work
 

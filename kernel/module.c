@@ -7,11 +7,7 @@
  * Every function takes arrays as buffers of bytes and checks their sizes before it looks at them.
  * While one counts, other threads of Python go on; who calls it keeps the arrays as they are.
  */
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
+#include "bits.h"
 
 #define CHUNK 512           /* words that are worked on at once: 4 KB, in the nearest cache */
 #define LEADING_AT_ONCE 128 /* words whose leading codes, 16 KB, stay there for both ends */
@@ -20,15 +16,10 @@
 #define FEW_IN_A_WORD 4
 #define MOST 64 /* bitmaps of a conjunction, and ranges */
 
-#if defined(__GNUC__) || defined(__clang__)
-/* Arrays that are mapped from a file may begin anywhere. */
-typedef uint64_t word __attribute__((aligned(1), may_alias));
 typedef uint8_t codes_8;
 typedef uint16_t codes_16 __attribute__((aligned(1), may_alias));
 typedef uint32_t codes_32 __attribute__((aligned(1), may_alias));
 typedef uint64_t codes_64 __attribute__((aligned(1), may_alias));
-#define ones_of(bits) ((uint64_t)__builtin_popcountll(bits))
-#define first_one(bits) __builtin_ctzll(bits)
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define SEVERAL_KINDS 1
@@ -36,12 +27,6 @@ typedef uint64_t codes_64 __attribute__((aligned(1), may_alias));
 #define set_all_16(code) _mm512_set1_epi16((short)(code))
 #define set_all_32(code) _mm512_set1_epi32((int)(code))
 #define set_all_64(code) _mm512_set1_epi64((long long)(code))
-#endif
-#else
-#error "no compiler that this was tried with: numpy does the same"
-#endif
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "bits are packed for little-endian machines: numpy does the same"
 #endif
 
 /* A range of a column's codes, both ends included. */

@@ -3,20 +3,9 @@
  * All memory is taken before the search starts.  The search runs without the lock of the
  * interpreter and takes it every few milliseconds, to ask whether it may go on.
  */
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "bits.h"
 
-#if !defined(__GNUC__) && !defined(__clang__)
-#error "no compiler that this was tried with: numpy does the same"
-#endif
-typedef uint64_t word __attribute__((aligned(1), may_alias)); /* of a caller, at any place */
-#define ones_of(bits) ((int32_t)__builtin_popcountll(bits))
-#define first_one(bits) __builtin_ctzll(bits)
-#define last_one(bits) (63 - __builtin_clzll(bits))
+#include <stdlib.h>
 
 #define PACKINGS 4              /* nodes of up to three points may be packed */
 #define WORK (4 << 20)          /* words between two signs of life: a few milliseconds */
@@ -143,7 +132,7 @@ static void set_root(struct search *search, const Py_buffer *cells)
     root->columns = &search->start;
     for (int32_t cell = 0; cell < root->cells; cell++)
         for (Py_ssize_t w = 0; w < search->row_words; w++)
-            root->size[cell] += ones_of(root->masks[cell * search->row_words + w]);
+            root->size[cell] += (int32_t)ones_of(root->masks[cell * search->row_words + w]);
     for (Py_ssize_t point = 0; point < search->points; point++)
         root->candidates[point / 64] |= (uint64_t)1 << point % 64;
     for (Py_ssize_t row = 0; row < 64 * search->row_words; row++)
@@ -213,7 +202,7 @@ static Py_ssize_t smallest_cell(const Py_buffer *cells, Py_ssize_t words)
     for (Py_ssize_t cell = 0; cell < cells->len / 8 / words; cell++, mask += words) {
         Py_ssize_t size = 0;
         for (Py_ssize_t w = 0; w < words; w++)
-            size += ones_of(mask[w]);
+            size += (int32_t)ones_of(mask[w]);
         smallest = size < smallest ? size : smallest;
     }
     return smallest;

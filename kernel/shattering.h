@@ -94,15 +94,15 @@ TARGET static inline int NAME(cuts_words)(const struct level *node, Py_ssize_t p
     if (node->columns->below) {
         const uint64_t *below = node->columns->below + point * node->columns->words;
         for (int32_t cell = 0; cell < node->cells; cell++) {
-            int32_t inside = ones_of(node->masks[cell] & above[node->at[cell]]);
-            int32_t outside = ones_of(node->masks[cell] & below[node->at[cell]]);
+            int32_t inside = (int32_t)ones_of(node->masks[cell] & above[node->at[cell]]);
+            int32_t outside = (int32_t)ones_of(node->masks[cell] & below[node->at[cell]]);
             if ((inside < need) | (outside < need))
                 return 0;
         }
         return 1;
     }
     for (int32_t cell = 0; cell < node->cells; cell++) {
-        int32_t inside = ones_of(node->masks[cell] & above[node->at[cell]]);
+        int32_t inside = (int32_t)ones_of(node->masks[cell] & above[node->at[cell]]);
         if ((inside < need) | (node->size[cell] - inside < need))
             return 0;
     }
@@ -120,9 +120,9 @@ TARGET static inline int NAME(cuts)(const struct level *node, Py_ssize_t point, 
         const uint64_t *mask = node->masks + (Py_ssize_t)cell * node->length;
         int32_t at = node->at[cell], inside = 0, outside = 0;
         for (int32_t w = 0; w < node->length; w++)
-            inside += ones_of(mask[w] & above[at + w]);
+            inside += (int32_t)ones_of(mask[w] & above[at + w]);
         for (int32_t w = 0; below && w < node->length; w++)
-            outside += ones_of(mask[w] & below[at + w]);
+            outside += (int32_t)ones_of(mask[w] & below[at + w]);
         if (!below)
             outside = node->size[cell] - inside;
         if (inside < need || outside < need)
@@ -147,7 +147,7 @@ TARGET static Py_ssize_t NAME(keep_cutting)(struct search *search, struct level 
             search->work += (Py_ssize_t)node->cells * node->length;
         }
         node->candidates[w] = kept;
-        many += ones_of(kept);
+        many += (int32_t)ones_of(kept);
     }
     return many;
 }
@@ -173,7 +173,7 @@ TARGET static Py_ssize_t NAME(narrow)(struct search *search, int depth, Py_ssize
         for (Py_ssize_t w = first; w < end; w++)
             found[w] &= search->link[point * end + w];
     for (Py_ssize_t w = first; w < end; w++)
-        many += ones_of(found[w]);
+        many += (int32_t)ones_of(found[w]);
     return many;
 }
 
@@ -191,8 +191,8 @@ TARGET static void NAME(split)(struct search *search, const struct level *node,
         const uint64_t *mask = node->masks + (Py_ssize_t)cell * length;
         int32_t at = node->at[cell], inside = 0, outside = 0;
         for (int32_t w = 0; w < length; w++) {
-            inside += ones_of(mask[w] & above[at + w]);
-            outside += ones_of(mask[w] & (below ? below[at + w] : ~above[at + w]));
+            inside += (int32_t)ones_of(mask[w] & above[at + w]);
+            outside += (int32_t)ones_of(mask[w] & (below ? below[at + w] : ~above[at + w]));
         }
         int32_t up = inside <= outside ? cell : cells + cell, down = cells + 2 * cell - up;
         child->at[up] = child->at[down] = at;

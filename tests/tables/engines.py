@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import Held, by_person, every_row, hold_numbers, hold_words, placed
+from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.duckdb import DuckDBEngine
+from tacit.tables.layout import by_person, every_row
 from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import check_columns
 from tacit.tables.schema import Person

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.tables import bit_slices
 from tacit.tables.bit_slices import leading, sliced, sum_of_codes
-from tacit.tables.columns import narrowest, pack, unpack
+from tacit.tables.layout import narrowest, pack, unpack
 
 pytestmark = pytest.mark.usefixtures("both_loops")
 

@@ -17,8 +17,9 @@ from tacit.errors import EngineFailed
 from tacit.tables import EACH_ROW, fetching, lane_table
 from tacit.tables.arrow_chunks import SETTINGS, ChunkColumn, chunks
 from tacit.tables.building import NumberColumn, TextColumn
-from tacit.tables.columns import Held, hold_numbers, in_order, narrowest, placed
+from tacit.tables.columns import Held, hold_numbers, in_order, placed
 from tacit.tables.lane_table import LaneTable
+from tacit.tables.layout import narrowest
 from tacit.tables.packed_words import packed, put_in_order, sorted_places
 from tacit.tables.schema import read_schema
 from tacit.tables.shards import Shard, map_shard

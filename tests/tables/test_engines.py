@@ -20,12 +20,12 @@ from tacit.tables import (
     Schema,
     bit_slices,
     bit_trees,
-    columns,
     parse,
     write_schema,
 )
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.cells import grouped
+from tacit.tables.layout import by_person, unpack
 from tacit.tables.schema import Person
 from tacit.testing import meaning as brute
 from tacit.testing.engines import ASKED, PEOPLE, EngineContract, row
@@ -162,15 +162,15 @@ def test_each_row_has_the_next_slot_of_its_person(
 ) -> None:
     """However many come often: one row of a person after the other, and nobody else between."""
     people = [*people, *(person for person, times in more for _ in range(times))]
-    with patch.object(columns, "SOME_ROWS", at_once):
-        layout, slots = columns.by_person(np.array(people, dtype=np.uint32))
+    with patch("tacit.tables.layout.SOME_ROWS", at_once):
+        layout, slots = by_person(np.array(people, dtype=np.uint32))
     rows: dict[int, list[int]] = {}
     for place, person in enumerate(people):
         rows.setdefault(person, []).append(place)
     begins = {person: int(slots[places[0]]) for person, places in rows.items()}
     for person, places in rows.items():
         assert slots[places].tolist() == [begins[person] + nth for nth in range(len(places))]
-    assert np.flatnonzero(columns.unpack(layout.filled)).tolist() == sorted(slots.tolist())
+    assert np.flatnonzero(unpack(layout.filled)).tolist() == sorted(slots.tolist())
     several = [begins[person] for person, places in rows.items() if len(places) > 1]
     assert layout.starts.tolist() == sorted(several)
 
@@ -179,11 +179,11 @@ def test_each_row_has_the_next_slot_of_its_person(
 def test_more_rows_of_a_person_than_a_byte_counts(sizes: tuple[int, ...]) -> None:
     people = np.repeat(np.arange(len(sizes)), sizes)
     np.random.default_rng(1).shuffle(people)
-    layout, slots = columns.by_person(people.astype(np.uint8))
+    layout, slots = by_person(people.astype(np.uint8))
     for person, size in enumerate(sizes):
         places = slots[people == person].astype(np.int64)
         assert places.tolist() == list(range(places[0], places[0] + size))
-    assert np.flatnonzero(columns.unpack(layout.filled)).tolist() == sorted(slots.tolist())
+    assert np.flatnonzero(unpack(layout.filled)).tolist() == sorted(slots.tolist())
 
 
 def both(*tests: Callable[[RawRow], Truth]) -> Callable[[RawRow], Truth]:

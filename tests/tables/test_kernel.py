@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.columns import by_person, pack, unpack
+from tacit.tables.layout import by_person, pack, unpack
 from tacit.tables.leading_codes import CodeRange, code_range, leading_codes
 from tacit.tables.totals import people_total
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.tables.bit_slices import sliced
-from tacit.tables.columns import by_person, every_row, hold_numbers, pack, placed
+from tacit.tables.columns import hold_numbers, placed
+from tacit.tables.layout import by_person, every_row, pack
 from tacit.tables.totals import sum_total
 
 pytestmark = pytest.mark.usefixtures("both_loops")

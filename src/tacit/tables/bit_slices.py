@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.columns import WORD, BitWords, Codes
+from tacit.tables.layout import WORD, BitWords, Codes
 
 LEADING = 12
 """Bits that are tried before codes are: of evenly spread codes they leave one in 2 000 open."""

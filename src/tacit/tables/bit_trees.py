@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit import kernel
 from tacit.tables.bit_slices import BitSlices
-from tacit.tables.columns import WORD, BitWords, Layout, pack
+from tacit.tables.layout import WORD, BitWords, Layout, pack
 from tacit.tables.leading_codes import CodeRange
 from tacit.tables.totals import Matching
 

@@ -36,17 +36,7 @@ from tacit.tables.bit_trees import (
 )
 from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
-from tacit.tables.columns import (
-    WORD,
-    BitWords,
-    CodeIntervals,
-    CodeSet,
-    Held,
-    Layout,
-    comparison,
-    in_order,
-    unpack,
-)
+from tacit.tables.columns import CodeIntervals, CodeSet, Held, comparison, in_order
 from tacit.tables.engine import (
     CLOSED,
     Answering,
@@ -58,6 +48,7 @@ from tacit.tables.engine import (
 from tacit.tables.functions import part_of_codes, parts_that_hold
 from tacit.tables.having import having_people
 from tacit.tables.kept_bits import KeptBits
+from tacit.tables.layout import WORD, BitWords, Layout, unpack
 from tacit.tables.leading_codes import CodeRange, code_range
 from tacit.tables.person_rows import Coded, PersonRows
 from tacit.tables.point_counts import (

@@ -13,18 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.arrow_chunks import INLINE, ChunkColumn
-from tacit.tables.columns import (
-    Codes,
-    Held,
-    hold_numbers,
-    narrowest,
-    ranks_of_doubles,
-    with_room,
-)
+from tacit.tables.columns import Held, hold_numbers, ranks_of_doubles, with_room
 from tacit.tables.lane_table import LaneTable
+from tacit.tables.layout import Codes, narrowest
 from tacit.tables.packed_words import put_in_order, sorted_places
 from tacit.tables.unsorted_words import UnsortedWords
-from tacit.tables.word_rows import LONGEST, Rows, class_of, laid_out, sizes_of
+from tacit.tables.word_rows import LONGEST, Rows, class_of, laid_out
 
 _LARGEST = 23  # a table has at first at most so many bits: places for half as many words
 _CLASS = 28  # the bits of a code while it is built that say which word of its class it is
@@ -131,7 +125,7 @@ class TextColumn:
             self._number(views, given.texts, codes)
 
     def _number(self, views: Rows, texts: NDArray[np.uint8], codes: Codes) -> None:
-        sizes = sizes_of(views).astype(np.uint32)
+        sizes = views.view(np.uint32)[:, 0]
         longest = int(sizes.max(initial=0))
         if longest <= INLINE:
             codes[:] = self._coded(0, views)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from tacit.tables.code_counts import count_combinations
 from tacit.tables.codes import Code
-from tacit.tables.columns import BitWords, Codes, Held, Layout, unpack
+from tacit.tables.columns import Held
+from tacit.tables.layout import BitWords, Codes, Layout, unpack
 from tacit.tables.question import (
     TRUE,
     And,

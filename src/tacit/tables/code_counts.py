@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.columns import Held, narrowest
+from tacit.tables.columns import Held
+from tacit.tables.layout import narrowest
 
 
 def count_combinations(

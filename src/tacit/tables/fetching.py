@@ -18,8 +18,9 @@ from tacit.errors import EngineFailed
 from tacit.tables.arrow_chunks import ChunkColumn, chunks
 from tacit.tables.building import NumberColumn, TextColumn
 from tacit.tables.codes import widest
-from tacit.tables.columns import Codes, Held, hold_numbers, hold_words, narrowest, with_room
+from tacit.tables.columns import Held, hold_numbers, hold_words, with_room
 from tacit.tables.declared import quoted
+from tacit.tables.layout import Codes, narrowest
 from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import Shard

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.columns import Held, Layout
+from tacit.tables.columns import Held
 from tacit.tables.functions import part_of_codes, parts_that_hold
+from tacit.tables.layout import Layout
 from tacit.tables.question import (
     Among,
     And,

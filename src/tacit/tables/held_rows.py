@@ -10,16 +10,8 @@ from numpy.typing import NDArray
 
 from tacit.tables.bit_trees import words_of
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.columns import (
-    BitWords,
-    Held,
-    every_row,
-    hold_numbers,
-    hold_words,
-    pack,
-    placed,
-    unpack,
-)
+from tacit.tables.columns import Held, hold_numbers, hold_words, placed
+from tacit.tables.layout import BitWords, every_row, pack, unpack
 from tacit.tables.question import Predicate
 from tacit.tables.schema import EACH_ROW, Column, Schema
 

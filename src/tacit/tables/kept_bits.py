@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from tacit import kernel
 from tacit.tables.bit_slices import LEADING, BitSlices, leading, sliced
-from tacit.tables.columns import Codes, Held
+from tacit.tables.columns import Held
+from tacit.tables.layout import Codes
 from tacit.tables.leading_codes import SIXTEEN, LeadingCodes, leading_codes
 
 LeadingBits = BitSlices | LeadingCodes

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.columns import Codes
+from tacit.tables.layout import Codes
 
 SIXTEEN = 16
 """Leading bits, and how many bitmaps they take as much memory as."""

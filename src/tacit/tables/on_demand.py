@@ -16,8 +16,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.columns import Held, Layout, RowSlots, every_row, placed
+from tacit.tables.columns import Held, placed
 from tacit.tables.fetching import CodeSource, read_column
+from tacit.tables.layout import Layout, RowSlots, every_row
 from tacit.tables.normal import code_ends, normal_form
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import layout_of

@@ -27,20 +27,10 @@ from numpy.typing import NDArray
 from tacit.errors import BadParameter
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import Code
-from tacit.tables.columns import (
-    Held,
-    Layout,
-    RowSlots,
-    by_person,
-    every_row,
-    in_order,
-    is_dense,
-    numbered,
-    placed,
-    unpack,
-)
+from tacit.tables.columns import Held, in_order, is_dense, numbered, placed
 from tacit.tables.engine import Answering, exact_added, withheld
 from tacit.tables.engine import in_order as points_in_order
+from tacit.tables.layout import Layout, RowSlots, by_person, every_row, unpack
 from tacit.tables.packed_words import PackedWords, packed
 from tacit.tables.person_rows import PersonRows, joined
 from tacit.tables.point_counts import CountedPoints, joined_points

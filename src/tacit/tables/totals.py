@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.bit_slices import BitSlices, sum_of_codes
-from tacit.tables.columns import BLOCK, WORD, BitWords, Codes, Held, Layout, unpack
+from tacit.tables.columns import Held
+from tacit.tables.layout import BLOCK, WORD, BitWords, Codes, Layout, unpack
 
 Matching = Callable[[int, int], BitWords]
 """The matching bits of words start..stop.  They may be part of a bitmap: do not write to them."""
@@ -69,7 +70,7 @@ def _popcount(matching: Matching, first: int, last: int) -> int:
 
 
 def _people_within_words(layout: Layout, matching: Matching) -> int:
-    """People with a match, found by the carry that `columns` describes.
+    """People with a match, found by the carry that `layout` describes.
 
     All bits of N are set at the end, and their number is subtracted.
     """
