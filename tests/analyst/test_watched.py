@@ -10,6 +10,7 @@ import pyarrow
 import pytest
 
 import tacit
+from tacit import kernel
 from tacit.analyst.public_model import ByRow, ByWeight, ModelRows, PublicModel, model_rows
 from tacit.analyst.question_class import predicate_of
 from tacit.analyst.watched import from_watch_secret
@@ -42,6 +43,17 @@ total = [0, 20]
 type = "boolean"
 [columns.free]
 type = "integer"
+"""
+THREE_COLUMNS = """
+[columns.age]
+type = "integer"
+bounds = [0, 99]
+[columns.job]
+type = "integer"
+bounds = [0, 15]
+[columns.town]
+type = "text"
+keys = ["b", "a"]
 """
 PEOPLE = 10_000
 
@@ -410,6 +422,40 @@ def test_both_ways_of_counting_are_sums_of_weights():
                 assert ByRow(rows, weights).units(where) == truth
     assert ByWeight.suits(np.ones(100))
     assert not ByWeight.suits(np.arange(100_000.0))
+
+
+@pytest.mark.parametrize("loops", ["compiled", "numpy"])
+def test_any_predicate_is_counted_as_brute_force_counts_it(monkeypatch, loops):
+    """Asked again and again: bitmaps are made for the second time, and counted from then on."""
+    if loops == "numpy":
+        monkeypatch.setattr(kernel, "compiled", None)
+    schema = read_schema(THREE_COLUMNS, name="t", person=tacit.EACH_ROW)
+    rng = np.random.default_rng(7)
+    for size in (1, 64, 100, 5000):
+        age, job, town = (rng.integers(0, most, size) for most in (100, 16, 2))
+        codes = np.stack([age, job, town], axis=1)
+        one, two = np.full(size, 3.0), np.where(age % 3, 3.0, 5.0)
+        models = [
+            (ByWeight(ModelRows(schema, codes, np.ones(size)), each), each) for each in (one, two)
+        ]
+        for _ in range(3):
+            for low in (0, 30, 99):
+                asked = {
+                    f"age >= {low}": age >= low,
+                    f"age >= {low} and job = 3 and town = 'b'": (age >= low)
+                    & (job == 3)
+                    & (town == 0),
+                    f"age >= {low} and age < 50 and job < 9": (age >= low) & (age < 50) & (job < 9),
+                    f"age >= {low} or job = 3": (age >= low) | (job == 3),
+                    f"not (age >= {low} and job = 3)": ~((age >= low) & (job == 3)),
+                    f"age in (1, {low}) and not job = 3": np.isin(age, (1, low)) & (job != 3),
+                    f"age >= {low} and job > 15": np.zeros(size, bool),
+                    f"age >= {low} and job is not null": age >= low,
+                }
+                for text, inside in asked.items():
+                    where = predicate_of(text, schema)
+                    for model, weights in models:
+                        assert model.units(where) == int(weights[inside].sum()), text
 
 
 def test_a_learning_model_goes_on_counting_what_its_weights_say():

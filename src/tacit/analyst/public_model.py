@@ -82,7 +82,7 @@ class ByWeight:
         rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(counts) - counts, counts)
         self._engine = rows_engine(rows.schema, rows.codes, self._starts[of_row] * 64 + rank)
         self._weights = values.astype(np.int64)
-        self._first = int(self._weights[0])
+        self._one_weight = int(values[0]) if len(values) == 1 else None
 
     @staticmethod
     def suits(weights: Floats) -> bool:
@@ -91,9 +91,9 @@ class ByWeight:
 
     def units(self, where: Predicate) -> int:
         """Their sum, exactly."""
+        if self._one_weight is not None:
+            return self._engine.count(where) * self._one_weight
         ones = np.bitwise_count(self._engine.packed(where))
-        if len(self._starts) == 1:
-            return int(np.add.reduce(ones)) * self._first
         return int(np.add.reduceat(ones, self._starts, dtype=np.int64) @ self._weights)
 
 
