@@ -144,6 +144,10 @@ def test_what_cannot_be_answered_is_refused_before_any_coin(people, budget):
     with watched(people, budget) as model:
         for question in (
             "free > 3",  # not declared, so not in the model
+            "age >= 5 and free > 3",
+            "age >= 5 or free > 3",
+            "age >= 5 and not (smoker and free > 3)",
+            "age >= 5 and free is null",
             "select sum(age) from people",
             "select count(*) from people",  # up to three rows of a person
             "select count(distinct pid) - count(distinct pid) from people",
@@ -154,6 +158,13 @@ def test_what_cannot_be_answered_is_refused_before_any_coin(people, budget):
             with pytest.raises(QuestionRefused):
                 model.ask_all([question])
         assert model.surprises_left == 5
+
+
+def test_columns_that_the_model_does_not_know_are_named(people, budget):
+    with watched(people, budget) as model:
+        for question in ("free > 3", "smoker and free > 3", "age = 3 and not (free > 3 or smoker)"):
+            with pytest.raises(QuestionRefused, match="knows nothing about free: it has town, age"):
+                model.ask(question)
 
 
 def test_true_counts_decide_and_not_the_model(people, budget):
