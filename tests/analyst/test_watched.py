@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -181,6 +182,41 @@ def test_true_counts_decide_and_not_the_model(people, budget):
 
 
 # The record --------------------------------------------------------------------------------------
+
+
+def test_what_another_thread_was_told_meanwhile_is_told_again(people, budget, monkeypatch):
+    """One looks at the record, another gets a surprise for the same, and then it is one's turn."""
+    model = watched(people, budget)
+    look, told = model._recorded, list[Any]()
+
+    def look_slowly(asked):
+        known = look(asked)
+        if not told:
+            told.append(None)
+            told.append(model.ask("smoker and age >= 5"))
+        return known
+
+    monkeypatch.setattr(model, "_recorded", look_slowly)
+    mine = model.ask("smoker and age >= 5")
+    assert mine.recorded is not None
+    assert (mine.value, mine.source) == (told[1].value, "measured")
+    assert (mine.surprises_left, model.surprises_left) == (4, 4)
+
+
+def test_whoever_sees_the_state_after_a_surprise_finds_it_on_record(people, budget):
+    """Or a thread that looks between the two would draw again for what is on record."""
+    model = watched(people, budget)
+    before, states = model._state, []
+
+    class Noting(dict[Any, Any]):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            states.append(model._state)
+
+    model._tops = Noting()
+    assert model.ask("smoker and age >= 5").source == "measured"
+    assert states == [before]
+    assert model._state is not before
 
 
 def test_a_surprise_is_on_record_before_it_is_told(people, budget, monkeypatch):

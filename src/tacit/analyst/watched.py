@@ -186,14 +186,16 @@ class WatchedModel(Uncopyable):
         self, asked: AskedCount, version: Version, retry: RetryKey | None = None
     ) -> WatchedAnswer:
         """What is on record, or else the model's answer, once it was compared with the truth."""
-        known, lease = self._recorded(asked), self._lease
+        before, lease = self._state, self._lease
+        known = self._recorded(asked)
         if known is not None and (retry is None or lease is None or not lease.alive):
             return known
-        if known is None and not self.watched:
+        if known is None and (lease is None or lease.halted):
             return self._unwatched(asked.where)
         assert lease is not None
         with lease.turn(evaluating=True) as turn:
-            known = self._recorded(asked)  # another thread may have been faster
+            if self._state is not before:  # another thread may have been faster
+                known = self._recorded(asked)
             if known is None:
                 (value,) = self._values(version, [asked.read.question])
                 turn.evaluated()
@@ -320,7 +322,7 @@ class WatchedModel(Uncopyable):
     def _values(self, version: Version, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true counts.  They are secret."""
         try:
-            return version.asked.values(questions)
+            return version.engine.values(questions)  # nobody is named in them: `where` refuses it
         except Exception:
             pass  # what is raised below has no context that may quote data
         raise EngineFailed(
@@ -371,8 +373,8 @@ class WatchedModel(Uncopyable):
             as_of=asked.as_of,
             telling=telling,
         )
-        self._state = surprise.state
         self._tops[asked.read.question, asked.as_of] = self._learn(key, self._lease.answers[key])
+        self._state = surprise.state  # last: who sees this state also finds what is on record
 
     def _keep_told(self, asked: AskedCount, telling: Telling) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
@@ -421,6 +423,8 @@ class WatchedModel(Uncopyable):
         return RetryKey(retry_key, self._analyst, f"ask {self._name}", request)
 
     def _recorded(self, asked: AskedCount) -> WatchedAnswer | None:
+        if not self._tops and not self._earlier:
+            return None
         question, as_of = asked.read.question, asked.as_of
         known = self._tops.get((question, as_of)) if self._tops else None
         if known is None and self._earlier:
