@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import finalize
@@ -27,6 +26,7 @@ from tacit.analyst.watched_answer import (
     WatchedAnswer,
     WatchedBlock,
     as_told,
+    guessed,
     measured,
 )
 from tacit.arguments import function
@@ -121,6 +121,7 @@ class WatchedModel(Uncopyable):
         self._state = WatchState(0, 0) if lease is None else from_watch_secret(lease.secret)
         for key, record in records.items():
             self._earlier[key] = self._learn(key, record)
+        self._left = self.surprises_left  # kept for questions: only a surprise changes it
         if lease is not None:
             finalize(self, _suspend_quietly, lease)
 
@@ -345,19 +346,12 @@ class WatchedModel(Uncopyable):
 
     def _drawn(self, asked: AskedCount, value: int) -> tuple[WatchedAnswer, Surprise | None]:
         """Inside a turn: compare a true count with the model's; nothing is on record yet."""
-        left, guess = self.surprises_left, self._model.count(asked.where)
+        left, guess = self._left, self._model.count(asked.where)
         answer, side, state = self._plan.watch.step(self._state, value, guess, self._coins)
         if side:
             told = measured(answer, side, surprises_left=left - 1)
             return told, Surprise(asked, answer, side, state)
-        told = WatchedAnswer(
-            value=Fraction(guess),
-            source="model",
-            surprises_left=left,
-            below=self._error,
-            above=self._error,
-        )
-        return told, None
+        return guessed(guess, "model", left, self._error), None
 
     # After the coin -----------------------------------------------------------------------
 
@@ -374,6 +368,7 @@ class WatchedModel(Uncopyable):
             telling=telling,
         )
         self._tops[asked.read.question, asked.as_of] = self._learn(key, self._lease.answers[key])
+        self._left = self.surprises_left
         self._state = surprise.state  # last: who sees this state also finds what is on record
 
     def _keep_told(self, asked: AskedCount, telling: Telling) -> None:
@@ -432,9 +427,7 @@ class WatchedModel(Uncopyable):
         return None if known is None else replace(known, surprises_left=self.surprises_left)
 
     def _unwatched(self, where: Predicate) -> WatchedAnswer:
-        return WatchedAnswer(
-            value=Fraction(self._model.count(where)), source="unwatched", surprises_left=0
-        )
+        return guessed(self._model.count(where), "unwatched", 0, None)
 
     def _learn(self, key: str, record: Mapping[str, str]) -> WatchedAnswer:
         """Take a surprise on record into the model, and remember what is told about it."""
