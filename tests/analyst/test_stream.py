@@ -10,6 +10,7 @@ import textwrap
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from tests.book import exact_law
@@ -382,6 +383,22 @@ def test_threads_get_each_question_answered_once_and_one_halt(visits, budget, ca
         answers = list(pool.map(ask, questions))
     assert sum(answer is True for answer in answers) == 5
     assert stream.halted
+
+
+def test_whoever_sees_the_state_after_a_top_finds_it_on_record(visits, budget, calm):
+    """Or a thread that looks between the two would draw again for what is on record."""
+    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
+    before, states = stream._state, []
+
+    class Noting(dict[Any, Any]):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            states.append(stream._state)
+
+    stream._tops = Noting()
+    assert stream.ask("town = 'Bruges'")
+    assert states == [before]
+    assert stream._state is not before
 
 
 def test_threads_that_ask_the_same_question_use_one_top(visits, budget, calm):

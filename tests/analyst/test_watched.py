@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow
 import pytest
 
 import tacit
+from tacit import kernel
 from tacit.analyst.public_model import ByRow, ByWeight, ModelRows, PublicModel, model_rows
 from tacit.analyst.question_class import predicate_of
 from tacit.analyst.watched import from_watch_secret
-from tacit.analyst.watched_answer import WatchedAnswer
+from tacit.analyst.watched_answer import WatchedAnswer, guessed
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
@@ -42,6 +45,17 @@ total = [0, 20]
 type = "boolean"
 [columns.free]
 type = "integer"
+"""
+THREE_COLUMNS = """
+[columns.age]
+type = "integer"
+bounds = [0, 99]
+[columns.job]
+type = "integer"
+bounds = [0, 15]
+[columns.town]
+type = "text"
+keys = ["b", "a"]
 """
 PEOPLE = 10_000
 
@@ -132,6 +146,10 @@ def test_what_cannot_be_answered_is_refused_before_any_coin(people, budget):
     with watched(people, budget) as model:
         for question in (
             "free > 3",  # not declared, so not in the model
+            "age >= 5 and free > 3",
+            "age >= 5 or free > 3",
+            "age >= 5 and not (smoker and free > 3)",
+            "age >= 5 and free is null",
             "select sum(age) from people",
             "select count(*) from people",  # up to three rows of a person
             "select count(distinct pid) - count(distinct pid) from people",
@@ -142,6 +160,13 @@ def test_what_cannot_be_answered_is_refused_before_any_coin(people, budget):
             with pytest.raises(QuestionRefused):
                 model.ask_all([question])
         assert model.surprises_left == 5
+
+
+def test_columns_that_the_model_does_not_know_are_named(people, budget):
+    with watched(people, budget) as model:
+        for question in ("free > 3", "smoker and free > 3", "age = 3 and not (free > 3 or smoker)"):
+            with pytest.raises(QuestionRefused, match="knows nothing about free: it has town, age"):
+                model.ask(question)
 
 
 def test_true_counts_decide_and_not_the_model(people, budget):
@@ -158,6 +183,41 @@ def test_true_counts_decide_and_not_the_model(people, budget):
 
 
 # The record --------------------------------------------------------------------------------------
+
+
+def test_what_another_thread_was_told_meanwhile_is_told_again(people, budget, monkeypatch):
+    """One looks at the record, another gets a surprise for the same, and then it is one's turn."""
+    model = watched(people, budget)
+    look, told = model._recorded, list[Any]()
+
+    def look_slowly(asked):
+        known = look(asked)
+        if not told:
+            told.append(None)
+            told.append(model.ask("smoker and age >= 5"))
+        return known
+
+    monkeypatch.setattr(model, "_recorded", look_slowly)
+    mine = model.ask("smoker and age >= 5")
+    assert mine.recorded is not None
+    assert (mine.value, mine.source) == (told[1].value, "measured")
+    assert (mine.surprises_left, model.surprises_left) == (4, 4)
+
+
+def test_whoever_sees_the_state_after_a_surprise_finds_it_on_record(people, budget):
+    """Or a thread that looks between the two would draw again for what is on record."""
+    model = watched(people, budget)
+    before, states = model._state, []
+
+    class Noting(dict[Any, Any]):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            states.append(model._state)
+
+    model._tops = Noting()
+    assert model.ask("smoker and age >= 5").source == "measured"
+    assert states == [before]
+    assert model._state is not before
 
 
 def test_a_surprise_is_on_record_before_it_is_told(people, budget, monkeypatch):
@@ -412,6 +472,40 @@ def test_both_ways_of_counting_are_sums_of_weights():
     assert not ByWeight.suits(np.arange(100_000.0))
 
 
+@pytest.mark.parametrize("loops", ["compiled", "numpy"])
+def test_any_predicate_is_counted_as_brute_force_counts_it(monkeypatch, loops):
+    """Asked again and again: bitmaps are made for the second time, and counted from then on."""
+    if loops == "numpy":
+        monkeypatch.setattr(kernel, "compiled", None)
+    schema = read_schema(THREE_COLUMNS, name="t", person=tacit.EACH_ROW)
+    rng = np.random.default_rng(7)
+    for size in (1, 64, 100, 5000):
+        age, job, town = (rng.integers(0, most, size) for most in (100, 16, 2))
+        codes = np.stack([age, job, town], axis=1)
+        one, two = np.full(size, 3.0), np.where(age % 3, 3.0, 5.0)
+        models = [
+            (ByWeight(ModelRows(schema, codes, np.ones(size)), each), each) for each in (one, two)
+        ]
+        for _ in range(3):
+            for low in (0, 30, 99):
+                asked = {
+                    f"age >= {low}": age >= low,
+                    f"age >= {low} and job = 3 and town = 'b'": (age >= low)
+                    & (job == 3)
+                    & (town == 0),
+                    f"age >= {low} and age < 50 and job < 9": (age >= low) & (age < 50) & (job < 9),
+                    f"age >= {low} or job = 3": (age >= low) | (job == 3),
+                    f"not (age >= {low} and job = 3)": ~((age >= low) & (job == 3)),
+                    f"age in (1, {low}) and not job = 3": np.isin(age, (1, low)) & (job != 3),
+                    f"age >= {low} and job > 15": np.zeros(size, bool),
+                    f"age >= {low} and job is not null": age >= low,
+                }
+                for text, inside in asked.items():
+                    where = predicate_of(text, schema)
+                    for model, weights in models:
+                        assert model.units(where) == int(weights[inside].sum()), text
+
+
 def test_a_learning_model_goes_on_counting_what_its_weights_say():
     schema = read_schema(
         '[columns.age]\ntype = "integer"\nbounds = [0, 99]\n', name="t", person=tacit.EACH_ROW
@@ -428,6 +522,20 @@ def test_a_learning_model_goes_on_counting_what_its_weights_say():
 
 
 # Forms -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [None, Fraction(7, 2)])
+def test_what_the_model_tells_is_an_answer_like_any_other(error):
+    """It is made in a quicker way, which must leave out no field."""
+    told = guessed(12, "model", 3, error)
+    same = WatchedAnswer(
+        value=Fraction(12), source="model", surprises_left=3, below=error, above=error
+    )
+    assert (told, hash(told), repr(told)) == (same, hash(same), repr(same))
+    assert type(told.value) is Fraction
+    assert replace(told, surprises_left=2) == replace(same, surprises_left=2)
+    with pytest.raises(AttributeError):
+        told.value = Fraction(13)  # type: ignore[misc]
 
 
 def test_an_answer_is_the_same_after_the_wire(people, budget):

@@ -283,8 +283,8 @@ class LiveStream(Uncopyable):
             telling=telling,
             price=state.tops - self._state.tops,
         )
-        self._state = state
         self._tops[read.question, limit, as_of] = self._on_record(key)
+        self._state = state  # last: who sees this state also finds what is on record
 
     def _keep_told(self, asked: UnderWay, answer: Answer, telling: Telling) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""

@@ -22,7 +22,7 @@ from tacit.arguments import kind_of
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.tables.held_rows import rows_engine, rows_schema
 from tacit.tables.loading import load
-from tacit.tables.question import People, Predicate, Rows
+from tacit.tables.question import And, People, Predicate, Range, Rows
 from tacit.tables.schema import EACH_ROW, Column, Schema
 from tacit.tables.universe import columns_of
 
@@ -82,7 +82,7 @@ class ByWeight:
         rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(counts) - counts, counts)
         self._engine = rows_engine(rows.schema, rows.codes, self._starts[of_row] * 64 + rank)
         self._weights = values.astype(np.int64)
-        self._first = int(self._weights[0])
+        self._one_weight = int(values[0]) if len(values) == 1 else None
 
     @staticmethod
     def suits(weights: Floats) -> bool:
@@ -91,9 +91,9 @@ class ByWeight:
 
     def units(self, where: Predicate) -> int:
         """Their sum, exactly."""
+        if self._one_weight is not None:
+            return self._engine.count(where) * self._one_weight
         ones = np.bitwise_count(self._engine.packed(where))
-        if len(self._starts) == 1:
-            return int(np.add.reduce(ones)) * self._first
         return int(np.add.reduceat(ones, self._starts, dtype=np.int64) @ self._weights)
 
 
@@ -147,14 +147,22 @@ class PublicModel:
             raise QuestionRefused(
                 f"{read.text}\na watched model answers counts of people, such as age >= 60"
             )
-        names = set(columns_of(term.where))
-        if not names <= self._names:
-            unknown = sorted(names - self._names)
+        if not self._has_columns_of(term.where):
+            unknown = sorted(set(columns_of(term.where)) - self._names)
             known = ", ".join(column.name for column in self.schema.columns)
             raise QuestionRefused(
                 f"{read.text}\nthe model knows nothing about {', '.join(unknown)}: it has {known}"
             )
         return term.where
+
+    def _has_columns_of(self, where: Predicate) -> bool:
+        for part in where.parts if type(where) is And else (where,):
+            if type(part) is Range:  # by far most often
+                if part.column not in self._names:
+                    return False
+            elif not self._names.issuperset(columns_of(part)):
+                return False
+        return True
 
     def count(self, where: Predicate) -> int:
         """About how many people satisfy a predicate."""

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import finalize
@@ -27,6 +26,7 @@ from tacit.analyst.watched_answer import (
     WatchedAnswer,
     WatchedBlock,
     as_told,
+    guessed,
     measured,
 )
 from tacit.arguments import function
@@ -121,6 +121,7 @@ class WatchedModel(Uncopyable):
         self._state = WatchState(0, 0) if lease is None else from_watch_secret(lease.secret)
         for key, record in records.items():
             self._earlier[key] = self._learn(key, record)
+        self._left = self.surprises_left  # kept for questions: only a surprise changes it
         if lease is not None:
             finalize(self, _suspend_quietly, lease)
 
@@ -186,14 +187,16 @@ class WatchedModel(Uncopyable):
         self, asked: AskedCount, version: Version, retry: RetryKey | None = None
     ) -> WatchedAnswer:
         """What is on record, or else the model's answer, once it was compared with the truth."""
-        known, lease = self._recorded(asked), self._lease
+        before, lease = self._state, self._lease
+        known = self._recorded(asked)
         if known is not None and (retry is None or lease is None or not lease.alive):
             return known
-        if known is None and not self.watched:
+        if known is None and (lease is None or lease.halted):
             return self._unwatched(asked.where)
         assert lease is not None
         with lease.turn(evaluating=True) as turn:
-            known = self._recorded(asked)  # another thread may have been faster
+            if self._state is not before:  # another thread may have been faster
+                known = self._recorded(asked)
             if known is None:
                 (value,) = self._values(version, [asked.read.question])
                 turn.evaluated()
@@ -320,7 +323,7 @@ class WatchedModel(Uncopyable):
     def _values(self, version: Version, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true counts.  They are secret."""
         try:
-            return version.asked.values(questions)
+            return version.engine.values(questions)  # nobody is named in them: `where` refuses it
         except Exception:
             pass  # what is raised below has no context that may quote data
         raise EngineFailed(
@@ -343,19 +346,12 @@ class WatchedModel(Uncopyable):
 
     def _drawn(self, asked: AskedCount, value: int) -> tuple[WatchedAnswer, Surprise | None]:
         """Inside a turn: compare a true count with the model's; nothing is on record yet."""
-        left, guess = self.surprises_left, self._model.count(asked.where)
+        left, guess = self._left, self._model.count(asked.where)
         answer, side, state = self._plan.watch.step(self._state, value, guess, self._coins)
         if side:
             told = measured(answer, side, surprises_left=left - 1)
             return told, Surprise(asked, answer, side, state)
-        told = WatchedAnswer(
-            value=Fraction(guess),
-            source="model",
-            surprises_left=left,
-            below=self._error,
-            above=self._error,
-        )
-        return told, None
+        return guessed(guess, "model", left, self._error), None
 
     # After the coin -----------------------------------------------------------------------
 
@@ -371,8 +367,9 @@ class WatchedModel(Uncopyable):
             as_of=asked.as_of,
             telling=telling,
         )
-        self._state = surprise.state
         self._tops[asked.read.question, asked.as_of] = self._learn(key, self._lease.answers[key])
+        self._left = self.surprises_left
+        self._state = surprise.state  # last: who sees this state also finds what is on record
 
     def _keep_told(self, asked: AskedCount, telling: Telling) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
@@ -421,6 +418,8 @@ class WatchedModel(Uncopyable):
         return RetryKey(retry_key, self._analyst, f"ask {self._name}", request)
 
     def _recorded(self, asked: AskedCount) -> WatchedAnswer | None:
+        if not self._tops and not self._earlier:
+            return None
         question, as_of = asked.read.question, asked.as_of
         known = self._tops.get((question, as_of)) if self._tops else None
         if known is None and self._earlier:
@@ -428,9 +427,7 @@ class WatchedModel(Uncopyable):
         return None if known is None else replace(known, surprises_left=self.surprises_left)
 
     def _unwatched(self, where: Predicate) -> WatchedAnswer:
-        return WatchedAnswer(
-            value=Fraction(self._model.count(where)), source="unwatched", surprises_left=0
-        )
+        return guessed(self._model.count(where), "unwatched", 0, None)
 
     def _learn(self, key: str, record: Mapping[str, str]) -> WatchedAnswer:
         """Take a surprise on record into the model, and remember what is told about it."""
