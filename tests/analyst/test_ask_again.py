@@ -88,7 +88,7 @@ def test_the_law_of_several_rounds(visits, rounds):
     rho, b, distance = (
         float(recipe.threshold_scale),
         float(recipe.question_scale),
-        4,
+        1,
     )
     law = [(1 - exp(-1 / rho)) * exp(-z / rho) for z in range(400)]
     never = sum(f * (1 - exp(-(z + distance) / b)) ** rounds for z, f in enumerate(law))
@@ -97,12 +97,12 @@ def test_the_law_of_several_rounds(visits, rounds):
     budget = Budget.in_memory(epsilon=streams, covers=["visits"])
     for _ in range(streams):
         stream = visits.above_threshold(
-            threshold=204, epsilon=1, budget=budget, recipe=recipe, rounds=rounds
+            threshold=201, epsilon=1, budget=budget, recipe=recipe, rounds=rounds
         )
         silent += not next(stream.ask_all(["town = 'Bruges'"], again=True))
     spread = sqrt(never * (1 - never) / streams)
-    assert abs(silent / streams - never) < 4.5 * spread
-    assert abs(silent / streams - once) > 4.5 * spread  # asked once, it would be this
+    assert abs(silent / streams - never) < 6.5 * spread
+    assert abs(silent / streams - once) > 6.5 * spread  # asked once, it would be this
 
 
 def misses(noise: GapNoise, beta: Fraction, below: int, rounds: int) -> float:
