@@ -21,7 +21,7 @@ from tacit.errors import BadParameter
 from tacit.privacy import Privacy
 
 TOWNS = ["town = 'Ypres'", "town = 'Bruges'", "town = 'Ghent'"]
-QUICK = recipes.spend("one-sided", 3, Privacy(1), monotone=True)
+QUICK = recipes.spend("one-sided", 3, Privacy(10), monotone=True)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_the_interval_holds_for_all_rounds_together():
 
 def test_answers_carry_their_rounds(visits, budget):
     recipe = QUICK.telling_gaps()
-    common: dict[str, Any] = {"threshold": 150, "at_most": 3, "epsilon": 1, "budget": budget}
+    common: dict[str, Any] = {"threshold": 150, "at_most": 3, "epsilon": 10, "budget": budget}
     stream = visits.numeric_sparse(**common, recipe=recipe, rounds=7, name="again")
     _, top, _ = stream.ask_all(TOWNS, again=True)
     once = stream.ask("age >= 0")
