@@ -128,8 +128,8 @@ def test_the_least_and_the_greatest_are_said_to_be_others(several, rich):
     assert "min_cost: the 13th least value, not the least" in str(found)
     assert "max_cost: the 13th greatest value, not the greatest" in repr(found)
     costs = sorted(min(max(row[3], -5), 9) for row in rows if row[3] is not None)
-    assert costs[0] <= least.values[0] <= costs[4 * rank]
-    assert costs[-4 * rank] <= most.values[0] <= costs[-1]
+    assert costs[0] <= least.values[0] <= costs[8 * rank]
+    assert costs[-8 * rank] <= most.values[0] <= costs[-1]
 
 
 def test_a_person_in_several_cells_divides_epsilon_and_the_plan_says_the_ranks(several):
