@@ -21,7 +21,7 @@ from tacit.errors import BadParameter
 from tacit.privacy import Privacy
 
 TOWNS = ["town = 'Ypres'", "town = 'Bruges'", "town = 'Ghent'"]
-QUICK = recipes.spend("one-sided", 3, Privacy(1), monotone=True)
+QUICK = recipes.spend("one-sided", 3, Privacy(10), monotone=True)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_the_law_of_several_rounds(visits, rounds):
     rho, b, distance = (
         float(recipe.threshold_scale),
         float(recipe.question_scale),
-        4,
+        1,
     )
     law = [(1 - exp(-1 / rho)) * exp(-z / rho) for z in range(400)]
     never = sum(f * (1 - exp(-(z + distance) / b)) ** rounds for z, f in enumerate(law))
@@ -97,12 +97,12 @@ def test_the_law_of_several_rounds(visits, rounds):
     budget = Budget.in_memory(epsilon=streams, covers=["visits"])
     for _ in range(streams):
         stream = visits.above_threshold(
-            threshold=204, epsilon=1, budget=budget, recipe=recipe, rounds=rounds
+            threshold=201, epsilon=1, budget=budget, recipe=recipe, rounds=rounds
         )
         silent += not next(stream.ask_all(["town = 'Bruges'"], again=True))
     spread = sqrt(never * (1 - never) / streams)
-    assert abs(silent / streams - never) < 4.5 * spread
-    assert abs(silent / streams - once) > 4.5 * spread  # asked once, it would be this
+    assert abs(silent / streams - never) < 6.5 * spread
+    assert abs(silent / streams - once) > 6.5 * spread  # asked once, it would be this
 
 
 def misses(noise: GapNoise, beta: Fraction, below: int, rounds: int) -> float:
@@ -131,7 +131,7 @@ def test_the_interval_holds_for_all_rounds_together():
 
 def test_answers_carry_their_rounds(visits, budget):
     recipe = QUICK.telling_gaps()
-    common: dict[str, Any] = {"threshold": 150, "at_most": 3, "epsilon": 1, "budget": budget}
+    common: dict[str, Any] = {"threshold": 150, "at_most": 3, "epsilon": 10, "budget": budget}
     stream = visits.numeric_sparse(**common, recipe=recipe, rounds=7, name="again")
     _, top, _ = stream.ask_all(TOWNS, again=True)
     once = stream.ask("age >= 0")

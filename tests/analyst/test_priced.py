@@ -17,10 +17,22 @@ from tacit.errors import BadParameter, EngineFailed, Halted, KeyReused, LedgerUn
 from tacit.testing.watched_ledger import POINTS, WatchedLedger, failing_at
 
 BRUGES, GHENT, YPRES = "town = 'Bruges'", "town = 'Ghent'", "town = 'Ypres'"
+BETA = "1e-9"  # with which noise alone makes ⊤ of ⊥: at 1/20, some run of the tests would see it
+
+
+@pytest.fixture
+def visits(visits_file):
+    """2000 people in Bruges, 1000 in Ghent, 10 in Ypres: far from the threshold at any scale."""
+    towns = ["Bruges"] * 2000 + ["Ghent"] * 1000 + ["Ypres"] * 10
+    rows = [f"{pid},{town},{pid % 100},10.5" for pid, town in enumerate(towns)]
+    visits_file.write_text("\n".join(["pid,town,age,cost", *rows]) + "\n")
+    with tacit.open(visits_file, person="pid", people=len(towns)) as table:
+        yield table
 
 
 def opened(table: tacit.Table, budget: Budget, **more: Any) -> tacit.Stream:
-    options = {"threshold": 20, "least_scale": 1, "epsilon": 12, "questions": 50, **more}
+    options = {"threshold": 200, "least_scale": 1, "epsilon": 12, "questions": 50, **more}
+    options.setdefault("beta", BETA)
     return table.sparse(budget=budget, name="priced", **options)
 
 
@@ -156,11 +168,11 @@ def test_a_scan_descends_and_finds_the_largest_first(visits, budget):
     answers = list(stream.ask_all([YPRES, GHENT, BRUGES], descending=True, scale=25))
     assert [answer.above for answer in answers] == [False, True, True]
     noises = [answer.gap_noise for answer in answers if answer.gap_noise is not None]
-    assert noises[1].question_scale == 25  # 200 in Bruges are far above 20 + 25·5.9
+    assert noises[1].question_scale == 25  # 2000 in Bruges are far above 200 + 25·23.6
     assert noises[0].question_scale <= 25
     assert {noise.rounds for noise in noises} == {len(descending_from(stream._mechanism, 25))}
-    for answer, true in zip(answers[1:], (90, 200), strict=True):
-        low, high = answer.interval(beta="1e-6") or (0, 0)
+    for answer, true in zip(answers[1:], (1000, 2000), strict=True):
+        low, high = answer.interval(beta="1e-12") or (0, 0)
         assert low <= true <= high
     started = stream.ask_all(["age >= 0", YPRES], descending=True, scale="1/2")
     assert [answer.above for answer in started] == [True, False]
@@ -196,7 +208,7 @@ def test_directed_streams_and_values_have_prices_too(visits, budget):
     assert stream.recipe.moves == 1
     top = stream.ask(YPRES, below=True, scale=1)
     assert top
-    low, high = top.interval(beta="1e-6") or (0, 0)
+    low, high = top.interval(beta="1e-12") or (0, 0)
     assert low <= 10 <= high
     assert stream.ask(BRUGES, scale=2)
     any_way = visits.sparse(
@@ -239,7 +251,7 @@ def test_an_ordinary_stream_has_no_scale(visits, budget, calm):
 
 
 def test_the_plan_is_that_of_the_stream(visits, budget):
-    planned = plan.priced(questions=50, epsilon=12, least_scale=1)
+    planned = plan.priced(questions=50, epsilon=12, least_scale=1, beta=BETA)
     stream = opened(visits, budget)
     assert stream.recipe == planned.recipe
     assert stream.planned is not None

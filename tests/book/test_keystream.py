@@ -202,7 +202,7 @@ def _run(tmp_path, code, *arguments):
     path.write_text(code)
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(path), *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr
     return [line.split() for line in done.stdout.splitlines()]
 

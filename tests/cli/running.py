@@ -8,6 +8,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONUTF8": "1", "COLUMNS": "80"}
 POISON = "Zyzzyva-4711"
+PATIENCE = 300  # seconds: a safety net on a busy machine, and nothing that a test measures
 
 
 ASK = ("ask", "visits.csv", "--person", "pid", "--budget", "clinic.budget")

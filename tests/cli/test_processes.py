@@ -14,7 +14,7 @@ import termios
 import time
 
 import pytest
-from tests.cli.running import ASK, CONVERSE, NEW, POISON
+from tests.cli.running import ASK, CONVERSE, NEW, PATIENCE, POISON
 from tests.signals import as_usual
 
 from tacit.budget import Budget
@@ -42,7 +42,7 @@ def test_a_program_can_drive_it_adaptively(start, clinic):
         low, high = (middle, high) if answer["above"] else (low, middle)
         if answer["halted"]:
             break
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert (out, process.returncode) == ("", 0)
     assert 65 <= low <= 68
     assert state(clinic).tops == tops
@@ -62,7 +62,7 @@ def test_a_kill_costs_the_reserved_top_and_nothing_is_paid_again(start, clinic):
     shown = put(again, "town = 'Bruges'")
     assert (first["recorded"], shown["recorded"]["as_of"]) == (None, None)
     assert shown == {**first, "tops_left": 1, "recorded": shown["recorded"]}
-    _, err = again.communicate(timeout=30)
+    _, err = again.communicate(timeout=PATIENCE)
     assert "1 of 3 ⊤ left (1 lost to unclean ends)" in err
     assert f"before: ⊤, on record since {shown['recorded']['at'][:10]}  town = 'Bruges'" in err
     with Budget.open(clinic) as budget:
@@ -75,7 +75,7 @@ def test_a_signal_suspends_it_and_loses_nothing(start, clinic, number):
     process = start(*ASK, *CONVERSE, "--json")
     assert put(process, "town = 'Bruges'")["above"]
     process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number
     assert "suspended, 2 of 3 ⊤ left" in err
     assert "Traceback" not in err
@@ -99,7 +99,7 @@ def test_tests_that_send_signals_may_be_started_by_nohup(tmp_path, number):
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     finally:
         signal.signal(number, before)
     assert process.returncode in (-number, 128 + number)
@@ -114,7 +114,7 @@ def test_a_reader_that_goes_away_suspends_it(start, clinic):
     process.stdin.write("town = 'Bruges'\nage < 0\n")
     process.stdin.close()
     err = process.stderr.read()
-    assert process.wait(timeout=30) == 128 + signal.SIGPIPE
+    assert process.wait(timeout=PATIENCE) == 128 + signal.SIGPIPE
     assert "Traceback" not in err
     assert "BrokenPipe" not in err
     assert (state(clinic).lost, state(clinic).status) == (0, "suspended")
@@ -129,7 +129,7 @@ def test_a_pipe_is_read_to_its_end_before_anything_is_paid(start, clinic):
         process.wait(timeout=0.5)
     with Budget.open(clinic) as budget:
         assert budget.streams() == []
-    out, _ = process.communicate("town = 'Ghent'\n", timeout=60)
+    out, _ = process.communicate("town = 'Ghent'\n", timeout=PATIENCE)
     assert [json.loads(line)["above"] for line in out.splitlines()] == [True, False]
     assert (state(clinic).tops, process.returncode) == (1, 0)
 
@@ -139,7 +139,7 @@ def test_a_signal_while_questions_are_read_costs_nothing(start, clinic, number):
     process = start(*ASK, *NEW, "--json")
     assert "--one-by-one does not wait" in process.stderr.readline()
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, "Traceback" in err) == (128 + number, False)
     with Budget.open(clinic) as budget:
         assert budget.streams() == []
@@ -149,14 +149,14 @@ def test_a_signal_while_questions_are_read_costs_nothing(start, clinic, number):
 def test_questions_in_a_file_are_read_to_the_end_without_a_word(start, clinic, folder):
     (folder / "questions.txt").write_text("town = 'Bruges'\nage / 2 > 1\n")
     with open(folder / "questions.txt") as questions:
-        out, err = start(*ASK, *NEW, stdin=questions).communicate(timeout=60)
+        out, err = start(*ASK, *NEW, stdin=questions).communicate(timeout=PATIENCE)
     assert "refused (line 2)" in err
     assert (out, "reading all" in err) == ("", False)
 
 
 def test_lines_that_are_not_utf8_are_refused(start, clinic):
     process = start(*ASK, *CONVERSE, "--json", encoding=None)
-    out, _ = process.communicate(b"town = '\xff'\r\nage >= 0\r\ntown = 'Ghent'", timeout=30)
+    out, _ = process.communicate(b"town = '\xff'\r\nage >= 0\r\ntown = 'Ghent'", timeout=PATIENCE)
     told = [json.loads(line) for line in out.splitlines()]
     assert "UTF-8" in told[0]["refused"]
     assert [each["above"] for each in told[1:]] == [True, False]
@@ -178,7 +178,7 @@ def test_at_a_terminal_there_is_a_prompt(start, clinic):
     def until(text, again=None):
         """Read up to a text; what is to be typed ``again`` is, whenever nothing comes for long."""
         nonlocal seen, told
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while text.encode() not in seen:
             assert time.monotonic() < end, f"{text!r} never came after {seen!r}"
             if select.select([ours], [], [], 5)[0]:
@@ -204,14 +204,14 @@ def test_at_a_terminal_there_is_a_prompt(start, clinic):
     # program can but nobody's finger: press it again, as anyone would.
     until("suspended, 2 of 3 ⊤ left", again=b"\x03")
     assert "Ctrl-D leaves" not in told  # once will do
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     os.close(ours)
 
 
 def test_output_that_fails_is_told_without_a_traceback(start, clinic):
     with open("/dev/full", "w") as full:
         process = start("budget", "history", clinic, stdout=full)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (4, "tacit: No space left on device\n")
 
 
@@ -220,7 +220,7 @@ def test_nothing_is_shown_of_a_table_that_breaks_under_it(start, clinic, folder)
     process = start(*ASK, *CONVERSE, "--json", "--memory", "1KB")
     assert put(process, "age >= 0")["above"]
     (folder / "visits.csv").write_text(f"pid,town,age\n{POISON},{POISON},{POISON}\n" * 3)
-    out, err = process.communicate("town = \"Ghent\"\ntown = 'Ghent'\n", timeout=30)
+    out, err = process.communicate("town = \"Ghent\"\ntown = 'Ghent'\n", timeout=PATIENCE)
     assert process.returncode == 4
     assert POISON not in out + err
     assert "open it again" in err

@@ -228,7 +228,7 @@ def test_a_standard_output_that_fails_does_not_keep_the_files_from_being_written
 ):
     with open("/dev/full", "w") as full:
         process = start(*THREE_AGES, "--save", "ages.json", stdout=full)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 4
     assert "standard output could not be written: No space left" in err
     assert (folder / "ages.json").exists()

@@ -38,11 +38,13 @@ type = "integer"
 bounds = [0, 100]
 total = [0, 100]
 """
+# In each of them are so many that noise cannot hide all of them.
+TOWNS = ["Bruges", "Ghent", "Bruges", "Ghent", "Namur"]
 
 
 def write_visits(folder: Path) -> None:
     lines = [
-        f"{pid},{('Bruges', 'Ghent')[pid % 2]},{pid % 3 == 0},2026-{1 + pid % 12:02}-15,{pid % 101}"
+        f"{pid},{TOWNS[pid % 5]},{pid % 3 == 0},2026-{1 + pid % 12:02}-15,{pid % 101}"
         for pid in range(3000)
     ]
     (folder / "visits.csv").write_text("\n".join(["pid,town,smoker,came,cost", *lines, ""]))

@@ -307,7 +307,8 @@ def test_a_stream_answers_looks_and_halts_alike(face):
 
 
 def test_each_top_has_a_price_alike(face):
-    stream = opened(face, at_most=None, least_scale=1, threshold=20, epsilon=6, name="priced")
+    options: dict[str, Any] = {"least_scale": 1, "threshold": 20, "epsilon": 6, "beta": "1e-9"}
+    stream = opened(face, at_most=None, name="priced", **options)
     paid = stream.recipe.question_epsilon
     assert stream.epsilon_left == paid
     assert stream.ask("town = 'Bruges'", scale=4).above
