@@ -570,8 +570,10 @@ def test_at_most_is_asked_with_below(ask):
     assert both.code == 2
 
 
-PRICED = ("--least-scale", "1", "--threshold", "20", "--epsilon", "12", "--questions", "50")
-PRICED += ("--beta", "1e-9")  # noise alone makes no ⊤
+PRICED = (
+    *("--least-scale", "1", "--threshold", "20", "--epsilon", "12", "--questions", "50"),
+    *("--beta", "1e-9"),  # noise alone makes no ⊤
+)
 
 
 def test_each_top_has_a_price(ask):

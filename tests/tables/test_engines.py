@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
@@ -257,3 +258,28 @@ def test_bitmaps_stay_within_their_limit() -> None:
         assert ask(engine, "age = 7") == 7
         assert ask(engine, f"age >= {_}") == 640 - 7 * _
     assert ("age", ((7, 7),)) in engine._kept
+
+
+@pytest.mark.usefixtures("both_loops")
+def test_questions_that_come_again_hold_no_bitmaps_that_were_dropped() -> None:
+    rows = [row(n // 2, age=n % 10, week=n % 6) for n in range(640)]
+    engine = quick(rows, "pid", limit=6 * (80 + 512))
+    assert isinstance(engine, BitmapEngine)
+    pool = [
+        (parse(f"age {sign} {age} and week = {week}", engine.schema), age, week, sign)
+        for age in range(10)
+        for week in (0, 3)
+        for sign in (">=", "=")
+    ]
+    draw, remembered = Random(3), 0
+    for turn in range(1000):
+        asked, age, week, sign = draw.choice(pool[:3] if turn % 3 else pool)
+        there = [n for n in range(640) if n % 6 == week and (n % 10 == age or sign == ">=")]
+        true = len({n // 2 for n in there if n % 10 >= age})
+        assert engine.values([asked]) == [true]
+        held = {id(bitmap) for _, count in engine._counted.values() for bitmap in count.args[0]}
+        assert held <= {id(bitmap) for bitmap in engine._kept.values()}
+        remembered += id(asked.terms[0].where) in engine._counted
+    assert (remembered > 500) == (kernel.compiled is not None)
+    engine.close()
+    assert not engine._counted

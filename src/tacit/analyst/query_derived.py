@@ -56,12 +56,14 @@ class Derived:
 
         Accuracy: each of the k numbers that were measured is within its own error but with
         probability β/k, by the exact law of its noise.  Then what is asked is one of those that
-        these errors allow; if they allow none, nothing was there, and nothing is claimed.
+        these errors allow; if they allow none, nothing was there, and nothing is claimed.  What
+        is told lies in it, too, though a count that says nothing may stand for another value.
         """
         each = probability(beta, "beta") / len(self.measured)
         cells = zip(*(column.ranges(each) for column in self.measured), strict=True)
-        found = [[self.factor * end for end in self._between(*parts)] for parts in cells]
-        return [(min(ends), max(ends)) for ends in found]
+        ends = [[self.factor * end for end in self._between(*parts)] for parts in cells]
+        told = zip(self.values, ends, strict=True)
+        return [(min(value, *pair), max(value, *pair)) for value, pair in told]
 
     def errors(self, beta: Number = "1/20") -> list[Fraction]:
         """How far each may be off by itself, except with probability β."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,21 +120,36 @@ def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
     return out
 
 
-def counted_at_once(node: Node, layout: Layout) -> int | None:
-    """How many people a conjunction leaves, in one pass; None if it takes several."""
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """Bitmaps and ranges of codes that must all hold, for the compiled loops."""
+
+    maps: list[BitWords]
+    ranges: list[CodeRange]
+
+    def people(self, layout: Layout) -> partial[int]:
+        """Counts the people that it leaves, in one pass."""
+        return partial(
+            kernel.compiled.people_in_all,
+            self.maps,
+            self.ranges,
+            layout.inner,
+            layout.one_row,
+            layout.words,
+        )
+
+
+def conjunction_of(node: Node, layout: Layout) -> Conjunction | None:
+    """A node as a conjunction whose people are counted in one pass; None if it takes several."""
     if kernel.compiled is None or layout.many_words < layout.words:
         return None
     parts = [*node.parts, *node.new] if type(node) is All else [node]
     maps = [part for part in parts if type(part) is np.ndarray]
-    ranges = [part.quick() for part in parts if type(part) is Unbuilt]
+    quick = [part.quick() for part in parts if type(part) is Unbuilt]
+    ranges = [each for each in quick if type(each) is tuple]
     if len(maps) + len(ranges) < len(parts) or len(parts) > _MOST_AT_ONCE:
         return None
-    if not all(type(each) is tuple for each in ranges):
-        return None
-    count: int = kernel.compiled.people_in_all(
-        maps, ranges, layout.inner, layout.one_row, layout.words
-    )
-    return count
+    return Conjunction(maps, ranges)
 
 
 def _made(make: Maker, start: int, stop: int) -> BitWords:

@@ -30,7 +30,7 @@ from tacit.tables.bit_trees import (
     Slots,
     Some,
     Unbuilt,
-    counted_at_once,
+    conjunction_of,
     ranged,
     words_of,
 )
@@ -124,6 +124,7 @@ class BitmapEngine(Answering):
         self._most = min(max(limit // (layout.words * 8 + _ENTRY_BYTES), 1), _MOST_KEPT)
         self._kept: OrderedDict[object, BitWords] = OrderedDict()
         self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
+        self._counted: dict[int, tuple[Predicate, partial[int]]] = {}
         self._seen: set[object] = set()
         self._bits = KeptBits(self._most // 2)
         self._used = 0
@@ -142,6 +143,7 @@ class BitmapEngine(Answering):
                 self._open = False
                 self._kept.clear()
                 self._ranges.clear()
+                self._counted.clear()
                 self._seen.clear()
                 self._bits.clear()
                 self._columns = {}
@@ -157,9 +159,11 @@ class BitmapEngine(Answering):
         with self._lock:
             if not self._open:
                 raise EngineFailed(CLOSED)
-            if len(terms) == 1:
-                return [self._total(terms[0])]
-            return self._evaluate(terms)
+            if len(terms) != 1:
+                return self._evaluate(terms)
+            (term,) = terms
+            people = type(term) is People  # by far most often
+            return [self._people_with(term.where) if people else self._total(term)]
 
     @withheld("reading the points")
     def points(
@@ -273,12 +277,10 @@ class BitmapEngine(Answering):
         return totals
 
     def _total(self, term: Term) -> int:
-        self._used = 0
-        layout, node = self._layout, self._tree(term.where)
-        matching: Matching = partial(words_of, node, layout.filled)
         if isinstance(term, People):
-            counted = counted_at_once(node, layout)
-            return people_total(layout, matching) if counted is None else counted
+            return self._people_with(term.where)
+        self._used = 0
+        layout, matching = self._layout, self._matching(term.where)
         if isinstance(term, Rows):
             return rows_total(layout, matching, term.most)
         if isinstance(term, Having):
@@ -287,6 +289,27 @@ class BitmapEngine(Answering):
         slices = None if column.base is None else self._bits.every(term.column, column)
         self._make_room()
         return sum_total(layout, matching, column, term.low, term.high, slices)
+
+    def _people_with(self, where: Predicate) -> int:
+        """How many people have a match; a conjunction of kept bitmaps is remembered.
+
+        That is by identity, for which `_range` has the reason.  Bitmaps that are no longer kept are
+        not held here, either.
+        """
+        known = self._counted.get(id(where))
+        if known is not None:
+            return known[1]()
+        self._used = 0
+        node = self._tree(where)
+        conjunction = conjunction_of(node, self._layout)
+        if conjunction is None:
+            return people_total(self._layout, partial(words_of, node, self._layout.filled))
+        count = conjunction.people(self._layout)
+        if not conjunction.ranges:
+            if len(self._counted) >= _MOST_RANGES:
+                self._counted.clear()
+            self._counted[id(where)] = where, count
+        return count()
 
     @withheld("answering")
     def cell_totals(
@@ -407,6 +430,7 @@ class BitmapEngine(Answering):
         """Drop the bitmaps that were not used for longest, so that there is room for more."""
         while self._kept and len(self._kept) + self._bits.count + more > self._most:
             self._kept.popitem(last=False)
+            self._counted.clear()
 
     def _all_of(self, parts: list[Node]) -> Node:
         """All of these; new ranges of one column, such as its two ends, are one range."""
@@ -475,6 +499,7 @@ class BitmapEngine(Answering):
             return
         self._columns[name] = in_order(self._columns[name])
         self._bits.forget(name)
+        self._counted.clear()
         self._ranges = {at: known for at, known in self._ranges.items() if known[1][0] != name}
         for key in [key for key in self._kept if _is_by_code(key, name)]:
             del self._kept[key]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.bit_trees import counted_at_once, words_of
+from tacit.tables.bit_trees import words_of
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.layout import BitWords, every_row, pack, unpack
@@ -29,13 +29,7 @@ class PublicRows(BitmapEngine):
     def count(self, where: Predicate) -> int:
         """How many rows satisfy the predicate."""
         with self._lock:
-            self._used = 0
-            node, layout = self._node(where, True), self._layout
-            counted = counted_at_once(node, layout)  # each row is a person
-            if counted is None:
-                words = words_of(node, layout.filled, 0, layout.words)
-                counted = int(np.add.reduce(np.bitwise_count(words)))
-            return counted
+            return self._people_with(where)  # each row is a person
 
     def packed(self, where: Predicate) -> BitWords:
         """Which slots have a row that satisfies the predicate, 64 in a word."""

@@ -208,8 +208,7 @@ class ShardedEngine(Answering):
 
     def totals(self, terms: Sequence[Term]) -> list[int]:
         """For each term, the sum of what each person contributes."""
-        found = [shard.totals(terms) for shard in self._shards]
-        return [sum(each) for each in zip(*found, strict=True)]
+        return list(map(sum, zip(*[shard.totals(terms) for shard in self._shards], strict=True)))
 
     def cell_totals(
         self, like: Term, keys: Sequence[str], values: Sequence[Sequence[Code]]
