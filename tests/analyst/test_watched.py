@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +15,7 @@ from tacit import kernel
 from tacit.analyst.public_model import ByRow, ByWeight, ModelRows, PublicModel, model_rows
 from tacit.analyst.question_class import predicate_of
 from tacit.analyst.watched import from_watch_secret
-from tacit.analyst.watched_answer import WatchedAnswer, guessed
+from tacit.analyst.watched_answer import WatchedAnswer
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
@@ -523,20 +522,6 @@ def test_a_learning_model_goes_on_counting_what_its_weights_say():
 
 
 # Forms -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("error", [None, Fraction(7, 2)])
-def test_what_the_model_tells_is_an_answer_like_any_other(error):
-    """It is made in a quicker way, which must leave out no field."""
-    told = guessed(12, "model", 3, error)
-    same = WatchedAnswer(
-        value=Fraction(12), source="model", surprises_left=3, below=error, above=error
-    )
-    assert (told, hash(told), repr(told)) == (same, hash(same), repr(same))
-    assert type(told.value) is Fraction
-    assert replace(told, surprises_left=2) == replace(same, surprises_left=2)
-    with pytest.raises(AttributeError):
-        told.value = Fraction(13)  # type: ignore[misc]
 
 
 def test_an_answer_is_the_same_after_the_wire(people, budget):

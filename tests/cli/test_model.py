@@ -33,7 +33,7 @@ def test_a_plan_costs_nothing(tacit):
 
 
 def test_every_line_is_answered_and_it_can_be_resumed(tacit):
-    asked = "age >= 30\n\n-- a note\ntown = 'Ghent'\n"
+    asked = "age >= 30\n\n# a note\ntown = 'Ghent'\n"
     pays = ("--budget", "b.budget")
     first = tacit(*WATCH, *NEW, *pays, "--name", "m", "--surprises", "3", stdin=asked)
     assert first.code == 0, first.err
@@ -47,6 +47,23 @@ def test_every_line_is_answered_and_it_can_be_resumed(tacit):
     assert answer.source in ("model", "measured")
     assert refused["error"] == "QuestionRefused"
     assert "ε = 1, δ = 0" in tacit("budget", "show", "b.budget").out
+
+
+def test_lines_are_read_as_by_ask(tacit):
+    lines = [
+        '{"question": "town = :town", "parameters": {"town": "Ghent"}}',
+        '{"question": "age >= 30", "threshold": 5}',
+        "{age >= 30",
+        "\udcff age >= 30",
+    ]
+    ended = tacit(*WATCH, *NEW, "--budget", "b.budget", stdin="\n".join(lines))
+    assert ended.code == 2
+    first, *refused = ended.out.splitlines()
+    assert "95 %" in first
+    assert [line.split(":")[0] for line in refused] == ["refused"] * 3
+    assert "no threshold" in refused[0]
+    assert "not a JSON object" in refused[1]
+    assert "not valid UTF-8" in refused[2]
 
 
 def test_a_public_file_is_a_model(tacit, folder):

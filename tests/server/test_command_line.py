@@ -111,6 +111,34 @@ def test_questions_are_asked_again_and_of_at_most(server, command):
     assert out == "⊤  -count(age >= 99)\n"
 
 
+def test_a_model_is_watched_and_resumed(server, command):
+    here = (*reach(server, "ana"), "--table", "visits")
+    about = ("--epsilon", "1", "--columns", "town", "--max-rows", "1")
+    code, out, err = command("model", *here, *about, "--plan")
+    assert code == 0, err
+    assert out.startswith("Watched model of visits, (ε = 1")
+    asked = "# towns\ntown = 'Bruges'\nage / 2 > 1\n"
+    code, out, err = command("model", *here, *about, "--name", "m", stdin=asked)
+    assert code == 2, err
+    told, refused, *_ = out.splitlines()
+    assert "95 %" in told
+    assert refused.startswith("refused: ")
+    assert "resume it with --resume m" in err
+    code, out, err = command("model", *here, "--resume", "m", "--json", stdin="town = 'Ghent'\n")
+    assert code == 0, err
+    assert wire.from_line(out).source in ("model", "measured")
+    with Budget.open(server.folder / "clinic.budget") as budget:
+        assert budget.shares[1].spent.epsilon == 1
+    for words, said in (
+        ((*here, *about, "--analyst", "ana"), "--analyst goes with a FILE"),
+        ((*here, *about, "--budget", "b"), "--url and --table"),
+        (("visits.csv", *here, *about, "--budget", "b"), "not both"),
+    ):
+        code, out, err = command("model", *words, stdin="age >= 60\n")
+        assert (code, out) == (2, "")
+        assert said in err
+
+
 def test_a_question_that_would_be_refused_costs_nothing(server, command):
     new = (*NEW, "--epsilon", "1")
     code, out, err = command("ask", *reach(server, "ana"), *new, stdin="age > 3\nage / 2 > 1\n")

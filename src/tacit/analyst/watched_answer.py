@@ -81,28 +81,17 @@ class WatchedAnswer:
         return said if self.recorded is None else f"{said}, {self.recorded}"
 
 
-_EMPTY = object.__new__
-_SET_VALUE, _SET_SOURCE, _SET_LEFT, _SET_BELOW, _SET_ABOVE, _SET_RECORDED = (
-    WatchedAnswer.__dict__[name].__set__
-    for name in ("value", "source", "surprises_left", "below", "above", "recorded")
-)
-
-
 def guessed(
     count: int, source: Source, surprises_left: int, error: Fraction | None
 ) -> WatchedAnswer:
-    """The model's own answer.
-
-    It is filled slot by slot: as a frozen class does it, that would take a fortieth of a question.
-    """
-    answer = _EMPTY(WatchedAnswer)
-    _SET_VALUE(answer, Fraction(count))
-    _SET_SOURCE(answer, source)
-    _SET_LEFT(answer, surprises_left)
-    _SET_BELOW(answer, error)
-    _SET_ABOVE(answer, error)
-    _SET_RECORDED(answer, None)
-    return answer
+    """The model's own answer."""
+    return WatchedAnswer(
+        value=Fraction(count),
+        source=source,
+        surprises_left=surprises_left,
+        below=error,
+        above=error,
+    )
 
 
 def measured(answer: Answer, side: int, *, surprises_left: int) -> WatchedAnswer:

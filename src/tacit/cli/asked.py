@@ -1,4 +1,4 @@
-"""Where ``tacit ask`` asks: a file and a budget of one's own, or a table of a server."""
+"""Where commands ask: a file and a budget of one's own, or a table of a server."""
 
 from __future__ import annotations
 
@@ -69,6 +69,20 @@ def opened(
             lambda name: table.resume(name, budget=paid_by),
             lambda: table,
         )
+
+
+@contextmanager
+def opened_unpaid(
+    file: str | None, where: TableOptions, server: ServerOptions
+) -> Iterator[Table | RemoteTable]:
+    """The same table, for what costs nothing."""
+    if file is None:
+        with opened(None, None, where, server) as asked:
+            yield asked.table
+    else:
+        where.check()
+        with where.open(file) as table:
+            yield table
 
 
 @contextmanager

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from tacit.cli.asked import opened
+from tacit.cli.asked import opened_unpaid
 from tacit.cli.conversation import all_of, is_silent, piped, read
 from tacit.cli.exits import CHECK_FAILED, DONE, Misuse
 from tacit.cli.options import TableOptions
 from tacit.cli.remote import ServerOptions
 from tacit.errors import QuestionRefused
-
-if TYPE_CHECKING:
-    from tacit.analyst.table import Table
-    from tacit.remote.table import RemoteTable
 
 Files = Annotated[str, Parameter(metavar="FILE")]
 
@@ -57,7 +52,7 @@ def check(
         where.check()
     lines = _lines(questions)
     refused = 0
-    with _table(file, where, server) as table:
+    with opened_unpaid(file, where, server) as table:
         for number, line in enumerate(lines, 1):
             if is_silent(line):
                 continue
@@ -87,18 +82,6 @@ def _given(files: Sequence[str], *, at_server: bool) -> tuple[str | None, str | 
             "with --url and --table, the questions alone"
         )
     return None if at_server else files[0], files[-1] if len(files) == most else None
-
-
-@contextmanager
-def _table(
-    file: str | None, where: TableOptions, server: ServerOptions
-) -> Iterator[Table | RemoteTable]:
-    if file is None:
-        with opened(None, None, where, server) as asked:
-            yield asked.table
-    else:
-        with where.open(file) as table:
-            yield table
 
 
 def _lines(path: str | None) -> list[str]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
+from tacit.cli.asked import opened, opened_unpaid
+from tacit.cli.conversation import Asking, is_silent, piped, read
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, listed, numbered_bins
+from tacit.cli.remote import ServerOptions
 
 if TYPE_CHECKING:
-    from tacit.analyst.table import Table
     from tacit.analyst.watched import WatchedModel
-    from tacit.budget import Budget
+    from tacit.remote.watched import RemoteWatchedModel
 
 _OF_ROWS = ("columns", "bins", "max_rows")
 
@@ -93,7 +94,7 @@ class WatchAsking:
     Parameters
     ----------
     budget
-        The budget file that pays; tacit budget create makes one.
+        The budget file that pays; tacit budget create makes one.  Not for a server.
     analyst
         Whose share of the budget pays; by default what is not shared.
     plan
@@ -110,19 +111,20 @@ class WatchAsking:
 
 
 def model(
-    file: File,
+    file: File | None = None,
     /,
     *,
     where: TableOptions | None = None,
     about: ModelOptions | None = None,
     asking: WatchAsking | None = None,
+    server: ServerOptions | None = None,
 ) -> int:
     r"""Ask for counts of people, one per line; each gets a number.
 
     Answers come from a public model of the table.  If a private test finds the
     model wrong, the count is taken from the data: a surprise, and you pay for a
-    number of them.  Questions are read from standard input; each is answered
-    before the next is read.
+    number of them.  Questions are read from standard input, as by tacit ask;
+    each is answered before the next is read.
 
     For example:
 
@@ -131,58 +133,62 @@ def model(
             --budget clinic.budget --name model < questions.txt
         tacit model visits.csv --person patient_id --budget clinic.budget \
             --resume model --json < more.txt
+        tacit model --url https://clinic.example:8443 --token-file ana.token \
+            --table visits --epsilon 1 --max-rows 1 < questions.txt
 
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.  Without
+        one, a server is asked about the table that --table names.
     where
         How it is opened.
     about
         What answers, and what watches it.
     asking
         What pays, and how answers are shown.
+    server
+        The server to ask instead of a file.
 
     """
     where, asking = where or TableOptions(), asking or WatchAsking()
-    about = about or ModelOptions()
+    about, server = about or ModelOptions(), server or ServerOptions()
     about.check()
-    where.check()
-    if asking.budget is None and not asking.plan:
-        raise Misuse(
-            "a watched model needs --budget FILE to pay from; --plan shows what it is like"
-        )
-    with where.open(file) as opened:
-        if asking.plan or asking.budget is None:
-            if about.resume is not None:
-                raise Misuse("--plan does not go with --resume")
-            print(opened.plan_watched_model(**about.given))
-            return DONE
-        from tacit.budget import Budget
-
-        with Budget.open(asking.budget) as budget, Signals():
-            return _converse(_opened(opened, budget, about, asking), asking)
-
-
-def _opened(table: Table, budget: Budget, about: ModelOptions, asking: WatchAsking) -> WatchedModel:
-    if about.resume is not None:
-        return table.resume_watched_model(about.resume, budget=budget, model=about.model)
-    say(str(table.plan_watched_model(**about.given)))
-    return table.watched_model(
-        **about.given, budget=budget, name=about.name, analyst=asking.analyst
-    )
+    if asking.plan:
+        if about.resume is not None:
+            raise Misuse("--plan does not go with --resume")
+        with opened_unpaid(file, where, server) as table:
+            print(table.plan_watched_model(**about.given))
+        return DONE
+    if file is None and asking.analyst is not None:
+        raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
+    with opened(file, asking.budget, where, server) as asked, Signals():
+        paying: dict[str, Any] = {} if file is None else {"budget": asked.budget}
+        if about.resume is not None:
+            resumed = asked.table.resume_watched_model(about.resume, model=about.model, **paying)
+            return _converse(resumed, asking)
+        say(str(asked.table.plan_watched_model(**about.given)))
+        if file is not None:
+            paying["analyst"] = asking.analyst
+        opening: dict[str, Any] = {**about.given, **paying, "name": about.name}
+        return _converse(asked.table.watched_model(**opening), asking)
 
 
-def _converse(watched: WatchedModel, asking: WatchAsking) -> int:
+def _converse(watched: WatchedModel | RemoteWatchedModel, asking: WatchAsking) -> int:
     """Answer each line; a question that is refused is told so, and the others go on."""
     from tacit.errors import BadParameter, QuestionRefused
     from tacit.wire import to_line
 
     code = DONE
     with watched:
-        for question in _lines():
+        for line in _lines():
             try:
-                told = watched.ask(question)
+                asked = read(line)
+                if asked != Asking(asked.question, parameters=asked.parameters):
+                    raise QuestionRefused(
+                        "a watched model has no threshold: a line has question and parameters alone"
+                    )
+                told = watched.ask(asked.question, params=asked.parameters)
             except (QuestionRefused, BadParameter) as refusal:
                 code = BAD_INPUT
                 print(to_line(refusal) if asking.json else f"refused: {refusal.fact}", flush=True)
@@ -193,6 +199,4 @@ def _converse(watched: WatchedModel, asking: WatchAsking) -> int:
 
 
 def _lines() -> Iterator[str]:
-    for line in sys.stdin:
-        if (question := line.strip()) and not question.startswith("--"):
-            yield question
+    return (line for line in piped() if not is_silent(line))
