@@ -51,7 +51,7 @@ test-engines-long: .venv-engines/.ready .venv-connect/.ready
 	$(CONNECTED) -m 'long or not long'
 
 test-long: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -n auto -q -m long
+	$(BIN)/python -m pytest -n auto --dist worksteal -q -m long
 	$(MAKE) test-engines-long
 
 bench: $(VENV)/.ready-bench

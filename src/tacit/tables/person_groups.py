@@ -60,6 +60,10 @@ def from_table(predicates: PredicateReader, select: exp.Select) -> None:
         predicates.tables = {alias.name.casefold()}
 
 
+def _only_one(nodes: list[exp.Expr]) -> exp.Expr | None:
+    return nodes[0] if len(nodes) == 1 else None
+
+
 class PersonGroups:
     """Reads one such SELECT."""
 
@@ -99,18 +103,18 @@ class PersonGroups:
         self.predicates.only(select, "expressions", "from_")
         self.predicates.only(clause, "this")
         self.predicates.only(clause.this, "this", "alias")
-        (counted, *more) = select.expressions
+        counted = _only_one(select.expressions)
         counted = counted.this if isinstance(counted, exp.Alias) else counted
-        if more or not isinstance(counted, exp.Count) or not self._counts_all(counted.this):
+        if not isinstance(counted, exp.Count) or not self._counts_all(counted.this):
             raise refused(
                 "the people whom an inner SELECT finds can only be counted",
-                self.predicates.place(select.expressions[0]),
+                self.predicates.place(select.expressions[0] if select.expressions else select),
                 "write SELECT COUNT(*) FROM (...)",
             )
 
     def _counts_all(self, node: exp.Expr | None) -> bool:
         if isinstance(node, exp.Distinct):
-            (node, *_) = node.expressions
+            node = _only_one(node.expressions)
         return isinstance(node, exp.Star | exp.Literal) or self._called_person(node)
 
     def is_person(self, node: exp.Expr | None) -> bool:
