@@ -50,8 +50,8 @@ def test_thousands_of_mutations_of_the_documented_questions() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(8))
-def test_hundreds_of_thousands_of_mutations(seed: int) -> None:
-    for text in mutated(SEEDS, 40_000, seed=1800 + seed):
+def test_tens_of_thousands_of_mutations(seed: int) -> None:
+    for text in mutated(SEEDS, 10_000, seed=1800 + seed):
         answered_or_refused(text)
 
 
