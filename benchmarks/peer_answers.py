@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,10 +24,20 @@ from typing import Any
 import numpy as np
 
 import tacit
-from benchmarks.peer_scripts.timing import BOUNDS, CODES, EPSILON, MOST_TOWNS, RUNS, TOP, TOWNS
+from benchmarks.peer_scripts.timing import (
+    BOUNDS,
+    CODES,
+    EPSILON,
+    MOST_TOWNS,
+    ROW_COLUMNS,
+    ROWS_RUNS,
+    RUNS,
+    TOP,
+    TOWNS,
+)
 from benchmarks.report import Report
 
-PEOPLE, VISITORS = 100_000, 20_000
+PEOPLE, VISITORS, ROW_PEOPLE = 100_000, 20_000, 20_000
 SCRIPTS = Path(__file__).parent / "peer_scripts"
 ENVIRONMENTS = {
     "opendp": ".venv-peers",
@@ -57,6 +68,7 @@ class Truth:
     groups: dict[str, int]
     visits: dict[str, int]
     codes: Any
+    rows: dict[str, Any]
 
     def error(self, work: str, answer: Any) -> float:
         """How far an answer is off, in the unit of its row."""
@@ -67,6 +79,8 @@ class Truth:
         if work == "top":
             best = np.sort(self.codes)[::-1][:TOP]
             return float(np.mean(best - self.codes[answer]))
+        if work == "rows":
+            return float(abs(pair_counts(answer) - pair_counts(self.rows)).mean())
         counts = self.groups if work == "groups" else self.visits
         return fmean(abs(answer.get(town, 0) - count) for town, count in counts.items())
 
@@ -77,6 +91,8 @@ WORKS = {
     "groups": f"GROUP BY of {TOWNS} towns, one row a person: each count off by",
     "visits": f"the same, people in up to {MOST_TOWNS} towns: each count off by",
     "top": f"the top {TOP} of {CODES} codes: each count below the true one by",
+    "rows": f"synthetic rows of {len(ROW_COLUMNS)} columns, {ROW_PEOPLE:,} people: "
+    "each count of two columns off by",
 }
 
 
@@ -142,7 +158,34 @@ def made(folder: Path) -> Truth:
         {f"town {n}": count for n, count in enumerate(np.bincount(town, minlength=TOWNS).tolist())},
         {f"town {n}": count for n, count in enumerate(by_town)},
         codes,
+        made_rows(folder, random),
     )
+
+
+def made_rows(folder: Path, random: np.random.Generator) -> dict[str, Any]:
+    """People in six columns that depend on each other, more than one tree of pairs can say."""
+    age = random.integers(0, 8, ROW_PEOPLE)
+    region = np.minimum(random.geometric(0.4, ROW_PEOPLE) - 1, 5)
+    job = (age // 2 + random.integers(0, 3, ROW_PEOPLE) + (region > 2)) % 5
+    income = np.clip(2 * job + random.integers(-2, 3, ROW_PEOPLE) + (age > 4), 0, 9)
+    smokes = 0.1 + 0.08 * (job % 2) + 0.02 * age
+    smoker = (random.random(ROW_PEOPLE) < smokes).astype(int)
+    visits = np.minimum(random.poisson(0.3 + 0.25 * age + smoker), 7)
+    rows = dict(zip(ROW_COLUMNS, (age, region, job, income, visits, smoker), strict=True))
+    with open(folder / "rows.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(ROW_COLUMNS)
+        writer.writerows(np.column_stack(list(rows.values())).tolist())
+    return rows
+
+
+def pair_counts(rows: dict[str, Any]) -> Any:
+    """How many rows each cell of each two columns has."""
+    found = []
+    for (one, size), (other, more) in combinations(ROW_COLUMNS.items(), 2):
+        cells = np.asarray(rows[one]) * more + np.asarray(rows[other])
+        found.append(np.bincount(cells, minlength=size * more))
+    return np.concatenate(found)
 
 
 def asked(peer: str, python: Path, folder: Path) -> list[dict[str, Any]]:
@@ -159,11 +202,14 @@ def asked(peer: str, python: Path, folder: Path) -> list[dict[str, Any]]:
 
 def ours(folder: Path) -> Iterator[dict[str, Any]]:
     """What Tacit answers."""
-    covers = ["people", "visits", "coded"]
+    covers = ["people", "visits", "coded", "rows"]
     budget = tacit.Budget.in_memory(epsilon=10**6, covers=covers)
     people = tacit.open(folder / "people.csv", person="pid", schema=SCHEMA + INCOME)
     visits = tacit.open(folder / "visits.csv", person="pid", schema=SCHEMA)
     coded = tacit.open(code_rows(folder), person=tacit.EACH_ROW, schema=CODED, name="coded")
+    of_rows = tacit.open(
+        folder / "rows.csv", person=tacit.EACH_ROW, schema=ROWS_SCHEMA, people=ROW_PEOPLE
+    )
     by_town = "SELECT town, COUNT(DISTINCT pid) AS n FROM {} GROUP BY town"
 
     def one(text: str) -> float:
@@ -180,21 +226,31 @@ def ours(folder: Path) -> Iterator[dict[str, Any]]:
         found = coded.top(TOP, cells, epsilon=EPSILON, budget=budget)
         return [int(row) for row in found.to_dict()["code"]]
 
+    def invented() -> dict[str, Any]:
+        rows = of_rows.synthetic(list(ROW_COLUMNS), epsilon=EPSILON, rows=ROW_PEOPLE, budget=budget)
+        return rows.to_dict()
+
     works: dict[str, Callable[[], object]] = {
         "mean": lambda: one("SELECT AVG(income) AS answer FROM people"),
         "median": lambda: one("SELECT MEDIAN(income) AS answer FROM people"),
         "groups": lambda: counts(people, 1),
         "visits": lambda: counts(visits, MOST_TOWNS),
         "top": largest,
+        "rows": invented,
     }
     for name, work in works.items():
+        runs = ROWS_RUNS if name == "rows" else RUNS
         work()
         start = time.process_time()
-        answers = [work() for _ in range(RUNS)]
-        spent = (time.process_time() - start) / RUNS
+        answers = [work() for _ in range(runs)]
+        spent = (time.process_time() - start) / runs
         yield {"peer": "Tacit", "work": name, "answers": answers, "seconds": spent}
 
 
+ROWS_SCHEMA = "".join(
+    f'[columns.{column}]\ntype = "integer"\nbounds = [0, {size - 1}]\n'
+    for column, size in ROW_COLUMNS.items()
+)
 CODED = f"""
 [columns.code]
 type = "integer"

@@ -1,4 +1,4 @@
-"""OpenDP's Polars context and its noisy top k; run with the folder of `peer_answers`."""
+"""OpenDP's Polars context, noisy top k, AIM and MST; run with the folder of `peer_answers`."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,16 @@ from typing import Any
 import opendp.prelude as dp
 import polars as pl
 
-from benchmarks.peer_scripts.timing import BOUNDS, EPSILON, MOST_TOWNS, TOP, TOWNS, Answers
+from benchmarks.peer_scripts.timing import (
+    BOUNDS,
+    EPSILON,
+    MOST_TOWNS,
+    ROW_COLUMNS,
+    ROWS_RUNS,
+    TOP,
+    TOWNS,
+    Answers,
+)
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -67,6 +76,21 @@ def main(folder: Path) -> None:
         return list(drawn(counts))
 
     Answers("OpenDP", "opendp", "polars").run(mean, median, groups, visits, top)
+    synthetic(folder, "OpenDP, AIM of pairs", dp.mbi.AIM(queries=2))
+    synthetic(folder, "OpenDP, MST", dp.mbi.MST())
+
+
+def synthetic(folder: Path, title: str, algorithm: object) -> None:
+    """Rows in all columns, with δ = 0 as ours.  It adds a null to each column; those rows go."""
+    pl.read_csv(folder / "rows.csv").write_parquet(folder / "rows.parquet")
+    keys = {column: list(range(size)) for column, size in ROW_COLUMNS.items()}
+
+    def rows() -> Any:
+        asked = context(pl.scan_parquet(folder / "rows.parquet")).query().select(*ROW_COLUMNS)
+        told = asked.contingency_table(keys=keys, algorithm=algorithm).release().synthesize()
+        return told.drop_nulls().cast(pl.Int64).to_dict(as_series=False)
+
+    Answers(title, "opendp", "mbi").run(rows, runs=ROWS_RUNS)
 
 
 if __name__ == "__main__":

@@ -401,7 +401,7 @@ def test_the_plan_of_a_mean_says_how_far_it_may_be_off(several):
     assert planned.error("avg_cost", values=1) == 14
     with pytest.raises(BadParameter, match="of how many values"):
         planned.error("avg_cost")
-    assert "for a mean of 1000" in str(planned)
+    assert "for a mean of 1000 values" in str(planned)
     coins = InsecureTestCoins(5)
     claimed = planned.error("avg_cost", values=500)
     for _ in range(50):  # whatever the noises are, within their errors
@@ -482,6 +482,8 @@ def test_the_output_says_how_many_rows_were_counted(visits, rich):
         ("SELECT COUNT(*) AS a, SUM(cost) AS a FROM visits", "another column called a"),
         ("SELECT COUNT(*) AS a, SUM(cost) AS a_error FROM visits", "another column called a_error"),
         ("SELECT age, COUNT(*) FROM visits GROUP BY town", "rows cannot be shown"),
+        ("SELECT COUNT(*) FROM visits GROUP BY FLOOR(age / 10)", r"use table.ranges\('age', "),
+        ("SELECT COUNT(*) FROM visits GROUP BY age % 10", r"use table.ranges\('age', "),
         ("SELECT COUNT(*) FROM visits GROUP BY age", "needs the key values of age"),
         ("SELECT COUNT(*) FROM elsewhere", "about the table visits only"),
         ("SELECT COUNT(*) - COUNT(*) FROM visits", "cancel out"),

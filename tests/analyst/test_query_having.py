@@ -184,7 +184,7 @@ def test_a_plan_says_the_errors_before(visits):
     said = str(planned)
     assert "A query of up to 2 of 3 cells, (ε = 1, δ = 0)" in said
     assert f"all cells of {51 + alpha} or more are told, and none of {51 - alpha} or less" in said
-    assert "told by HAVING" in said
+    assert "included in HAVING" in said
     assert planned.error("n") > 0
     assert planned.noise_scale(1) == 2 * 400 / Fraction(1, 2)  # two cells, totals up to 200 by 0.5
     fewer = visits.plan_query(sql, epsilon=1, at_most=2, max_cells=1)

@@ -64,6 +64,8 @@ def test_every_spelling_gives_that_quantile_of_plain_python(several, rich):
     asked = {
         "MEDIAN(cost)": Fraction(1, 2),
         "QUANTILE(cost, 0.9)": Fraction(9, 10),
+        "quantile_cont(cost, 0.9)": Fraction(9, 10),
+        "QUANTILE_DISC(cost, 0.1)": Fraction(1, 10),
         "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY cost)": Fraction(1, 4),
         "PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY cost DESC)": Fraction(3, 4),
         "PERCENTILE_CONT(cost, 1/3)": Fraction(1, 3),
@@ -161,11 +163,11 @@ def test_many_quantiles_share_a_tree_and_few_are_drawn_by_themselves(several):
     # One mechanism of ε = 9, and not nine of ε = 1, which a zCDP budget would charge less.
     assert sorted(planned.cost.parts) == [(1, Fraction(1)), (1, Fraction(9))]
     assert "for a tree of counts that is shared" in str(planned)
-    assert "9 quantiles of day from one tree of counts: drawn one by one they would" in str(planned)
+    assert "9 quantiles of day from one tree of counts (drawn one by one: ±" in str(planned)
     two = "SELECT QUANTILE(day, 0.2), QUANTILE(day, 0.8) FROM visits"
     apart = table.plan_query(two, epsilon=1, max_rows=1)
     assert apart.trees == ()
-    assert "2 quantiles of day, each drawn by itself: from one tree of counts" in str(apart)
+    assert "2 quantiles of day, drawn one by one (from one tree of counts: ±" in str(apart)
     filtered = "SELECT MEDIAN(day), MEDIAN(day) FILTER (WHERE week = 7), MEDIAN(cost) FROM visits"
     assert groups(table.plan_query(filtered, epsilon=1, max_rows=1).select) == []
 

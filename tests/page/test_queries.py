@@ -204,7 +204,7 @@ KINDS = {
     "a percentage": ("for a share of 1000", "percent: "),
     "the largest": ("order", "1. "),
     "how many keys": ("each person counts for 1 value", "± "),
-    "mean and deviation": ("for a mean of 1000", "stddev_cost"),
+    "mean and deviation": ("for a mean of 1000 values", "stddev_cost"),
     "median and ends": ("ranks each (95 %)", "th least value, not the least"),
 }
 
@@ -235,7 +235,7 @@ def test_dates_and_several_quantiles_are_shown_and_saved(dated: Running, visit, 
         ana.page.locator("#release [name=query]").fill(query)
         ana.page.locator("#plan", has_text="ranks each").wait_for()
         if "QUANTILE" in query:  # which a tree of counts tells better, or worse
-            ana.page.locator("#plan th", has_text="each drawn by itself").wait_for()
+            ana.page.locator("#plan th", has_text="drawn one by one").wait_for()
         shown = release(ana)
         assert told in shown
         assert "ranks" in shown

@@ -38,7 +38,7 @@ def said_of(column: Selected, values: int) -> str:
         return f"a ratio of {values} to {values}"
     if isinstance(kind, Spread):
         return f"{'a deviation' if kind.root else 'the variance'} of {values} values"
-    return f"a mean of {values}"
+    return f"a mean of {values} values"
 
 
 def planned_error(
@@ -109,7 +109,7 @@ def _spread_error(kind: Spread, errors: Sequence[Fraction], values: int) -> Frac
 
 
 def instead(plan: QueryPlan) -> list[str]:
-    """What several quantiles of one column would be off by if they were told in the other way."""
+    """The error of several quantiles of one column if they were drawn in the other way."""
     return [_other_way(plan, places) for places in groups(plan.select)]
 
 
@@ -120,13 +120,13 @@ def _other_way(plan: QueryPlan, places: Sequence[int]) -> str:
     if places in plan.trees:
         ranks = max(plan.alone(place).error() for place in places)
         return (
-            f"{all_of} from one tree of counts: drawn one by one they would be off by up to "
-            f"{spaced(Fraction(ranks))} ranks (95 %)"
+            f"{all_of} from one tree of counts (drawn one by one: ± "
+            f"{spaced(Fraction(ranks))} ranks, 95 %)"
         )
     tree = tree_error(plan, places)
     if tree is None:
-        return f"{all_of}, each drawn by itself: there is no tree of counts for so many values"
+        return f"{all_of}, drawn one by one: there is no tree of counts for so many values"
     return (
-        f"{all_of}, each drawn by itself: from one tree of counts they would be off by up to "
-        f"{spaced(Fraction(tree))} ranks (95 %)"
+        f"{all_of}, drawn one by one (from one tree of counts: ± "
+        f"{spaced(Fraction(tree))} ranks, 95 %)"
     )

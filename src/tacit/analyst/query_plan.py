@@ -195,7 +195,7 @@ class QueryPlan(Printed):
         """How many cells are told, for which ε, and how much of a person counts."""
         select, cells = self.select, self.select.rows
         counted = counted_cells(select.schema, self.max_cells, cells) if self.choosing else ""
-        told = [counted_rows(column.name, column.max_rows) for column in select.columns]
+        told = [counted_rows((column.name, column.max_rows) for column in select.columns)]
         told += [counted_keys(column.name, column.max_keys) for column in select.columns]
         rows = f"{cells} row" + "s" * (cells != 1)
         if self.stream is not None:
@@ -208,7 +208,7 @@ class QueryPlan(Printed):
         error = four_digits_up(self.error(column.name, values=values))
         of_values = "" if values is None else f" for {said_of(column, values)}"
         ranked = isinstance(column.kind, Ranked)
-        paid = f"ε = {show(share)}" if share else "told by HAVING"
+        paid = f"ε = {show(share)}" if share else "included in HAVING"
         if self.tree_group(self.select.columns.index(column)) is not None:
             paid += " for a tree of counts that is shared"
         return f"± {error}{' ranks' * ranked} each (95 %){of_values}, {paid}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -159,7 +160,7 @@ class QueryResult(Tabular):
     def _summary(self) -> str:
         rows = f"{len(self)} row" + "s" * (len(self) != 1)
         counted = counted_cells(self.schema, self.max_cells, len(self))
-        told = [counted_rows(column.name, column.max_rows) for column in self.columns]
+        told = [counted_rows((column.name, column.max_rows) for column in self.columns)]
         one = len(self) == 1
         if self.having is not None:
             rows = f"{len(self)} cell{'s' * (not one)} that HAVING tells as above"
@@ -248,12 +249,17 @@ def counted_cells(schema: Schema, max_cells: int, cells: int) -> str:
     return f"; each person counts in {counted}, chosen at random"
 
 
-def counted_rows(name: str, max_rows: int | None) -> str:
-    """How many rows of a person an aggregate counts, in words; nothing if it counts no rows."""
-    if max_rows is None:
-        return ""
-    rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
-    return f"; {name}: {rows} of each person in a cell"
+def counted_rows(most: Iterable[tuple[str, int | None]]) -> str:
+    """How many rows of a person each aggregate counts, in words; nothing if it counts no rows."""
+    alike: dict[int, list[str]] = {}
+    for name, max_rows in most:
+        if max_rows is not None:
+            alike.setdefault(max_rows, []).append(name)
+    told = ""
+    for max_rows, names in alike.items():
+        rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
+        told += f"; {', '.join(names)}: {rows} of each person in a cell"
+    return told
 
 
 def counted_keys(name: str, max_keys: int | None) -> str:

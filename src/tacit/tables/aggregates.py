@@ -145,6 +145,8 @@ class AggregateReader:
             return refused(
                 f"how much one person can change {node.sql_name()} is not known", place, hint
             )
+        if isinstance(node, exp.Star):
+            return refused("rows cannot be shown", place, "write COUNT(*)")
         return self.predicates.refusal(node, "a count or a sum is needed here")
 
     def _count(self, node: exp.Count, where: Predicate) -> Term:

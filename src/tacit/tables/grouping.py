@@ -7,7 +7,8 @@ from math import prod
 
 from sqlglot import exp
 
-from tacit.tables.codes import Unfit
+from tacit.errors import QuestionRefused
+from tacit.tables.codes import NUMBERS, Unfit
 from tacit.tables.date_keys import DateKey, date_key
 from tacit.tables.declared import folded
 from tacit.tables.functions import Function
@@ -47,9 +48,7 @@ class GroupReader:
         for node in group.expressions:
             key = key_of(self._predicates, self._meant(node), self._name)
             if key is None:
-                raise self._predicates.refusal(
-                    node, "GROUP BY takes columns, and parts of dates such as YEAR(day)"
-                )
+                raise self._not_a_key(node)
             if key.cells is None:
                 raise refused(
                     f"GROUP BY needs the key values of {key.name}",
@@ -71,6 +70,15 @@ class GroupReader:
                 "group by fewer columns, or declare fewer keys",
             )
         return tuple(keys)
+
+    def _not_a_key(self, node: exp.Expr) -> QuestionRefused:
+        problem = "GROUP BY takes columns, and parts of dates such as YEAR(day)"
+        found = node.find(exp.Column)
+        column = None if found is None else self._predicates.schema.find(found.name)
+        if column is not None and column.type in NUMBERS:  # such as age / 10
+            hint = f"to count bands of values, use table.ranges({column.name!r}, ...)"
+            return refused(problem, self._predicates.place(node), hint)
+        return self._predicates.refusal(node, problem)
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
         """What stands behind a position, or behind an alias that no column is called."""

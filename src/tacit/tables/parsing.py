@@ -16,6 +16,7 @@ UNREADABLE = "this cannot be read as SQL"
 _WORD_HINT = "a name that is an SQL word needs double quotes"
 _MISSING_HINT = f"see whether something is missing; {_WORD_HINT}"
 _WIDTH = 76
+_QUANTILES = ("QUANTILE_CONT", "QUANTILE_DISC")
 
 _DIALECT = Dialect.get_or_raise("")
 # sqlglot does not document these.  Nothing else says with which words statements other than SELECT
@@ -135,7 +136,7 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
     try:
         trees = _DIALECT.parser().parse(tokens, text)
         if len(trees) == 1 and trees[0] is not None:
-            return trees[0]
+            return _with_quantiles(trees[0])
     except ParseError as error:
         place = _error_place(text, error)
     except RecursionError:
@@ -145,6 +146,17 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
     finally:
         _SILENT.reset(silence)
     raise refused(UNREADABLE, place, _MISSING_HINT)
+
+
+def _with_quantiles(tree: exp.Expr) -> exp.Expr:
+    """QUANTILE_CONT(x, q) and QUANTILE_DISC(x, q) are QUANTILE; sqlglot knows them in dialects."""
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.upper() in _QUANTILES and len(call.expressions) == 2 and call is not tree:
+            of, share = call.expressions
+            quantile = exp.Quantile(this=of, quantile=share)
+            quantile.meta.update(call.meta)  # where it is
+            call.replace(quantile)
+    return tree
 
 
 def _from(text: str, start: int) -> Span:

@@ -52,12 +52,7 @@ class _SelectReader:
     def read(self) -> Select:
         root = parsed(self._text)
         if not isinstance(root, exp.Select):
-            raise refused(
-                "a query must be a SELECT",
-                Span(self._text, 0, len(self._text)),
-                f"write SELECT COUNT(*) FROM {name(self._schema.name)} WHERE ..., or ask "
-                "table.count(...)",
-            )
+            raise self._not_a_select(root)
         self._reader.aggregates.inside_select = True
         clause = root.args.get("from_")
         if clause is not None and isinstance(clause.this, exp.Subquery):
@@ -84,6 +79,17 @@ class _SelectReader:
                 "add its column to GROUP BY: every cell is counted",
             )
         return told.read(found)
+
+    def _not_a_select(self, root: exp.Expr) -> QuestionRefused:
+        everything = Span(self._text, 0, len(self._text))
+        if isinstance(root, exp.SetOperation):
+            return refused("a query is a single SELECT", everything, "ask each SELECT by itself")
+        return refused(
+            "a query must be a SELECT",
+            everything,
+            f"write SELECT COUNT(*) FROM {name(self._schema.name)} WHERE ..., or ask "
+            "table.count(...)",
+        )
 
     def _select(
         self, where: Predicate, keys: tuple[Column, ...], columns: tuple[Selected, ...]

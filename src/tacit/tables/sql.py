@@ -34,7 +34,7 @@ from tacit.tables.schema import Column, Schema
 
 _NOT_IN_SELECT = {
     "laterals": ("a question is about one table", ""),
-    "with_": ("a question may not contain another query", ""),
+    "with_": ("a question may not contain another query", "ask the table itself, without WITH"),
     "having": (
         "HAVING would show true counts",
         "use the threshold of a stream, or table.query(..., at_most=...)",
