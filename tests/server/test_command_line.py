@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -135,6 +136,42 @@ def test_a_model_is_watched_and_resumed(server, command):
         (("visits.csv", *here, *about, "--budget", "b"), "not both"),
     ):
         code, out, err = command("model", *words, stdin="age >= 60\n")
+        assert (code, out) == (2, "")
+        assert said in err
+
+
+RELEASES = {  # what is released, and a column of its CSV
+    "ranges": (("--ranges", "age", "--max-rows", "1"), "age"),
+    "top": (
+        ("--top", "select count(distinct pid) from visits group by town", "--places", "1"),
+        "town",
+    ),
+    "synthetic": (("--synthetic", "town", "--max-rows", "1", "--rows", "5"), "town"),
+    "prefixes": (("--prefixes", "age", "--rows", "3", "--max-rows", "1"), "age"),
+}
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_a_release_is_planned_paid_and_written(server, command, kind):
+    wanted, column = RELEASES[kind]
+    here = (*reach(server, "ana"), "--table", "visits", *wanted, "--epsilon", "1/2")
+    code, planned, err = command("release", *here, "--plan")
+    assert code == 0, err
+    assert "ε = 0.5" in planned
+    saved = server.folder / f"{kind}.json"
+    code, out, err = command("release", *here, "--save", str(saved))
+    assert code == 0, err
+    assert planned.strip() in err
+    assert column in out.splitlines()[0].split(",")
+    assert saved.exists()
+    with Budget.open(server.folder / "clinic.budget") as budget:
+        assert budget.shares[1].spent.epsilon == Fraction(1, 2)
+    for words, said in (
+        ((*here, "--analyst", "ana"), "--analyst goes with a FILE"),
+        ((*here, "--budget", "b"), "--url and --table"),
+        (("visits.csv", *here, "--budget", "b"), "not both"),
+    ):
+        code, out, err = command("release", *words)
         assert (code, out) == (2, "")
         assert said in err
 

@@ -234,8 +234,6 @@ def ask(
     pays, server = pays or StreamPayment(), server or ServerOptions()
     given = new.given if pays.analyst is None else {**new.given, "analyst": pays.analyst}
     _check_options(given, pays.resume)
-    if file is None and pays.analyst is not None:
-        raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
     if file is None and manner.descending:
         raise Misuse("--descending goes with a FILE: over HTTP, ask in turns with --scale")
     _check_again(manner, new, pays.resume)
@@ -244,7 +242,7 @@ def ask(
     printer = Printer(as_json=manner.json, at_terminal=at_terminal)
 
     with ExitStack() as stack:
-        asks = stack.enter_context(opened(file, pays.budget, where, server))
+        asks = stack.enter_context(opened(file, pays.budget, where, server, pays.analyst))
         signals = stack.enter_context(Signals())
         in_rounds = manner.again or manner.descending
         alone = manner.one_by_one or (is_typed() and not in_rounds)

@@ -38,6 +38,7 @@ class AskedTable:
 
     table: Table | RemoteTable
     budget: PaidFrom
+    paying: dict[str, Any]  # what a release takes beside its price
     open: Callable[..., Stream | RemoteStream]
     resume: Callable[[str], Stream | RemoteStream]
     alike: Callable[[], Table]  # of the same schema, for checking what is never asked
@@ -45,10 +46,16 @@ class AskedTable:
 
 @contextmanager
 def opened(
-    file: str | None, budget: str | None, where: TableOptions, server: ServerOptions
+    file: str | None,
+    budget: str | None,
+    where: TableOptions,
+    server: ServerOptions,
+    analyst: str | None = None,
 ) -> Iterator[AskedTable]:
     """The table that the options name."""
     if file is None:
+        if analyst is not None:
+            raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
         with _of_a_server(budget, where, server) as asked:
             yield asked
         return
@@ -65,6 +72,7 @@ def opened(
         yield AskedTable(
             table,
             paid_by,
+            {"budget": paid_by, "analyst": analyst},
             lambda **given: table.sparse(budget=paid_by, **given),
             lambda name: table.resume(name, budget=paid_by),
             lambda: table,
@@ -101,6 +109,7 @@ def _of_a_server(
         yield AskedTable(
             table,
             _OwnShare(clinic),
+            {},
             table.sparse,
             table.resume,
             lambda: stack.enter_context(table.dummy(people=1)),

@@ -160,17 +160,13 @@ def model(
         with opened_unpaid(file, where, server) as table:
             print(table.plan_watched_model(**about.given))
         return DONE
-    if file is None and asking.analyst is not None:
-        raise Misuse("--analyst goes with a FILE: over HTTP the token says whose share pays")
-    with opened(file, asking.budget, where, server) as asked, Signals():
-        paying: dict[str, Any] = {} if file is None else {"budget": asked.budget}
+    with opened(file, asking.budget, where, server, asking.analyst) as asked, Signals():
         if about.resume is not None:
+            paying: dict[str, Any] = {} if file is None else {"budget": asked.budget}
             resumed = asked.table.resume_watched_model(about.resume, model=about.model, **paying)
             return _converse(resumed, asking)
         say(str(asked.table.plan_watched_model(**about.given)))
-        if file is not None:
-            paying["analyst"] = asking.analyst
-        opening: dict[str, Any] = {**about.given, **paying, "name": about.name}
+        opening: dict[str, Any] = {**about.given, **asked.paying, "name": about.name}
         return _converse(asked.table.watched_model(**opening), asking)
 
 

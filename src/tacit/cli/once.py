@@ -76,18 +76,16 @@ def tell_once(
     release: Callable[[Any, dict[str, Any]], Any],
 ) -> int:
     """Open the table, pay, and print what is released of it."""
-    if file is None and pays.analyst is not None:
-        raise Misuse("--analyst goes with --budget: at a server the token says whose share pays")
-    with opened(file, pays.budget, where, server) as asked, Signals() as signals:
-        paying: dict[str, Any] = {"epsilon": pays.epsilon}
-        if file is not None:
-            paying |= {"budget": asked.budget, "analyst": pays.analyst}
-        with signals.wait(PAID):
-            told = release(asked.table, paying)
-            if pays.json:
-                from tacit.wire import to_line
+    with (
+        opened(file, pays.budget, where, server, pays.analyst) as asked,
+        Signals() as signals,
+        signals.wait(PAID),
+    ):
+        told = release(asked.table, {"epsilon": pays.epsilon, **asked.paying})
+        if pays.json:
+            from tacit.wire import to_line
 
-                print(to_line(told))
-            else:
-                print(told)
+            print(to_line(told))
+        else:
+            print(told)
     return DONE

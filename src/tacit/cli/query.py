@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from tacit.cli.asked import opened
+from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
 from tacit.cli.once import PAID, Values, values_of
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, check_outputs, listed
@@ -150,32 +150,15 @@ def query(
         {"csv": pays.csv, "save": pays.save}, read={"FILE": file, "--budget": pays.budget}
     )
     if pays.plan:
-        return _plan(file, sql, given, where, server)
-    if file is None and pays.analyst is not None:
-        raise Misuse("--analyst goes with --budget: at a server the token says whose share pays")
-    with opened(file, pays.budget, where, server) as table, Signals() as signals:
-        paying: dict[str, Any] = {"budget": table.budget, "analyst": pays.analyst}
-        given |= {} if file is None else paying
-        with signals.wait(PAID):
-            return _write(table.table.query(sql, **given), pays)
-
-
-def _plan(
-    file: str | None,
-    sql: str,
-    given: dict[str, Any],
-    where: TableOptions,
-    server: ServerOptions,
-) -> int:
-    """Say what it would be like; nothing is paid, so that no budget is needed."""
-    if file is None:
-        with opened(None, None, where, server) as table:
-            print(table.table.plan_query(sql, **given))
+        with opened_unpaid(file, where, server) as table:
+            print(table.plan_query(sql, **given))
         return DONE
-    where.check()
-    with where.open(file) as here:
-        print(here.plan_query(sql, **given))
-    return DONE
+    with (
+        opened(file, pays.budget, where, server, pays.analyst) as asks,
+        Signals() as signals,
+        signals.wait(PAID),
+    ):
+        return _write(asks.table.query(sql, **given, **asks.paying), pays)
 
 
 def _write(result: QueryResult, pays: QueryPayment) -> int:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
+from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.conversation import is_silent
 from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
+from tacit.cli.once import PAID
 from tacit.cli.options import (
     Column,
     File,
@@ -25,6 +27,7 @@ from tacit.cli.options import (
     listed,
     numbered_bins,
 )
+from tacit.cli.remote import ServerOptions
 
 if TYPE_CHECKING:
     from tacit.analyst.question_class import Questions
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from tacit.analyst.synthetic import Synthetic, SyntheticPlan
     from tacit.analyst.table import Table
     from tacit.analyst.top import Top, TopPlan
-    from tacit.budget import Budget
+    from tacit.remote.table import RemoteTable
 
     Plans = ReleasePlan | RangePlan | TopPlan | SyntheticPlan
     Drawn = Release | Ranges | Top | Synthetic
@@ -49,7 +52,6 @@ _GOES_WITH = {  # what says how, by what is released
     "intervals": ("alpha", "rows", "max_rows", "certificate_epsilon"),
     "questions": ("alpha", "rows", "max_rows", "certificate_epsilon"),
 }
-_PAID = "what is paid is written first; a second signal would lose it"
 
 
 @Parameter(name="*", group=Group("What to release", sort_key=2))
@@ -192,7 +194,7 @@ class ReleaseOptions:
             "counts_epsilon": self.counts_epsilon,
         }
 
-    def plan(self, table: Table) -> Plans:
+    def plan(self, table: Table | RemoteTable) -> Plans:
         """What it will be like."""
         if self.synthetic is not None:
             return table.plan_synthetic(**self.invented)
@@ -202,22 +204,16 @@ class ReleaseOptions:
             return table.plan_small_db(self.asked, **self.size)
         return table.plan_ranges(self.counted, epsilon=self.epsilon, max_rows=self.max_rows)
 
-    def draw(self, table: Table, budget: Budget, analyst: str | None) -> Drawn:
+    def draw(self, table: Table | RemoteTable, paying: dict[str, Any]) -> Drawn:
         """Pay for it, and draw it."""
         if self.synthetic is not None:
-            return table.synthetic(**self.invented, budget=budget, analyst=analyst)
+            return table.synthetic(**self.invented, **paying)
         if self.top is not None and self.places is not None:
-            return table.top(self.places, self.top, budget=budget, analyst=analyst, **self.best)
+            return table.top(self.places, self.top, **self.best, **paying)
         if self.counted is None:
-            return table.small_db(self.asked, budget=budget, analyst=analyst, **self.size)
+            return table.small_db(self.asked, **self.size, **paying)
         count = table.running if self.ranges is None else table.ranges
-        return count(
-            self.counted,
-            epsilon=self.epsilon,
-            max_rows=self.max_rows,
-            budget=budget,
-            analyst=analyst,
-        )
+        return count(self.counted, epsilon=self.epsilon, max_rows=self.max_rows, **paying)
 
 
 def _predicates(path: str) -> list[str]:
@@ -236,7 +232,7 @@ class ReleasePayment:
     Parameters
     ----------
     budget
-        The budget file that pays; tacit budget create makes one.
+        The budget file that pays; tacit budget create makes one.  Not for a server.
     analyst
         Whose share of the budget pays; by default what is not shared.
     plan
@@ -261,12 +257,13 @@ class ReleasePayment:
 
 
 def release(
-    file: File,
+    file: File | None = None,
     /,
     *,
     where: TableOptions | None = None,
     wanted: ReleaseOptions,
     paid: ReleasePayment | None = None,
+    server: ServerOptions | None = None,
 ) -> int:
     r"""Release counts of ranges, the largest cells, or rows to publish.
 
@@ -287,42 +284,44 @@ def release(
             --max-rows 1 --epsilon 1/2 --rows 200 --budget clinic.budget > ages.csv
         tacit release visits.csv --person patient_id --questions list.txt \
             --max-rows 1 --epsilon 1 --rows 20 --budget clinic.budget --save release.json
+        tacit release --url https://clinic.example:8443 --token-file ana.token \
+            --table visits --ranges age --epsilon 1/2 --max-rows 1 > ages.csv
 
     Parameters
     ----------
     file
-        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.
+        The table: a Parquet, CSV, TSV or DuckDB file, or a postgresql:// URL.  Without
+        one, a server is asked about the table that --table names.
     where
         How it is opened.
     wanted
         Which questions are answered.
     paid
         What pays, and where it is written.
+    server
+        The server to ask instead of a file.
 
     """
     where, paid = where or TableOptions(), paid or ReleasePayment()
+    server = server or ServerOptions()
     wanted.check()
-    where.check()
     if (wanted.top or wanted.synthetic) is not None and paid.plot is not None:
         raise Misuse("--plot does not go with --top or --synthetic")
-    if paid.budget is None and not paid.plan:
+    if paid.plan:
+        with opened_unpaid(file, where, server) as table:
+            print(wanted.plan(table))
+        return DONE
+    if file is not None and paid.budget is None:
         raise Misuse(
             "a release needs --budget FILE to pay from; --plan shows what it would be like"
         )
-    if not paid.plan:
-        read = {"FILE": file, "--budget": paid.budget}
-        read |= {"--schema": where.schema, "--questions": wanted.questions}
-        _check_files({"csv": paid.csv, "save": paid.save, "plot": paid.plot}, read)
-    with where.open(file) as opened:
-        planned = wanted.plan(opened)
-        if paid.plan or paid.budget is None:
-            print(planned)
-            return DONE
-        say(str(planned))
-        from tacit.budget import Budget
-
-        with Budget.open(paid.budget) as budget, Signals() as signals, signals.wait(_PAID):
-            return _write(wanted.draw(opened, budget, paid.analyst), paid)
+    read = {"FILE": file, "--budget": paid.budget, "--token-file": server.token_file}
+    read |= {"--schema": where.schema, "--questions": wanted.questions}
+    _check_files({"csv": paid.csv, "save": paid.save, "plot": paid.plot}, read)
+    with opened(file, paid.budget, where, server, paid.analyst) as asked, Signals() as signals:
+        say(str(wanted.plan(asked.table)))
+        with signals.wait(PAID):
+            return _write(wanted.draw(asked.table, asked.paying), paid)
 
 
 def _check_files(wanted: dict[str, str | None], read: dict[str, str | None]) -> None:
