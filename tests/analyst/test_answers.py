@@ -199,7 +199,7 @@ def test_it_is_drawn_anew_if_its_process_died_before_it_was_told(engine, table, 
     looks = engine.calls
     (owed,) = Budget(seen._ledger).answers
     assert owed.response is None
-    assert "nothing was told" in str(owed)
+    assert "nothing was returned" in str(owed)
     watch(seen, nothing_happens)
     again = Budget(seen._ledger)  # as another process would have it
     told = RELEASES[kind](table, budget=again, **options)

@@ -57,7 +57,7 @@ def test_the_cells_above_are_told_and_no_others(visits, rich, having, towns):
     assert not found.halted
     assert found.unanswered == []
     assert wire.from_json(wire.to_json(found)) == found
-    assert "that HAVING tells as above" in str(found)
+    assert "that HAVING found above" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_cells_after_the_halt_are_unanswered_and_it_says_so(visits, rich):
 
 
 def test_without_at_most_it_is_refused_and_without_having_so_is_at_most(visits, rich):
-    with pytest.raises(BadParameter, match="how many cells may HAVING tell"):
+    with pytest.raises(BadParameter, match="how many cells may HAVING return"):
         visits.query(PEOPLE.format("n > 5"), epsilon=1, budget=rich)
     with pytest.raises(BadParameter, match="this query has none"):
         visits.query("SELECT COUNT(DISTINCT pid) FROM visits", epsilon=1, at_most=2, budget=rich)
@@ -146,9 +146,9 @@ def test_without_at_most_it_is_refused_and_without_having_so_is_at_most(visits, 
 @pytest.mark.parametrize(
     ("having", "why"),
     [
-        ("n < 5", "tell only which cells are above a threshold"),
-        ("5 > n", "tell only which cells are above a threshold"),
-        ("n = 5", "tell only which cells are above a threshold"),
+        ("n < 5", "can only find cells above a threshold"),
+        ("5 > n", "can only find cells above a threshold"),
+        ("n = 5", "can only find cells above a threshold"),
         ("n > 5 AND n < 9", "a single comparison"),
         ("NOT n < 5", "a single comparison"),
         ("n BETWEEN 5 AND 9", "with a number"),
@@ -183,7 +183,9 @@ def test_a_plan_says_the_errors_before(visits):
     alpha = planned.stream.expected.alpha
     said = str(planned)
     assert "A query of up to 2 of 3 cells, (ε = 1, δ = 0)" in said
-    assert f"all cells of {51 + alpha} or more are told, and none of {51 - alpha} or less" in said
+    assert (
+        f"all cells of {51 + alpha} or more are returned, and none of {51 - alpha} or less" in said
+    )
     assert "included in HAVING" in said
     assert planned.error("n") > 0
     assert planned.noise_scale(1) == 2 * 400 / Fraction(1, 2)  # two cells, totals up to 200 by 0.5

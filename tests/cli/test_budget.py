@@ -220,7 +220,7 @@ def test_a_charge_that_was_never_answered_says_so(tacit, clinic):
         other = budget.charge(Cost.pure(1), table="visits", what="of my own")
         budget.keep(other.number, {"mine": 3})
     told = tacit("budget", "answers", clinic).out
-    assert "count  (nothing was told)" in told
+    assert "count  (nothing was returned)" in told
     assert "of my own\n        {'mine': 3}" in told
 
 

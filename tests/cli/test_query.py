@@ -52,7 +52,7 @@ def test_having_tells_the_cells_above_and_what_is_not_answered(tacit, clinic):
     assert found.unanswered == [{"town": "Ghent"}, {"town": "Ypres"}]
     ended = tacit(*words, *PAID)
     assert ended.code == 2
-    assert "how many cells may HAVING tell" in ended.err
+    assert "how many cells may HAVING return" in ended.err
 
 
 @pytest.mark.parametrize(

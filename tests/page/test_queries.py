@@ -138,7 +138,7 @@ def test_the_cells_that_having_tells_are_bars_with_their_intervals(table: tacit.
     none = table.query(above.format(9000), epsilon=100, at_most=4, budget=budget)
     assert len(none) == 0
     assert figures(none) == []
-    assert "0 cells that HAVING tells as above" in str(none)
+    assert "0 cells that HAVING found above" in str(none)
 
 
 def test_the_largest_cells_come_in_the_order_of_draw(table: tacit.Table):

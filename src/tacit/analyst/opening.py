@@ -184,7 +184,7 @@ def priced_opening(
     """A stream before it is paid for, in which each ⊤ will cost by its question's scale."""
     if task.values == "fresh":
         raise BadParameter(
-            "values", "fresh", "with a price for each ⊤, values are told from the gap: leave it out"
+            "values", "fresh", "with a price for each ⊤, values come from the gap: leave it out"
         )
     if promise.delta:
         raise BadParameter(

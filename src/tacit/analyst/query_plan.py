@@ -231,7 +231,7 @@ class QueryPlan(Printed):
         threshold, expected = self.select.above.threshold, self.stream.expected
         low, high = threshold - expected.alpha, threshold + expected.alpha
         said = (
-            f"all cells of {spaced(high)} or more are told, and none of {spaced(low)} or less "
+            f"all cells of {spaced(high)} or more are returned, and none of {spaced(low)} or less "
             f"(95 %), if at most {self.select.rows} are above"
         )
         return [("having", f"{said}, ε = {show(self.stream.cost.privacy.epsilon)}")]
@@ -309,7 +309,7 @@ def _with_at_most(select: Select, at_most: int | None) -> Select:
         raise BadParameter(
             "at_most",
             None,
-            "how many cells may HAVING tell?  Give 10 or so: they are paid for in advance, and "
+            "how many cells may HAVING return?  Give 10 or so: they are paid for in advance, and "
             "more of them mean more noise; cells after the last of them are not answered",
         )
     most = min(whole(at_most, "at_most"), select.cells)

@@ -163,7 +163,7 @@ class QueryResult(Tabular):
         told = [counted_rows((column.name, column.max_rows) for column in self.columns)]
         one = len(self) == 1
         if self.having is not None:
-            rows = f"{len(self)} cell{'s' * (not one)} that HAVING tells as above"
+            rows = f"{len(self)} cell{'s' * (not one)} that HAVING found above"
         elif self.places is not None:
             rows = (
                 f"{len(self)} {'cell that was' if one else 'cells that were'} drawn as the largest"

@@ -168,7 +168,7 @@ class Table(ReleasingTable):
     ) -> Stream:
         """A stream whose ⊤ bring a noisy value (NumericSparse); see `sparse`.
 
-        By default values are told from the gap, for no ε, where the recipe allows it; they are
+        By default values come from the gap, for no ε, where the recipe allows it; they are
         biased near the threshold and have an interval of their own.  ``values="fresh"`` pays for
         fresh, unbiased draws.
         """

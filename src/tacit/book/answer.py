@@ -129,7 +129,7 @@ class Answer(NoisyNumber):
         if self.value is None:
             told = "⊤ without a value" if self.above else "⊥"
             raise BadParameter(
-                "answer", told, "it has no number: numeric_sparse tells one with each ⊤"
+                "answer", told, "it has no number: numeric_sparse returns one with each ⊤"
             )
         return self.value
 

@@ -134,7 +134,7 @@ class Recipe:
             raise BadParameter(
                 "value_shift",
                 as_given(self.value_shift),
-                "values are told from the gap of one-sided noise only, and then cost no ε: leave "
+                "values come from the gap of one-sided noise only, and then cost no ε: leave "
                 "it out, or give noise='one-sided' and value_epsilon=0",
             )
         return exact(self.value_shift, "value_shift")

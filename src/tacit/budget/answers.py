@@ -241,7 +241,7 @@ class PaidAnswer:
 
     def __str__(self) -> str:
         whose = "" if self.analyst is None else f"  {self.analyst}"
-        told = "" if self.kept.response is not None else "  (nothing was told)"
+        told = "" if self.kept.response is not None else "  (nothing was returned)"
         return f"{self.number:>6}  {self.at}  {self.what}{whose}{told}"
 
 

@@ -56,7 +56,7 @@ class ToldCells:
     def _told(self, found: Select) -> Select:
         if self._having is not None and self._order is not None:
             raise self._refused(
-                "HAVING and ORDER BY with LIMIT both choose the cells that are told",
+                "HAVING and ORDER BY with LIMIT both choose which cells are returned",
                 self._having,
                 "leave one of them out",
             )
@@ -112,7 +112,7 @@ class ToldCells:
             raise self._refused("HAVING compares a count with a number", node, _HAVING_EXAMPLE)
         if kind not in _ABOVE:
             raise self._refused(
-                "HAVING can tell only which cells are above a threshold, by > or >=",
+                "HAVING can only find cells above a threshold, by > or >=",
                 node,
                 f"{_HAVING_EXAMPLE}: the others are not above",
             )
@@ -136,7 +136,7 @@ class ToldCells:
             )
         if len(order.expressions) != 1 or not order.expressions[0].args.get("desc"):
             raise self._refused(
-                "only the largest cells by one count or sum can be told", order, _ORDER_EXAMPLE
+                "only the largest cells by one count or sum can be returned", order, _ORDER_EXAMPLE
             )
         asked = order.expressions[0].this
         if isinstance(asked, exp.Literal) and asked.is_number and asked.this.isdigit():

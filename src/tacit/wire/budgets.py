@@ -121,7 +121,7 @@ class PaidSummary:
 
     def __str__(self) -> str:
         asked = self.what if self.question is None else f"{self.what}: {self.question}"
-        told = "" if self.response is not None else "  (nothing was told)"
+        told = "" if self.response is not None else "  (nothing was returned)"
         whose = "" if self.analyst is None else f"  {self.analyst}"
         return f"{self.number:>6}  {self.at}  {asked}{whose}{told}"
 
