@@ -86,16 +86,18 @@ def test_what_the_parser_stumbles_over_is_refused(text: str) -> None:
     assert check(text, SCHEMA).refusal
 
 
-@pytest.mark.parametrize("word", ["tokenize", "parser"])
+@pytest.mark.parametrize(
+    ("owner", "word"), [(type(parsing._DIALECT), "tokenize"), (parsing._BoundedParser, "parse")]
+)
 def test_whatever_the_parser_raises_is_a_refusal(
-    word: str, monkeypatch: pytest.MonkeyPatch
+    owner: type, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for error in (IndexError, AttributeError, MemoryError, RecursionError, KeyError, SystemError):
 
         def broken(*args: object, error: type[Exception] = error) -> None:
             raise error("something of its own")
 
-        monkeypatch.setattr(type(parsing._DIALECT), word, broken)
+        monkeypatch.setattr(owner, word, broken)
         with pytest.raises(QuestionRefused) as caught:
             prepare("smoker", SCHEMA)
         assert "of its own" not in str(caught.value)

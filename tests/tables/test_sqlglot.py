@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlglot import Parser, Tokenizer, TokenType
 
 from tacit.errors import QuestionRefused
-from tacit.tables import parse, read_schema
+from tacit.tables import parse, parsing, read_schema
 from tacit.tables.parsing import _STATEMENTS
 from tacit.tables.show import name
 
@@ -30,3 +32,41 @@ def test_words_of_sql_need_quotes_as_names(word: str) -> None:
     assert word.upper() in words
     assert name(word) == f'"{word}"'
     assert name("town") == "town"
+
+
+@pytest.mark.parametrize(
+    ("start", "again"),
+    [
+        ("select count(*) from v ", "join v "),
+        ("select count(*) from v ", "left join v as w "),
+        ("select count(*) from v ", "straight_join v "),
+        ("select count(*) from ", "union ( "),
+        ("select count(*) from v ", ", struct( "),
+        ("", "struct( "),
+        ("", "map( struct( "),
+    ],
+)
+def test_no_text_takes_twice_as_long_with_each_word(start: str, again: str) -> None:
+    with pytest.raises(QuestionRefused, match="too many possible readings") as caught:
+        parsing.parsed(start + again * 22)  # unbounded: a minute, and then another reason
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not (age >= 60 and (town in ('Bruges', 'Ghent') or day < date '2026-01-31'))",
+        f"{'(' * 25}age > 3{')' * 25}",
+        f"{'not ' * 25}age > 3",
+        " or ".join(f"(age = {n} and town like 'G%')" for n in range(200)),
+        f"town in ({', '.join(map(repr, map(str, range(500))))})",
+        "select count(distinct pid) from v join w using (pid) join x on v.pid = x.pid where a > 3",
+        "select count(*) from (select pid from v where a > 3 group by pid having count(*) >= 3)",
+        "select town, count(*), avg(cost), quantile(cost, 0.9) filter (where a > 3) from v "
+        "where extract(month from day) = 3 group by town having count(*) > 5 order by 2 desc",
+    ],
+)
+def test_what_can_be_asked_is_read_almost_straight_on(text: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(parsing, "_STEPS_A_TOKEN", 2)  # a tenth of what is allowed
+    monkeypatch.setattr(parsing, "_STEPS", 10)
+    parsing.parsed(text)

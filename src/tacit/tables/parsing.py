@@ -6,12 +6,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from logging import getLogger
 
-from sqlglot import Dialect, ParseError, Token, Tokenizer, TokenType, exp
+from sqlglot import Dialect, ParseError, Parser, Token, Tokenizer, TokenType, exp
 
 from tacit.arguments import LONGEST_QUESTION
 from tacit.errors import QuestionRefused
 
 UNREADABLE = "this cannot be read as SQL"
+_TANGLED = "this question has too many possible readings"
 
 _WORD_HINT = "a name that is an SQL word needs double quotes"
 _MISSING_HINT = f"see whether something is missing; {_WORD_HINT}"
@@ -27,6 +28,37 @@ _STATEMENTS = {*Tokenizer.COMMANDS, *_DIALECT.parser_class.STATEMENT_PARSERS}
 # other users of sqlglot in this process still get its log.
 _SILENT = ContextVar("silent", default=False)
 getLogger("sqlglot").addFilter(lambda record: not _SILENT.get())
+
+# sqlglot tries one reading, goes back and tries the next.  For `from v join v join v ...` without
+# ON, and for `struct(struct(...`, the time doubles with each word: forty of them would never end.
+# What we can answer takes less than two steps a token.
+_STEPS_A_TOKEN, _STEPS = 20, 1000
+
+
+class _TooManySteps(Exception):
+    """A text would take too long to read."""
+
+
+class _BoundedParser(_DIALECT.parser_class):  # type: ignore[name-defined, misc]
+    """A parser that gives up; sqlglot itself bounds only the nodes of a tree (``max_nodes``)."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(dialect=_DIALECT)
+        self._steps_left = _STEPS_A_TOKEN * tokens + _STEPS
+
+    def _advance(self, times: int = 1) -> None:
+        """Each step forth or back goes through here; sqlglot does not document it."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise _TooManySteps
+        super()._advance(times)
+
+
+def _parser(tokens: int) -> Parser:
+    try:
+        return _BoundedParser(tokens)
+    except TypeError:  # sqlglotc is installed, and compiled classes have no such subclasses
+        return _DIALECT.parser(max_nodes=_STEPS_A_TOKEN * tokens + _STEPS)
 
 
 # Refusals: what is wrong, the place underlined, and what to do instead.
@@ -131,12 +163,14 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _tree(text: str, tokens: list[Token]) -> exp.Expr:
-    place = Span(text, 0, len(text))
+    problem, place, hint = UNREADABLE, Span(text, 0, len(text)), _MISSING_HINT
     silence = _SILENT.set(True)
     try:
-        trees = _DIALECT.parser().parse(tokens, text)
+        trees = _parser(len(tokens)).parse(tokens, text)
         if len(trees) == 1 and trees[0] is not None:
             return _with_quantiles(trees[0])
+    except _TooManySteps:
+        problem, hint = _TANGLED, "write fewer joins and brackets, and ON or USING after each join"
     except ParseError as error:
         place = _error_place(text, error)
     except RecursionError:
@@ -145,7 +179,7 @@ def _tree(text: str, tokens: list[Token]) -> exp.Expr:
         pass
     finally:
         _SILENT.reset(silence)
-    raise refused(UNREADABLE, place, _MISSING_HINT)
+    raise refused(problem, place, hint)
 
 
 def _with_quantiles(tree: exp.Expr) -> exp.Expr:
