@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.tables.mutations import mutated
-from tests.tables.test_any_text import SCHEMA, SEEDS
+from tests.tables.test_any_text import SCHEMA, SEEDS, alike
 
 from tacit.errors import TacitError
 from tacit.tables import parsing, shapes, sql
@@ -107,7 +107,7 @@ def test_mutations_of_the_documented_questions() -> None:
         for _ in range(3):
             changed = re.sub(r"\d+|'[^']*'", lambda _: chance.choice(LITERALS), text)
             read = by_parser(changed)
-            assert outcome(known.read, changed) == read, changed
+            assert alike(outcome(known.read, changed), read), changed
 
 
 @pytest.mark.long
@@ -118,7 +118,7 @@ def test_many_mutations(seed: int) -> None:
         for _ in range(3):
             changed = re.sub(r"\d+|'[^']*'", lambda _: chance.choice(LITERALS), text)
             read = by_parser(changed)
-            assert outcome(known.read, changed) == read, changed
+            assert alike(outcome(known.read, changed), read), changed
 
 
 KNOWN = Shapes(SCHEMA)

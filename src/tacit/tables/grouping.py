@@ -96,7 +96,7 @@ class GroupReader:
         """What a part of a date is called where it is selected."""
         for each in self._selected:
             if isinstance(each, exp.Alias) and _function(self._predicates, each.this) == function:
-                return each.alias
+                return each.alias or None  # AS ""
         return None
 
 
