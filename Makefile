@@ -104,7 +104,7 @@ $(VENV)/.ready-bench: $(VENV)/bin/python pyproject.toml $(KERNEL) constraints.tx
 .venv-peers/.ready: pyproject.toml $(KERNEL) constraints-peers.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip --quiet --disable-pip-version-check install -c constraints-peers.txt \
-		-e '.[server]' 'opendp[mbi,polars]' diffprivlib dp-accounting
+		-e '.[server]' 'opendp[mbi,polars]' pandas diffprivlib dp-accounting
 	@touch $@
 
 .venv-smartnoise/.ready: Makefile
