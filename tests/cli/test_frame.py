@@ -19,7 +19,7 @@ import tacit.cli
 from tacit import errors
 from tacit.audit import table as table_of_audits
 from tacit.budget import Budget
-from tacit.cli import COMMANDS, GROUPS, application, audit, exits, plan, release
+from tacit.cli import COMMANDS, ENDS, GROUPS, application, audit, exits, plan, release
 from tacit.cli import budget as commands_of_a_budget
 from tacit.numbers import exact
 
@@ -45,11 +45,19 @@ def test_help_has_examples_and_says_what_every_option_does(tacit, words):
     assert (ended.code, ended.err) == (0, "")
     assert summary_of(*words) in " ".join(ended.out.split())
     assert f"    tacit {' '.join(words)}" in ended.out
+    assert all(len(line) <= 80 for line in ended.out.splitlines())
+    assert all(line in ended.out for line in written.split("\n\nParameters\n")[0].splitlines())
     app = application(words)
     for word in words:
         app = app[word]
     for argument in app.assemble_argument_collection(parse_docstring=True):
         assert argument.parameter.help or argument.name == "*", f"{argument.name} is not explained"
+
+
+def test_options_do_not_break_where_docstrings_do(tacit):
+    assert "│ Without one, a server is asked about the table" in re.sub(
+        " +", " ", tacit("release", "--help").out
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,6 +98,7 @@ def test_lists_name_every_command_and_end_with_examples(tacit, words):
         assert name in ended.out
         assert summary.split()[0] in ended.out
     assert f"    tacit {' '.join(words)}" in ended.out
+    assert ENDS[words[0] if words else "tacit"] in ended.out  # no line of which was broken
 
 
 def test_without_a_command_there_is_help(tacit):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cyclopts import App
+    from cyclopts.help import DefaultFormatter, HelpPanel
+    from rich.console import Console, ConsoleOptions
 
 # What ``tacit --help`` lists, in this order.  A command is the function of its name in the module
 # of its name; a command of a group is a function in the group's module.  Each summary is the first
@@ -110,7 +112,8 @@ For example:
     tacit token revoke ana --config clinic/tacit.toml""",
     "request": """\
 For example:
-    tacit request ask --epsilon 1/4 --reason "more towns" --url https://clinic.example:8443
+    tacit request ask --epsilon 1/4 --reason "more towns" \\
+        --budget clinic.budget --analyst ana
     tacit request list --budget clinic.budget
     tacit request approve 17 --budget clinic.budget""",
 }
@@ -118,7 +121,32 @@ For example:
 
 def _default(value: object) -> str | None:
     """A default as help shows it: none for what is simply absent."""
-    return None if value is None or value is False else str(value)
+    return None if value is None or value is False else str(value) or None
+
+
+class _WholeLines:
+    """Shows help with the line ends of docstrings taken out; what it needs is imported late."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        from rich.text import Text
+
+        for entry in panel.entries:
+            text = getattr(entry.description, "primary_renderable", None)
+            if isinstance(text, Text):
+                text.plain = text.plain.replace("\n", " ")
+        self._default(console, options, panel)
+
+    @property
+    def _default(self) -> DefaultFormatter:
+        from cyclopts.help import DefaultFormatter
+
+        return DefaultFormatter()
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        self._default.render_usage(console, options, usage)
+
+    def render_description(self, console: Console, options: ConsoleOptions, about: Any) -> None:
+        self._default.render_description(console, options, about)
 
 
 def main() -> None:
@@ -145,6 +173,7 @@ def application(arguments: Sequence[str] = ()) -> App:
             sort_key=place,
             version=tacit.__version__,
             help_format="plaintext",
+            help_formatter=_WholeLines(),
             help_epilogue=ENDS[name],
             default_parameter=Parameter(negative=(), show_default=_default),
             end_of_options_delimiter="--",

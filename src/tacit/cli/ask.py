@@ -211,7 +211,7 @@ def ask(
             --at-most 5 --epsilon 1/4 --budget clinic.budget \
             --numeric --json < questions.txt
         tacit ask --url https://clinic.example:8443 --token-file ana.token \
-            --table visits --threshold 500 --at-most 10 --epsilon 1/2 --name flu-watch
+            --table visits --threshold 500 --at-most 10 --epsilon 1/2 --name watch
 
     Parameters
     ----------

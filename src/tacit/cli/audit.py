@@ -34,7 +34,7 @@ def audit(
 
         tacit audit                          # everything, in a minute or two
         tacit audit SVT4 SVT5 --exact-only   # two of them, no samples
-        tacit audit --every-pair             # and hundreds of small neighbours of each
+        tacit audit --every-pair             # and hundreds of neighbours of each
         tacit audit SVT1 --runs 20000000     # a sharper lower bound
         tacit audit SVT1 SVT4 --plot curves.png
 

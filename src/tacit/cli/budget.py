@@ -287,7 +287,8 @@ def answers(
 ) -> None:
     """Print the answers that were paid for.
 
-    They are kept for good: if you lose a notebook, you do not lose what you paid for.
+    They are kept for good: if you lose a notebook, you do not lose what you paid
+    for.
 
     For example:
 
@@ -334,9 +335,9 @@ def verify(file: File, /, *, head: Name | None = None, json: bool = False) -> No
 
     It finds entries that were edited, removed or reordered, and totals that do not
     follow from the history.  Note the head that it prints somewhere else: with
-    --head it also finds a history that was cut off, or an old copy that was restored
-    with its head file, and a budget whose head file is lost can be used.  The exit
-    code is 1 if something is wrong.
+    --head it also finds a history that was cut off, or an old copy that was
+    restored with its head file, and a budget whose head file is lost can be used.
+    The exit code is 1 if something is wrong.
 
     For example:
 

@@ -26,9 +26,9 @@ def check(
     r"""Say what would be promised about questions, or why they are refused.
 
     Give the table's FILE, and a file of questions, one per line as for tacit ask;
-    without it, they come from standard input.  With --url and --table, give only the
-    questions.  Nothing is asked and nothing is paid.  The exit code is 1 if a question
-    would be refused.
+    without it, they come from standard input.  With --url and --table, give only
+    the questions.  Nothing is asked and nothing is paid.  The exit code is 1 if a
+    question would be refused.
 
     For example:
 

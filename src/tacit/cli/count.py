@@ -17,7 +17,8 @@ def count(
 ) -> int:
     r"""Release the answer to one question, as a noisy number.
 
-    Give the table's FILE and the question; with --url and --table only the question.
+    Give the table's FILE and the question; with --url and --table only the
+    question.
 
     For example:
 

@@ -83,8 +83,8 @@ def sparse(wanted: PlanOptions, *, at_most: Whole, delta: Number = "0") -> None:
     r"""Plan a stream with at most c ⊤ (Sparse).
 
     Prints one line for each recipe, the best first: the error α that it has for
-    this ε, or the ε that it needs for this α.  Plain noise is listed for comparison.
-    A plan uses only public numbers and costs nothing.
+    this ε, or the ε that it needs for this α.  Plain noise is listed for
+    comparison.  A plan uses only public numbers and costs nothing.
 
     For example:
 

@@ -109,8 +109,8 @@ def query(
     r"""Release a SELECT of aggregates, with a row for every declared cell.
 
     Give the table's FILE and the SELECT; with --url and --table only the SELECT.
-    All cells of a GROUP BY and all aggregates are one release: each value has noise,
-    and comes with its error at 95 %.  Empty cells are included.
+    All cells of a GROUP BY and all aggregates are one release: each value has
+    noise, and comes with its error at 95 %.  Empty cells are included.
 
     For example:
 
@@ -118,7 +118,8 @@ def query(
             "SELECT town, COUNT(DISTINCT patient_id) FROM visits GROUP BY town" \
             --budget clinic.budget
         tacit query visits.csv --person patient_id --at-most 5 --epsilon 1/2 \
-            "SELECT town FROM visits GROUP BY town HAVING COUNT(DISTINCT patient_id) > 500" \
+            "SELECT town FROM visits GROUP BY town
+             HAVING COUNT(DISTINCT patient_id) > 500" \
             --budget clinic.budget
         tacit query visits.csv --person patient_id --epsilon 1/2 --plan \
             "SELECT COUNT(DISTINCT patient_id) AS people FROM visits WHERE age > 60"

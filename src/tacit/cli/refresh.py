@@ -21,9 +21,10 @@ def refresh(
 ) -> None:
     r"""Make a server read the next version of a table, without a restart.
 
-    The server reads the table from its configured source; you need a steward's token.
-    Streams continue, and questions in the meantime are answered from the previous
-    version.  The label and the time are public: neither may depend on the data.
+    The server reads the table from its configured source; you need a steward's
+    token.  Streams continue, and questions in the meantime are answered from the
+    previous version.  The label and the time are public: neither may depend on the
+    data.
 
     For example:
 

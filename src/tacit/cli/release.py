@@ -283,7 +283,7 @@ def release(
         tacit release visits.csv --person patient_id --prefixes age \
             --max-rows 1 --epsilon 1/2 --rows 200 --budget clinic.budget > ages.csv
         tacit release visits.csv --person patient_id --questions list.txt \
-            --max-rows 1 --epsilon 1 --rows 20 --budget clinic.budget --save release.json
+            --max-rows 1 --epsilon 1 --rows 20 --budget clinic.budget --save r.json
         tacit release --url https://clinic.example:8443 --token-file ana.token \
             --table visits --ranges age --epsilon 1/2 --max-rows 1 > ages.csv
 

@@ -39,7 +39,7 @@ def ask(
 
         tacit request ask --epsilon 1/4 --reason "the flu season is early" \
             --url https://clinic.example:8443 --token-file ana.token
-        tacit request ask --epsilon 1/4 --reason "more towns" --budget clinic.budget \
+        tacit request ask --epsilon 1/4 --reason "more" --budget clinic.budget \
             --analyst ana
 
     Parameters
@@ -107,12 +107,13 @@ def approve(
     server: ServerOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Let a share grow by what was asked, from what is neither spent nor shared.
+    r"""Let a share grow by what was asked, from what is neither spent nor shared.
 
     For example:
 
         tacit request approve 17 --budget clinic.budget
-        tacit request approve 17 --url https://clinic.example:8443 --token-file desk.token
+        tacit request approve 17 --url https://clinic.example:8443 \
+            --token-file desk.token
 
     Parameters
     ----------

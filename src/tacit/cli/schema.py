@@ -19,14 +19,14 @@ def schema(
 ) -> None:
     """Propose a schema for a table; for its steward.
 
-    This is the only command that shows values from the data without payment, so it is
-    for the steward.  It prints TOML: types are written out; grids, bounds and keys
-    are comments, because they show values that occur.  Replace them by what is publicly
-    known before anybody may ask.
+    This is the only command that shows values from the data without payment, so it
+    is for the steward.  It prints TOML: types are written out; grids, bounds and
+    keys are comments, because they show values that occur.  Replace them by what
+    is publicly known before anybody may ask.
 
-    With --report it instead shows what does not fit the schema, column by column and
-    with the first lines: values that are read as NULL or moved to a bound, rows with
-    too few or too many fields, and unclosed quotes.
+    With --report it instead shows what does not fit the schema, column by column
+    and with the first lines: values that are read as NULL or moved to a bound,
+    rows with too few or too many fields, and unclosed quotes.
 
     For example:
 

@@ -48,9 +48,9 @@ def make(
 ) -> None:
     """Make the shards of a table with Spark, to be opened without it.
 
-    Spark's executors encode the rows and write them to the folder, unencrypted.  Then
-    `tacit ask /secure/shards --called visits ...` asks them without Spark.  The
-    session is the one that spark-submit begins, or a new one.
+    Spark's executors encode the rows and write them to the folder, unencrypted.
+    Then `tacit ask /secure/shards --called visits ...` asks them without Spark.
+    The session is the one that spark-submit begins, or a new one.
 
     For example:
 

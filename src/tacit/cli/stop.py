@@ -29,16 +29,17 @@ def stop(
     server: ServerOptions | None = None,
     json: bool = False,
 ) -> None:
-    """Stop a stream, a token or a table of a server at once, or allow it again.
+    r"""Stop a stream, a token or a table of a server at once, or allow it again.
 
-    It takes effect with the next request, without a restart, and lasts until --undo,
-    even across restarts.  Without a name it lists what is stopped.
+    It takes effect with the next request, without a restart, and lasts until
+    --undo, even across restarts.  Without a name it lists what is stopped.
 
     For example:
 
         tacit stop --stream flu-watch --config clinic/tacit.toml
-        tacit stop --table visits --reason "the wrong file" --config clinic/tacit.toml
-        tacit stop --token ana --url https://clinic.example:8443 --token-file desk.token
+        tacit stop --table visits --reason "wrong file" --config clinic/tacit.toml
+        tacit stop --token ana --url https://clinic.example:8443 \
+            --token-file desk.token
         tacit stop --token ana --undo --config clinic/tacit.toml
         tacit stop --config clinic/tacit.toml
 

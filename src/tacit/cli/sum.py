@@ -17,8 +17,8 @@ def sum(  # noqa: A001
     r"""Release the sum of a column, as a noisy number.
 
     Give the table's FILE, the column and, if not all rows count, a condition; with
-    --url and --table only the last two.  The schema must declare the column's bounds
-    and the total of one person.
+    --url and --table only the last two.  The schema must declare the column's
+    bounds and the total of one person.
 
     For example:
 

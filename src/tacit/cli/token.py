@@ -20,7 +20,7 @@ def add(
     tables: Names | None = None,
     expires: Label | None = None,
 ) -> None:
-    """Make a token and show it once.
+    r"""Make a token and show it once.
 
     An analyst draws from their own share of the budget and from nothing else;
     --share sets it aside, or sets it to a new size.  A steward sees everything that
@@ -30,7 +30,8 @@ def add(
 
         tacit token add ana --share 1/2 --config clinic/tacit.toml
         tacit token add watch --role steward --config clinic/tacit.toml
-        tacit token add ben --tables visits --expires 2027-01-31 --config clinic/tacit.toml
+        tacit token add ben --tables visits --expires 2027-01-31 \
+            --config clinic/tacit.toml
 
     Parameters
     ----------

@@ -34,11 +34,11 @@ def watch(
 ) -> int:
     """Ask a growing table the same questions after every refresh.
 
-    The file names the table, the budget, the stream and the questions.  At each tick
-    of its clock (every = "1 day") the table is read again, with the tick's date as
-    its label, and the questions are asked.  Only ⊤ are shown: they are the alarms.
-    The command ends after the last ⊤ that was paid for.  If you start it again, it
-    resumes the stream.
+    The file names the table, the budget, the stream and the questions.  At each
+    tick of its clock (every = "1 day") the table is read again, with the tick's
+    date as its label, and the questions are asked.  Only ⊤ are shown: they are the
+    alarms. The command ends after the last ⊤ that was paid for.  If you start it
+    again, it resumes the stream.
 
     With --as-of it goes through these labels at once and ends: for cron, or for a
     steward who sets the labels by hand.
