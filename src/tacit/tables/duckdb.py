@@ -531,8 +531,8 @@ class DuckDBEngine(Answering):
     def _tally(self, tally: Tally) -> exp.Expr:
         """A number of a person, as codes."""
         where = condition(self.schema, tally.where)
-        if tally.column is None:
-            return exp.CountIf(this=where)
+        if tally.column is None:  # DuckDB's count_if is NULL, not 0, if it is NULL for every row
+            return exp.Coalesce(this=exp.CountIf(this=where), expressions=[_whole_number(0)])
         value = exp.Case().when(where, column(tally.column))
         return _TALLIES[tally.function](this=value)
 

@@ -153,7 +153,7 @@ def _column(source: Source, column: Column, line: str) -> ColumnReport:
     if column.bounds is not None:
         outside = f"there AND value NOT BETWEEN {low} AND {high}"
     run = source.connection.execute
-    (values,) = run(f"SELECT count_if(there) FROM {rows}").fetchone() or (0,)
+    (values,) = run(f"SELECT coalesce(count_if(there), 0) FROM {rows}").fetchone() or (0,)
     return ColumnReport(
         column.name,
         _in_words(column, source.written),
@@ -165,7 +165,7 @@ def _column(source: Source, column: Column, line: str) -> ColumnReport:
 
 def _found(source: Source, rows: str, which: str) -> Fault:
     run = source.connection.execute
-    (count,) = run(f"SELECT count_if({which}) FROM {rows}").fetchone() or (0,)
+    (count,) = run(f"SELECT coalesce(count_if({which}), 0) FROM {rows}").fetchone() or (0,)
     listed = run(
         f"SELECT line FROM {rows} WHERE {which} ORDER BY line LIMIT {FEW_LINES}"
     ).fetchall()

@@ -202,6 +202,21 @@ class EngineContract:
         """Many of them."""
         self.agree(rows, [[each] for each in asked], "pid")
 
+    def test_no_row_is_counted_where_a_condition_is_unknown(self) -> None:
+        """A count of rows is 0, and not unknown, for somebody whose column is NULL everywhere."""
+        ages = {1: (None, None), 2: (5, None), 3: (0, None), 4: (0, 0)}
+        rows = [row(pid=pid, age=age) for pid, each in ages.items() for age in each]
+        having = "select count(*) from (select pid from visits group by pid having {})"
+        with self.engine(rows, "pid") as engine:
+            answers(
+                engine,
+                (having.format("count(*) filter (where age = 0) = 0"), 2),
+                (having.format("count(*) filter (where age = 0) < 2"), 3),
+                (having.format("not count(*) filter (where age = 0) = 1"), 3),
+                (having.format("count(age) = 0"), 1),
+                (having.format("count(age) <= 1"), 3),
+            )
+
     @FEW
     @given(rows=tables(), parts=ASKED)
     def test_totals_of_different_people_add_up(
