@@ -110,6 +110,12 @@ def test_a_file_that_fits_says_so(tmp_path: Path) -> None:
     assert str(found).endswith("everything fits\n")
 
 
+def test_a_file_without_rows_fits(tmp_path: Path) -> None:
+    told = str(report_schema(_table(tmp_path, []), schema=TOML))
+    assert "\n  rows: 0\n" in told
+    assert told.endswith("everything fits\n")
+
+
 def test_a_typed_source_has_rows_instead_of_lines(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = pa.table(
