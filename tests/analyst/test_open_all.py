@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import tacit
 from tacit.analyst.open_tables import OpenTables
 from tacit.errors import (
     BadParameter,
+    BudgetExhausted,
     NotCovered,
     QuestionRefused,
     SchemaMismatch,
@@ -58,6 +60,19 @@ def test_a_count_names_people_of_the_other_table() -> None:
         assert repr(tables) == "<tables visits, labs, open together>"
     assert visits.closed
     assert labs.closed
+
+
+def test_a_question_about_several_tables_is_paid_for_like_any_other() -> None:
+    paid = tacit.Budget.in_memory(epsilon=2, covers=["visits", "labs"])
+    paid.share("ana", epsilon=1)
+    with opened() as tables:
+        visits = tables["visits"]
+        visits.count(ELDERLY, epsilon="1/4", budget=paid)
+        visits.count(ELDERLY, epsilon="1/8", budget=paid, analyst="ana")
+        assert [share.spent.epsilon for share in paid.shares] == [Fraction(1, 4), Fraction(1, 8)]
+        assert paid.spent.epsilon == Fraction(3, 8)
+        with pytest.raises(BudgetExhausted):
+            visits.count(ELDERLY, epsilon=1, budget=paid, analyst="ana")
 
 
 def test_a_stream_names_them_with_parameters() -> None:

@@ -367,6 +367,18 @@ def test_a_certificate_is_paid_for_together_with_its_rows(visits):
             visits.small_db(**asked, certificate_epsilon=wrong, budget=budget)
 
 
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_a_certificate_has_noise_for_all_rows_of_a_person(visits, rich_budget, max_rows):
+    asked = {"questions": tacit.prefixes("age"), "max_rows": max_rows, "epsilon": 1, "rows": 4}
+    plan = visits.plan_small_db(**asked, certificate_epsilon="2/5")
+    release = visits.small_db(**asked, certificate_epsilon="2/5", budget=rich_budget)
+    for noise, grid in (
+        (plan.certifying.scale, plan.certifying.grid),
+        (release.off_by.noise_scale, release.off_by.grid),
+    ):
+        assert noise * grid == max_rows / Fraction(2, 5)
+
+
 def test_a_certificate_is_saved_with_its_release(visits, rich_budget, tmp_path):
     release = visits.small_db(
         tacit.prefixes("age"),

@@ -26,6 +26,7 @@ from tacit.errors import (
     StreamMismatch,
     TacitError,
 )
+from tacit.privacy import Privacy
 from tacit.tables.schema import read_schema
 from tacit.wire import from_json, to_json
 
@@ -369,6 +370,21 @@ def test_both_parts_are_paid_for_or_neither(people):
     assert enough.left.epsilon == 0
     charges = [entry.body["what"] for entry in enough.history if entry.body["kind"] == "charge"]
     assert charges[0] == "synthetic rows of age, smoker"
+
+
+@pytest.mark.parametrize("epsilon", [1, "2/7"])
+def test_a_plan_has_the_price_of_the_model_and_of_the_watch(people, epsilon):
+    asked = {"epsilon": epsilon, "surprises": 3, "max_rows": 1, "columns": ["age", "smoker"]}
+    whole = people.plan_watched_model(**asked)
+    assert whole.synthetic is not None
+    assert whole.cost == whole.synthetic.mechanism.cost + whole.watch.mechanism.recipe.cost
+    assert whole.cost.privacy == Privacy(epsilon)
+    for accountant in ("sum", "zcdp"):
+        paid = tacit.Budget.in_memory(
+            epsilon=9, delta="1e-6", covers=["people"], accountant=accountant
+        )
+        people.watched_model(**asked, name="m", budget=paid).close()
+        assert paid.spent == paid.accountant.charge(whole.cost)
 
 
 def test_a_retry_key_opens_one_model_and_pays_once(people, budget):

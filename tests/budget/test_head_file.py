@@ -224,6 +224,19 @@ def test_a_head_file_that_vanishes_or_tears_while_in_use_stops_the_next_charge(p
     assert len(budget.history) == 3
 
 
+def test_a_history_that_loses_its_end_while_in_use_is_charged_no_more(path):
+    """An older state that SQLite takes for the whole: what the head file notes is not in it."""
+    with Budget.open(path) as budget:
+        charge(budget)
+        with closing(HeadFile(head_of(path))) as file:
+            noted = file.read()
+            assert noted is not None
+            file.write(HistoryEnd(noted.number + 1, "f" * 64))
+        with pytest.raises(LedgerDamaged, match="has lost what was spent last"):
+            charge(budget)
+        assert len(budget.history) == 2
+
+
 def test_a_budget_of_0_1_opens_without_fuss_and_gets_a_head_file_at_its_first_write(path):
     with Budget.open(path) as budget:
         charge(budget)
