@@ -293,4 +293,4 @@ def _noisy(values: Sequence[int], scale: Fraction, coins: Coins) -> tuple[int, .
         noise = coins.laplace_sampler(scale).draws(len(values)).tolist()
     else:
         noise = [coins.laplace(scale) for _ in values]
-    return tuple(int(value) + int(drawn) for value, drawn in zip(values, noise, strict=True))
+    return tuple(int(value) + drawn for value, drawn in zip(values, noise, strict=True))

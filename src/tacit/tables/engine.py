@@ -29,6 +29,7 @@ from tacit.numbers import as_given, whole
 from tacit.support import Closing
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
+from tacit.tables.person_rows import first_at_random, first_of_each
 from tacit.tables.point_counts import CountedPoints, one_each
 from tacit.tables.question import (
     And,
@@ -544,14 +545,9 @@ def rows_of_each(
 ) -> NDArray[np.int64]:
     """At most ``max_rows`` rows of each person: chosen at random, or without coins the least."""
     if coins is None:
-        order = np.lexsort((*reversed(columns), people))
-    else:  # a random number each; that two of a person's are equal happens once in 2^62
-        order = np.lexsort((coins.belows(1 << 62, len(people)), people))
-    people = people[order]
-    firsts = np.flatnonzero(np.append(True, people[1:] != people[:-1])) if len(people) else people
-    sizes = np.diff(np.append(firsts, len(people)))
-    rank = np.arange(len(people)) - np.repeat(firsts, sizes)
-    kept = order[rank < max_rows]
+        kept = first_of_each(people, np.lexsort((*reversed(columns), people)), max_rows)
+    else:
+        kept = first_at_random(people, max_rows, coins)
     return in_order(np.stack([column[kept] for column in columns], axis=1))
 
 

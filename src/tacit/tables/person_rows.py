@@ -117,10 +117,15 @@ def first_at_random(owners: Integers, most: int, coins: Coins) -> Truths:
 
     Each gets a random number; that two of an owner's are equal happens once in 2^62.
     """
+    order = np.lexsort((coins.belows(1 << 62, len(owners)), owners))
+    return first_of_each(owners, order, most)
+
+
+def first_of_each(owners: Integers, order: Integers, most: int) -> Truths:
+    """The first ``most`` entries of each owner, in an order that goes from owner to owner."""
     chosen = np.zeros(len(owners), np.bool_)
     if not len(owners):
         return chosen
-    order = np.lexsort((coins.belows(1 << 62, len(owners)), owners))
     sorted_owners = owners[order]
     firsts = np.flatnonzero(np.append(True, sorted_owners[1:] != sorted_owners[:-1]))
     sizes = np.diff(np.append(firsts, len(owners)))
