@@ -37,7 +37,7 @@ There are two warnings of our own.  ``NotExact``: a search met its time limit an
 
 A message says what was asked, what is wrong and what to do. It never carries a value that
 came from the data: positions and public parameters only. Nor does it carry a password: what was
-asked may be the address of a database, and is written `without_login`.
+asked may be the address of a database, and is written `_without_login`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BARE_LOGIN = re.compile(r"[^\s:/'\"]+:[^\s:/'\"]+@")
 _PASSWORD = re.compile(r"(?i)\b(password|passwd|pwd)=('[^']*'|[^\s&;]+)")
 
 
-def without_login(said: str) -> str:
+def _without_login(said: str) -> str:
     """A text in which no address names a user or a password, nor what may be one in its settings.
 
     An address may have been read as a path, and have lost a slash, or may have no scheme.
@@ -73,7 +73,7 @@ class TacitError(Exception):
     exit_code: ClassVar[int] = 2
 
     def __init__(self, fact: str = "", *, advice: str = "") -> None:
-        self.fact = without_login(fact)
+        self.fact = _without_login(fact)
         self.advice = advice
         super().__init__(f"{self.fact}; {advice}" if advice else self.fact)
 
@@ -103,7 +103,7 @@ def _as_text(given: object) -> str:
         return "a number of thousands of digits"
     if ":/" in said:  # all that is given may be an address, and a password may have spaces
         said = re.sub(r"(?s):/+.*@", "://", said)
-    return without_login(said)
+    return _without_login(said)
 
 
 class ConditionNotMet(TacitError):

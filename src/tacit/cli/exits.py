@@ -107,7 +107,7 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
         case BrokenPipeError():
             return 128 + signal.SIGPIPE
         case OSError(strerror=str(why), filename=name):
-            say(why if name is None else errors.without_login(f"{name}: {why}"))
+            say(errors.TacitError(why if name is None else f"{name}: {why}").fact)
             return FAILED
         case RuntimeError(args=["Query interrupted"]):  # so DuckDB calls Ctrl-C
             return ended_by(KeyboardInterrupt())

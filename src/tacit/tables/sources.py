@@ -285,8 +285,7 @@ def _is_file(source: object) -> bool:
         return False
     path, said = Path(source), str(source)
     if "://" in said:
-        hint = "the only address that can be read is postgresql://user@host/database"
-        raise BadParameter("source", said, hint)
+        raise BadParameter("source", said, f"no such address can be read: give {kinds()}")
     if not isfile(path):  # unlike Path.is_file, it never fails, even if the path is far too long
         hint = MANY_FILES if set("*?[") & set(said) else "check its path"
         raise BadParameter("source", said, f"there is no such file: {hint}")
