@@ -36,12 +36,31 @@ There are two warnings of our own.  ``NotExact``: a search met its time limit an
 ``Advice``: something else would answer the same with less error.
 
 A message says what was asked, what is wrong and what to do. It never carries a value that
-came from the data: positions and public parameters only.
+came from the data: positions and public parameters only. Nor does it carry a password: what was
+asked may be the address of a database, and is written `_without_login`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+_LOGIN = re.compile(r"\b([A-Za-z][A-Za-z0-9+.:-]+:/+)[^\s'\"]*@")
+_SETTINGS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.:-]+:/+[^\s?;'\"]*)[?;][^\s'\"]*")
+_BARE_LOGIN = re.compile(r"[^\s:/'\"]+:[^\s:/'\"]+@")
+_PASSWORD = re.compile(r"(?i)\b(password|passwd|pwd)=('[^']*'|[^\s&;]+)")
+
+
+def _without_login(said: str) -> str:
+    """A text in which no address names a user or a password, nor what may be one in its settings.
+
+    An address may have been read as a path, and have lost a slash, or may have no scheme.
+    """
+    if ":/" in said:
+        said = _SETTINGS.sub(r"\1", _LOGIN.sub(r"\1", said))
+    if "@" in said:
+        said = _BARE_LOGIN.sub("", said)
+    return _PASSWORD.sub(r"\1=...", said) if "=" in said else said
 
 
 class TacitError(Exception):
@@ -54,9 +73,9 @@ class TacitError(Exception):
     exit_code: ClassVar[int] = 2
 
     def __init__(self, fact: str = "", *, advice: str = "") -> None:
-        self.fact = fact
+        self.fact = _without_login(fact)
         self.advice = advice
-        super().__init__(f"{fact}; {advice}" if advice else fact)
+        super().__init__(f"{self.fact}; {advice}" if advice else self.fact)
 
 
 class BadParameter(TacitError, ValueError):
@@ -67,9 +86,9 @@ class BadParameter(TacitError, ValueError):
 
     def __init__(self, parameter: str, given: object, allowed: str, advice: str = "") -> None:
         self.parameter = parameter
-        self.given = given
-        self.allowed = allowed
         self.shown = None if given is None else _as_text(given)
+        self.given = self.shown if isinstance(given, str) else given
+        self.allowed = allowed
         what = "is missing" if given is None else f"= {self.shown} is not allowed"
         super().__init__(f"{parameter} {what}: {allowed}", advice=advice)
 
@@ -79,9 +98,12 @@ class BadParameter(TacitError, ValueError):
 
 def _as_text(given: object) -> str:
     try:
-        return str(given)
+        said = str(given)
     except ValueError:  # Python does not print integers of more than 4300 digits
         return "a number of thousands of digits"
+    if ":/" in said:  # all that is given may be an address, and a password may have spaces
+        said = re.sub(r"(?s):/+.*@", "://", said)
+    return _without_login(said)
 
 
 class ConditionNotMet(TacitError):
@@ -123,7 +145,9 @@ class NotWritten(TacitError, OSError):
     def because(cls, path: object, error: OSError) -> NotWritten:
         """The error for a path, from what the system said."""
         why = error.strerror or "the system does not say why"
-        found = cls(f"{path} could not be written: {why}; nothing else is lost, name another file")
+        found = cls(
+            f"{_as_text(path)} could not be written: {why}; nothing else is lost, name another file"
+        )
         found.strerror = why
         return found
 

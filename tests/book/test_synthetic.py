@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
-from math import exp
+from math import exp, prod
 from typing import Any
 
 import numpy as np
@@ -229,6 +229,21 @@ def test_fitting_reaches_marginals_that_agree():
     rows.fit(wanted, sweeps=30)
     for each in wanted:
         assert rows.marginal(each.columns) == pytest.approx(each.counts.astype(float), abs=1e-6)
+
+
+def test_no_weight_grows_beyond_all_bounds():
+    """Noisy marginals contradict each other: some weights shrink in each sweep, and grow again."""
+    coins, sizes = InsecureTestCoins(4), (3, 2, 2, 4, 8)
+    places = np.stack([coins.belows(size, 900) for size in sizes], axis=1)
+    wild = [
+        Marginal(each, coins.belows(3, prod(sizes[place] for place in each)) * 99, Fraction(60))
+        for columns in (1, 2, 3)
+        for each in combinations(range(5), columns)
+    ]
+    rows = WeightedRows(sizes, places, 900)
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        rows.fit(wild, sweeps=90)
+    assert np.isfinite(rows.weights).all()
 
 
 # What is refused ----------------------------------------------------------------------------------

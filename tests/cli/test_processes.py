@@ -227,3 +227,31 @@ def test_nothing_is_shown_of_a_table_that_breaks_under_it(start, clinic, folder)
     assert "the ⊤ that was reserved is lost" in err
     assert "stream 'watch' did not end cleanly" in err
     assert (state(clinic).status, state(clinic).reserved) == ("live", True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("release", "--synthetic", "town,age", "--max-rows", "1", "--save", "paid.json"),
+        (
+            "query",
+            "SELECT town, COUNT(*) FROM visits GROUP BY town",
+            "--max-rows",
+            "1",
+            "--max-cells",
+            "1",
+            "--save",
+            "paid.json",
+        ),
+        ("histogram", "town", "--max-rows", "1"),
+    ],
+)
+def test_what_is_paid_is_kept_where_nobody_reads(start, clinic, folder, words):
+    options = ("--person", "pid", "--epsilon", "1", "--budget", clinic)
+    process = start(words[0], "visits.csv", *words[1:], *options)
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=PATIENCE) == 128 + signal.SIGPIPE, err
+    assert "Traceback" not in err
+    assert "could not be written" not in err
+    assert (folder / "paid.json").exists() == ("--save" in words)

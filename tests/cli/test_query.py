@@ -82,4 +82,4 @@ def test_a_file_that_cannot_be_written_does_not_lose_what_was_paid(tacit, clinic
     ended = tacit(*QUERY, *PAID, "--csv", "/dev/full")
     assert ended.code == 4
     assert "Bruges  200 ± 0" in ended.out
-    assert "the result is paid for and printed, but: /dev/full could not be written" in ended.err
+    assert "this is paid for and drawn, but:\n  /dev/full could not be written" in ended.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+from tacit.tables import propose_schema, sniffing
 from tacit.tables.schema import read_schema
 
 
@@ -35,6 +36,31 @@ def test_files_that_cannot_be_read(tacit, folder):
     assert tacit("schema", "visits.toml").code == 2
     (folder / "broken.parquet").write_text("no parquet")
     assert tacit("schema", "broken.parquet").code == 4
+
+
+def test_what_a_text_file_should_not_be_like_is_said(tacit, folder):
+    (folder / "no-header.csv").write_text("1,Ghent,33\n2,Mons,44\n")
+    ended = tacit("schema", "no-header.csv")
+    assert "the first line looks like a row" in ended.err
+    assert "the first line looks like a row" in ended.out
+    assert "looks like a row" not in tacit("schema", "visits.csv").err
+    (folder / "index.csv").write_text(",pid,age\n0,1,2\n")
+    assert "write to_csv(..., index=False)" in tacit("schema", "index.csv").err
+    (folder / "costs.csv").write_text('pid,cost,note\n1,"1,234","1,2,3"\n2,7,x\n3,"9,999.5",\n')
+    ended = tacit("schema", "costs.csv")
+    assert 'column "cost" holds numbers with thousands separators' in ended.err
+    assert ended.err.count("thousands separators") == 1
+    assert read_schema(ended.out, name="costs", person="pid").column("cost").type == "text"
+
+
+def test_a_wide_file_takes_no_query_for_each_column_and_type(tmp_path, monkeypatch):
+    wide = ",".join(f"c{n}" for n in range(60))
+    (tmp_path / "wide.csv").write_text(f"{wide}\n" + ",".join(["1.5"] * 60) + "\n")
+    asked = []
+    query = sniffing._by_column
+    monkeypatch.setattr(sniffing, "_by_column", lambda *given: asked.append(given) or query(*given))
+    assert propose_schema(tmp_path / "wide.csv").count('type = "real"') == 60
+    assert len(asked) < 60
 
 
 def test_a_report_says_what_does_not_fit(tacit, folder):

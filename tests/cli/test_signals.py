@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from threading import Timer
 
+import duckdb
 import pytest
 
-from tacit.cli.exits import Signalled, Signals
+from tacit.cli.exits import Signalled, Signals, ended_by
+from tacit.tables.engine import withheld
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -76,3 +79,26 @@ def test_whoever_must_wait_is_told_why(capfd):
 
     with Signals() as signals, pytest.raises(Signalled):
         draw(signals)
+
+
+def count_for_long():
+    with duckdb.connect() as connection:
+        connection.execute(
+            "SELECT count(*) FROM range(400000000) a, range(100) b WHERE a.range % 7 = b.range"
+        )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_duckdb_works_is_no_failure_of_the_engine(number):
+    """DuckDB turns whatever a handler raises into an error of its own."""
+    Timer(1, send, [number]).start()
+    with pytest.raises(Signalled) as ended, Signals():
+        withheld("answering")(count_for_long)()
+    assert ended_by(ended.value) == 128 + number
+
+
+def test_outside_the_engine_it_is_none_either():
+    Timer(1, send, [signal.SIGINT]).start()
+    with pytest.raises((RuntimeError, KeyboardInterrupt)) as ended:
+        count_for_long()
+    assert ended_by(ended.value) == 130

@@ -197,7 +197,9 @@ def test_a_kind_of_source_is_registered(tmp_path: Path) -> None:
         assert answers(table.engine) == EXPECTED
     with pytest.raises(BadParameter, match=r"the address of a toy database, .*a postgresql"):
         load(7, person="pid")
-    with pytest.raises(BadParameter, match="there is no such file"):
+    with pytest.raises(
+        BadParameter, match="no such address can be read: give the address of a toy"
+    ):
         load("other://visits", person="pid")
 
 

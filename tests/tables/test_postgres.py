@@ -12,6 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 from zoneinfo import ZoneInfo
@@ -24,6 +25,7 @@ import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch, TacitError
 from tacit.tables import Engine, load, parse, propose_schema
 from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.schema import read_schema
 from tacit.tables.shards import Shard
 from tacit.testing.meaning import code_of
 
@@ -421,7 +423,9 @@ def test_only_columns_that_may_be_read_and_are_declared(clinic: Clinic) -> None:
     schema = '[columns.pid]\ntype = "integer"'
     with load(clinic.url, table="visits", person="pid", schema=schema) as engine:
         assert everybody(engine) == 1  # broken is not read
-    with pytest.raises(SchemaMismatch, match="'secret', which the data does not have"):
+    grant = f'GRANT SELECT ("secret") ON "public"."visits" TO {clinic.role}'
+    refused = "'secret', which this role may not read: its owner runs " + grant
+    with pytest.raises(SchemaMismatch, match=re.escape(refused)):
         load(clinic.url, person="pid", schema=schema + '\n[columns.secret]\ntype = "text"')
     with pytest.raises(EngineFailed) as failed:
         load(clinic.url, person="pid", schema=schema + '\n[columns.broken]\ntype = "integer"')
@@ -684,7 +688,73 @@ def test_a_schema_is_proposed(clinic: Clinic) -> None:
     assert '[columns."cost"]\ntype = "real"\ngrid = "0.01"' in proposed
     assert '[columns."town"]\ntype = "text"' in proposed
     assert '[columns."j"]' not in proposed
-    assert '[cannot_ask]\n"j" = "it holds JSON"\n' in proposed
+    plain = read_schema(proposed, name="visits", person="pid").cannot_ask
+    assert plain == (
+        ("j", """it holds json: open a view that has "j" ->> 'key' AS "j" in its place"""),
+    )
+
+
+def test_a_type_that_cannot_be_declared_is_named_with_a_view_that_can(clinic: Clinic) -> None:
+    clinic.run("CREATE TABLE visits (pid int, j jsonb, ip inet, tags text[], long interval)")
+    clinic.run("INSERT INTO visits VALUES (1, '{\"key\": \"x\"}', '::1', '{a,b}', '1 hour')")
+    clinic.run(f"GRANT SELECT ON visits TO {clinic.role}")
+    for column, type_ in (("j", "jsonb"), ("ip", "inet"), ("tags", "array"), ("long", "interval")):
+        schema = f'[columns.pid]\ntype = "integer"\n[columns.{column}]\ntype = "text"'
+        with pytest.raises(SchemaMismatch, match=f"but the data holds {type_}: open a") as refused:
+            load(clinic.url, person="pid", table="visits", schema=schema)
+        shown = str(refused.value).partition("open a view that has ")[2].partition(" in its")[0]
+        clinic.run(f"CREATE OR REPLACE VIEW plain_{column} AS SELECT pid, {shown} FROM visits")
+        clinic.run(f"GRANT SELECT ON plain_{column} TO {clinic.role}")
+        kind = {"tags": "integer", "long": "real"}.get(column, "text")
+        with load(
+            clinic.url, person="pid", table=f"plain_{column}", schema=schema.replace("text", kind)
+        ) as engine:
+            assert everybody(engine, f"{column} IS NOT NULL") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "column", "said"),
+    [
+        ("statement_timeout = '200ms'", "pg_sleep(.01) IS NULL", "statement_timeout of Postgre"),
+        ("temp_file_limit = '1MB'", "count(*) OVER (ORDER BY town DESC) > 0", "temp_file_limit of"),
+    ],
+)
+def test_the_kind_of_a_failure_is_named(
+    clinic: Clinic, setting: str, column: str, said: str
+) -> None:
+    clinic.run(
+        "CREATE TABLE base AS SELECT i AS pid, repeat(md5(i::text), 9) AS town "
+        "FROM generate_series(1, 20000) i",
+        f"CREATE VIEW visits AS SELECT pid, {column} AS ill FROM base",
+        f"GRANT SELECT ON visits TO {clinic.role}",
+        f"ALTER ROLE {clinic.role} SET {setting}",
+        f"ALTER ROLE {clinic.role} SET work_mem = '64kB'",
+    )
+    with pytest.raises(EngineFailed, match=said):
+        load(clinic.url, person="pid", table="visits")
+
+
+def test_a_lost_connection_is_named(clinic: Clinic) -> None:
+    clinic.run(
+        "CREATE VIEW visits AS SELECT i AS pid, pg_sleep(1) IS NULL AS ill "
+        "FROM generate_series(1, 300) i",
+        f"GRANT SELECT ON visits TO {clinic.role}",
+    )
+    ends = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{clinic.role}'"
+    ended = Event()
+
+    def end_all() -> None:
+        while not ended.wait(0.1):
+            clinic.run(ends + " AND query LIKE '%ill%'")
+
+    thread = Thread(target=end_all)
+    thread.start()
+    try:
+        with pytest.raises(EngineFailed, match="PostgreSQL ended the connection or is stopping"):
+            load(clinic.url, person="pid", table="visits")
+    finally:
+        ended.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -216,8 +216,9 @@ class WeightedRows:
         for _ in range(sweeps):
             for columns, counts in wanted:
                 now = self.marginal(columns)
-                factor = np.divide(counts, now, out=np.ones_like(now), where=now > 0)
-                factor = np.clip(factor, _LEAST_FACTOR, _MOST_FACTOR)
+                least = np.maximum(now, counts / _MOST_FACTOR)  # or the quotient might overflow
+                factor = np.divide(counts, least, out=np.ones_like(now), where=now > 0)
+                factor = np.maximum(factor, _LEAST_FACTOR)
                 self.weights = self.weights * factor[self._cell(columns)]
             self.weights = self.weights * (self.total / self.weights.sum())
 

@@ -28,7 +28,7 @@ _OURS = {
     "postgresql": "tacit.budget.postgres:PostgresLedger",
     "sqlite": "tacit.budget.sqlite:SqliteLedger",
 }
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # C:// is a drive, and 12:30 a time
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+)://")  # C:// is a drive, and 12:30 a time
 
 
 def ledger_at(address: str | os.PathLike[str]) -> tuple[type[Ledger], str]:

@@ -107,8 +107,10 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
         case BrokenPipeError():
             return 128 + signal.SIGPIPE
         case OSError(strerror=str(why), filename=name):
-            say(why if name is None else f"{name}: {why}")
+            say(errors.TacitError(why if name is None else f"{name}: {why}").fact)
             return FAILED
+        case RuntimeError(args=["Query interrupted"]):  # so DuckDB calls Ctrl-C
+            return ended_by(KeyboardInterrupt())
         case _:
             return ended_by(errors.InternalError.instead_of(error))
 
@@ -121,7 +123,7 @@ def _fact(error: errors.TacitError, arguments: Sequence[str]) -> str:
     usual = (f"--{error.parameter.replace('_', '-')}", error.parameter.upper())
     for option in (*_CALLED.get(error.parameter, ()), *usual):
         if option in known:
-            what = "is missing" if error.given is None else f"{error.given} is not allowed"
+            what = "is missing" if error.shown is None else f"{error.shown} is not allowed"
             return f"{option} {what}: {error.allowed}"
     return error.fact
 
@@ -240,6 +242,8 @@ class Signals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if kind is KeyboardInterrupt and self._arrived is not None:  # DuckDB forgets which signal
+            raise Signalled(self._arrived) from None
 
     @contextmanager
     def wait(self, why: str = "") -> Iterator[None]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened
-from tacit.cli.exits import DONE, Misuse, Signals
+from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
 from tacit.cli.options import File, Name, Number, TableOptions
 from tacit.cli.remote import ServerOptions
 
 Words = Annotated[str, Parameter(metavar="WORDS")]
 Values = Annotated[str, Parameter(metavar="JSON")]
+NOBODY_READS = "nobody reads what is written"
 PAID = "what is paid is written first; a second signal would lose it"
 
 
@@ -82,10 +85,49 @@ def tell_once(
         signals.wait(PAID),
     ):
         told = release(asked.table, {"epsilon": pays.epsilon, **asked.paying})
-        if pays.json:
-            from tacit.wire import to_line
+        return wrote(printed(partial(show, told, pays.json)))
 
-            print(to_line(told))
-        else:
-            print(told)
-    return DONE
+
+def show(released: object, as_json: bool) -> None:
+    """Print what was released, for people or for programs."""
+    if as_json:
+        from tacit.wire import to_line
+
+        print(to_line(released))
+    else:
+        print(released)
+
+
+# What is paid for is written wherever it can be, whatever fails on the way
+
+
+def printed(write: Callable[[], None]) -> list[str]:
+    """Why something could not be written to standard output."""
+
+    def flushed() -> None:
+        write()
+        sys.stdout.flush()
+
+    return written("standard output", flushed)
+
+
+def written(name: str, write: Callable[[], None]) -> list[str]:
+    """Why something could not be written; whatever was raised, the rest is still written."""
+    try:
+        write()
+    except BrokenPipeError:
+        return [NOBODY_READS]
+    except Exception as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else None
+        return [f"{name} could not be written: {why or type(error).__name__}"]
+    return []
+
+
+def wrote(failed: Sequence[str]) -> int:
+    """How a command ends that has written what it paid for, but for what failed."""
+    told = [why for why in failed if why != NOBODY_READS]
+    if told:
+        say("\n  ".join(["this is paid for and drawn, but:", *told]))
+    if len(told) < len(failed):
+        raise BrokenPipeError
+    return FAILED if failed else DONE

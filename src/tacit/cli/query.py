@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened, opened_unpaid
-from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
-from tacit.cli.once import PAID, Values, values_of
+from tacit.cli.exits import DONE, Misuse, Signals
+from tacit.cli.once import PAID, Values, printed, show, values_of, written, wrote
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, check_outputs, listed
 from tacit.cli.remote import ServerOptions
-from tacit.errors import TacitError
 
 if TYPE_CHECKING:
     from tacit.analyst.query_result import QueryResult
@@ -164,19 +164,8 @@ def query(
 
 def _write(result: QueryResult, pays: QueryPayment) -> int:
     """Standard output first, then files: what is paid is not lost to a file that fails."""
-    if pays.json:
-        from tacit.wire import to_line
-
-        print(to_line(result))
-    else:
-        print(result)
-    failed = []
+    failed = printed(partial(show, result, pays.json))
     for path, write in ((pays.csv, result.to_csv), (pays.save, result.save)):
-        try:
-            if path is not None:
-                write(path)
-        except TacitError as error:
-            failed.append(error.fact)
-    for why in failed:
-        say(f"the result is paid for and printed, but: {why}")
-    return FAILED if failed else DONE
+        if path is not None:
+            failed += written(path, partial(write, path))
+    return wrote(failed)

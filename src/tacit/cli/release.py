@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv as csv_file
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,8 +13,8 @@ from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.conversation import is_silent
-from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
-from tacit.cli.once import PAID
+from tacit.cli.exits import DONE, Misuse, Signals, say
+from tacit.cli.once import PAID, printed, written, wrote
 from tacit.cli.options import (
     Column,
     File,
@@ -339,27 +338,13 @@ def _write(drawn: Drawn, paid: ReleasePayment) -> int:
         say(str(drawn))  # the certificate, which the rows do not show
     plot = getattr(drawn, "plot", None)  # without one, --plot was refused
     wanted = ((paid.csv, drawn.to_csv), (paid.save, drawn.save), (paid.plot, plot))
-    failed = [] if paid.csv is not None else _tried("standard output", lambda: _print_rows(drawn))
+    failed = [] if paid.csv is not None else printed(lambda: _print_rows(drawn))
     for path, write in wanted:
         if path is not None and write is not None:
-            failed += _tried(path, partial(write, path))
+            failed += written(path, partial(write, path))
     if failed and paid.csv is not None:
-        failed += _tried("standard output", lambda: _print_rows(drawn)) or [
-            "the rows are on standard output"
-        ]
-    if failed:
-        say("\n  ".join(["the release is paid and drawn, but:", *failed]))
-    return FAILED if failed else DONE
-
-
-def _tried(name: str, write: Callable[[], None]) -> list[str]:
-    """Why something could not be written; whatever was raised, the rest is still written."""
-    try:
-        write()
-    except Exception as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else None
-        return [f"{name} could not be written: {why or type(error).__name__}"]
-    return []
+        failed += printed(lambda: _print_rows(drawn)) or ["the rows are on standard output"]
+    return wrote(failed)
 
 
 def _print_rows(drawn: Drawn) -> None:
@@ -367,4 +352,3 @@ def _print_rows(drawn: Drawn) -> None:
     writer = csv_file.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
-    sys.stdout.flush()

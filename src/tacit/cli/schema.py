@@ -54,11 +54,14 @@ def schema(
     if schema is not None:
         raise BadParameter("schema", str(schema), "it is for --report: leave it out")
 
-    from tacit.tables.propose import propose_schema
+    from tacit.tables.propose import NOTE, propose_schema
 
     proposed = propose_schema(file, table=table)
     say(
         "this was read from the data and is for its steward only: look through it, and replace "
         "every value that is not publicly known, before anybody may ask"
     )
+    for line in proposed.splitlines():
+        if line.startswith(NOTE):
+            say(line.removeprefix(NOTE))
     sys.stdout.write(proposed)

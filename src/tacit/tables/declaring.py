@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.codes import own_grid, own_type, why_not
+from tacit.tables.declared import folded
 from tacit.tables.engine import withheld
 from tacit.tables.schema import Column, Person, Schema, read_schema
 from tacit.tables.sources import Source, open_source
@@ -111,7 +112,8 @@ def _types_only(source: Source, name: str, person: Person) -> Schema:
 def unaskable(source: Source) -> tuple[tuple[str, str], ...]:
     """The columns for whose type there is none to declare, each with the reason."""
     return tuple(
-        (column, why_not(source_type))
+        (column, f"it holds {hint}" if hint else why_not(source_type))
         for column, source_type in source.columns.items()
+        for hint in [source.hints.get(folded(column))]
         if own_type(source_type) is None
     )

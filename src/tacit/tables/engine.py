@@ -293,6 +293,11 @@ def told(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return _replaced(doing, TacitError, said)
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether DuckDB stopped for a signal: it raises this in the place of KeyboardInterrupt."""
+    return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+
+
 def _replaced(
     doing: str, but: type[Exception] | tuple[()], why: Callable[[Exception], str]
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
@@ -306,6 +311,8 @@ def _replaced(
             except but:
                 raise
             except Exception as error:
+                if was_interrupted(error):
+                    raise KeyboardInterrupt from None
                 said = why(error)
             raise EngineFailed(f"{doing} failed{said}")
 

@@ -97,7 +97,10 @@ def header(path: Path, layout: LineFormat, called: str) -> list[str]:
     except UnicodeDecodeError:
         names = []
     if not names or "" in names:
-        raise SchemaMismatch(f"{called} needs a header line with a name for every column")
+        why = f"{called} needs a header line with a name for every column"
+        if names[:1] == [""] and "" not in names[1:]:
+            why += ": the first has none, as pandas writes an index; write to_csv(..., index=False)"
+        raise SchemaMismatch(why)
     both = clashing_names(names)
     if both is not None:
         raise SchemaMismatch(

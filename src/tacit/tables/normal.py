@@ -49,17 +49,18 @@ def check_columns(source: Source, schema: Schema) -> None:
     present = _present(source)
     for column in schema.columns:
         raw = present.get(folded(column.name))
+        hint = source.hints.get(folded(column.name))
         if raw is None:
-            raise SchemaMismatch(
-                f"the schema declares a column {column.name!r}, which the data does not have: "
-                "remove it from the schema, or correct its name"
+            hint = hint or (
+                "the data does not have: remove it from the schema, or correct its name"
             )
+            raise SchemaMismatch(f"the schema declares a column {column.name!r}, which {hint}")
         kind = family(source.columns[raw])
         accepted = (*_ACCEPTED[column.type], "nothing but NULL")
         if source.is_typed(raw) and kind not in accepted:
             raise SchemaMismatch(
-                f"column {column.name!r} is declared as {column.type}, but the data holds {kind}: "
-                "correct its type in the schema"
+                f"column {column.name!r} is declared as {column.type}, but the data holds "
+                + (hint or f"{kind}: correct its type in the schema")
             )
         if column.times == "local" and source.columns[raw] == "TIMESTAMP WITH TIME ZONE":
             raise SchemaMismatch(

@@ -29,6 +29,7 @@ _OPENINGS: dict[type[exp.Expr], str] = {
     exp.Query: "(",
     exp.Tuple: "(",
     exp.Case: "case",
+    exp.Extract: "extract",
 }
 TOO_DEEP = "this question is nested too deeply"
 DEEPEST = 100  # levels of nesting, which any later walk through the tree has room for

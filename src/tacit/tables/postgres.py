@@ -9,21 +9,25 @@ A view is a program of its owner: it must not fail on a row, and not mix the row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from tacit.errors import BadParameter, EngineFailed
+from tacit.errors import BadParameter, EngineFailed, TacitError
 from tacit.postgres import URL, CannotConnect, PostgresAddress
 from tacit.tables.codes import NUMERIC, TEXT_BYTES, UNREADABLE, is_unreadable, literal
-from tacit.tables.declared import quoted, refuse_clashing_names
+from tacit.tables.declared import folded, quoted, refuse_clashing_names
 from tacit.tables.lines import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from tacit.tables.sources import RowWindow, Source
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 CONNECT_SECONDS = 30.0
 _STREAM = "from_postgres"
@@ -56,6 +60,13 @@ _PLAIN = {
             ("timestamptz", "TIMESTAMP WITH TIME ZONE", "+00"),
         )
     },
+}
+# What a view may have in the place of a column whose type cannot be declared.
+_MADE_PLAIN = {
+    **dict.fromkeys(("json", "jsonb"), "{} ->> 'key'"),
+    **dict.fromkeys(("inet", "cidr"), "host({})"),
+    **dict.fromkeys(("interval", "time", "timetz"), "extract(epoch FROM {})"),
+    "array": "cardinality({})",
 }
 _TEXTS = ("text", "varchar", "bpchar", "name", "char", "uuid")
 
@@ -100,6 +111,8 @@ def show_postgres(opened: Source, source: Any, table: str | None) -> None:
     except BaseException:
         session.close()
         raise
+    opened.hints = {folded(column.name): column.hint for column in columns if column.hint}
+    columns = [column for column in columns if column.granted]
     refuse_clashing_names([column.name for column in columns])
     opened.name = relation.name
     opened.columns = {column.name: column.kind for column in columns}
@@ -144,8 +157,46 @@ class RemoteColumn:
 
     name: str
     kind: str
-    expression: str  # of the quoted name
+    expression: str = "NULL"  # of the quoted name
     codec: str | None = None
+    granted: bool = True
+    hint: str = ""  # why it cannot be declared, and what to do
+
+
+# What ended a query, by words of the server or of libpq, in the classes 08, 53 and 57 of SQLSTATE:
+# ADBC hands on no code.  What is said of each is written here, and nothing of the server's text.
+_FAILURES = {
+    "statement timeout": "statement_timeout of PostgreSQL ended it: raise that for this role",
+    "user request": "somebody cancelled it in PostgreSQL: try again",
+    "No space left": "the disk of PostgreSQL is full: make room there, and try again",
+    "temp_file_limit": "temp_file_limit of PostgreSQL ended it: raise that for this role",
+    "out of memory": "PostgreSQL is out of memory: try again when less is running there",
+    "another server process": "PostgreSQL crashed or was killed: try again when it is back",
+    "administrator command": "PostgreSQL ended the connection or is stopping: try again",
+    "closed the connection": "the connection to PostgreSQL was lost: try again",
+    "connection to server": "the connection to PostgreSQL was lost: try again",
+    "could not receive data": "the connection to PostgreSQL was lost: try again",
+    "SSL SYSCALL": "the connection to PostgreSQL was lost: try again",
+}
+
+
+def failures_named(work: Callable[Concatenate[Session, _P], _R]) -> Any:
+    """Say what kind of failure it was, where that says nothing about any value."""
+
+    @wraps(work)
+    def guarded(session: Session, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return work(session, *args, **kwargs)
+        except TacitError:
+            raise
+        except Exception as error:
+            said = str(error)
+            known = next((why for words, why in _FAILURES.items() if words in said), None)
+            if known is None:
+                raise
+        raise EngineFailed(f"reading from {session.place} failed: {known}")
+
+    return guarded
 
 
 class Session:
@@ -176,6 +227,7 @@ class Session:
 
     # Statements -------------------------------------------------------------------------------
 
+    @failures_named
     def run(self, statement: str) -> None:
         """Run a statement that gives nothing."""
         from adbc_driver_manager import AdbcStatement
@@ -184,6 +236,7 @@ class Session:
             prepared.set_sql_query(statement)
             prepared.execute_update()
 
+    @failures_named
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The few rows of a query."""
         connection = self._opened.connection
@@ -229,31 +282,45 @@ class Session:
         return str(role)
 
     def columns(self, relation: Relation) -> list[RemoteColumn]:
-        """The columns that the role may read, in order, each as its type says."""
+        """The columns, in order, each as its type says, or with what the role lacks to read it."""
         found = self.rows(_COLUMNS.format(_text(relation.schema), _text(relation.name)))
-        return [self._column(*row) for row in found]
+        if all(granted for *_, granted in found):
+            return [self._column(*row) for *row, _ in found]
+        grant = f"GRANT SELECT ({{}}) ON {relation.sql} TO {self.role}"
+        refused = f"this role may not read: its owner runs {grant}"
+        return [
+            self._column(name, *how)
+            if granted
+            else RemoteColumn(name, UNREADABLE, granted=False, hint=refused.format(quoted(name)))
+            for name, *how, granted in found
+        ]
 
-    def _column(self, name: str, type_: str, built_in: bool, enum: bool, modifier: int) -> Any:
+    def _column(
+        self, name: str, type_: str, built_in: bool, enum: bool, modifier: int
+    ) -> RemoteColumn:
         if built_in and type_ in _PLAIN:
             return RemoteColumn(name, *_PLAIN[type_])
         if built_in and type_ == "numeric":
             return RemoteColumn(name, _numeric(modifier), "{}::text")
         if not enum and not (built_in and type_ in _TEXTS):
             shown = "array" if type_.startswith("_") else type_
-            return RemoteColumn(name, f"{UNREADABLE}({shown})", "NULL")
+            plain = _MADE_PLAIN.get(shown, "{}::text").format(quoted(name))
+            hint = f"{shown}: open a view that has {plain} AS {quoted(name)} in its place"
+            return RemoteColumn(name, f"{UNREADABLE}({shown})", hint=hint)
         short = f"CASE WHEN octet_length({{0}}::text) <= {LONGEST} THEN {{0}}::text END"
         if self._encoding == "UTF8":
             # Bytes, because nothing else would notice if the text were not Unicode after all.
             return RemoteColumn(name, TEXT_BYTES, f"textsend({short})")
         codec = _CODECS.get(self._encoding)
         if codec is None:
-            return RemoteColumn(name, UNREADABLE, "NULL")
+            return RemoteColumn(name, UNREADABLE)
         # The server would fail on a character that Unicode does not have.
         raw = f"convert_to({short}, {_text(self._encoding)})"
         return RemoteColumn(name, TEXT_BYTES, raw, None if codec == "utf-8" else codec)
 
     # Rows -------------------------------------------------------------------------------------
 
+    @failures_named
     def fetch(self, relation: Relation, columns: list[RemoteColumn]) -> None:
         """Read some columns of all rows, or of those in the window, into the source's table."""
         read = [column for column in columns if not is_unreadable(column.kind)]
@@ -397,16 +464,17 @@ AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SE
 ORDER BY 1, 2
 """
 _COLUMNS = """
-WITH RECURSIVE typed(number, name, type, modifier) AS (
-    SELECT attnum, attname, atttypid, atttypmod FROM pg_attribute
+WITH RECURSIVE typed(number, name, type, modifier, granted) AS (
+    SELECT attnum, attname, atttypid, atttypmod, has_column_privilege(c.oid, attnum, 'SELECT')
+    FROM pg_attribute
     JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace
     WHERE nspname = {} AND relname = {} AND attnum > 0 AND NOT attisdropped
-    AND has_column_privilege(c.oid, attnum, 'SELECT')
     UNION ALL
-    SELECT number, name, typbasetype, typtypmod FROM typed JOIN pg_type ON oid = type
+    SELECT number, name, typbasetype, typtypmod, granted FROM typed JOIN pg_type ON oid = type
     WHERE typtype = 'd'
 )
-SELECT name::text, typname::text, typnamespace = 'pg_catalog'::regnamespace, typtype = 'e', modifier
+SELECT name::text, typname::text, typnamespace = 'pg_catalog'::regnamespace, typtype = 'e',
+    modifier, granted
 FROM typed JOIN pg_type ON oid = type WHERE typtype <> 'd' ORDER BY number
 """
 # Whoever may become another role (SET ROLE) may do what that one may.

@@ -8,6 +8,8 @@ too, and the proposal says so.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import duckdb
@@ -19,7 +21,7 @@ from tacit.tables.declaring import unaskable
 from tacit.tables.engine import told
 from tacit.tables.normal import is_no_null, normal_form, pointed, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
-from tacit.tables.sniffing import file_format, value_format
+from tacit.tables.sniffing import file_format, holding, value_format
 from tacit.tables.sources import Source, open_source
 from tacit.tables.spill import byte_limit
 from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines
@@ -27,6 +29,7 @@ from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines
 MOST_PROPOSED_KEYS = 50
 MOST_DIGITS = 6
 
+NOTE = "# Note: "
 _HEADER = """\
 # A proposed schema.  Everything in this file is public.
 # The commented lines were drawn from the data: uncomment one only after replacing its values
@@ -49,6 +52,8 @@ _CANNOT = """
 # Columns that are there but cannot be asked about.
 [cannot_ask]
 """
+_NUMBER = "[+-]?[0-9]{1,3}([ ,.''’][0-9]{3})+([.,][0-9]+)?|[+-]?[0-9]+([.,][0-9]+)?"
+_LOOKS_LIKE_A_VALUE = re.compile(r"[+-]?[0-9][0-9.,:/ T-]*")
 _ZONE = 'zone = "Europe/Brussels"'
 _MAX_ROWS = "# max_rows = 10\n"
 
@@ -86,18 +91,22 @@ def _proposed(source: Source) -> str:
 
 def _seen(source: Source) -> str:
     if not source.typed:
+        source.keep_parsed()
         source.written = value_format(source)
+    types = _types(source)
+    grids = _grids(source, [name for name, type_ in types.items() if type_ == "real"])
     columns = [
-        column
-        for name, source_type in source.columns.items()
-        if (column := _column(source, name, source_type)) is not None
+        Column(name, type_, grids.get(name, own_grid(source.columns[name])))
+        for name, type_ in types.items()
     ]
     found = _ALL_FOUND if not source.typed else _SOME_FOUND if source.untyped else ""
     written = "".join("\n" + _written(source, column) for column in columns)
     cannot = "".join(f"{toml_text(name)} = {toml_text(why)}\n" for name, why in unaskable(source))
+    notes = [] if source.typed else _notes(source, types)
     return (
         _HEADER
         + found
+        + "".join(f"{NOTE}{note}\n" for note in notes)
         + _MAX_ROWS
         + _source(source.written)
         + written
@@ -105,49 +114,64 @@ def _seen(source: Source) -> str:
     )
 
 
+def _notes(source: Source, types: Mapping[str, Type]) -> list[str]:
+    """What a text file should not be like, and what to write instead."""
+    notes = []
+    measured = [name for name, type_ in types.items() if type_ != "text"]
+    if measured and all(map(_LOOKS_LIKE_A_VALUE.fullmatch, measured)):
+        notes.append(
+            "the first line looks like a row, and would make it public as names of columns; if "
+            "it is one, put a line of names above it:  sed -i '1i pid,town,age' FILE"
+        )
+    texts = {name: f"trim({quoted(name)})" for name in types if name not in measured}
+    numbers = f"regexp_full_match(v, '{_NUMBER}')"
+    hold = holding(source, texts, [numbers], is_no_null("v", source.written))
+    notes += [
+        f"column {toml_text(name)} holds numbers with thousands separators, or in several forms, "
+        "and is read as text; write them without separators"
+        for name in texts
+        if hold[name]
+    ]
+    return notes
+
+
 def _source(written: TextFormat) -> str:
     return "" if written == AS_USUAL else _WRITTEN + "\n".join(format_lines(written)) + "\n"
 
 
-def _column(source: Source, name: str, source_type: str) -> Column | None:
-    type_ = own_type(source_type) if source.is_typed(name) else _type_of_text(source, name)
-    if type_ is None:
-        return None
-    grid = own_grid(source_type)
-    if grid is None and type_ == "real":
-        grid = _grid(source, name)
-    return Column(name, type_, grid)
-
-
-def _type_of_text(source: Source, name: str) -> Type:
-    """The narrowest type that every value of a text column has."""
+def _types(source: Source) -> dict[str, Type]:
+    """The type of each column that can be declared; of text, the narrowest that all values have."""
     kinds: list[Type] = ["boolean", "integer", "real", "date", "timestamp"]
-    written, value = source.written, f"trim({quoted(name)})"
-    tests = ", ".join(f"count_if({text_pattern(kind, value, written)})" for kind in kinds)
-    kept = f"WHERE {is_no_null(value, written)}" if written.nulls else ""
-    row = source.connection.execute(
-        f"SELECT count({quoted(name)}), {tests} FROM source {kept}"
-    ).fetchone()
-    present, *matching = row or (0,)
-    for kind, count in zip(kinds, matching, strict=True):
-        if present and count == present:
-            return kind
-    return "text"
+    tests = {text_pattern(kind, "v", source.written): kind for kind in reversed(kinds)}
+    untyped = {
+        name: f"trim({quoted(name)})" for name in source.columns if not source.is_typed(name)
+    }
+    hold = holding(source, untyped, [*tests], is_no_null("v", source.written))
+    types: dict[str, Type] = {}
+    for name, source_type in source.columns.items():
+        fitting = {tests[test] for test in hold.get(name, ())}
+        narrowest: Type = next((kind for kind in kinds if kind in fitting), "text")
+        type_ = own_type(source_type) if source.is_typed(name) else narrowest
+        if type_ is not None:
+            types[name] = type_
+    return types
 
 
-def _grid(source: Source, name: str) -> Fraction | None:
-    """The coarsest decimal grid that every value is on, if there is one."""
-    value = f"CAST({quoted(name)} AS DOUBLE)"
-    if not source.is_typed(name):
-        value = f"TRY_CAST({pointed(f'trim({quoted(name)})', source.written)} AS DOUBLE)"
-    for digits in range(MOST_DIGITS + 1):
-        off = f"{value} <> round({value}, {digits})"
-        row = source.connection.execute(
-            f"SELECT count_if({off} AND isfinite({value})) FROM source"
-        ).fetchone()
-        if row == (0,):
-            return Fraction(1, 10**digits)
-    return None
+def _grids(source: Source, names: Sequence[str]) -> dict[str, Fraction | None]:
+    """The coarsest decimal grid that every value is on, if there is one, where none is declared."""
+    read = {}
+    for name in names:
+        if own_grid(source.columns[name]) is None:
+            value = f"CAST({quoted(name)} AS DOUBLE)"
+            if not source.is_typed(name):
+                text = pointed(f"trim({quoted(name)})", source.written)
+                value = f"TRY_CAST({text} AS DOUBLE)"
+            read[name] = value
+    grids = {
+        f"v = round(v, {digits})": Fraction(1, 10**digits) for digits in range(MOST_DIGITS + 1)
+    }
+    hold = holding(source, read, [*grids], "isfinite(v)")
+    return {name: max((grids[test] for test in hold[name]), default=None) for name in read}
 
 
 def _written(source: Source, column: Column) -> str:

@@ -7,11 +7,11 @@ proposed schema, for the steward to check and declare.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacit.tables import lines
 from tacit.tables.codes import Type
@@ -106,17 +106,16 @@ def _delimiter(start: bytes, usual: str) -> str:
 
 def value_format(source: Source) -> TextFormat:
     """How the values of a text file are written: decimal commas, NULLs, and the order of dates."""
-    written = source.written
-    names = list(source.columns)
-    nulls: set[str] = set()
+    written, listed = source.written, ", ".join(map(text, NULLS))
     forms = [replace(written, decimal=decimal) for decimal in (".", ",")]
     forms += [replace(written, dates=dates) for dates in (DAY_FIRST, MONTH_FIRST)]
+    tests = [[text_pattern(kind, "v", form) for kind in _KINDS] for form in forms]
+    columns = {name: f"trim({quoted(name)})" for name in source.columns}
+    patterns = [test for row in tests for test in row]
+    hold = holding(source, columns, patterns, f"v NOT IN ({listed}) AND v <> ''")
     chosen: dict[str, list[int]] = {"decimal": [0, 0], "dates": [0, 0, 0]}
-    for name in names:
-        fits, occurring = _fitting(source, name, forms)
-        if any(any(row) for row in fits):
-            nulls |= set(occurring)
-        usual, comma, day, month = fits
+    for fitting in hold.values():
+        usual, comma, day, month = ([test in fitting for test in row] for row in tests)
         chosen["decimal"][0] += usual[2] and not usual[1]
         chosen["decimal"][1] += comma[2] and not usual[2]
         chosen["dates"][0] += usual[3] or usual[4]
@@ -127,30 +126,46 @@ def value_format(source: Source) -> TextFormat:
     dates = ISO
     if max(day_first, month_first):
         dates = DAY_FIRST if day_first >= month_first else MONTH_FIRST
-    listed = tuple(each for each in NULLS if each in nulls)
-    return replace(written, decimal=decimal, nulls=listed, dates=dates)
+    typed = {name: value for name, value in columns.items() if hold[name]}
+    nulls = {null for _, null in _by_column(source, typed, f"v IN ({listed})", "v")}
+    return replace(
+        written, decimal=decimal, nulls=tuple(null for null in NULLS if null in nulls), dates=dates
+    )
 
 
-def _fitting(
-    source: Source, name: str, forms: Sequence[TextFormat]
-) -> tuple[list[list[bool]], list[str]]:
-    """Which types all values of a column have in each form, and which NULLs occur among them."""
-    value = f"trim({quoted(name)})"
-    listed = ", ".join(map(text, NULLS))
-    tests = [
-        f"count_if({text_pattern(kind, value, form)} AND {value} NOT IN ({listed}))"
-        for form in forms
-        for kind in _KINDS
-    ]
-    run = source.connection.execute
-    row = run(
-        f"SELECT count_if({value} NOT IN ({listed}) AND {value} <> ''), {', '.join(tests)} "
-        "FROM source"
-    ).fetchone()
-    present, *counts = row or (0,)
-    fits = [
-        [bool(present) and count == present for count in counts[at : at + len(_KINDS)]]
-        for at in range(0, len(counts), len(_KINDS))
-    ]
-    occurring = run(f"SELECT DISTINCT {value} FROM source WHERE {value} IN ({listed})").fetchall()
-    return fits, [each for (each,) in occurring]
+def holding(
+    source: Source, columns: Mapping[str, str], tests: Sequence[str], among: str
+) -> dict[str, set[str]]:
+    """For each column, the tests that all its values with ``among`` pass, if it has any.
+
+    Columns are given with how their values ``v`` are read.  All are asked about in one query for
+    each test: a query of a plain pattern is planned in the time that it takes to test thousands of
+    values.  Most tests fail on the first rows already.
+    """
+    tests = sorted(set(tests))
+    left = {name: set(tests) for name in columns}
+    counts = ", ".join(f"count(({test}) OR NULL)" for test in tests)
+    for name, present, *passed in _by_column(
+        source, columns, among, f"count(*), {counts}", f"LIMIT {_ROWS}"
+    ):
+        left[name] = {test for test, n in zip(tests, passed, strict=True) if n == present}
+    for test in tests:
+        asked = {name: value for name, value in columns.items() if test in left[name]}
+        found = _by_column(source, asked, among, f"count(*) = count(({test}) OR NULL)")
+        all_pass = {name for name, passes in found if passes}
+        for name in asked.keys() - all_pass:
+            left[name].remove(test)
+    return left
+
+
+def _by_column(
+    source: Source, columns: Mapping[str, str], among: str, asked: str, rows: str = ""
+) -> list[Any]:
+    """What is asked of the values ``v`` of each of these columns, in one query."""
+    if not columns:
+        return []
+    shown = ", ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
+    return source.connection.execute(
+        f"SELECT name, {asked} FROM (UNPIVOT (SELECT {shown} FROM source {rows}) "
+        f"ON COLUMNS(*) INTO NAME name VALUE v) WHERE {among} GROUP BY ALL"
+    ).fetchall()

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _CSV = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
 _DUCKDB = (".duckdb", ".ddb", ".db")
+_SQLITE = b"SQLite format 3\0"
+MANY_FILES = """for many files give what DuckDB reads: duckdb.sql("FROM 'visits/*.parquet'")"""
 _PATH_HELP = "a file is known by its ending, such as .parquet, .csv or .duckdb"
 _KEPT = "kept"
 _LOST: list[duckdb.DuckDBPyConnection] = []  # connections of the process that forked this one
@@ -69,6 +71,7 @@ class Source:
     columns: dict[str, str] = field(default_factory=dict)  # names and types as the source has them
     typed: bool = True  # False if all columns are text, whose types the schema declares
     untyped: frozenset[str] = frozenset()  # the columns of a typed source that are such text
+    hints: dict[str, str] = field(default_factory=dict)  # what would let a column be declared
     stored: bool = False  # in a DuckDB file, whose collation and encoding DuckDB does not check
     files: tuple[Path, ...] = ()
     read_as: str = ""  # the kind of file and, if it has several tables, which one
@@ -140,6 +143,11 @@ class Source:
         self.connection.execute(f"CREATE TABLE {_KEPT} AS SELECT * FROM {view}")
         self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {_KEPT}")
         self.kept = True
+
+    def keep_parsed(self) -> None:
+        """Parse a text file once, for a steward, who asks many questions of it."""
+        self.connection.execute("ALTER VIEW source RENAME TO parsed")
+        self.keep_rows("parsed")
 
     def fetch(self, names: Collection[str]) -> None:
         """Read the rows of these columns, unless they are there already."""
@@ -275,12 +283,26 @@ def _is_file(source: object) -> bool:
     """Whether this is the path of a file; one that cannot be opened is refused."""
     if not isinstance(source, str | Path):
         return False
-    path = Path(source)
+    path, said = Path(source), str(source)
+    if "://" in said:
+        raise BadParameter("source", said, f"no such address can be read: give {kinds()}")
     if not isfile(path):  # unlike Path.is_file, it never fails, even if the path is far too long
-        raise BadParameter("source", str(path), "there is no such file: check its path")
+        hint = MANY_FILES if set("*?[") & set(said) else "check its path"
+        raise BadParameter("source", said, f"there is no such file: {hint}")
+    if _is_sqlite(path):
+        hint = "sqlite3 -csv -header FILE 'SELECT * FROM visits' > visits.csv"
+        raise BadParameter("source", said, f"it is a SQLite file: write a table as CSV, by {hint}")
     if _ending(path) not in (*_CSV, *_PARQUET, *_DUCKDB):
-        raise BadParameter("source", str(path), f"give {kinds()}; {_PATH_HELP}")
+        raise BadParameter("source", said, f"give {kinds()}; {_PATH_HELP}")
     return True
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False  # whoever reads it says why
 
 
 def _ending(path: Path) -> str:
