@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden.stored import FOLDER, noted
+from tests.golden.stored import GOLDENS, noted
 
 import tacit
 from tacit import errors, wire
@@ -491,14 +491,14 @@ def test_an_entry_is_the_text_that_was_hashed(values):
 
 @pytest.mark.parametrize("name", ["clinic", "research"])
 def test_every_entry_that_0_1_wrote_is_read_with_its_hash(name):
-    for line in (FOLDER / f"{name}.jsonl").read_text().splitlines():
+    for line in (GOLDENS / "0.1" / f"{name}.jsonl").read_text().splitlines():
         told = json.loads(line)
         assert from_json(told["entry"], Entry).hash == told["hash"]
 
 
 @pytest.mark.parametrize("name", noted("releases"))
 def test_a_release_that_0_1_saved_is_read(name):
-    saved = (FOLDER / f"release-{name}.json").read_text()
+    saved = (GOLDENS / "0.1" / f"release-{name}.json").read_text()
     assert to_json(from_line(saved)) == json.loads(saved)
 
 

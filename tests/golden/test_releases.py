@@ -6,7 +6,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from tests.golden.stored import FOLDER, noted, privacy, still_says
+from tests.golden.stored import GOLDENS, noted, privacy, still_says
 
 import tacit
 
@@ -15,7 +15,7 @@ RELEASES = noted("releases")
 
 @pytest.fixture(params=RELEASES)
 def read(request):
-    path = FOLDER / f"release-{request.param}.json"
+    path = GOLDENS / "0.1" / f"release-{request.param}.json"
     return tacit.load_release(path), RELEASES[request.param], path
 
 

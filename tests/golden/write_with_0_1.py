@@ -13,20 +13,25 @@ every run, so a second run gives other files, and later versions are held to the
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import questions_of_0_1 as questions
+from noting import (
+    Notes,
+    command,
+    die,
+    killed,
+    noted,
+    privacy_of,
+    text_or_none,
+    write_json,
+    write_notes,
+)
 
 import tacit
 from tacit.analyst.binding import binding_of
@@ -72,124 +77,13 @@ def opened(folder: Path, name: str = "visits", **options: Any) -> Any:
     return tacit.open(folder / f"{name}.csv", person=PEOPLE[name], **options)
 
 
-# What is noted ------------------------------------------------------------------------------------
-
-
-def write_json(path: Path, told: object) -> None:
-    path.write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-def as_plain(value: Any) -> Any:
-    """A parameter as JSON; what JSON has no word for is a list of its type and its text."""
-    if isinstance(value, list):
-        return [as_plain(each) for each in value]
-    if isinstance(value, Decimal | Fraction):
-        return {type(value).__name__.lower(): str(value)}
-    if isinstance(value, date | datetime):
-        return {type(value).__name__: value.isoformat()}
-    return value
-
-
-def noted(text: str, parameters: Mapping[str, Any], threshold: object = None) -> dict[str, Any]:
-    values = {name: as_plain(value) for name, value in parameters.items()}
-    own = None if threshold is None else str(threshold)
-    return {"question": text, "parameters": values, "threshold": own}
-
-
-def text_or_none(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def answer_of(answer: Any) -> dict[str, Any]:
-    return {
-        "above": answer.above,
-        "value": text_or_none(answer.value),
-        "gap": text_or_none(answer.gap),
-        "error": text_or_none(answer.error()),
-    }
-
-
-class Notes:
-    """What each stream was asked and answered, by budget."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, dict[str, Any]] = {}
-
-    def of(self, stream: Any, table: Any) -> list[dict[str, Any]]:
-        return self.asked.setdefault(stream.name, {"table": table.name, "asked": []})["asked"]
-
-    def ask(self, table: Any, stream: Any, text: str, threshold: Any = None, **values: Any) -> Any:
-        answer = stream.ask(text, threshold=threshold, **values)
-        told = {**noted(text, values, threshold), "answer": answer_of(answer)}
-        self.of(stream, table).append(told)
-        return answer
-
-    def ask_all(self, table: Any, stream: Any, text: str, **values: Any) -> None:
-        answers = [answer_of(answer) for answer in stream.ask_all(text, **values)]
-        self.of(stream, table).append({**noted(text, values), "answers": answers})
-
-
-def privacy_of(privacy: Any) -> dict[str, str] | None:
-    return (
-        None if privacy is None else {"epsilon": str(privacy.epsilon), "delta": str(privacy.delta)}
-    )
-
-
-def write_notes(budget: Any, path: Path, notes: Notes) -> None:
-    """What 0.1 says about a budget file, and its history as JSON lines."""
-    verified = budget.verify()
-    streams = [
-        {
-            "name": state.name,
-            "table": state.table,
-            "analyst": state.analyst,
-            "at_most": state.at_most,
-            "binding": dict(state.binding),
-            "tops": state.tops,
-            "lost": state.lost,
-            "tops_left": state.tops_left,
-            "status": state.status,
-            **notes.asked.get(state.name, {"asked": []}),
-        }
-        for state in budget.streams()
-    ]
-    pots = [
-        {
-            "analyst": pot.analyst,
-            "limit": pot.limit.as_json(),
-            "spent": pot.spent.as_json(),
-            "left": pot.left.as_json(),
-        }
-        for pot in (*budget.pots, budget.whole)
-    ]
-    told = {
-        "promise": privacy_of(budget.promise),
-        "accountant": budget.accountant.name,
-        "covers": list(budget.covers),
-        "whole": pots[-1],
-        "pots": pots[:-1],
-        "spent_privacy": privacy_of(budget.spent_privacy),
-        "left_privacy": privacy_of(budget.left_privacy),
-        "entries": verified.entries,
-        "head": verified.head,
-        "streams": streams,
-    }
-    write_json(path.with_suffix(".json"), told)
+def write_history(budget: Any, path: Path) -> None:
+    """The history as JSON lines."""
     path.with_suffix(".jsonl").unlink(missing_ok=True)
     budget.export(path.with_suffix(".jsonl"))
 
 
 # Budgets ------------------------------------------------------------------------------------------
-
-
-def killed(what: str, *arguments: object) -> None:
-    """A process of its own, which kills itself with −9 in the middle of its work."""
-    told = subprocess.run([sys.executable, __file__, what, *map(str, arguments)], check=False)
-    assert told.returncode == -signal.SIGKILL, told.returncode
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def write_clinic(folder: Path) -> None:
@@ -208,6 +102,7 @@ def write_clinic(folder: Path) -> None:
         write_recipes(visits, budget, notes)
         write_all_questions(folder, budget, notes)
         write_notes(budget, path, notes)
+        write_history(budget, path)
 
 
 def lose(folder: str) -> None:
@@ -409,6 +304,7 @@ def write_research(folder: Path) -> None:
         )
         assert notes.ask(visits, theirs, "smoker")
         write_notes(budget, path, notes)
+        write_history(budget, path)
 
 
 def write_killed(folder: Path) -> None:
@@ -426,6 +322,7 @@ def write_killed(folder: Path) -> None:
             shutil.copy2(file, elsewhere)
         with tacit.Budget.open(Path(elsewhere) / "killed.budget") as budget:
             write_notes(budget, folder / "killed.budget", notes)
+            write_history(budget, folder / "killed.budget")
 
 
 def live(folder: str, time: str) -> None:
@@ -492,6 +389,7 @@ def write_secrets(folder: Path) -> None:
                     }
                     lease.suspend()
         write_notes(budget, path, Notes())
+        write_history(budget, path)
     write_json(folder / "offsets.json", told)
 
 
@@ -619,24 +517,6 @@ def write_commands(folder: Path) -> None:
         ),
     ]
     write_json(folder / "commands.json", told)
-
-
-def command(folder: Path, values: bool, *arguments: str, stdin: str = "") -> dict[str, Any]:
-    """In a folder of its own, since it may write."""
-    with tempfile.TemporaryDirectory() as elsewhere:
-        for file in folder.iterdir():
-            shutil.copy2(file, elsewhere)
-        ran = subprocess.run(
-            [sys.executable, "-m", "tacit", *arguments],
-            input=stdin,
-            capture_output=True,
-            cwd=elsewhere,
-            check=True,
-            encoding="utf-8",
-            env={**os.environ, "PYTHONUTF8": "1"},
-        )
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    return {"arguments": list(arguments), "stdin": stdin, "values": values, "lines": lines}
 
 
 def main(folder: Path) -> None:
