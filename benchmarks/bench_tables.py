@@ -25,11 +25,12 @@ from tacit.tables import EACH_ROW, load, parse, prepare
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import count_rows, cut_up, hold
+from tacit.tables.normal import raw_names
 from tacit.tables.question import Rows, Term
 from tacit.tables.schema import Schema, read_schema
 from tacit.tables.shard_sets import new_set, write
 from tacit.tables.shards import ShardedEngine
-from tacit.tables.sources import open_source
+from tacit.tables.sources import Source, open_source
 
 ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
 QUESTIONS = 1_000
@@ -94,9 +95,16 @@ def run(report: Report) -> None:
 def _opened(path: Path, person: object) -> BitmapEngine:
     """The bitmap engine, with DuckDB held to one thread while loading."""
     schema = read_schema(SCHEMA, name="visits", person=person)  # type: ignore[arg-type]
-    source = open_source(path, table=None, memory_limit=2**33)
+    source = _source(path, schema, 2**33)
     source.connection.execute("SET threads = 1")
     return hold(source, schema, 2**33)
+
+
+def _source(path: Path, schema: Schema, limit: int) -> Source:
+    """The file with the rows of all declared columns."""
+    source = open_source(path, table=None, memory_limit=limit)
+    source.fetch(raw_names(source, schema.columns))
+    return source
 
 
 def _texts() -> list[str]:
@@ -236,7 +244,7 @@ def _people_scans(report: Report, path: Path) -> None:
     taken = {}
     for plan in (DuckDBEngine, _CountedScans):
         schema = read_schema(SCHEMA, name="visits", person="pid")
-        with plan(schema, open_source(path, table=None, memory_limit=2**27)) as engine:
+        with plan(schema, _source(path, schema, 2**27)) as engine:
             terms = [parse(text, schema).terms[0] for text in _texts()[:100]]
             taken[plan] = seconds(partial(engine.totals, terms), 1, process_time)
     report.at_most(
@@ -261,7 +269,7 @@ def _scan_memory(plan: str, questions: int, path: Path) -> int:
 
 def _scan_alone(plan: str, questions: int, path: Path) -> int:
     schema = read_schema(SCHEMA, name="visits", person="pid")
-    with _PLANS[plan](schema, open_source(path, table=None, memory_limit=2**33)) as engine:
+    with _PLANS[plan](schema, _source(path, schema, 2**33)) as engine:
         engine.totals([parse(text, schema).terms[0] for text in _texts()[:questions]])
     return memory("VmHWM")
 
@@ -269,7 +277,7 @@ def _scan_alone(plan: str, questions: int, path: Path) -> int:
 def _shards(report: Report, path: Path, folder: Path) -> None:
     """People counted on one shard and on eight, in turns, so that both are disturbed alike."""
     schema = read_schema(SCHEMA, name="visits", person="pid")
-    source = open_source(path, table=None, memory_limit=2**31)
+    source = _source(path, schema, 2**31)
     rows, engines, built = count_rows(source, schema), [], []
     for parts in (1, 8):
         start = process_time()

@@ -15,7 +15,7 @@ from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.loading import count_rows, cut_up, hold
-from tacit.tables.normal import check_columns
+from tacit.tables.normal import check_columns, raw_names
 from tacit.tables.schema import Person
 from tacit.tables.shard_sets import new_set, write
 from tacit.tables.shards import ShardedEngine
@@ -45,6 +45,7 @@ def opened(source: object, toml: str, person: Person) -> tuple[Source, Schema]:
     schema = read_schema(toml, name="visits", person=person)
     found = open_source(source, table=None, memory_limit=2**30)
     check_columns(found, schema)
+    found.fetch(raw_names(found, schema.columns))
     return found, schema
 
 

@@ -20,10 +20,11 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from tests.postgres import Server
+from tests.tables.laws import answered, probes
 
 import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch, TacitError
-from tacit.tables import Engine, load, parse, propose_schema
+from tacit.tables import Column, Engine, Schema, load, parse, propose_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.schema import read_schema
 from tacit.tables.shards import Shard
@@ -804,3 +805,32 @@ def test_days_of_a_zone_and_where_a_table_ends_in_it(clinic: Clinic) -> None:
             ) as engine:
                 count = engine.values([parse("true", engine.schema)])
                 assert count == [sum(at <= until for at in local)]
+
+
+def test_a_row_means_what_it_means_alone(shared: Clinic, tmp_path: Path) -> None:
+    """The row law: all rows in one table, and each in a table of its own."""
+    rows = (
+        "'NaN', 'NaN', '-infinity', 'infinity', 'a'",
+        "1, 1, '1970-01-01', '4714-11-24 00:00:00 BC', ''",
+        "'infinity', 11, '5874897-12-31', '294276-12-31 23:59:59.999999', 'é'",
+        "NULL, NULL, NULL, NULL, NULL",
+        "-0.0, 0.004, '0001-01-01', '1969-12-31 23:59:59.999999', 'b'",
+    )
+    declared = (
+        Column("f", "real", Fraction(1, 2), (0, 20)),
+        Column("n", "real", Fraction(1, 100), (0, 1000)),
+        Column("d", "date"),
+        Column("at", "timestamp"),
+        Column("t", "text"),
+    )
+    schema = Schema("visits", "pid", (Column("pid", "integer"), *declared))
+    asked = probes(schema)
+
+    def told(*numbers: int) -> list[int]:
+        listed = (f"({number}, {rows[number]})" for number in numbers)
+        types = "pid bigint, f float8, n numeric, d date, at timestamp, t text"
+        shared.table(types, *listed)
+        return answered(shared.url, schema, "bitmaps", asked, tmp_path)
+
+    alone = [told(number) for number in range(len(rows))]
+    assert told(*range(len(rows))) == [sum(each) for each in zip(*alone, strict=True)]

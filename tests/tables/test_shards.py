@@ -579,5 +579,5 @@ def test_a_manifest_says_what_a_set_is(file: Path, folder: Path) -> None:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert manifest["source"] == [".parquet", digest]
     assert manifest["as_of"] == "2026-11-01"
-    assert manifest["tacit shards"] == 1
+    assert manifest["tacit shards"] == 2
     assert [entry["file"] for entry in manifest["shards"]] == ["0000.shard", "0001.shard"]

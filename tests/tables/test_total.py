@@ -210,9 +210,11 @@ def test_a_decimal_stored_in_more_bytes_than_it_needs_is_refused_by_its_type(
     bare, path = tmp_path / "bare.parquet", tmp_path / "t.parquet"
     pq.write_table(stored, bare)
     start, footer = parquet._footer(bare, "it")
-    elements, first, last = parquet._elements(footer)
-    elements[2] |= {6: (5, bytes([10])), 7: (5, bytes([4])), 8: (5, bytes([20]))}
-    footer = footer[:first] + b"".join(map(parquet._written, elements)) + footer[last:]
+    whole = parquet._structure(footer)
+    root, y, x = map(parquet._structure, parquet._listed(whole[2][1]))
+    x |= {6: (5, bytes([10])), 7: (5, bytes([4])), 8: (5, bytes([20]))}
+    whole[2] = 9, parquet._list(map(parquet._written, (root, y, x)))
+    footer = parquet._written(whole)
     end = len(footer).to_bytes(4, "little") + b"PAR1"
     path.write_bytes(bare.read_bytes()[:start] + footer + end)
     assert str(pq.read_schema(path).field("x").type) == "decimal128(10, 2)"
@@ -234,7 +236,7 @@ def test_a_missing_category_changes_no_type() -> None:
 
 
 def test_a_file_in_the_hands_of_nobody_else(tmp_path: Path) -> None:
-    """The copy that is read instead of a Parquet file has no name, where the system allows it."""
+    """The copies that are read instead of a Parquet file have no name, where that is possible."""
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"x": _bytes(b"a", b"\xff")}), path)
     spill = tmp_path / "spill"

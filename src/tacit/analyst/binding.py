@@ -27,6 +27,7 @@ _WHOSE = ("table", "person")
 _COLUMN, _RECIPE, _PLANNED, _BESIDE = "column.", "recipe.", "planned.", "beside."
 MAY_BE_ADDED = (_COLUMN, _BESIDE)
 """Columns and other tables may be added to a table after a stream was opened."""
+_STORED = "stored"
 _DIGEST = "schema"  # a hash, which is all that 0.1 stored about the columns
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TacitError)
 
@@ -135,6 +136,7 @@ def _facts(column: Column) -> dict[str, Any]:
         "grid": None if column.grid is None else str(column.grid),
         "bounds": None if column.bounds is None else list(column.bounds),
         "total": None if column.total is None else list(column.total),
+        _STORED: column.stored,
     }
     return {name: fact for name, fact in declared.items() if fact is not None}
 
@@ -177,6 +179,8 @@ def _differing_columns(stored: Mapping[str, Any], schema: Schema) -> Iterator[st
         now = _facts(columns[name])
         if then["type"] != now["type"]:  # then nothing else can be compared
             then, now = {"type": then["type"]}, {"type": now["type"]}
+        if _STORED not in then or _STORED not in now:  # nobody noted it, or all was NULL
+            then.pop(_STORED, None), now.pop(_STORED, None)
         for fact in sorted({*then, *now}):
             before, after = _written(then, fact), _written(now, fact)
             if before != after:

@@ -264,6 +264,18 @@ def family(source_type: str) -> str:
     return _FAMILIES.get(source_type.partition("(")[0], "something else")
 
 
+def stored_as(source_type: str) -> str | None:
+    """How a type holds values, as far as this decides what they mean; None if all are NULL.
+
+    >>> stored_as("SMALLINT"), stored_as("BIGINT"), stored_as("DOUBLE"), stored_as("FLOAT")
+    ('integer', 'integer', 'double', 'float')
+    """
+    kind = family(source_type)
+    if kind == "nothing but NULL":
+        return None
+    return source_type.lower() if kind == "real" else kind
+
+
 def is_unreadable(source_type: str) -> bool:
     """Whether a source cannot hand over a column of this type."""
     return source_type.partition("(")[0] == UNREADABLE

@@ -5,8 +5,8 @@ is turned into something that DuckDB reads without fail: instants become the who
 stored as, Python objects become text by ``str``, text that is not Unicode becomes NULL, and columns
 of a type that cannot be declared are left out.
 
-A frame or table is in memory and is checked first, so that a column without such values is read as
-it is.  A stream is read once, batch by batch; its columns are converted by their type alone.
+A frame or table is in memory, and a stream is read once, batch by batch.  A column of text is
+checked first, so that one that is Unicode is not copied; what a text means does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
-from tacit.tables.codes import DAY_INSTANTS, INSTANTS, TEXT_BYTES, UNREADABLE, is_unreadable
+from tacit.tables.codes import DAY_INSTANTS, INSTANTS, UNREADABLE, is_unreadable
 from tacit.tables.declared import refuse_clashing_names
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
@@ -79,43 +79,24 @@ def ready_column(column: Any) -> tuple[Any, str | None]:
     kind = column.type
     coded = types.is_dictionary(kind)
     if _is_text(kind.value_type if coded else kind):
-        return ready_text(column)
+        return _ready_text(column), None
     if coded:
         return ready_column(column.cast(kind.value_type))
-    if _is_decimal(kind):
-        return _narrow_decimal(column), None
     target, own = ready_type(kind)
-    if target is None:
-        return None, own
-    return (column if target == kind else column.cast(target)), own
+    if target is None or column.type == target:
+        return (None if target is None else column), own
+    return column.cast(target, safe=not _is_decimal(target)), own
 
 
-def ready_text(column: Any) -> tuple[Any, str | None]:
-    """Text as it is, if all of it is Unicode, which nothing else checks; otherwise its bytes."""
+def _ready_text(column: Any) -> Any:
+    """Text; what is not Unicode, which nothing else checks, is NULL."""
     import pyarrow
 
     if _column_is_unicode(column):
-        return column, None
+        return column
     if pyarrow.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    bare = [chunk.cast(pyarrow.large_binary()) for chunk in column.chunks]
-    return pyarrow.chunked_array(bare, pyarrow.large_binary()), TEXT_BYTES
-
-
-def _narrow_decimal(column: Any) -> Any:
-    """A decimal as it is, if no value has more digits than its type; otherwise a wider one.
-
-    DuckDB would read such a value as whatever happens to be in its memory.
-    """
-    import pyarrow
-    from pyarrow import compute
-
-    kind = column.type
-    ends = compute.min_max(column).values()
-    known = [end.as_py() for end in ends if end.is_valid]
-    if any(abs(end.scaleb(kind.scale)) >= 10**kind.precision for end in known):
-        return column.cast(pyarrow.decimal128(_MOST_DIGITS, kind.scale), safe=False)
-    return column
+    return pyarrow.chunked_array(map(_without_bad_text, column.chunks), column.type)
 
 
 # Arrow streams
@@ -177,7 +158,7 @@ def ready_type(kind: Any) -> tuple[Any, str | None]:
         return pyarrow.int64(), f"{INSTANTS}({kind.unit})"
     if types.is_date64(kind):
         return pyarrow.int64(), f"{DAY_INSTANTS}(ms)"
-    if _is_decimal(kind):  # with room for values that have more digits than the type
+    if _is_decimal(kind):  # DuckDB would read a value with more digits than its type as anything
         return pyarrow.decimal128(_MOST_DIGITS, kind.scale), None
     number = types.is_integer(kind) or types.is_floating(kind)
     uuid = str(kind) in ("uuid", "extension<arrow.uuid>")
@@ -316,8 +297,7 @@ def _strings(array: Any) -> tuple[Any, str | None]:
 
     if array.dtype.storage != "pyarrow":
         return texts(np.asarray(array, dtype=object)), None
-    column, kind = ready_text(_as_arrow(array))
-    return (array if kind is None else pandas.arrays.ArrowExtensionArray(column)), kind
+    return pandas.arrays.ArrowExtensionArray(_ready_text(_as_arrow(array))), None
 
 
 def _as_arrow(array: Any) -> Any:
@@ -333,10 +313,10 @@ def _categories(array: Any) -> tuple[Any, str | None]:
 
     codes = np.asarray(array.codes)
     values, kind = _pandas_column(pandas.Series(array.categories))
-    if values is None or kind == TEXT_BYTES:
+    if values is None:
         return None, UNREADABLE
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf" and len(values):
-        return _numbers(values[codes], codes < 0, kind)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return _numbers(np.append(values, values.dtype.type(0))[codes], codes < 0, kind)
     written = texts(np.asarray(values, dtype=object))
     unique = sorted({word for word in written if word is not None})
     if not unique:

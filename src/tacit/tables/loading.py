@@ -35,7 +35,14 @@ from tacit.tables.growing import (
     window_of,
     written,
 )
-from tacit.tables.normal import check_columns, code_ends, normal_form, raw_columns
+from tacit.tables.normal import (
+    bound_to,
+    check_columns,
+    code_ends,
+    normal_form,
+    raw_columns,
+    raw_names,
+)
 from tacit.tables.on_demand import ColumnsOnDemand
 from tacit.tables.prepared import checked_label
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema
@@ -130,7 +137,7 @@ def load(
     opened = declaring.open(source, table, limit, spill_folder)
     try:
         opened.spread = opened.spread if folder else None
-        declared = declaring.schema(opened)
+        declared = bound_to(opened, declaring.schema(opened))
         if grows_by is not None:
             _limit_rows(opened, declared, grows_by, None, label)
         elif folder is None:
@@ -223,7 +230,9 @@ def _more(engine: Engine, source: Source, limit: int, folder: Path | None) -> En
             held = written(schema, held, piece, most, folder)
         return ShardedEngine(schema, held, limit=limit)
     there = sum(int(np.bitwise_count(shard.layout.filled).sum()) for shard in held)
-    stamp, rows = source.stamp(), count_rows(source, schema)
+    stamp = source.stamp()
+    source.fetch(raw_names(source, schema.columns))
+    rows = count_rows(source, schema)
     if isinstance(engine, BitmapEngine) and _fits(rows + there, source, schema, limit):
         new = joined(schema, held[0].rows, read_all(source, schema, rows).rows)
         unchanged(source, stamp)
@@ -253,8 +262,6 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
 @withheld("loading the table")
 def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engine:
     check_columns(source, schema)
-    if source.spread is None:
-        source.fetch({name for name in source.columns if schema.find(name) is not None})
     try:
         return read()
     except duckdb.Error:
@@ -264,11 +271,12 @@ def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engin
 
 
 def _read(source: Source, schema: Schema, limit: int) -> Engine:
-    rows = count_all_rows(source) if source.by_column else count_rows(source, schema)
+    if source.rows is not None and _fits(source.rows, source, schema, limit):
+        return hold_on_demand(source, schema, limit, source.rows)
+    source.fetch(raw_names(source, schema.columns))
+    rows = count_rows(source, schema)
     if _fits(rows, source, schema, limit):
-        if source.by_column:
-            return hold_on_demand(source, schema, limit, rows)
-        return hold(source, schema, limit)
+        return hold(source, schema, limit, rows)
     if source.mending is not None:  # find what cannot be read now, not in a question
         for block in blocks(schema.columns, MOST_COLUMNS):
             form = normal_form(source, schema, _names(block))
@@ -311,6 +319,7 @@ def _sharded(
     if source.spread is not None and folder is not None:
         shards = _spread(source, schema, limit, folder)
     if shards is None:
+        source.fetch(raw_names(source, schema.columns))
         rows = count_rows(source, schema)
         if bound is None and _fits(rows, source, schema, limit):
             return hold(source, schema, limit, rows)
@@ -421,12 +430,6 @@ def cut_up(source: Source, schema: Schema, rows: int, parts: int, scratch: Path)
     form = normal_form(source, schema, _names(schema.columns))
     for columns, count in cut(source.connection, schema, form, parts, scratch):
         yield read_coded(source.connection, schema, columns, count)
-
-
-def count_all_rows(source: Source) -> int:
-    """How many rows the source has, those of nobody too.  Privacy: this is secret."""
-    ((rows,),) = source.connection.execute("SELECT count(*) FROM source").fetchall()
-    return int(rows)
 
 
 def count_rows(source: Source, schema: Schema) -> int:

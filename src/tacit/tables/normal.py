@@ -7,7 +7,7 @@ table grows.  Whatever reads a table with DuckDB reads this form.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from tacit.errors import SchemaMismatch
@@ -18,6 +18,7 @@ from tacit.tables.codes import (
     TEXT_BYTES,
     Type,
     family,
+    stored_as,
     widest,
 )
 from tacit.tables.declared import folded, quoted, text
@@ -67,6 +68,32 @@ def check_columns(source: Source, schema: Schema) -> None:
                 f'column {column.name!r} is declared with times = "local", but its times are '
                 "instants: remove that from the schema"
             )
+        now = _stored(source, raw)
+        if column.stored is not None and now not in (None, column.stored):
+            raise SchemaMismatch(
+                f"column {column.name!r} was stored as {column.stored} when the table was opened, "
+                f"and is stored as {now} now, which reads some values differently: let whatever "
+                "writes the data fix the types of its columns, and write this version again"
+            )
+
+
+def bound_to(source: Source, schema: Schema) -> Schema:
+    """The schema, with how the source stores each column, where that is not known yet.
+
+    A type that is inferred from values is a statistic of the data.  So what is read later must be
+    stored in the same way.
+    """
+    present, columns = _present(source), []
+    for column in schema.columns:
+        raw = present.get(folded(column.name))
+        if column.stored is None and raw is not None:
+            column = replace(column, stored=_stored(source, raw))
+        columns.append(column)
+    return replace(schema, columns=tuple(columns))
+
+
+def _stored(source: Source, raw: str) -> str | None:
+    return stored_as(source.columns[raw]) if source.is_typed(raw) else "written text"
 
 
 _RANGES = {
@@ -159,10 +186,15 @@ def values_with_lines(source: Source, column: Column, line: str) -> str:
     return f"{coded} FROM ({shifted} FROM ({read} FROM source))"
 
 
-def raw_columns(source: Source, schema: Schema) -> str:
-    """The columns of the source from which the declared ones are read, as an SQL list."""
+def raw_names(source: Source, columns: Iterable[Column]) -> list[str]:
+    """The columns of the source from which these are read."""
     present = _present(source)
-    return ", ".join(quoted(present[folded(column.name)]) for column in schema.columns)
+    return [present[folded(column.name)] for column in columns]
+
+
+def raw_columns(source: Source, schema: Schema) -> str:
+    """The same for all declared columns, as an SQL list."""
+    return ", ".join(map(quoted, raw_names(source, schema.columns)))
 
 
 def _present(source: Source) -> dict[str, str]:
@@ -292,10 +324,16 @@ def _microseconds(value: str, kind: str) -> str:
             f"THEN {days} * {_DAY} END"
         )
     if kind == "TIMESTAMP_NS":
-        return f"CASE WHEN isfinite({value}) THEN {_floored(f'epoch_ns({value})', 1000)} END"
+        whole = _floored(f"epoch_ns({value})", 1000)
+        return f"CASE WHEN {_is_instant_in_range('epoch_ns', value)} THEN {whole} END"
     if kind in ("TIMESTAMP_S", "TIMESTAMP_MS"):
         value = f"TRY_CAST({value} AS TIMESTAMP)"
-    return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
+    return f"CASE WHEN {_is_instant_in_range('epoch_us', value)} THEN epoch_us({value}) END"
+
+
+def _is_instant_in_range(counted: str, value: str) -> str:
+    """Whether a time is one; the least 64-bit number stands for no time, as numpy's NaT does."""
+    return f"isfinite({value}) AND {counted}({value}) >= {-_MOST}"
 
 
 def _days(value: str, kind: str) -> str:

@@ -1,8 +1,7 @@
 """Columns that are read when a question first names them.
 
-Whether and when a column is read follows from the questions alone.  A value cannot make it fail:
-it is read in the normal form, and a file in which DuckDB finds something that it cannot read is
-mended, as it would have been at opening.  A file that has changed since it was opened is refused:
+Whether and when a column is read follows from the questions alone.  A value cannot make it fail: it
+is read in the normal form.  A file that has changed since it was opened is refused:
 all columns must be of the same rows.  One that was replaced by another of its name is still there.
 """
 
@@ -12,14 +11,13 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from functools import partial
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.tables.columns import Held, placed
 from tacit.tables.fetching import CodeSource, read_column
 from tacit.tables.layout import Layout, RowSlots, every_row
-from tacit.tables.normal import code_ends, normal_form
+from tacit.tables.normal import code_ends, normal_form, raw_names
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import layout_of
 from tacit.tables.sources import Source, unchanged
@@ -74,20 +72,13 @@ class ColumnsOnDemand(MutableMapping[str, Held]):
 
     def _read(self, column: Column) -> Held:
         """A column of all rows of the file, as it was when it was opened."""
-        unchanged(self._source, self._stamp)
-        self._source.connect_after_fork()
-        try:
-            held = self._read_once(column)
-        except duckdb.Error:
-            if not self._source.mend():
-                raise
-            held = self._read_once(column)
-        unchanged(self._source, self._stamp)
-        return held
-
-    def _read_once(self, column: Column) -> Held:
         source = self._source
+        unchanged(source, self._stamp)
+        source.connect_after_fork()
+        source.fetch(raw_names(source, [column]))
         form = partial(normal_form, source, self._schema, {column.name}, all_rows=True)
         ends = code_ends(source, self._schema)
         given = CodeSource(source.connection, lambda _: form(), ends)
-        return read_column(given, column, self._count, in_order=False)
+        held = read_column(given, column, self._count, in_order=False)
+        unchanged(source, self._stamp)
+        return held

@@ -80,7 +80,7 @@ def _looks_like(file: Source) -> TextFormat:
 
 @told("looking at the data")
 def _proposed(source: Source) -> str:
-    source.fetch(source.columns)
+    source.fetch([name for name, kind in source.columns.items() if own_type(kind) is not None])
     try:
         return _seen(source)
     except duckdb.Error:

@@ -17,7 +17,7 @@ from tacit.tables.declaring import Declaring
 from tacit.tables.engine import told
 from tacit.tables.lines import FEW_LINES, Fault, Mended
 from tacit.tables.loading import check_kinds
-from tacit.tables.normal import check_columns, values_with_lines
+from tacit.tables.normal import check_columns, raw_names, values_with_lines
 from tacit.tables.schema import EACH_ROW, Column, Schema
 from tacit.tables.sources import Source
 from tacit.tables.spill import byte_limit
@@ -112,7 +112,7 @@ def report_schema(
 @told("looking at the data")
 def _reported(source: Source, schema: Schema) -> SchemaReport:
     check_columns(source, schema)
-    source.fetch({name for name in source.columns if schema.find(name) is not None})
+    source.fetch(raw_names(source, schema.columns))
     try:
         return _looked_at(source, schema)
     except duckdb.Error:

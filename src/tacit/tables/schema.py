@@ -102,6 +102,8 @@ class Column:
     """Whose days and hours these are; then codes are wall-clock times of that zone."""
     times: Times = "utc"
     """What times without an offset are in the data, where there is a zone."""
+    stored: str | None = field(default=None, repr=False, compare=False)
+    """How the data held it when the table was opened, which nobody declares; see `stored_as`."""
     range: tuple[int, int] = field(init=False, repr=False, compare=False)
     """The codes that the column can hold: those within its bounds, or all codes of its type."""
 

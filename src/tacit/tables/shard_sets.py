@@ -35,7 +35,7 @@ from tacit.tables.spill import new_folder, remove, sweep
 SHARDS_HELP = "name an existing folder that you may write to; the data will lie there in the clear"
 PREFIX = "tacit-shards-"
 MANIFEST = "manifest.json"
-VERSION = 1
+VERSION = 2  # 1: a value could depend on the statistics of its file
 LEHMER = 2**31 - 1
 _SETTLED_SECONDS = 2.0  # longer than the steps of any file system's clock
 MADE_BEFOREHAND = "made beforehand"

@@ -13,9 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import file_digest
 from os.path import isfile
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -45,6 +47,16 @@ _KEPT = "kept"
 _LOST: list[duckdb.DuckDBPyConnection] = []  # connections of the process that forked this one
 CHANGED = "the file has changed since it was opened; open it again"
 
+
+OPTIMIZERS = frozenset(
+    {"expression_rewriter", "unused_columns", "column_lifetime", "cte_inlining", "in_clause"}
+)
+"""What DuckDB may do to a query: only what follows from the query alone.
+
+All else is off, whatever a new version adds.  Some of it trusts what was noted about many rows (the
+least and the greatest value, how many are NULL), and such notes may be wrong, or leave NaN out; and
+some could move a computation that may fail out of its TRY.
+"""
 
 FileStamps = tuple[tuple[int, ...], ...]
 
@@ -83,9 +95,10 @@ class Source:
     # How a text file is shown with a column of this name that has the lines, for its steward.
     numbered: Callable[[Source, str], Mended] | None = None
     kept: bool = False  # whether the rows of a stream are in a table here
-    by_column: bool = False  # whether a column can be read later, and without the others
+    rows: int | None = None  # how many there are, where a column can be read without the others
     window: RowWindow | None = None  # if the table grows, up to where it is read
-    # How to read the rows of some columns, if they are read only when the schema is known.
+    # How to read the rows of some columns, if they are read only when the schema is known: once,
+    # unless `by_column`.
     unfetched: Callable[[Collection[str]], None] | None = None
     # How workers make shards of the rows where they are, if there are such workers.
     spread: Callable[[Work], list[dict[str, str]]] | None = None
@@ -149,9 +162,16 @@ class Source:
         self.connection.execute("ALTER VIEW source RENAME TO parsed")
         self.keep_rows("parsed")
 
+    @property
+    def by_column(self) -> bool:
+        """Whether a column can be read later, and without the others."""
+        return self.rows is not None
+
     def fetch(self, names: Collection[str]) -> None:
-        """Read the rows of these columns, unless they are there already."""
-        fetch, self.unfetched = self.unfetched, None
+        """Make the view show the rows of these columns, and of no others if it is `by_column`."""
+        fetch = self.unfetched
+        if not self.by_column:
+            self.unfetched = None
         if fetch is not None:
             fetch(names)
 
@@ -162,11 +182,8 @@ class Source:
             self.kept = False
 
     def show(self, rows: str) -> None:
-        """Make the view show these rows; if there was a view, on a connection without errors."""
-        if self.shown:
-            self.connection.close()
-            self.connection = _connection(self.memory_limit, self.spill.path)
-        self.connection.execute(f"CREATE VIEW source AS SELECT * FROM {rows}")
+        """Make the view show these rows."""
+        self.connection.execute(f"CREATE OR REPLACE VIEW source AS SELECT * FROM {rows}")
         self.shown = rows
 
     def limit_memory(self, memory: int) -> None:
@@ -335,23 +352,35 @@ def _file(opened: Source, source: str | Path, table: str | None) -> None:
 
 def _parquet(opened: Source, path: Path) -> None:
     bound = opened.spill.bound(path)
-    names, unreadable = parquet.described(bound, path.name)
-    refuse_clashing_names(names)  # DuckDB would call the second of them pid_1
+    file = parquet.ParquetFile(bound, path.name)
+    refuse_clashing_names(file.names)  # DuckDB would call the second of them pid_1
 
-    def rows(shown: str) -> str:
-        return f"read_parquet({exact_path(shown)}, {AS_IT_IS})"
+    copies: list[str] = []
 
-    def mend(source: Source) -> None:
-        bare = source.spill.path / "bare.parquet"
-        kinds = parquet.write_bare(bound, bare)
-        source.show(rows(source.spill.hidden(bare)))
-        source.columns |= kinds
+    def show(write: Callable[[Path], None]) -> None:
+        handle, name = mkstemp(dir=opened.spill.path)
+        os.close(handle)
+        write(Path(name))
+        copies.append(opened.spill.hidden(Path(name)))
+        opened.show(f"read_parquet({exact_path(copies[-1])}, {AS_IT_IS})")
+        for earlier in copies[:-1]:
+            copies.remove(earlier)
+            opened.spill.forget(earlier)
 
-    opened.mending = mend
+    def fetch(names: Collection[str]) -> None:
+        if names:
+            show(partial(file.write_columns, names))
+        else:  # rows without columns, which Parquet does not have
+            opened.show(f"range({file.rows})")
+
+    show(file.write_types)
+    opened.columns = (
+        _described(opened.connection) | file.kinds | dict.fromkeys(file.unreadable, UNREADABLE)
+    )
+    opened.connection.execute("DROP VIEW source")  # which has no rows, until some are fetched
     opened.files = (bound,)
-    opened.by_column = True
-    opened.show(rows(str(bound)))
-    opened.columns = _described(opened.connection) | dict.fromkeys(unreadable, UNREADABLE)
+    opened.rows = file.rows
+    opened.unfetched = fetch
 
 
 def _attached(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> str:
@@ -387,8 +416,10 @@ def _connection(memory_limit: int, spill: Path) -> duckdb.DuckDBPyConnection:
     connection.execute("SET pandas_analyze_sample = 0")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(arrow_chunks.SETTINGS)
-    # It could move a computation that may fail out of its TRY.
-    connection.execute("SET disabled_optimizers = 'common_subexpressions'")
+    connection.execute("SET enable_external_file_cache = false")  # the paths of copies come again
+    found = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    others = ", ".join(name for (name,) in found if name not in OPTIMIZERS)
+    connection.execute(f"SET disabled_optimizers = {text(others)}")
     connection.execute(f"SET temp_directory = {text(str(spill))}")
     connection.execute(f"SET memory_limit = {_mebibytes(memory_limit)}")
     return connection

@@ -89,6 +89,15 @@ class SpillFolder:
         file.unlink()
         return shown
 
+    def forget(self, shown: str) -> None:
+        """Release a file that is `hidden`, and so its room on the disk."""
+        if shown.startswith("/proc/"):
+            descriptor = int(Path(shown).name)
+            self._open.remove(descriptor)
+            os.close(descriptor)
+        else:
+            Path(shown).unlink()
+
     def close(self) -> None:
         """Remove the folder.  Closing it twice does no harm, and it is closed with its owner."""
         self._close()

@@ -1,0 +1,154 @@
+"""How the laws of reading are tested: engines on sources, what to ask, and who writes files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacit.tables import Engine, Schema, load, parse
+from tacit.tables.codes import Type
+from tacit.tables.parquet import _fields, _footer, _skip, _written
+
+Write = Callable[[pa.Table, Path], object]
+ENGINES = ("bitmaps", "scans", "shards", "spilled")
+
+
+@contextmanager
+def opened(source: object, schema: Schema, engine: str, folder: Path) -> Iterator[Engine]:
+    """One of our engines on a source."""
+    shards = None
+    if engine in ("shards", "spilled"):
+        shards = folder / f"shards-{next(_NUMBERS)}"
+        shards.mkdir(parents=True)
+    limit = 1 if engine in ("scans", "spilled") else "1GB"
+    with load(
+        source,
+        person=schema.person,
+        name=schema.name,
+        schema=schema,
+        memory_limit=limit,
+        shards=shards,
+    ) as found:
+        yield found
+
+
+_NUMBERS = count()
+
+
+def answered(
+    source: object, schema: Schema, engine: str, asked: Sequence[str], at: Path
+) -> list[int]:
+    """The true values of questions."""
+    with opened(source, schema, engine, at) as found:
+        return found.values([parse(each, found.schema) for each in asked])
+
+
+PROBES: dict[Type, tuple[str, ...]] = {
+    "integer": ("< 0", "= 0", "= 1", "> 9", "= 9223372036854775807", "= 9007199254740993"),
+    "real": ("< 0", "= 0", "= 1", "between 0.5 and 5", "> 9", "< -1e299", ">= 10"),
+    "text": ("= 'a'", "= 'b'", "= ''", "= 'café'", "> 'x'", "like '%?%'", "= '1'"),
+    "boolean": ("= true", "= false"),
+    "date": ("= '1970-01-01'", "> '1970-01-02'", "< '1970-01-01'", "= '0001-01-01'"),
+    "timestamp": ("= '1970-01-01'", "> '1970-01-01'", "< '0001-01-02'", ">= '9999-12-31'"),
+}
+
+
+def probes(schema: Schema) -> list[str]:
+    """Questions that tell apart what the values of every column may mean."""
+    return [
+        f'"{column.name}" {probe}'
+        for column in schema.columns
+        if column.name != schema.person
+        for probe in ("is null", "is not null", *PROBES[column.type])
+    ]
+
+
+# Writers
+
+
+def parquet(**how: Any) -> Write:
+    """pyarrow, in some way."""
+
+    def write(table: pa.Table, path: Path) -> Path:
+        path = path.with_suffix(".parquet")
+        pq.write_table(table, path, **how)
+        return path
+
+    return write
+
+
+def by_polars(table: pa.Table, path: Path) -> Path:
+    """polars, which takes no text that is not Unicode."""
+    path = path.with_suffix(".parquet")
+    pl.from_arrow(table).write_parquet(path)  # type: ignore[union-attr]
+    return path
+
+
+def by_duckdb(table: pa.Table, path: Path) -> Path:
+    """DuckDB."""
+    path = path.with_suffix(".parquet")
+    with duckdb.connect() as connection:
+        connection.register("rows_of_it", table)
+        connection.execute(f"COPY (FROM rows_of_it) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def misstated(write: Write) -> Write:
+    """The same file with wrong statistics: nothing is NULL, and all values are the first one's."""
+
+    def written(table: pa.Table, path: Path) -> Path:
+        found = write(table, path)
+        assert isinstance(found, Path)
+        start, footer = _footer(found, "it")
+        changed = _with_list(footer, 4, _misstated_group)
+        end = len(changed).to_bytes(4, "little") + b"PAR1"
+        found.write_bytes(found.read_bytes()[:start] + changed + end)
+        return found
+
+    return written
+
+
+Fields = dict[int, tuple[int, bytes]]
+
+
+def _structure(data: bytes) -> Fields:
+    return {number: (kind, data[a:b]) for number, kind, a, b in _fields(data, 0)}
+
+
+def _with_list(data: bytes, field: int, change: Callable[[bytes], bytes]) -> bytes:
+    """A structure with the structures of one of its lists changed."""
+    fields = _structure(data)
+    kind, listed = fields[field]
+    head = listed[0] >> 4
+    place = 1 if head < 15 else _skip(listed, 1, 5)
+    changed = listed[:place]
+    while place < len(listed):
+        stop = _skip(listed, place, 12)
+        changed += change(listed[place:stop])
+        place = stop
+    return _written(fields | {field: (kind, changed)})
+
+
+def _misstated_group(group: bytes) -> bytes:
+    return _with_list(group, 1, _misstated_chunk)
+
+
+def _misstated_chunk(chunk: bytes) -> bytes:
+    fields = _structure(chunk)
+    pages = _structure(fields[3][1])
+    if 12 in pages:
+        noted = _structure(pages[12][1])
+        least = noted.get(6, noted.get(2))
+        if least is not None:
+            noted |= {field: least for field in (1, 2, 5, 6) if field in noted}
+        noted[3] = (6, b"\0")  # how many are NULL
+        pages[12] = (12, _written(noted))
+    return _written(fields | {3: (12, _written(pages))})
