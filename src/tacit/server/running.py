@@ -95,7 +95,9 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def listening(listen: Listening) -> socket.socket:
     """A socket that takes connections; before anything else is opened, since it may be taken."""
     family = socket.AF_INET6 if ":" in listen.address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol by its number, not 0: only then does asyncio set TCP_NODELAY, without which the
+    # end of a response waits for the other side to acknowledge its beginning.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((listen.address, listen.port))
