@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
@@ -22,17 +23,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.errors import NotAuthorised, ServerUnavailable
-from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerClock
+from tacit.errors import NotAuthorised
+from tacit.server.clock import QUICK, Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
 from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
-from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, too_deep
+from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, Room, too_deep
 from tacit.server.live import AskedBatch
 from tacit.server.log import LogLine, to_standard_error, where_it_happened
 from tacit.server.messages import questions_in
 from tacit.server.openapi import LINES
-from tacit.server.problems import Refusal, found_wrong, problem, refused
+from tacit.server.problems import Busy, Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
 from tacit.server.underway import FREE
@@ -93,12 +94,14 @@ class Application:
         self._pages = pages
         self._clock = MonotonicClock() if clock is None else clock
         self._departures = Departures(timing)
+        self._retry_seconds = -(-timing.milliseconds // 1000)  # a period, in whole seconds
         service.timing = timing
         self._log = log
         self._encrypted = encrypted
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
         limits = service.limits
-        self._in_flight = InFlight(limits)
+        self._in_flight = InFlight(limits.in_flight)  # with a good token
+        self._rooms: dict[str, Room] = defaultdict(lambda: Room(timing.room, timing.waiting))
         self._of_a_token = InFlightByToken(limits.in_flight_a_token, "requests")
         self._plans_of_a_token = InFlightByToken(limits.plans_a_token, "plans")
         self._rate = Rate(limits)
@@ -137,13 +140,9 @@ class Application:
             return
         notes = Notes(self._clock.now())
         scope[_NOTED] = notes
-        with self._in_flight.one_more() as fits, notes.until_departure:
+        with notes.until_departure:
             try:
-                if fits:
-                    await self._routes(scope, receive, _collect(notes))
-                else:
-                    busy = ServerUnavailable("the server is busy", advice="try again in a moment")
-                    await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
+                await self._routes(scope, receive, _collect(notes))
                 late = await self._depart(notes)
                 if notes.batch is not None:
                     late |= await self._send_blocks(notes, notes.batch, send)
@@ -248,12 +247,23 @@ class Application:
             waiting = self._lines.turn(_line(endpoint, arguments))
             notes.line = await notes.turn.enter_async_context(waiting)
             notes.arrival = max(notes.arrival, notes.line.left)
+            if endpoint.roles is not None:
+                await self._enter_room(notes)
             if endpoint.gives is AskedBatch:
                 return await self._begun(endpoint, notes, arguments)
             made = await self._in_thread(pool, self._work, endpoint, notes, arguments)
+        except Busy as busy:
+            notes.kind, notes.questions = "look", 0  # it leaves at the next tick
+            return self._told(busy, notes)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
         return Response(made.body, 200, self._headers | made.headers, made.media)
+
+    async def _enter_room(self, notes: Notes) -> None:
+        """Wait until it can be worked on, which counts as its arrival; it makes room by leaving."""
+        room = self._rooms["quick" if notes.kind in QUICK else notes.kind]
+        notes.arrival = max(notes.arrival, await room.enter())
+        notes.until_departure.callback(lambda: room.leave(notes.line.left))
 
     async def _begun(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> Response:
         """The first block of a batch; the others follow when it has left.
@@ -311,6 +321,8 @@ class Application:
             who = self.service.tokens.bearer(_presented(request, self._encrypted), utc_now())
         except NotAuthorised as error:
             raise Refusal(401, error) from None
+        self._in_flight.enter()
+        notes.until_departure.callback(self._in_flight.leave)
         plans = (self._plans_of_a_token,) if endpoint.kind == "plan" else ()
         for counted in (self._of_a_token, *plans):
             counted.enter(who.sha256)
@@ -371,6 +383,8 @@ class Application:
         headers = self._headers | ({"connection": "close"} if notes.unread else {})
         if refusal.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if isinstance(refusal, Busy):
+            headers["retry-after"] = str(self._retry_seconds)
         if refusal.allow:
             headers["allow"] = refusal.allow
         page = notes.endpoint and notes.endpoint.shown_wrong
