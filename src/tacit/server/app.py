@@ -51,6 +51,7 @@ _ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 _LONGEST_WORDS = 300
 _LONGEST_HEADERS = 16_384
 _READ_AT_ONCE = 4096  # bytes of a body: fewer are read sooner than a thread would be found
+KNOWN = "known"  # in a request's state: what to call when its token is a good one
 _NOTED = "tacit"  # where a request's notes are kept in its scope
 
 
@@ -321,6 +322,7 @@ class Application:
             who = self.service.tokens.bearer(_presented(request, self._encrypted), utc_now())
         except NotAuthorised as error:
             raise Refusal(401, error) from None
+        request.scope.get("state", {}).get(KNOWN, lambda: None)()
         self._in_flight.enter()
         notes.until_departure.callback(self._in_flight.leave)
         plans = (self._plans_of_a_token,) if endpoint.kind == "plan" else ()

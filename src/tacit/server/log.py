@@ -1,7 +1,7 @@
 """One JSON line a request, to standard error, for the steward.
 
 It says who asked what kind of thing, and how it ended.  There is no place in it for a question, an
-answer or a token.
+answer or a token.  Another line says that connections were dropped, of which there were too many.
 """
 
 from __future__ import annotations
@@ -38,7 +38,20 @@ class LogLine:
         return json.dumps({name: value for name, value in told.items() if value is not None})
 
 
-def to_standard_error(line: LogLine) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedLine:
+    """Connections that were dropped in a short while, since there were too many."""
+
+    dropped: int
+    most_from: str  # the address that most of them came from
+    of_them: int
+    at: str = field(default_factory=_now)
+
+    def __str__(self) -> str:
+        return json.dumps({"at": self.at, **asdict(self)})
+
+
+def to_standard_error(line: LogLine | DroppedLine) -> None:
     """Write a line; nobody may be there to read it."""
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
