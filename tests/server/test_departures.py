@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
@@ -15,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Budget
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, LedgerUnwritable, QuestionRefused
 from tacit.server.app import Application
 from tacit.server.clock import PERIODS, Departures
 from tacit.server.config import Limits, Timing
 from tacit.server.limits import Room
-from tacit.server.log import LogLine
+from tacit.server.log import Log, LogLine
 from tacit.server.problems import Busy
 from tacit.server.service import Service
 from tacit.server.tokens import TokenFile
@@ -238,6 +240,59 @@ def test_what_an_engine_says_is_withheld(play):
         assert "tacit.server.service:" in str(world.lines[-1].where)
 
     play(scene, error=ValueError("somebody's name"))
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            LedgerUnwritable("/a/b could not be written (charge: disk is full)"),
+            "/a/b could not be ",
+        ),
+        (OSError(errno.ENOSPC, "somebody's name"), os.strerror(errno.ENOSPC)),
+        (OSError("somebody's name"), None),
+        (ValueError("somebody's name"), None),
+        (QuestionRefused("somebody asked"), None),  # which is told to whoever asked, and no failure
+    ],
+)
+def test_why_something_failed_is_said_in_words_to_the_steward_alone(play, error, why):
+    async def scene(world: World) -> None:
+        _, _, said = await world.ask("POST", "/v1/check", check_of(1))
+        line = world.lines[-1]
+        assert (line.why or "").startswith(why or "")
+        assert (line.why is None) == (why is None)
+        assert "somebody" not in str(line)
+        assert "disk" not in json.dumps(said)
+        assert "/a/b" not in json.dumps(said)
+        assert str(line).count("why") == (why is not None)
+
+    play(scene, error=error)
+
+
+def test_such_lines_are_kept_for_the_steward_alone(tmp_path, capsys):
+    path = tmp_path / "log"
+    told: dict[str, Any] = {"who": "ana", "what": "/v1/count", "questions": 1, "bytes": 9}
+    well = LogLine(**told, status=200, late=False, error=None, where=None)
+    failed = LogLine(**told, status=503, late=False, error="E", where=None, why="disk is full")
+    log = Log(path)
+    log(well)
+    assert not path.exists()
+    path.write_text("")
+    path.chmod(0o644)
+    log(failed)
+    assert path.read_text() == f"{failed}\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    while path.exists():
+        with path.open("a") as file:
+            file.write(" " * 100_000)
+        log(failed)
+    log(failed)
+    assert path.read_text() == f"{failed}\n"
+    assert (tmp_path / "log.1").stat().st_mode & 0o777 == 0o600
+    Log(tmp_path / "nowhere" / "log")(failed)
+    err = capsys.readouterr().err.splitlines()
+    assert err[:2] == [str(well), str(failed)]
+    assert err[-1] == str(failed)
 
 
 def test_who_sends_slowly_holds_up_nobody_else(play):

@@ -30,7 +30,7 @@ from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
 from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, Room, too_deep
 from tacit.server.live import AskedBatch
-from tacit.server.log import LogLine, to_standard_error, where_it_happened
+from tacit.server.log import LogLine, to_standard_error, where_it_happened, why_it_happened
 from tacit.server.messages import questions_in
 from tacit.server.openapi import LINES
 from tacit.server.problems import Busy, Refusal, found_wrong, problem, refused
@@ -69,6 +69,7 @@ class Notes:
     who: TokenRecord | None = None
     error: str | None = None
     where: str | None = None  # for an error that nobody expected
+    why: str | None = None
     unread: bool = True  # whether more of the request may come
     waited: bool = False  # for it, long enough
     batch: AskedBatch | None = None  # what is sent in blocks
@@ -214,6 +215,7 @@ class Application:
             late=late,
             error=notes.error,
             where=notes.where,
+            why=notes.why,
         )
         if notes.error is not None and status >= 400:  # where one signs in, nothing is refused
             self.service.refusals.append(line)
@@ -381,7 +383,7 @@ class Application:
         told = problem(refusal, self.service.place)
         notes.error = told["error"]
         if refusal.status >= 500 and error is not None:
-            notes.where = where_it_happened(error)
+            notes.where, notes.why = where_it_happened(error), why_it_happened(error)
         headers = self._headers | ({"connection": "close"} if notes.unread else {})
         if refusal.status == 401:
             headers["www-authenticate"] = "Bearer"

@@ -128,7 +128,15 @@ class ServerConfig:
     @property
     def head(self) -> Path:
         """Where the end of the budget's history is noted, beside the tokens."""
-        return self.tokens.with_name(f"{self.tokens.name.removesuffix('-tokens')}-served")
+        return self._beside_tokens("served")
+
+    @property
+    def log(self) -> Path:
+        """Where it is said in words what failed, beside the tokens."""
+        return self._beside_tokens("log")
+
+    def _beside_tokens(self, end: str) -> Path:
+        return self.tokens.with_name(f"{self.tokens.name.removesuffix('-tokens')}-{end}")
 
 
 _ALLOWED = {

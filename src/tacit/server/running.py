@@ -22,10 +22,10 @@ import uvicorn
 
 from tacit.errors import BadConfiguration, ServerUnavailable
 from tacit.server.app import Application
-from tacit.server.config import Listening, ServerConfig
+from tacit.server.config import Limits, Listening, ServerConfig
 from tacit.server.connections import Connections
 from tacit.server.endpoints import Endpoint
-from tacit.server.log import to_standard_error
+from tacit.server.log import Log
 from tacit.server.protocol import protocol
 from tacit.server.service import Service
 
@@ -62,8 +62,12 @@ def run(
         service = Service.open(config)
         encrypted = behind_proxy or config.listen.certificate is not None
         shown = () if pages is None else pages(service, encrypted)
-        application = Application(service, config.clock, encrypted=encrypted, pages=shown)
-        server = uvicorn.Server(_settings(application, config, behind_proxy=behind_proxy))
+        log = Log(config.log)
+        application = Application(service, config.clock, log=log, encrypted=encrypted, pages=shown)
+        limits = config.limits
+        among = Connections(limits.connections, by_address=not behind_proxy, log=log)
+        speaking = protocol(limits, among, _encryption(config.listen))
+        server = uvicorn.Server(_settings(application, limits, speaking))
         logging.disable()  # our own lines say all there is to say; others' might quote data
         # From here on, since a signal may come before uvicorn listens for it.  When it is done it
         # sends itself the signal once more, while we still have to close.
@@ -123,17 +127,10 @@ def listening(listen: Listening) -> socket.socket:
     return listener
 
 
-def _settings(
-    application: Application, config: ServerConfig, *, behind_proxy: bool
-) -> uvicorn.Config:
-    limits = config.limits
-    connections = Connections(
-        limits.connections, by_address=not behind_proxy, log=to_standard_error
-    )
-    speaks: Any = protocol(limits, connections, _encryption(config.listen))
+def _settings(application: Application, limits: Limits, speaking: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=speaks,
+        http=speaking,
         ws="none",
         lifespan="off",
         loop="asyncio",
