@@ -415,8 +415,9 @@ def test_beyond_that_they_are_told_to_come_back_at_the_next_tick(play, room):
 def test_as_many_wait_as_a_second_has_room_for():
     for milliseconds, room, waiting in ((1, 12, 12_000), (50, 12, 240), (200, 50, 250)):
         timing = Timing(milliseconds=milliseconds)
-        assert (timing.room, timing.waiting) == (room, waiting)
-    assert Timing(milliseconds=2000, requests=3).waiting == 3
+        assert (timing.room, timing.waiting(1)) == (room, waiting)
+    assert [Timing().waiting(periods) for periods in (2, 10, 100)] == [120, 24, 12]
+    assert Timing(milliseconds=2000, requests=3).waiting(1) == 3
 
 
 def test_they_begin_in_order_of_arrival_and_those_who_went_away_take_no_room():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, suppress
@@ -24,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.errors import NotAuthorised
-from tacit.server.clock import QUICK, Departures, MonotonicClock, RequestKind, ServerClock
+from tacit.server.clock import PERIODS, QUICK, Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
 from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
@@ -103,7 +102,8 @@ class Application:
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
         limits = service.limits
         self._in_flight = InFlight(limits.in_flight)  # with a good token
-        self._rooms: dict[str, Room] = defaultdict(lambda: Room(timing.room, timing.waiting))
+        rooms = {kind: Room(timing.room, timing.waiting(PERIODS[kind])) for kind in PERIODS}
+        self._rooms = rooms | dict.fromkeys(QUICK, rooms["look"])
         self._of_a_token = InFlightByToken(limits.in_flight_a_token, "requests")
         self._plans_of_a_token = InFlightByToken(limits.plans_a_token, "plans")
         self._rate = Rate(limits)
@@ -264,7 +264,7 @@ class Application:
 
     async def _enter_room(self, notes: Notes) -> None:
         """Wait until it can be worked on, which counts as its arrival; it makes room by leaving."""
-        room = self._rooms["quick" if notes.kind in QUICK else notes.kind]
+        room = self._rooms[notes.kind]
         notes.arrival = max(notes.arrival, await room.enter())
         notes.until_departure.callback(lambda: room.leave(notes.line.left))
 

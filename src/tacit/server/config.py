@@ -70,10 +70,9 @@ class Timing:
         """How many requests are worked on at once: what two slow cores do in a period."""
         return self.requests or max(_LEAST_ROOM, self.milliseconds // _MILLISECONDS_EACH)
 
-    @property
-    def waiting(self) -> int:
-        """How many wait for that: what a second has room for, or a period that is longer."""
-        return self.room * max(1, 1000 // self.milliseconds)
+    def waiting(self, periods: int) -> int:
+        """How many wait for that, if each takes so many periods: a second's worth, or one round."""
+        return self.room * max(1, 1000 // (self.milliseconds * periods))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
