@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Budget
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, LedgerUnwritable, QuestionRefused
 from tacit.server.app import Application
 from tacit.server.clock import PERIODS, Departures
 from tacit.server.config import Limits, Timing
-from tacit.server.log import LogLine
+from tacit.server.limits import Room
+from tacit.server.log import Log, LogLine
+from tacit.server.problems import Busy
 from tacit.server.service import Service
 from tacit.server.tokens import TokenFile
 from tacit.tables.schema import read_schema
@@ -78,6 +83,7 @@ class World:
     app: Application
     tokens: dict[str, str]
     lines: list[LogLine] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)  # of the last response
 
     async def ask(
         self, method: str, path: str, body: Any = None, token: str = "ana", waited: int = 0
@@ -99,6 +105,7 @@ class World:
         scope = {"type": "http", "method": method, "path": path, "query_string": b""}
         await self.app({**scope, "headers": headers, "root_path": ""}, receive, send)
         said = json.loads(b"".join(each.get("body", b"") for each in sent))
+        self.headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
         return sent[0]["status"], left - arrival, said
 
 
@@ -109,7 +116,14 @@ Play = Callable[[World], Coroutine[Any, Any, None]]
 def play(tmp_path) -> Callable[..., None]:
     """Build a server around a slow table and play a scene with it."""
 
-    def run(scene: Play, *, took: int = 0, error: Exception | None = None, **limits: int) -> None:
+    def run(
+        scene: Play,
+        *,
+        took: int = 0,
+        error: Exception | None = None,
+        requests: int | None = None,
+        **limits: int,
+    ) -> None:
         async def all_of_it() -> None:
             clock, file = Hands(), TokenFile(tmp_path / "tokens")
             names = {record.name for record in file.records}
@@ -118,7 +132,7 @@ def play(tmp_path) -> Callable[..., None]:
             table: Any = Slow(clock, took, error)
             service = Service({"visits": table}, budget, file, Limits(**limits))
             world = World(clock, None, tokens)  # type: ignore[arg-type]
-            timing = Timing(milliseconds=50, questions=200)
+            timing = Timing(milliseconds=50, questions=200, requests=requests)
             world.app = Application(service, timing, clock=clock, log=world.lines.append)
             try:
                 await scene(world)
@@ -228,6 +242,59 @@ def test_what_an_engine_says_is_withheld(play):
     play(scene, error=ValueError("somebody's name"))
 
 
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            LedgerUnwritable("/a/b could not be written (charge: disk is full)"),
+            "/a/b could not be ",
+        ),
+        (OSError(errno.ENOSPC, "somebody's name"), os.strerror(errno.ENOSPC)),
+        (OSError("somebody's name"), None),
+        (ValueError("somebody's name"), None),
+        (QuestionRefused("somebody asked"), None),  # which is told to whoever asked, and no failure
+    ],
+)
+def test_why_something_failed_is_said_in_words_to_the_steward_alone(play, error, why):
+    async def scene(world: World) -> None:
+        _, _, said = await world.ask("POST", "/v1/check", check_of(1))
+        line = world.lines[-1]
+        assert (line.why or "").startswith(why or "")
+        assert (line.why is None) == (why is None)
+        assert "somebody" not in str(line)
+        assert "disk" not in json.dumps(said)
+        assert "/a/b" not in json.dumps(said)
+        assert str(line).count("why") == (why is not None)
+
+    play(scene, error=error)
+
+
+def test_such_lines_are_kept_for_the_steward_alone(tmp_path, capsys):
+    path = tmp_path / "log"
+    told: dict[str, Any] = {"who": "ana", "what": "/v1/count", "questions": 1, "bytes": 9}
+    well = LogLine(**told, status=200, late=False, error=None, where=None)
+    failed = LogLine(**told, status=503, late=False, error="E", where=None, why="disk is full")
+    log = Log(path)
+    log(well)
+    assert not path.exists()
+    path.write_text("")
+    path.chmod(0o644)
+    log(failed)
+    assert path.read_text() == f"{failed}\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    while path.exists():
+        with path.open("a") as file:
+            file.write(" " * 100_000)
+        log(failed)
+    log(failed)
+    assert path.read_text() == f"{failed}\n"
+    assert (tmp_path / "log.1").stat().st_mode & 0o777 == 0o600
+    Log(tmp_path / "nowhere" / "log")(failed)
+    err = capsys.readouterr().err.splitlines()
+    assert err[:2] == [str(well), str(failed)]
+    assert err[-1] == str(failed)
+
+
 def test_who_sends_slowly_holds_up_nobody_else(play):
     async def scene(world: World) -> None:
         more = asyncio.Event()
@@ -294,6 +361,104 @@ def test_requests_in_flight_count_until_they_leave(play):
     play(scene, in_flight_a_token=2, in_flight=4)
 
 
+PLAN = {"algorithm": "sparse", "questions": 10, "at_most": 2, "epsilon": 1}
+
+
+@pytest.mark.parametrize("took", [0, 20 * MS])
+def test_more_than_is_worked_on_at_once_waits_by_the_clock(play, took):
+    async def scene(world: World) -> None:
+        table: Any = world.app.service.tables["visits"]
+        table.sign.clear()
+        asked = [
+            asyncio.ensure_future(world.ask("POST", "/v1/check", check_of(1), token=name))
+            for name in ("ana", "ben")
+        ]
+        await asyncio.sleep(0.2)  # whatever the speed: one is worked on, and the other waits
+        table.sign.set()
+        told = await asyncio.gather(*asked)
+        assert [(status, left) for status, left, _ in told] == [(200, 50 * MS), (200, 100 * MS)]
+        assert not any(line.late for line in world.lines)
+
+    play(scene, took=took, requests=1)
+
+
+def test_who_asks_something_quick_does_not_wait_for_what_takes_long(play):
+    async def scene(world: World) -> None:
+        world.clock.held = True
+        asked = [
+            asyncio.ensure_future(world.ask(*request))
+            for request in (("POST", "/v1/plan", PLAN), ("GET", "/v1/budget"), ("GET", "/healthz"))
+        ]
+        await asyncio.sleep(0.2)
+        world.clock.release()
+        plan, *others = await asyncio.gather(*asked)
+        assert plan[:2] == (200, 500 * MS)
+        assert [(status, left) for status, left, _ in others] == [(200, 50 * MS)] * 2
+
+    play(scene, requests=1)
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_beyond_that_they_are_told_to_come_back_at_the_next_tick(play, room):
+    async def scene(world: World) -> None:
+        world.app._rooms = defaultdict(lambda: Room(room, 0))
+        status, left, said = await world.ask("POST", "/v1/plan", PLAN)
+        assert (status, left) == ((503, 50 * MS), (200, 500 * MS))[room]
+        assert world.headers.get("retry-after") == ("1", None)[room]
+        assert said.get("error") == ("ServerUnavailable", None)[room]
+        many = await world.ask("POST", "/v1/check", check_of(1000))
+        assert many[:2] == ((503, 50 * MS), (200, 250 * MS))[room]
+
+    play(scene)
+
+
+def test_as_many_wait_as_a_second_has_room_for():
+    for milliseconds, room, waiting in ((1, 12, 12_000), (50, 12, 240), (200, 50, 250)):
+        timing = Timing(milliseconds=milliseconds)
+        assert (timing.room, timing.waiting(1)) == (room, waiting)
+    assert [Timing().waiting(periods) for periods in (2, 10, 100)] == [120, 24, 12]
+    assert Timing(milliseconds=2000, requests=3).waiting(1) == 3
+
+
+def test_they_begin_in_order_of_arrival_and_those_who_went_away_take_no_room():
+    async def scene() -> None:
+        room = Room(1, 3)
+        assert await room.enter() == 0
+        waiting = [asyncio.ensure_future(room.enter()) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await room.enter()
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        room.leave(7)
+        assert await waiting[1] == 7
+        assert not waiting[2].done()
+        room.leave(8)
+        assert await waiting[2] == 8
+        room.leave(9)
+        assert await room.enter() == 0
+
+    asyncio.run(scene())
+
+
+def test_who_has_no_token_uses_up_nothing_of_those_who_have(play):
+    async def scene(world: World) -> None:
+        world.tokens["nobody"] = "tct_" + "A" * 43
+        world.clock.held = True
+        asked = [
+            asyncio.ensure_future(world.ask("GET", path, token="nobody"))
+            for path in ("/v1/budget", "/healthz", "/nothing") * 5
+        ]
+        await asyncio.sleep(0.1)
+        good = asyncio.ensure_future(world.ask("GET", "/v1/budget"))
+        await asyncio.sleep(0.1)
+        world.clock.release()
+        assert [status for status, *_ in await asyncio.gather(*asked)] == [401, 200, 404] * 5
+        assert (await good)[0] == 200
+
+    play(scene, requests=1, in_flight=1)
+
+
 def test_plans_wait_for_one_another_and_nobody_else_does(play, monkeypatch):
     going_on, begun = threading.Event(), threading.Semaphore(0)
 
@@ -303,11 +468,10 @@ def test_plans_wait_for_one_another_and_nobody_else_does(play, monkeypatch):
         raise BadParameter("epsilon", 1, "no")
 
     monkeypatch.setattr("tacit.analyst.plan.sparse", slow)
-    plan = {"algorithm": "sparse", "questions": 10, "at_most": 2, "epsilon": 1}
 
     async def scene(world: World) -> None:
         asked = [
-            asyncio.ensure_future(world.ask("POST", "/v1/plan", plan, token=name))
+            asyncio.ensure_future(world.ask("POST", "/v1/plan", PLAN, token=name))
             for name in ("ana", "ana", "ana", "ben")
         ]
         await asyncio.get_running_loop().run_in_executor(None, begun.acquire)
@@ -318,7 +482,7 @@ def test_plans_wait_for_one_another_and_nobody_else_does(play, monkeypatch):
         told = await asyncio.gather(*asked)
         assert [status for status, *_ in told] == [422, 422, 429, 422]
         assert "2 plans of this token" in told[2][2]["detail"]
-        assert (await world.ask("POST", "/v1/plan", plan))[0] == 422
+        assert (await world.ask("POST", "/v1/plan", PLAN))[0] == 422
 
     play(scene, threads=1, plans=1, plans_a_token=2)
 

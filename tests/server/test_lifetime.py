@@ -186,6 +186,26 @@ def test_ended_or_killed_and_started_again(tmp_path, number):
         budget.verify()
 
 
+# A budget that is not where it was --------------------------------------------------------------
+
+
+def test_a_budget_that_was_moved_is_told_to_the_steward_in_words(tmp_path):
+    with serving(tmp_path) as server:
+        count = {"key": "a", "table": "visits", "question": "age > 3", "epsilon": "1/10"}
+        assert server.ask("POST", "/v1/count", count).status == 200
+        (tmp_path / "clinic.budget").rename(tmp_path / "elsewhere")
+        got = server.ask("POST", "/v1/count", {**count, "key": "b"})
+        assert (got.status, got.json["error"]) == (503, "LedgerDamaged")
+        assert "moved" not in got.body.decode()
+        assert "the steward can see in the log" in got.json["advice"]
+        server.stop()
+    log = tmp_path / "clinic.budget-log"
+    assert log.stat().st_mode & 0o777 == 0o600
+    (line,) = [json.loads(line) for line in log.read_text().splitlines()]
+    assert line["error"] == "LedgerDamaged"
+    assert "moved, removed or replaced while it was open" in line["why"]
+
+
 # An older history -------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,9 @@ def test_a_table_that_cannot_be_read_stays_as_it_is(server):
         assert kind is EngineFailed
         assert "stays as it is" in words
         assert str(server.folder) not in words
-        assert desk.table("visits").as_of == "2026-11-01"
+        assert desk.table("visits").as_of == "2026-11-01"  # so the log has the line of the other
+    *_, line = (server.folder / "clinic.budget-log").read_text().splitlines()
+    assert "visits.csv" in json.loads(line)["why"]  # which says the reason, too
     with connected(server, "ana") as clinic:
         assert clinic.table("visits").count("age >= 0", epsilon=1000).value > 0
 

@@ -341,3 +341,40 @@ def test_what_may_have_been_paid_for_is_asked_again_when_a_proxy_speaks(monkeypa
             assert wire.from_json(block, Block).done
         stub.shutdown()
     assert keys == ["k", "k", "k", "b", "b"]
+
+
+def test_a_busy_server_is_asked_again_when_it_says_but_not_for_longer_than_one_waits():
+    busy = wire.to_line(errors.ServerUnavailable("the server is busy")).encode()
+    answer, line = b'{"answer": 1}', wire.to_line(Block(1, 1, (), True)).encode()
+    told = [("0", busy), ("0", busy), ("", answer), ("0", busy), ("", line), ("60", busy)]
+    told.append(("Wed, 18 Nov 2026 20:00:00 GMT", busy))
+    bodies: list[bytes] = []
+
+    class Server(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections are kept
+
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            pause, body = told.pop(0)
+            self.send_response(503 if pause else 200)
+            if pause:
+                self.send_header("Retry-After", pause)
+            self.send_header("Content-Length", str(len(body) + 1))
+            self.end_headers()
+            self.wfile.write(body + b"\n")
+
+        def log_message(self, *given: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as stub:
+        stub.daemon_threads = True
+        threading.Thread(target=stub.serve_forever, daemon=True).start()
+        with transport.Transport(f"http://127.0.0.1:{stub.server_port}", "t", timeout=59) as asks:
+            assert asks.pay("/v1/count", "k", {}) == {"answer": 1}
+            (block,) = asks.pay_in_blocks("/v1/streams/ask_all", "b", {})
+            assert wire.from_json(block, Block).done
+            for _ in range(2):
+                with pytest.raises(ServerUnavailable, match="the server is busy"):
+                    asks.pay("/v1/count", "c", {})
+        stub.shutdown()
+    assert [json.loads(body)["key"] for body in bodies] == ["k", "k", "k", "b", "b", "c", "c"]

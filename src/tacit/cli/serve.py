@@ -47,6 +47,8 @@ port = 8765
 milliseconds = 50
 questions = 200
 block = 1000                    # answers of a stream's batch that leave together
+# requests = 12                 # worked on at once, others wait; by default one for each 4 ms of a
+#                               # period.  Beyond a second's worth they are told to come back
 
 [limits]
 body = 1_000_000                # bytes of a request

@@ -157,6 +157,19 @@ class Transport(Closing):
     def _response(
         self, connection: HTTPConnection, method: str, path: str, body: bytes | None
     ) -> HTTPResponse:
+        """What comes back; a server that is busy is asked again when it says, for some time."""
+        until = time.monotonic() + self._timeout
+        while True:
+            response = self._first_response(connection, method, path, body)
+            pause = _pause(response)
+            if pause is None or time.monotonic() + pause > until:
+                return response
+            _read(response)
+            time.sleep(pause)
+
+    def _first_response(
+        self, connection: HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> HTTPResponse:
         try:
             connection.request(method, self._path(path), body, self._headers(body))
         except ssl.SSLCertVerificationError as error:  # before anything was sent
@@ -193,6 +206,14 @@ class Transport(Closing):
             return wire.from_json(fields, TacitError)
         except BadParameter:  # a proxy speaks, or something that is no server of ours
             return self._unreachable()
+
+
+def _pause(response: HTTPResponse) -> float | None:
+    """How long a busy server asks to wait, and up to as long again: not all come back at once."""
+    told = response.getheader("Retry-After", "")
+    if response.status != 503 or not (told.isascii() and told.isdigit()):
+        return None
+    return int(told) * (1 + secrets.randbelow(1000) / 1000)
 
 
 def made_key(given: str | None) -> str:

@@ -22,17 +22,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.errors import NotAuthorised, ServerUnavailable
-from tacit.server.clock import Departures, MonotonicClock, RequestKind, ServerClock
+from tacit.errors import NotAuthorised
+from tacit.server.clock import PERIODS, QUICK, Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
 from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
-from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, too_deep
+from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, Room, too_deep
 from tacit.server.live import AskedBatch
-from tacit.server.log import LogLine, to_standard_error, where_it_happened
+from tacit.server.log import LogLine, to_standard_error, where_it_happened, why_it_happened
 from tacit.server.messages import questions_in
 from tacit.server.openapi import LINES
-from tacit.server.problems import Refusal, found_wrong, problem, refused
+from tacit.server.problems import Busy, Refusal, found_wrong, problem, refused
 from tacit.server.service import Service
 from tacit.server.tokens import PREFIX, TokenRecord, utc_now
 from tacit.server.underway import FREE
@@ -50,6 +50,7 @@ _ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 _LONGEST_WORDS = 300
 _LONGEST_HEADERS = 16_384
 _READ_AT_ONCE = 4096  # bytes of a body: fewer are read sooner than a thread would be found
+KNOWN = "known"  # in a request's state: what to call when its token is a good one
 _NOTED = "tacit"  # where a request's notes are kept in its scope
 
 
@@ -67,6 +68,7 @@ class Notes:
     who: TokenRecord | None = None
     error: str | None = None
     where: str | None = None  # for an error that nobody expected
+    why: str | None = None
     unread: bool = True  # whether more of the request may come
     waited: bool = False  # for it, long enough
     batch: AskedBatch | None = None  # what is sent in blocks
@@ -93,12 +95,15 @@ class Application:
         self._pages = pages
         self._clock = MonotonicClock() if clock is None else clock
         self._departures = Departures(timing)
+        self._retry_seconds = -(-timing.milliseconds // 1000)  # a period, in whole seconds
         service.timing = timing
         self._log = log
         self._encrypted = encrypted
         self._headers = _HEADERS | (_ONLY_ENCRYPTED if encrypted else {})
         limits = service.limits
-        self._in_flight = InFlight(limits)
+        self._in_flight = InFlight(limits.in_flight)  # with a good token
+        rooms = {kind: Room(timing.room, timing.waiting(PERIODS[kind])) for kind in PERIODS}
+        self._rooms = rooms | dict.fromkeys(QUICK, rooms["look"])
         self._of_a_token = InFlightByToken(limits.in_flight_a_token, "requests")
         self._plans_of_a_token = InFlightByToken(limits.plans_a_token, "plans")
         self._rate = Rate(limits)
@@ -137,13 +142,9 @@ class Application:
             return
         notes = Notes(self._clock.now())
         scope[_NOTED] = notes
-        with self._in_flight.one_more() as fits, notes.until_departure:
+        with notes.until_departure:
             try:
-                if fits:
-                    await self._routes(scope, receive, _collect(notes))
-                else:
-                    busy = ServerUnavailable("the server is busy", advice="try again in a moment")
-                    await self._told(Refusal(503, busy), notes)(scope, receive, _collect(notes))
+                await self._routes(scope, receive, _collect(notes))
                 late = await self._depart(notes)
                 if notes.batch is not None:
                     late |= await self._send_blocks(notes, notes.batch, send)
@@ -214,6 +215,7 @@ class Application:
             late=late,
             error=notes.error,
             where=notes.where,
+            why=notes.why,
         )
         if notes.error is not None and status >= 400:  # where one signs in, nothing is refused
             self.service.refusals.append(line)
@@ -248,12 +250,23 @@ class Application:
             waiting = self._lines.turn(_line(endpoint, arguments))
             notes.line = await notes.turn.enter_async_context(waiting)
             notes.arrival = max(notes.arrival, notes.line.left)
+            if endpoint.roles is not None:
+                await self._enter_room(notes)
             if endpoint.gives is AskedBatch:
                 return await self._begun(endpoint, notes, arguments)
             made = await self._in_thread(pool, self._work, endpoint, notes, arguments)
+        except Busy as busy:
+            notes.kind, notes.questions = "look", 0  # it leaves at the next tick
+            return self._told(busy, notes)
         except Exception as error:
             return self._told(found_wrong(error), notes, error)
         return Response(made.body, 200, self._headers | made.headers, made.media)
+
+    async def _enter_room(self, notes: Notes) -> None:
+        """Wait until it can be worked on, which counts as its arrival; it makes room by leaving."""
+        room = self._rooms[notes.kind]
+        notes.arrival = max(notes.arrival, await room.enter())
+        notes.until_departure.callback(lambda: room.leave(notes.line.left))
 
     async def _begun(self, endpoint: Endpoint, notes: Notes, arguments: list[Any]) -> Response:
         """The first block of a batch; the others follow when it has left.
@@ -311,6 +324,9 @@ class Application:
             who = self.service.tokens.bearer(_presented(request, self._encrypted), utc_now())
         except NotAuthorised as error:
             raise Refusal(401, error) from None
+        request.scope.get("state", {}).get(KNOWN, lambda: None)()
+        self._in_flight.enter()
+        notes.until_departure.callback(self._in_flight.leave)
         plans = (self._plans_of_a_token,) if endpoint.kind == "plan" else ()
         for counted in (self._of_a_token, *plans):
             counted.enter(who.sha256)
@@ -367,10 +383,12 @@ class Application:
         told = problem(refusal, self.service.place)
         notes.error = told["error"]
         if refusal.status >= 500 and error is not None:
-            notes.where = where_it_happened(error)
+            notes.where, notes.why = where_it_happened(error), why_it_happened(error)
         headers = self._headers | ({"connection": "close"} if notes.unread else {})
         if refusal.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if isinstance(refusal, Busy):
+            headers["retry-after"] = str(self._retry_seconds)
         if refusal.allow:
             headers["allow"] = refusal.allow
         page = notes.endpoint and notes.endpoint.shown_wrong

@@ -56,6 +56,9 @@ PERIODS: dict[RequestKind, int] = {
 }
 """How many periods a request takes whatever it brings."""
 
+QUICK: frozenset[RequestKind] = frozenset({"look", "check", "ask", "stream", "count"})
+"""What takes some milliseconds; nobody who asks such things waits for what takes longer."""
+
 _NANOSECONDS = 1_000_000
 
 

@@ -25,6 +25,9 @@ from tacit.tables.spill import byte_limit
 
 T = TypeVar("T")
 
+_MILLISECONDS_EACH = 4  # that a question takes
+_LEAST_ROOM = 12
+
 
 class Allowed(NamedTuple):
     """The whole numbers that an entry may be."""
@@ -60,6 +63,16 @@ class Timing:
     milliseconds: int = 50
     questions: int = 200  # so many more questions take one period more
     block: int = 1000  # so many answers of a stream's batch leave together
+    requests: int | None = None  # that are worked on at once
+
+    @property
+    def room(self) -> int:
+        """How many requests are worked on at once: what two slow cores do in a period."""
+        return self.requests or max(_LEAST_ROOM, self.milliseconds // _MILLISECONDS_EACH)
+
+    def waiting(self, periods: int) -> int:
+        """How many wait for that, if each takes so many periods: a second's worth, or one round."""
+        return self.room * max(1, 1000 // (self.milliseconds * periods))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +127,15 @@ class ServerConfig:
     @property
     def head(self) -> Path:
         """Where the end of the budget's history is noted, beside the tokens."""
-        return self.tokens.with_name(f"{self.tokens.name.removesuffix('-tokens')}-served")
+        return self._beside_tokens("served")
+
+    @property
+    def log(self) -> Path:
+        """Where it is said in words what failed, beside the tokens."""
+        return self._beside_tokens("log")
+
+    def _beside_tokens(self, end: str) -> Path:
+        return self.tokens.with_name(f"{self.tokens.name.removesuffix('-tokens')}-{end}")
 
 
 _ALLOWED = {
@@ -134,6 +155,7 @@ _ALLOWED = {
     "plans_a_token": Allowed(1, 10_000),
     "milliseconds": Allowed(1, 3_600_000),
     "block": Allowed(1, 1_000_000),
+    "requests": Allowed(1, 100_000),
     "port": Allowed(0, 65535),  # 0: any that is free
 }
 

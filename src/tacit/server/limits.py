@@ -4,34 +4,70 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from tacit.server.config import Limits
-from tacit.server.problems import refused
+from tacit.server.problems import Busy, refused
 
 _SECOND = 1_000_000_000
 _BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 class InFlight:
-    """Requests that have arrived and not left: until their departure, whenever they were done."""
+    """Requests that have not left: counted until their departure, whenever they were done.
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    So what is refused because there are too many follows from when others came and left, and not
+    from how long the work took.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self.total = 0
 
-    @contextmanager
-    def one_more(self) -> Iterator[bool]:
-        """Count a request while the block lasts; False if there are too many already."""
-        fits = self.total < self._limits.in_flight
-        self.total += fits
-        try:
-            yield fits
-        finally:
-            self.total -= fits
+    def enter(self) -> None:
+        """Count a request; if there are too many already, it is told to come back."""
+        if self.total >= self._most:
+            raise Busy
+        self.total += 1
+
+    def leave(self) -> None:
+        """A request has left."""
+        self.total -= 1
+
+
+class Room:
+    """What is worked on at once; others wait in order of arrival, and some are told to come back.
+
+    Whoever waits begins when another has left, which is when the clock says.
+    """
+
+    def __init__(self, at_once: int, waiting: int) -> None:
+        self._free = at_once
+        self._most_waiting = waiting
+        self._waiting: deque[asyncio.Future[int]] = deque()
+
+    async def enter(self) -> int:
+        """Wait until there is room; when the one left who made it, or 0 if there was some."""
+        if self._free:
+            self._free -= 1
+            return 0
+        if len(self._waiting) >= self._most_waiting:
+            raise Busy
+        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        return await turn
+
+    def leave(self, left: int) -> None:
+        """Make room for the next, at this moment."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():  # who waited may have been cancelled
+                turn.set_result(left)
+                return
+        self._free += 1
 
 
 class InFlightByToken:

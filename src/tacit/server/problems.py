@@ -52,6 +52,14 @@ class Refusal(Exception):
         super().__init__(status)
 
 
+class Busy(Refusal):
+    """More requests than the clock can carry: refused at the next tick."""
+
+    def __init__(self) -> None:
+        advice = "nothing was spent: ask the same again in a moment"
+        super().__init__(503, errors.ServerUnavailable("the server is busy", advice=advice))
+
+
 def refused(status: int, fact: str, advice: str = "") -> Refusal:
     """A request that the server does not take."""
     return Refusal(status, RequestRefused(fact, advice=advice))

@@ -83,7 +83,7 @@ def refresh(service: Service, who: TokenRecord, asked: messages.RefreshOf) -> me
         except TacitError as error:
             if isinstance(error, BadParameter) and error.parameter in ("as_of", "whole"):
                 raise
-            raise _unread(table) from None  # its words may name a path, or quote a value
+            raise _unread(table) from error  # whose words may name a path: for the log alone
     if service.labels is not None and table.as_of is not None:
         service.labels.note(service.served[asked.table], table.as_of)
     return table_facts(table)

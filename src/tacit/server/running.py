@@ -6,12 +6,12 @@ suspended, and the tables and the budget are closed, all within ten seconds.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
-import struct
+import ssl
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,18 +19,20 @@ from threading import Event, Thread
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tacit.errors import BadConfiguration, ServerUnavailable
 from tacit.server.app import Application
 from tacit.server.config import Limits, Listening, ServerConfig
+from tacit.server.connections import Connections
 from tacit.server.endpoints import Endpoint
+from tacit.server.log import Log
+from tacit.server.protocol import protocol
 from tacit.server.service import Service
 
 _GRACE_SECONDS = 7  # of the ten; then streams are suspended and files closed
 _SWEEP_SECONDS = 5
+_OTHER_FILES = 1000  # beside connections: tables, shards, the budget
 _LONGEST_HEADER = 16_384
-_NO_LINGER = struct.pack("ii", 1, 0)
 
 Pages = Callable[[Service, bool], Sequence[Endpoint]]
 """What is shown in a browser, of a service that is encrypted or not."""
@@ -55,12 +57,17 @@ def run(
 ) -> None:
     """Open everything, say that it is ready, and serve until a signal comes."""
     refuse_unencrypted(config.listen, behind_proxy=behind_proxy)
+    _allow_files(config.limits.connections + _OTHER_FILES)
     with listening(config.listen) as listener:
         service = Service.open(config)
         encrypted = behind_proxy or config.listen.certificate is not None
         shown = () if pages is None else pages(service, encrypted)
-        application = Application(service, config.clock, encrypted=encrypted, pages=shown)
-        server = uvicorn.Server(_settings(application, config))
+        log = Log(config.log)
+        application = Application(service, config.clock, log=log, encrypted=encrypted, pages=shown)
+        limits = config.limits
+        among = Connections(limits.connections, by_address=not behind_proxy, log=log)
+        speaking = protocol(limits, among, _encryption(config.listen))
+        server = uvicorn.Server(_settings(application, limits, speaking))
         logging.disable()  # our own lines say all there is to say; others' might quote data
         # From here on, since a signal may come before uvicorn listens for it.  When it is done it
         # sends itself the signal once more, while we still have to close.
@@ -89,13 +96,23 @@ def _sweep(service: Service, ended: Event) -> None:
         service.streams.suspend_idle(idle)
 
 
+def _allow_files(count: int) -> None:
+    """Let this process open so many, if the system does: each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def listening(listen: Listening) -> socket.socket:
     """A socket that takes connections; before anything else is opened, since it may be taken."""
     family = socket.AF_INET6 if ":" in listen.address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol by its number, not 0: only then does asyncio set TCP_NODELAY, without which the
+    # end of a response waits for the other side to acknowledge its beginning.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((listen.address, listen.port))
@@ -110,11 +127,10 @@ def listening(listen: Listening) -> socket.socket:
     return listener
 
 
-def _settings(application: Application, config: ServerConfig) -> uvicorn.Config:
-    limits, listen = config.limits, config.listen
+def _settings(application: Application, limits: Limits, speaking: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=protocol(limits),
+        http=speaking,
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -123,76 +139,15 @@ def _settings(application: Application, config: ServerConfig) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=limits.connections,
         timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=_LONGEST_HEADER,
-        ssl_certfile=listen.certificate,
-        ssl_keyfile=listen.key,
     )
 
 
-def protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """HTTP/1.1 as uvicorn speaks it, with people who ask in time and read what they asked for."""
-
-    class Punctual(H11Protocol):
-        _overdue: asyncio.TimerHandle | None = None  # while a request's head is on its way
-        _unread: asyncio.TimerHandle | None = None  # while something waits to be read
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            # So that whatever waits to be read is told at once; TLS would take 0 for always.
-            transport.set_write_buffer_limits(high=1, low=0)
-            self._overdue = self.loop.call_later(limits.header_seconds, self._reset)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._watch()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._unread = self.loop.call_later(limits.idle_seconds, self._reset)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            _cancel(self._unread)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            _cancel(self._overdue)
-            _cancel(self._unread)
-            super().connection_lost(exc)
-
-        def shutdown(self) -> None:
-            """The server ends: a request that has not arrived by now is not waited for."""
-            if self.cycle is not None and self.cycle.more_body:
-                self._reset()
-            else:
-                super().shutdown()
-
-        def _watch(self) -> None:
-            """The time runs while a head has begun to arrive and is not there yet."""
-            begun = bool(self.conn.trailing_data[0])
-            answering = self.cycle is not None and not self.cycle.response_complete
-            if answering or not begun:
-                _cancel(self._overdue)
-                self._overdue = None
-            elif self._overdue is None:
-                self._overdue = self.loop.call_later(limits.header_seconds, self._reset)
-
-        def _reset(self) -> None:
-            """Leave at once; the system, too, forgets what nobody reads."""
-            found = self.transport.get_extra_info("socket")
-            if found is not None:
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-            self.transport.abort()
-
-    return Punctual
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
+def _encryption(listen: Listening) -> ssl.SSLContext | None:
+    if listen.certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(listen.certificate, listen.key)
+    return context
