@@ -12,7 +12,7 @@ from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit.budget import Budget, RetryKey, TableIdentity
 from tacit.budget.sqlite_tables import STEPS, VERSION
-from tacit.errors import LedgerDamaged
+from tacit.errors import LedgerDamaged, TableMismatch
 from tacit.privacy import Cost
 
 KEY = RetryKey("monday", "ana", "visits.count", None)
@@ -95,17 +95,27 @@ def test_the_first_write_brings_it_up_to_date(old, write):
         write(budget)
         assert version_of(old) == VERSION
         budget.verify(head)
-        tie = budget.history[length].body
-        assert (tie["kind"], tie["table"], tie["person"]) == ("tie", "visits", "pid")
-        assert (tie["type"], tie["schema"]) == (None, "a" * 64)
-        assert budget.tied["visits"] == TableIdentity("pid", None, "a" * 64)
+        assert len(budget.history) > length
         assert "staff" not in budget.tied  # nobody said whose rows they are
     sealed = [value for table, name, _, value in rows_of(old) if name == "checksum"]
     assert sealed
     assert all(isinstance(value, bytes) and len(value) == 32 for value in sealed)
     with Budget.open(old) as budget:
-        assert len([entry for entry in budget.history if entry.kind == "tie"]) <= 2
         charge(budget)
+        budget.verify()
+
+
+def test_its_tables_are_tied_once_and_to_the_people_of_their_first_streams(old):
+    with Budget.open(old) as budget:
+        with pytest.raises(TableMismatch, match=r"by pid, but .* by other \(integer\)"):
+            charge(budget, identity=TableIdentity("other", "integer"))
+        assert version_of(old) == 1
+        people = TableIdentity("pid", "integer", "a" * 64)
+        charge(budget, identity=people)
+        charge(budget, identity=people)
+        ties = [entry.body for entry in budget.history if entry.kind == "tie"]
+        assert [(tie["table"], tie["type"]) for tie in ties] == [("visits", "integer")]
+        assert budget.tied == {"visits": people}
         budget.verify()
 
 
@@ -175,7 +185,7 @@ def test_a_refused_charge_does_not_bring_it_up_to_date(old):
 def test_whoever_has_it_open_goes_on_with_the_new_version(old):
     with Budget.open(old) as early, Budget.open(old) as other:
         early.verify()
-        charge(other)
+        charge(other, identity=TableIdentity("pid"))
         assert early.tied["visits"].person == "pid"
         early.verify()
         charge(early)

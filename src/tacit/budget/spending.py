@@ -299,17 +299,26 @@ def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) 
     if identity is None:
         return
     tied = writer.tie(table)
-    if tied is None:
-        tie(writer, table, identity, "first use")
-    elif not identity.fits(tied):
+    known = tied or _as_its_first_stream_says(writer, table)
+    if known is not None and not identity.fits(known):
         raise TableMismatch(
-            f"this budget identifies the people of {table!r} by {tied}, but this table identifies "
+            f"this budget identifies the people of {table!r} by {known}, but this table identifies "
             f"them by {identity}. Nothing was spent",
             advice="open the table as before or, if they are the same people, call "
             f"budget.tie({table!r}, table.identity)",
         )
+    if tied is None:
+        tie(writer, table, identity, "first use")
     elif tied.type is None and identity.type is not None:
         tie(writer, table, replace(tied, type=identity.type), "first use of the type")
+
+
+def _as_its_first_stream_says(reader: LedgerReader, table: str) -> TableIdentity | None:
+    """Whose rows a table holds that 0.1 opened a stream on: it tied none, but bound the stream."""
+    for state in reader.streams():
+        if state.table == table and (person := state.binding.get("person")):
+            return TableIdentity(person)
+    return None
 
 
 # A stream: how it is opened and named, resumed, and read again ------------------------------------

@@ -80,10 +80,7 @@ _ANSWERS = "SELECT number, key, response, recorded FROM answers"
 
 
 def _checksums_and_ties(writer: SqliteWriter) -> None:
-    """Version 2: a checksum beside each secret, and whose rows each table holds.
-
-    What streams of version 1 say of their table's people stands in their bindings.
-    """
+    """Version 2: a checksum beside each secret, and whose rows each table holds that is used."""
     secrets = [(stream, writer.secret(stream)) for stream in writer.secrets()]
     writer.execute("ALTER TABLE secrets ADD COLUMN checksum BLOB")
     writer.execute(
@@ -93,15 +90,6 @@ def _checksums_and_ties(writer: SqliteWriter) -> None:
     for stream, secret in secrets:
         sealed = checksum(stream, secret or b"")
         writer.execute("UPDATE secrets SET checksum = ? WHERE stream = ?", (sealed, stream))
-    tied = set()
-    for state in writer.streams():
-        person, schema = state.binding.get("person"), state.binding.get("schema") or None
-        if person and state.table not in tied:
-            tied.add(state.table)
-            row = (state.table, person, None, schema)
-            writer.execute("INSERT INTO ties VALUES (?, ?, ?, ?)", row)
-            said = {"table": state.table, "person": person, "type": None, "schema": schema}
-            writer.append("tie", {**said, "because": "its first stream"})
 
 
 def _kept_answers(writer: SqliteWriter) -> None:
