@@ -22,6 +22,7 @@ from tacit.budget.ledger import (
     Ledger,
     LedgerReader,
     LedgerWriter,
+    checked_name,
     checked_text,
 )
 from tacit.errors import BadParameter, KeyReused
@@ -105,6 +106,7 @@ def asked_before(reader: LedgerReader, retry: RetryKey) -> PaidAnswer | None:
     """What was paid for under this key, if it was used; refuses another request."""
     kept = reader.answer_under(retry.digest)
     if kept is None:
+        checked_name(retry.key, "retry_key")
         return None
     paid = paid_answer(reader, kept)
     if paid.entry.body.get("request") != retry.as_json()["request"]:

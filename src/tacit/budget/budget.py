@@ -37,6 +37,7 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
     checked_identity,
+    checked_name,
     checked_text,
     checked_wait,
     recorded_text,
@@ -198,7 +199,7 @@ class Budget(Closing):
         """
         asked = Charge(cost, table, analyst, identity, beside)
         what = recorded_text(what, "what")
-        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
+        label = {} if as_of is None else {"as_of": checked_name(as_of, "as_of")}
         key = {} if retry is None else checked_retry(retry).as_json()
         with self._ledger.writing("charge") as writer:
             before = None if retry is None else asked_before(writer, retry)
@@ -390,7 +391,7 @@ class Budget(Closing):
 
     def cover(self, table: str) -> None:
         """Cover one more table of the same people; what it costs comes out of the same promise."""
-        checked_text(table, "table")
+        checked_name(table, "table")
         with self._ledger.writing("cover") as writer:
             if writer.covers(table):
                 raise BadParameter("table", repr(table), "the budget covers it already")

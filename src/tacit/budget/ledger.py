@@ -17,7 +17,7 @@ from tacit.arguments import kind_of
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry, digest, insist
 from tacit.errors import BadParameter
-from tacit.numbers import positive, show
+from tacit.numbers import as_given, positive, show
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
 LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
@@ -41,6 +41,18 @@ def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     except UnicodeEncodeError:
         raise BadParameter(name, "this text", "give text that is valid Unicode") from None
     return value
+
+
+def checked_name(value: Any, name: str) -> str:
+    """A name that is new here: text that looks like what it is.
+
+    A line break or a mark that turns the direction of writing would let one name pass for another,
+    or for two, wherever names are listed.  Names that are on record already are only looked up.
+    """
+    if not checked_text(value, name).isprintable():
+        allowed = "a name has printable characters only, and no spaces but the usual one"
+        raise BadParameter(name, as_given(value), allowed)
+    return str(value)
 
 
 def recorded_text(value: Any, name: str) -> str:

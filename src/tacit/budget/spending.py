@@ -21,6 +21,7 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
     checked_identity,
+    checked_name,
     checked_text,
     shortened,
 )
@@ -59,7 +60,7 @@ def beginning(promise: Privacy, covers: Iterable[str], accountant: Accountant) -
     if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
         allowed = "give a list of table names, as in covers=['visits']"
         raise BadParameter("covers", as_given(covers), allowed)
-    tables = [checked_text(table, "covers") for table in covers]
+    tables = [checked_name(table, "covers") for table in covers]
     if not tables or len(set(tables)) < len(tables):
         raise BadParameter("covers", tables, "name at least one table, and each one once")
     check_short("epsilon", promise.epsilon)
@@ -249,7 +250,9 @@ class Terms:
         """
         rest = self.share_of(writer, None)
         assert rest is not None
-        mine = self.share_of(writer, analyst) or Share(analyst, wanted.zero(), wanted.zero())
+        mine = self.share_of(writer, analyst)
+        if mine is None:
+            mine = Share(checked_name(analyst, "analyst"), wanted.zero(), wanted.zero())
         wanted = bounded(wanted, rest.limit)
         change = wanted - mine.limit
         if not mine.spent.fits_in(wanted):
@@ -371,7 +374,7 @@ def free_name(writer: LedgerWriter, name: str | None, number: int) -> str:
             name += "'"
     elif writer.stream(name) is not None:
         raise name_taken(name)
-    return name
+    return checked_name(name, "name")
 
 
 def name_taken(name: str) -> BadParameter:
