@@ -22,6 +22,7 @@ from tacit.budget.answers import (
     keep,
     owed,
     paid_answer,
+    refuse_of_no_release,
     refuse_opened,
 )
 from tacit.budget.chain import checked_head, cost_as_json, damaged
@@ -195,7 +196,8 @@ class Budget(Closing):
         its people otherwise than at its first use is refused (see ``tie``).  ``beside`` says the
         same of tables that are open together with it, which must be covered, too.  ``as_of`` is
         the label of the data.  Under a ``retry`` key that was used before nothing is charged, and
-        the receipt says what was told then.
+        the receipt says what was told then; if nothing was, the caller draws it now, and is refused
+        unless this cost is within what was charged and the key's plan is the same.
         """
         asked = Charge(cost, table, analyst, identity, beside)
         what = recorded_text(what, "what")
@@ -203,7 +205,7 @@ class Budget(Closing):
         key = {} if retry is None else checked_retry(retry).as_json()
         with self._ledger.writing("charge") as writer:
             before = None if retry is None else asked_before(writer, retry)
-            if before is None:
+            if retry is None or before is None:
                 charged, left = self._terms.pay(writer, asked, what)
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
                 said = {"table": table, "analyst": analyst, "what": what, **paid, **label, **key}
@@ -211,12 +213,14 @@ class Budget(Closing):
                 if retry is not None:
                     writer.put_answer(KeptAnswer(entry.number, retry.digest))
             else:
+                refuse_of_no_release(before, table)
                 entry, share = before.entry, self._terms.share_of(writer, before.analyst)
                 if before.charged is None or share is None:
                     raise damaged("what was paid for under a key has no share")
                 if before.response is None:  # and so may be drawn now
                     keep_tied(writer, table, identity)
                     self._terms.keep_beside(writer, asked.beside or {})
+                    self._terms.refuse_other_plan(before, asked, retry)
                 charged, left = before.charged, share.left
             return Receipt(  # which nobody gets before the block has ended, on the disk
                 number=entry.number,

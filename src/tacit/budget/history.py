@@ -261,6 +261,7 @@ class _Replay:
         if key is None:
             return
         insist(isinstance(key, str) and isinstance(body["request"], str) and key not in self._keys)
+        insist(isinstance(body.get("plan", ""), str))
         self._keys.add(key)
         told = body.get("response")
         insist(told is None or isinstance(told, str))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.arguments import kind_of
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
@@ -28,6 +28,7 @@ from tacit.budget.ledger import (
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
+    KeyReused,
     NotCovered,
     StreamEnded,
     StreamMismatch,
@@ -35,6 +36,9 @@ from tacit.errors import (
 )
 from tacit.numbers import as_given
 from tacit.privacy import Cost, Privacy
+
+if TYPE_CHECKING:
+    from tacit.budget.answers import PaidAnswer, RetryKey
 
 _MOST_BITS = 4096
 _MOST_SAID = 500  # characters of what was asked, in a refusal
@@ -208,6 +212,22 @@ class Terms:
             raise BudgetExhausted(self._refusal(said, charged, share)) from None
         writer.put_share(after)
         return charged, share.limit - spent
+
+    def refuse_other_plan(self, before: PaidAnswer, asked: Charge, retry: RetryKey) -> None:
+        """What was paid for and not told is drawn as it was planned, and for no more, or never.
+
+        Budgets of 0.2 have no plan on record, and there the amount alone decides.
+        """
+        plan, today = before.entry.body.get("plan"), self.accountant.charge(asked.cost)
+        paid = before.charged is not None and today.fits_in(before.charged)
+        if not paid or plan not in (None, retry.as_json().get("plan")):
+            raise KeyReused(
+                f"entry {before.number} of the history paid for {before.what} under this retry "
+                "key, and nothing was told; it would be drawn in another way now than it was paid "
+                "for, so it stays paid and not answered. Nothing was spent",
+                advice="the schema or the version of Tacit has changed since: open the table as it "
+                "was then, or take a new key, which is charged",
+            )
 
     def _refusal(self, what: str, asked: Amount, share: Share) -> str:
         whose = (
