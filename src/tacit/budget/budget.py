@@ -26,7 +26,15 @@ from tacit.budget.answers import (
     refuse_opened,
 )
 from tacit.budget.chain import checked_head, cost_as_json, damaged
-from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
+from tacit.budget.history import (
+    Hypothetical,
+    LedgerHistory,
+    Verified,
+    check_at_opening,
+    export,
+    hypothetical,
+    verify,
+)
 from tacit.budget.lease import Lease
 from tacit.budget.ledger import (
     WAIT_SECONDS,
@@ -146,14 +154,23 @@ class Budget(Closing):
         wait: float = WAIT_SECONDS,
         head: str | None = None,
     ) -> Budget:
-        """Open a budget by its path or URL.  The history is not replayed; ``verify`` does that.
+        """Open a budget by its path or URL; ``LedgerDamaged`` if it can be seen to be damaged.
+
+        A history of up to 1000 entries is verified; of a longer one, its last 1000 entries and
+        the storage's own check.  ``verify`` reads all of it.
 
         ``head`` is one that was noted elsewhere: the history must contain it, and then a head
         file that was lost is written again.
         """
         noted = checked_head(head)
         ledger, address = ledger_at(path)
-        return cls(ledger.open(address, wait=checked_wait(wait), head=noted))
+        opened = ledger.open(address, wait=checked_wait(wait), head=noted)
+        try:
+            check_at_opening(opened)
+            return cls(opened)
+        except BaseException:
+            opened.close()
+            raise
 
     @classmethod
     def in_memory(

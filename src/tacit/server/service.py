@@ -75,6 +75,7 @@ class Service(Closing):
         """Open everything that a file names; if something cannot be, nothing stays open."""
         with ExitStack() as opened:
             budget = opened.enter_context(open_for_threads(config.budget))
+            budget.verify()  # all of it: much is spent before a server is started again
             covered = budget.covers
             for served in config.tables:
                 if served.name not in covered:
