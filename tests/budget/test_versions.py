@@ -38,6 +38,7 @@ def as_of_version_1(path) -> None:
         "ALTER TABLE secrets DROP COLUMN checksum",
         "DROP TABLE ties",
         "DROP TABLE answers",
+        "ALTER TABLE tables DROP COLUMN people",
         "PRAGMA user_version = 1",
     )
 
@@ -63,7 +64,7 @@ def charge(budget, **more):
 
 
 def test_a_new_file_is_of_the_newest_version(path):
-    assert version_of(path) == VERSION == 1 + len(STEPS) == 3
+    assert version_of(path) == VERSION == 1 + len(STEPS) == 4
 
 
 def test_reading_leaves_an_older_file_as_it_is(old):
@@ -137,7 +138,12 @@ def test_a_file_of_version_2_gets_a_place_for_answers_with_its_first_write(path)
     with Budget.open(path) as budget:
         abandon(open_stream(budget))
         charge(budget)
-    run(path, "DROP TABLE answers", "PRAGMA user_version = 2")
+    run(
+        path,
+        "DROP TABLE answers",
+        "ALTER TABLE tables DROP COLUMN people",
+        "PRAGMA user_version = 2",
+    )
     before = path.read_bytes()
     with Budget.open(path) as budget:
         head = budget.verify().head
@@ -207,11 +213,13 @@ def test_a_file_that_says_that_it_is_older_than_it_is(path):
     with Budget.open(path) as budget:
         lease = open_stream(budget)
         lease.suspend()
-    run(path, "PRAGMA user_version = 1")
     with Budget.open(path) as budget:
+        run(path, "PRAGMA user_version = 1")
         with pytest.raises(LedgerDamaged, match="its format"):
             budget.verify()
         with pytest.raises(LedgerDamaged):
             charge(budget)
         with pytest.raises(LedgerDamaged):
             resume(budget)
+        with pytest.raises(LedgerDamaged, match="its format"):
+            Budget.open(path)

@@ -49,6 +49,7 @@ from tacit.budget.ledger import (
     checked_name,
     checked_text,
     checked_wait,
+    covered,
     recorded_text,
 )
 from tacit.budget.requests import Requests
@@ -236,7 +237,7 @@ class Budget(Closing):
                     raise damaged("what was paid for under a key has no share")
                 if before.response is None:  # and so may be drawn now
                     keep_tied(writer, table, identity)
-                    self._terms.keep_beside(writer, asked.beside or {})
+                    self._terms.keep_beside(writer, table, asked.beside or {})
                     self._terms.refuse_other_plan(before, asked, retry)
                 charged, left = before.charged, share.left
             return Receipt(  # which nobody gets before the block has ended, on the disk
@@ -372,7 +373,7 @@ class Budget(Closing):
         try:
             with self._ledger.writing("resume") as writer:
                 keep_tied(writer, state.table, identity)
-                self._terms.keep_beside(writer, others)
+                self._terms.keep_beside(writer, state.table, others)
                 state, secret = taken_over(writer, name, after_loss)
                 tops = recorded_tops(writer, state)
             refuse_ended(state)
@@ -410,14 +411,20 @@ class Budget(Closing):
         with self._ledger.writing("share") as writer:
             return terms.set_share(writer, analyst, wanted)
 
-    def cover(self, table: str) -> None:
-        """Cover one more table of the same people; what it costs comes out of the same promise."""
+    def cover(self, table: str, *, people: str | None = None) -> None:
+        """Cover one more table; what it costs comes out of the same promise.
+
+        It is about the people that the budget was created for, unless ``people`` names another
+        group: then a person is somebody else there, and no question may join the two.  This cannot
+        be changed later.
+        """
         checked_name(table, "table")
+        group = {} if people is None else {"people": checked_name(people, "people")}
         with self._ledger.writing("cover") as writer:
             if writer.covers(table):
                 raise BadParameter("table", repr(table), "the budget covers it already")
-            writer.add_table(table)
-            writer.append("cover", {"table": table})
+            writer.add_table(table, people)
+            writer.append("cover", {"table": table, **group})
 
     def tie(self, table: str, identity: TableIdentity) -> None:
         """Say by which column a table identifies its people from now on.
@@ -471,6 +478,15 @@ class Budget(Closing):
         """The tables whose people this budget belongs to."""
         with self._ledger.reading() as reader:
             return tuple(reader.tables())
+
+    @property
+    def people(self) -> dict[str, str | None]:
+        """The tables that it covers, each with its group of people: None for the first group.
+
+        Questions may join tables of one group only.
+        """
+        with self._ledger.reading() as reader:
+            return reader.tables()
 
     @property
     def tied(self) -> dict[str, TableIdentity]:
@@ -573,12 +589,12 @@ class Budget(Closing):
         named = [("whole", self.whole)]
         named += [(share.analyst or "not shared", share) for share in self.shares]
         rows = [(name, str(each.left), str(each.spent), str(each.limit)) for name, each in named]
-        title = f"{self._ledger.place}, covers {', '.join(self.covers)}"
+        title = f"{self._ledger.place}, covers {covered(self.people)}"
         return html_table(title, rows, ("", "left", "spent", "of"))
 
     def __str__(self) -> str:
         whole = self.whole
         return (
             f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; "
-            f"left {whole.left}; covers {', '.join(self.covers)}"
+            f"left {whole.left}; covers {covered(self.people)}"
         )

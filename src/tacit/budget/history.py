@@ -191,7 +191,7 @@ class _Replay:
     """The state that follows from the history, entry by entry."""
 
     def __init__(self) -> None:
-        self._tables: list[str] = []
+        self._tables: dict[str, str | None] = {}
         self._ties: dict[str, TableIdentity] = {}
         self._shares: dict[str | None, Share] = {}
         self._streams: dict[str, StreamState] = {}
@@ -212,7 +212,7 @@ class _Replay:
     def compare(self, reader: LedgerReader) -> None:
         """Everything stored beside the history must follow from it."""
         due = Contents(
-            self._tables,
+            list(self._tables.items()),
             self._ties,
             sorted(self._shares.values(), key=lambda share: share.analyst or ""),
             list(self._streams.values()),
@@ -232,13 +232,15 @@ class _Replay:
         insist(not self._shares)
         limit = Amount.from_json(body["limit"])
         self._accountant = accountant_named(body["accountant"])
-        self._tables = list(body["covers"])
+        self._tables = dict.fromkeys(body["covers"])
         insist(all(isinstance(table, str) for table in self._tables))
         self._shares[None] = Share(None, limit, limit.zero())
 
     def _cover(self, body: dict[str, Any]) -> None:
-        insist(isinstance(body["table"], str) and body["table"] not in self._tables)
-        self._tables.append(body["table"])
+        table, people = body["table"], body.get("people")
+        insist(isinstance(table, str) and table not in self._tables)
+        insist(people is None or isinstance(people, str))
+        self._tables[table] = people
 
     def _tie(self, body: dict[str, Any]) -> None:
         insist(body["table"] in self._tables)

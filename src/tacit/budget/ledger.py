@@ -170,6 +170,22 @@ def left_in_words(left: int, most: int, *, in_parts: bool) -> str:
     return f"{left * 10_000 // most / 100:g} % of what pays for ⊤"
 
 
+def covered(people: Mapping[str, str | None]) -> str:
+    """The tables that a budget covers, in words.
+
+    >>> covered({"visits": None, "labs": None, "staff": "staff", "pay": "staff"})
+    'visits, labs; of other people (staff): staff, pay'
+    """
+    groups: dict[str | None, list[str]] = {}
+    for table, group in people.items():
+        groups.setdefault(group, []).append(table)
+    named = {group: ", ".join(tables) for group, tables in groups.items()}
+    return "; ".join(
+        tables if group is None else f"of other people ({group}): {tables}"
+        for group, tables in named.items()
+    )
+
+
 PRICED = "recipe.least_scale"
 """What the binding of a stream has if each of its ⊤ has a price."""
 
@@ -316,7 +332,7 @@ class KeptAnswer:
 class Contents(NamedTuple):
     """All that is stored beside the history, and follows from it."""
 
-    tables: Sequence[str]
+    tables: Sequence[tuple[str, str | None]]
     ties: Mapping[str, TableIdentity]
     shares: Sequence[Share]
     streams: Sequence[StreamState]
@@ -351,8 +367,11 @@ class LedgerReader(Protocol):
         """Entries with a number above ``after``, in order; only a stream's, if one is given."""
         ...
 
-    def tables(self) -> list[str]:
-        """The tables the budget covers, in the order they were named."""
+    def tables(self) -> dict[str, str | None]:
+        """The tables the budget covers, in the order they were named, each with its people.
+
+        That is the name of a group, or None for the group that the budget was created for.
+        """
         ...
 
     def covers(self, table: str) -> bool:
@@ -414,8 +433,8 @@ class LedgerWriter(LedgerReader, Protocol):
         """Add an entry after the last one, linked to it."""
         ...
 
-    def add_table(self, table: str) -> None:
-        """Cover one more table."""
+    def add_table(self, table: str, people: str | None = None) -> None:
+        """Cover one more table, of this group of people."""
         ...
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:

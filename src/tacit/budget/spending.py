@@ -178,16 +178,25 @@ class Terms:
     def _not_covered(self, writer: LedgerWriter, table: str) -> NotCovered:
         return NotCovered(
             f"{self.place} covers {', '.join(writer.tables())}, not {table!r}",
-            advice="charge the budget of that table's people or, if they are the same people, "
-            f"call budget.cover({table!r})",
+            advice="charge the budget of that table's people, or call "
+            f"budget.cover({table!r}) if they are the same people",
         )
 
-    def keep_beside(self, writer: LedgerWriter, beside: Mapping[str, TableIdentity]) -> None:
-        """Refuse tables beside the one that is asked about, unless they are covered and tied."""
-        for table, identity in beside.items():
-            if not writer.covers(table):
-                raise self._not_covered(writer, table)
-            keep_tied(writer, table, identity)
+    def keep_beside(
+        self, writer: LedgerWriter, table: str, beside: Mapping[str, TableIdentity]
+    ) -> None:
+        """Refuse tables beside the one that is asked about, unless covered, of its people, tied."""
+        people = writer.tables() if beside else {}
+        for other, identity in beside.items():
+            if other not in people:
+                raise self._not_covered(writer, other)
+            if people[other] != people[table]:
+                raise TableMismatch(
+                    f"{self.place} covers {table!r} and {other!r} as tables of different people: "
+                    "no question may join them. Nothing was spent",
+                    advice="open together only tables of the same people",
+                )
+            keep_tied(writer, other, identity)
 
     def pay(self, writer: LedgerWriter, asked: Charge, what: str) -> tuple[Amount, Amount]:
         """Charge a share, or refuse; what was charged and what is left."""
@@ -196,7 +205,7 @@ class Terms:
         if asked.identity is not None:
             keep_tied(writer, asked.table, asked.identity)
         if asked.beside:
-            self.keep_beside(writer, asked.beside)
+            self.keep_beside(writer, asked.table, asked.beside)
         share = self.share_of(writer, asked.analyst)
         if share is None:
             raise NotCovered(
