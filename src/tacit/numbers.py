@@ -21,6 +21,7 @@ Number = int | float | str | Fraction | Decimal
 _MOST_BITS = 14_000  # Python refuses to print integers of more than 4300 digits, 14 284 bits
 _MOST_EXPONENT = 4000
 _MOST_DECIMALS = 12
+_MOST_IN_A_FRACTION = 999  # 2/3 says more than 0.666…, but nobody sees how much 693909/350 is
 _HUGE, _TINY = 10**40, Fraction(1, 10**_MOST_DECIMALS)
 
 
@@ -205,16 +206,16 @@ def four_digits_up(number: float | Fraction) -> str:
 
 
 def in_full(value: Fraction) -> str:
-    """A number exactly, in as few characters as possible; with "≈" if that would be too long.
+    """A number exactly, as a decimal or as a fraction of small numbers; or with "≈".
 
-    >>> in_full(Fraction(1, 4)), in_full(Fraction(1, 11)), in_full(Fraction(2, 10**6))
-    ('0.25', '1/11', '2e-06')
+    >>> in_full(Fraction(1, 4)), in_full(Fraction(1, 11)), in_full(Fraction(693909, 350))
+    ('0.25', '1/11', '≈ 1982.59714285714')
     """
     for digits in range(4, 16):
         text = show(value, digits)
         if Fraction(text) == value:
             return text
-    if value.numerator.bit_length() + value.denominator.bit_length() <= 64:
+    if max(abs(value.numerator), value.denominator) <= _MOST_IN_A_FRACTION:
         return str(value)
     return f"≈ {show(value, 15)}"
 

@@ -167,6 +167,12 @@ def test_numbers_in_full_are_exact_or_say_so(value):
         assert Fraction(text) == value
 
 
+def test_what_is_left_is_shown_as_a_number_that_people_read():
+    assert str(Amount.of(rho=Fraction(693909, 350))) == "ρ ≈ 1982.59714285714"
+    assert str(Amount.of(rho=Fraction(2, 3))) == "ρ = 2/3"
+    assert str(Amount.of(rho=Fraction(1, 10**6))) == "ρ = 1e-06"
+
+
 @given(st.fractions(min_value=Fraction(1, 10**30), max_value=1))
 def test_what_is_said_to_fit_fits(left):
     said = what_fits(SumAccountant(), Amount.of(epsilon=left, delta=left / 2))

@@ -77,7 +77,9 @@ def _damage_the_log(path: Path, tmp_path: Path, times: int) -> Counter[str]:
         copy = folder / path.name
         shutil.copy(path, copy)
         shutil.copy(head_of(path), head_of(copy))
-        copy.with_name(f"{copy.name}-wal").write_bytes(_damaged(log, dice))
+        damaged = copy.with_name(f"{copy.name}-wal")
+        damaged.touch(0o600)
+        damaged.write_bytes(_damaged(log, dice))
         try:
             with Budget.open(copy) as budget:
                 assert budget.spent.epsilon == 1, "what was paid is forgotten"

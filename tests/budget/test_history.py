@@ -252,5 +252,5 @@ def test_entries_cannot_be_changed_by_accident(filled):
 
 def test_the_ends_of_the_history_are_checked_on_opening(filled):
     tamper(filled, "UPDATE entries SET text = replace(text, 'last', 'lost') WHERE number = 13")
-    with pytest.raises(LedgerDamaged, match="ends of its history"):
+    with pytest.raises(LedgerDamaged, match="entry 13 of the history was edited"):
         Budget.open(filled)

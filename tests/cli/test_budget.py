@@ -224,14 +224,23 @@ def test_a_charge_that_was_never_answered_says_so(tacit, clinic):
     assert "of my own\n        {'mine': 3}" in told
 
 
-def test_names_in_a_history_do_not_move_a_terminal(tacit, clinic):
+def test_names_in_a_history_do_not_move_a_terminal(tacit, clinic, monkeypatch):
     charge(clinic, 1)
-    with Budget.open(clinic) as budget:
+    with Budget.open(clinic) as budget, monkeypatch.context() as earlier:
+        earlier.setattr("tacit.budget.budget.checked_name", lambda name, _: name)  # took any text
         budget.cover("evil\x1b[2Jtable")
     for command in (("show",), ("history",)):
         ended = tacit("budget", *command, clinic)
         assert "evil" in ended.out
         assert "\x1b" not in ended.out
+
+
+def test_cover_names_the_group_of_people(tacit, clinic):
+    covers = "covers visits; of other people (staff): staff"
+    assert tacit("budget", "cover", clinic, "staff", "--people", "staff").out.strip() == covers
+    assert "visits; of other people (staff): staff" in tacit("budget", "show", clinic).out
+    shown = json.loads(tacit("budget", "show", clinic, "--json").out)
+    assert (shown["covers"], shown["people"]) == (["visits", "staff"], {"staff": "staff"})
 
 
 def test_verify_prints_the_head_and_finds_what_was_changed(tacit, clinic):

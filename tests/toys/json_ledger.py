@@ -65,11 +65,11 @@ class JsonWriter(Uncopyable):
         every = (Entry(*row) for row in self.content["entries"])
         return [one for one in every if one.number > after and stream in (None, one.stream)][:most]
 
-    def tables(self) -> list[str]:
-        return list(self.content["tables"])
+    def tables(self) -> dict[str, str | None]:
+        return dict(self.content["tables"])
 
     def covers(self, table: str) -> bool:
-        return table in self.content["tables"]
+        return table in self.tables()
 
     def tie(self, table: str) -> TableIdentity | None:
         return self.ties().get(table)
@@ -109,7 +109,8 @@ class JsonWriter(Uncopyable):
         return next((one for one in self.answers() if one.key == key), None)
 
     def stored_and_due(self, due: Contents) -> Iterable[tuple[str, object, object]]:
-        stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
+        tables = list(self.tables().items())
+        stored = (tables, self.ties(), self.shares(), self.streams(), self.secrets())
         answers = [one.sealed for one in self.answers()]
         return zip(WHAT_IS_STORED, (*stored, answers), due, strict=True)
 
@@ -120,8 +121,8 @@ class JsonWriter(Uncopyable):
         self.content["entries"].append([entry.number, entry.text, entry.hash, entry.stream])
         return entry
 
-    def add_table(self, table: str) -> None:
-        self.content["tables"].append(table)
+    def add_table(self, table: str, people: str | None = None) -> None:
+        self.content["tables"].append([table, people])
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         self.content["ties"][table] = asdict(identity)

@@ -55,6 +55,11 @@ class NoisyCount:
         question = question_key(self.read.question, None, None)
         return {"count": question, "epsilon": str(self.noise.privacy.epsilon)}
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        return repr(self.noise)
+
     def write_release(self, released: Estimate) -> dict[str, Any]:
         """An estimate as it is kept."""
         return tagged("estimate", released.as_json())

@@ -356,6 +356,11 @@ class NoisyHistogram:
         epsilon = str(self.cost.privacy.epsilon)
         return {"histogram": names, "epsilon": epsilon, "max_rows": self.max_rows}
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        return f"Laplace noise of scale {self.max_rows / self.cost.privacy.epsilon} on each count"
+
     def write_release(self, released: Histogram) -> dict[str, Any]:
         """A histogram as it is kept."""
         return tagged("histogram", released.as_json())

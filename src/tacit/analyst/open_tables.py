@@ -83,13 +83,19 @@ def open_all(tables: Mapping[str, Mapping[str, Any]]) -> OpenTables:
     return OpenTables(found)
 
 
-def same_people(tables: Mapping[str, Table]) -> list[dict[str, Table]]:
-    """Those of some open tables that can be put together, by the type of their people."""
-    groups: dict[str, dict[str, Table]] = {}
+def same_people(
+    tables: Mapping[str, Table], people: Mapping[str, str | None]
+) -> list[dict[str, Table]]:
+    """Those of some open tables that can be put together: their people are the same.
+
+    A budget says so (``budget.people``), and they must be read as one type.
+    """
+    groups: dict[tuple[str | None, str], dict[str, Table]] = {}
     for name, table in tables.items():
         person = table.schema.person
         if isinstance(person, str) and "people" not in table.engine.cannot:
-            groups.setdefault(table.schema.column(person).type, {})[name] = table
+            read_as = table.schema.column(person).type
+            groups.setdefault((people[name], read_as), {})[name] = table
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from tacit.analyst.history import told_at
@@ -90,6 +90,19 @@ class Keepable(Protocol):
 
     def read_release(self, fields: Mapping[str, Any]) -> Any:
         """The inverse of `write_release`."""
+        ...
+
+
+@runtime_checkable
+class SaysHow(Protocol):
+    """A mechanism that says with which noise it draws, so that nothing else is drawn in its place.
+
+    A release that was paid for under a key and never told is drawn again by the same plan only.
+    """
+
+    @property
+    def drawn_by(self) -> str:
+        """The noise and its scale.  It is public, and the same whenever the same is drawn."""
         ...
 
 
@@ -177,7 +190,10 @@ def pay_draw_and_keep(
 
 
 def _retry(
-    table: ReleasingTable, mechanism: object, analyst: str | None, retry_key: str | RetryKey | None
+    table: ReleasingTable,
+    mechanism: ReleaseMechanism[Any],
+    analyst: str | None,
+    retry_key: str | RetryKey | None,
 ) -> RetryKey | None:
     """The key under which a release is asked for, if it was given one."""
     from tacit.budget import RetryKey
@@ -191,9 +207,26 @@ def _retry(
             f"releases of {kind_of(mechanism)} are not kept: it has no request, write_release and "
             "read_release",
         )
-    if isinstance(retry_key, RetryKey):
-        return retry_key
-    return RetryKey(retry_key, analyst, f"release {table.name}", mechanism.request)
+    request = mechanism.request
+    if not isinstance(retry_key, RetryKey):
+        retry_key = RetryKey(retry_key, analyst, f"release {table.name}", request)
+    return replace(retry_key, plan=_plan(table, mechanism, request))
+
+
+def _plan(
+    table: ReleasingTable, mechanism: ReleaseMechanism[Any], request: object
+) -> dict[str, Any]:
+    """All that a release depends on besides the data and the coins: it is put on record."""
+    from tacit.budget.chain import cost_as_json
+
+    identities = {table.name: table.identity, **table.identities_beside}
+    return {
+        "mechanism": type(mechanism).__name__,
+        "request": request,
+        "cost": cost_as_json(mechanism.cost),
+        "drawn by": mechanism.drawn_by if isinstance(mechanism, SaysHow) else None,
+        "tables": {name: identity.as_json() for name, identity in identities.items()},
+    }
 
 
 def _told_before(version: Version, budget: Budget, receipt: Receipt) -> Mapping[str, Any] | None:

@@ -84,6 +84,11 @@ class Query:
             **({} if plan.stream is None else {"having": plan.stream.cost.privacy.as_json()}),
         }
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        return self.plan.drawn_by
+
     def write_release(self, released: QueryResult) -> dict[str, Any]:
         """A result as it is kept, with room for any cells that could have been told.
 

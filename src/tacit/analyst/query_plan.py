@@ -128,6 +128,21 @@ class QueryPlan(Printed):
         measured = self.select.columns[place].parts[part]
         return self.max_cells * measured.sensitivity / (self.shares[place] * measured.share)
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise: what tells each aggregate of a cell, and what chooses the cells."""
+        each = [self._drawn_by(place) for place in range(len(self.select.columns))]
+        return f"{each}, {self.top!r}, {self.stream!r}"
+
+    def _drawn_by(self, place: int) -> str:
+        column = self.select.columns[place]
+        if isinstance(column.kind, Ranked):
+            return repr(self.quantile(place))
+        if isinstance(column.kind, FromStream):
+            return "from the stream"
+        scales = [str(self.noise_scale(place, part)) for part in range(len(column.parts))]
+        return f"Laplace noise of scales {', '.join(scales)}"
+
     def error(self, name: str, beta: Number = "1/20", *, values: int | None = None) -> Fraction:
         """How far one value of an aggregate may be off, except with probability β.
 

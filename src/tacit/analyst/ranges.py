@@ -471,6 +471,11 @@ class NoisyRanges:
         asked = {"epsilon": str(self.plan.privacy.epsilon), "max_rows": self.plan.max_rows}
         return {self.title: self.plan.ordered.name, **asked}
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        return f"{self.plan.tree!r}, Laplace noise of scale {self.plan.noise_scale} on each node"
+
     def write_release(self, released: Ranges) -> dict[str, Any]:
         """Ranges as they are kept."""
         return released.as_json()

@@ -246,6 +246,11 @@ class SmallDb:
             asked["certificate_epsilon"] = str(plan.certificate_epsilon)
         return asked
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        return f"SmallDB of {self.plan.rows} rows, {self.plan.certifying!r}"
+
     def write_release(self, released: Release) -> dict[str, Any]:
         """A release as it is kept."""
         return released.as_json()

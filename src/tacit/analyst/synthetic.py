@@ -389,6 +389,11 @@ class SyntheticRows:
             "max_rows": plan.max_rows,
         }
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        return repr(self.plan.mechanism)
+
     def write_release(self, released: Synthetic) -> dict[str, Any]:
         """Rows as they are kept."""
         return released.as_json()

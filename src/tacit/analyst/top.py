@@ -295,6 +295,12 @@ class NoisyTop:
             "counts_epsilon": None if extra is None else str(extra),
         }
 
+    @property
+    def drawn_by(self) -> str:
+        """With which noise."""
+        counted = self.plan.noise_scale
+        return f"{self.plan.mechanism!r}, Laplace noise of scale {counted} on counts"
+
     def write_release(self, released: Top) -> dict[str, Any]:
         """As it is kept, with room for the longest that could have been drawn.
 

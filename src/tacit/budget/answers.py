@@ -22,6 +22,7 @@ from tacit.budget.ledger import (
     Ledger,
     LedgerReader,
     LedgerWriter,
+    checked_name,
     checked_text,
 )
 from tacit.errors import BadParameter, KeyReused
@@ -37,24 +38,28 @@ class RetryKey:
 
     A key belongs to a caller, such as an analyst or the name of a token, and to a call, such as
     "visits.count".  ``request`` is all that is asked, as JSON: the same key with another request
-    is refused.  Only digests of the two are stored.  Keys never expire.
+    is refused.  ``plan``, as JSON, is how it is drawn: what was paid for under a key and not told
+    is drawn again in that way or not at all.  Only digests of them are stored.  Keys never expire.
     """
 
     key: str
     caller: str | None
     call: str
     request: Any
+    plan: Any = None
 
     def __post_init__(self) -> None:
         checked_text(self.key, "retry_key")
         if self.caller is not None:
             checked_text(self.caller, "caller")
         checked_text(self.call, "call")
-        try:
-            canonical({"request": self.request})
-        except (TypeError, ValueError, RecursionError):
-            given = kind_of(self.request)
-            raise BadParameter("request", given, "give a value that JSON can hold") from None
+        for name, value in (("request", self.request), ("plan", self.plan)):
+            try:
+                canonical({name: value})
+            except (TypeError, ValueError, RecursionError):
+                raise BadParameter(
+                    name, kind_of(value), "give a value that JSON can hold"
+                ) from None
 
     @property
     def digest(self) -> str:
@@ -64,8 +69,9 @@ class RetryKey:
 
     def as_json(self) -> dict[str, str]:
         """As it enters the history."""
-        request = digest(canonical({"request": self.request}))
-        return {"key": self.digest, "request": request}
+        said = {"request": self.request} | ({} if self.plan is None else {"plan": self.plan})
+        digests = {name: digest(canonical({name: value})) for name, value in said.items()}
+        return {"key": self.digest, **digests}
 
 
 def checked_retry(retry: Any) -> RetryKey:
@@ -105,6 +111,7 @@ def asked_before(reader: LedgerReader, retry: RetryKey) -> PaidAnswer | None:
     """What was paid for under this key, if it was used; refuses another request."""
     kept = reader.answer_under(retry.digest)
     if kept is None:
+        checked_name(retry.key, "retry_key")
         return None
     paid = paid_answer(reader, kept)
     if paid.entry.body.get("request") != retry.as_json()["request"]:
@@ -118,11 +125,26 @@ def asked_before(reader: LedgerReader, retry: RetryKey) -> PaidAnswer | None:
 
 def refuse_opened(before: PaidAnswer | None) -> None:
     """A key opens one stream."""
-    if before is not None:
+    if before is not None and before.kind == "open":
         raise KeyReused(
             f"stream {before.stream!r} was opened under this retry key; nothing was spent",
             advice="resume it",
         )
+    if before is not None:
+        raise _of_something_else()
+
+
+def refuse_of_no_release(before: PaidAnswer, table: str) -> None:
+    """A key of a stream, or of one of its answers, stands for no release; nor for another table."""
+    if before.kind != "charge" or before.table != table:
+        raise _of_something_else()
+
+
+def _of_something_else() -> KeyReused:
+    return KeyReused(
+        "the retry key was used for something else; nothing was spent",
+        advice="give every new request a key of its own",
+    )
 
 
 def owed(reader: LedgerReader, number: int) -> KeptAnswer | None:

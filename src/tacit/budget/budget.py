@@ -22,10 +22,19 @@ from tacit.budget.answers import (
     keep,
     owed,
     paid_answer,
+    refuse_of_no_release,
     refuse_opened,
 )
 from tacit.budget.chain import checked_head, cost_as_json, damaged
-from tacit.budget.history import Hypothetical, LedgerHistory, Verified, export, hypothetical, verify
+from tacit.budget.history import (
+    Hypothetical,
+    LedgerHistory,
+    Verified,
+    check_at_opening,
+    export,
+    hypothetical,
+    verify,
+)
 from tacit.budget.lease import Lease
 from tacit.budget.ledger import (
     WAIT_SECONDS,
@@ -37,8 +46,10 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
     checked_identity,
+    checked_name,
     checked_text,
     checked_wait,
+    covered,
     recorded_text,
 )
 from tacit.budget.requests import Requests
@@ -144,14 +155,23 @@ class Budget(Closing):
         wait: float = WAIT_SECONDS,
         head: str | None = None,
     ) -> Budget:
-        """Open a budget by its path or URL.  The history is not replayed; ``verify`` does that.
+        """Open a budget by its path or URL; ``LedgerDamaged`` if it can be seen to be damaged.
+
+        A history of up to 1000 entries is verified; of a longer one, its last 1000 entries and
+        the storage's own check.  ``verify`` reads all of it.
 
         ``head`` is one that was noted elsewhere: the history must contain it, and then a head
         file that was lost is written again.
         """
         noted = checked_head(head)
         ledger, address = ledger_at(path)
-        return cls(ledger.open(address, wait=checked_wait(wait), head=noted))
+        opened = ledger.open(address, wait=checked_wait(wait), head=noted)
+        try:
+            check_at_opening(opened)
+            return cls(opened)
+        except BaseException:
+            opened.close()
+            raise
 
     @classmethod
     def in_memory(
@@ -194,15 +214,16 @@ class Budget(Closing):
         its people otherwise than at its first use is refused (see ``tie``).  ``beside`` says the
         same of tables that are open together with it, which must be covered, too.  ``as_of`` is
         the label of the data.  Under a ``retry`` key that was used before nothing is charged, and
-        the receipt says what was told then.
+        the receipt says what was told then; if nothing was, the caller draws it now, and is refused
+        unless this cost is within what was charged and the key's plan is the same.
         """
         asked = Charge(cost, table, analyst, identity, beside)
         what = recorded_text(what, "what")
-        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
+        label = {} if as_of is None else {"as_of": checked_name(as_of, "as_of")}
         key = {} if retry is None else checked_retry(retry).as_json()
         with self._ledger.writing("charge") as writer:
             before = None if retry is None else asked_before(writer, retry)
-            if before is None:
+            if retry is None or before is None:
                 charged, left = self._terms.pay(writer, asked, what)
                 paid = {"cost": cost_as_json(cost), "charged": charged.as_json()}
                 said = {"table": table, "analyst": analyst, "what": what, **paid, **label, **key}
@@ -210,12 +231,14 @@ class Budget(Closing):
                 if retry is not None:
                     writer.put_answer(KeptAnswer(entry.number, retry.digest))
             else:
+                refuse_of_no_release(before, table)
                 entry, share = before.entry, self._terms.share_of(writer, before.analyst)
                 if before.charged is None or share is None:
                     raise damaged("what was paid for under a key has no share")
                 if before.response is None:  # and so may be drawn now
                     keep_tied(writer, table, identity)
-                    self._terms.keep_beside(writer, asked.beside or {})
+                    self._terms.keep_beside(writer, table, asked.beside or {})
+                    self._terms.refuse_other_plan(before, asked, retry)
                 charged, left = before.charged, share.left
             return Receipt(  # which nobody gets before the block has ended, on the disk
                 number=entry.number,
@@ -350,7 +373,7 @@ class Budget(Closing):
         try:
             with self._ledger.writing("resume") as writer:
                 keep_tied(writer, state.table, identity)
-                self._terms.keep_beside(writer, others)
+                self._terms.keep_beside(writer, state.table, others)
                 state, secret = taken_over(writer, name, after_loss)
                 tops = recorded_tops(writer, state)
             refuse_ended(state)
@@ -388,14 +411,20 @@ class Budget(Closing):
         with self._ledger.writing("share") as writer:
             return terms.set_share(writer, analyst, wanted)
 
-    def cover(self, table: str) -> None:
-        """Cover one more table of the same people; what it costs comes out of the same promise."""
-        checked_text(table, "table")
+    def cover(self, table: str, *, people: str | None = None) -> None:
+        """Cover one more table; what it costs comes out of the same promise.
+
+        It is about the people that the budget was created for, unless ``people`` names another
+        group: then a person is somebody else there, and no question may join the two.  This cannot
+        be changed later.
+        """
+        checked_name(table, "table")
+        group = {} if people is None else {"people": checked_name(people, "people")}
         with self._ledger.writing("cover") as writer:
             if writer.covers(table):
                 raise BadParameter("table", repr(table), "the budget covers it already")
-            writer.add_table(table)
-            writer.append("cover", {"table": table})
+            writer.add_table(table, people)
+            writer.append("cover", {"table": table, **group})
 
     def tie(self, table: str, identity: TableIdentity) -> None:
         """Say by which column a table identifies its people from now on.
@@ -449,6 +478,15 @@ class Budget(Closing):
         """The tables whose people this budget belongs to."""
         with self._ledger.reading() as reader:
             return tuple(reader.tables())
+
+    @property
+    def people(self) -> dict[str, str | None]:
+        """The tables that it covers, each with its group of people: None for the first group.
+
+        Questions may join tables of one group only.
+        """
+        with self._ledger.reading() as reader:
+            return reader.tables()
 
     @property
     def tied(self) -> dict[str, TableIdentity]:
@@ -551,12 +589,12 @@ class Budget(Closing):
         named = [("whole", self.whole)]
         named += [(share.analyst or "not shared", share) for share in self.shares]
         rows = [(name, str(each.left), str(each.spent), str(each.limit)) for name, each in named]
-        title = f"{self._ledger.place}, covers {', '.join(self.covers)}"
+        title = f"{self._ledger.place}, covers {covered(self.people)}"
         return html_table(title, rows, ("", "left", "spent", "of"))
 
     def __str__(self) -> str:
         whole = self.whole
         return (
             f"{self._ledger.place}: promised {whole.limit}; spent {whole.spent}; "
-            f"left {whole.left}; covers {', '.join(self.covers)}"
+            f"left {whole.left}; covers {covered(self.people)}"
         )

@@ -110,6 +110,8 @@ class Entry:
                     more.append("a price for each ⊤" if priced else f"at most {body['at_most']} ⊤")
                 case "reserve":
                     more.append(f"{body['reserved']} parts of what pays for ⊤")
+                case "cover" if "people" in body:
+                    more.append(f"of other people: {body['people']}")
                 case "request":
                     more += [str(Amount.from_json(body["more"])), body["reason"]]
                 case "decline":

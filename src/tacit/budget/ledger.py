@@ -17,7 +17,7 @@ from tacit.arguments import kind_of
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry, digest, insist
 from tacit.errors import BadParameter
-from tacit.numbers import positive, show
+from tacit.numbers import as_given, positive, show
 
 LIVE, SUSPENDED, HALTED, CLOSED = "live", "suspended", "halted", "closed"
 LARGEST = 2**62  # SQLite's integers end at 2^63, and numbers go up by one at a time
@@ -41,6 +41,18 @@ def checked_text(value: Any, name: str, *, empty: bool = False) -> str:
     except UnicodeEncodeError:
         raise BadParameter(name, "this text", "give text that is valid Unicode") from None
     return value
+
+
+def checked_name(value: Any, name: str) -> str:
+    """A name that is new here: text that looks like what it is.
+
+    A line break or a mark that turns the direction of writing would let one name pass for another,
+    or for two, wherever names are listed.  Names that are on record already are only looked up.
+    """
+    if not checked_text(value, name).isprintable():
+        allowed = "a name has printable characters only, and no spaces but the usual one"
+        raise BadParameter(name, as_given(value), allowed)
+    return str(value)
 
 
 def recorded_text(value: Any, name: str) -> str:
@@ -156,6 +168,22 @@ def left_in_words(left: int, most: int, *, in_parts: bool) -> str:
     if not in_parts:
         return f"{left} of {most} ⊤"
     return f"{left * 10_000 // most / 100:g} % of what pays for ⊤"
+
+
+def covered(people: Mapping[str, str | None]) -> str:
+    """The tables that a budget covers, in words.
+
+    >>> covered({"visits": None, "labs": None, "staff": "staff", "pay": "staff"})
+    'visits, labs; of other people (staff): staff, pay'
+    """
+    groups: dict[str | None, list[str]] = {}
+    for table, group in people.items():
+        groups.setdefault(group, []).append(table)
+    named = {group: ", ".join(tables) for group, tables in groups.items()}
+    return "; ".join(
+        tables if group is None else f"of other people ({group}): {tables}"
+        for group, tables in named.items()
+    )
 
 
 PRICED = "recipe.least_scale"
@@ -304,7 +332,7 @@ class KeptAnswer:
 class Contents(NamedTuple):
     """All that is stored beside the history, and follows from it."""
 
-    tables: Sequence[str]
+    tables: Sequence[tuple[str, str | None]]
     ties: Mapping[str, TableIdentity]
     shares: Sequence[Share]
     streams: Sequence[StreamState]
@@ -339,8 +367,11 @@ class LedgerReader(Protocol):
         """Entries with a number above ``after``, in order; only a stream's, if one is given."""
         ...
 
-    def tables(self) -> list[str]:
-        """The tables the budget covers, in the order they were named."""
+    def tables(self) -> dict[str, str | None]:
+        """The tables the budget covers, in the order they were named, each with its people.
+
+        That is the name of a group, or None for the group that the budget was created for.
+        """
         ...
 
     def covers(self, table: str) -> bool:
@@ -402,8 +433,8 @@ class LedgerWriter(LedgerReader, Protocol):
         """Add an entry after the last one, linked to it."""
         ...
 
-    def add_table(self, table: str) -> None:
-        """Cover one more table."""
+    def add_table(self, table: str, people: str | None = None) -> None:
+        """Cover one more table, of this group of people."""
         ...
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:

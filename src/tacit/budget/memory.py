@@ -30,7 +30,7 @@ class _Contents(Uncopyable):
 
     entries: list[Entry] = field(default_factory=list)
     of_stream: dict[int, list[Entry]] = field(default_factory=dict)
-    tables: dict[str, None] = field(default_factory=dict)
+    tables: dict[str, str | None] = field(default_factory=dict)
     ties: dict[str, TableIdentity] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
@@ -81,8 +81,8 @@ class _MemoryWriter(Uncopyable):
         end = old + len(self._new.entries) if most is None else after + most
         return self._base.entries[after:end] + self._new.entries[max(0, after - old) : end - old]
 
-    def tables(self) -> list[str]:
-        return [*self._base.tables, *self._new.tables]
+    def tables(self) -> dict[str, str | None]:
+        return self._base.tables | self._new.tables
 
     def covers(self, table: str) -> bool:
         return table in self._base.tables or table in self._new.tables
@@ -126,7 +126,8 @@ class _MemoryWriter(Uncopyable):
         return self._new.answers.get(number) or self._base.answers.get(number)
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
-        stored = (self.tables(), self.ties(), self.shares(), self.streams(), self.secrets())
+        tables = list(self.tables().items())
+        stored = (tables, self.ties(), self.shares(), self.streams(), self.secrets())
         answers = [answer.sealed for answer in self.answers()]
         return zip(WHAT_IS_STORED, (*stored, answers), due, strict=True)
 
@@ -138,8 +139,8 @@ class _MemoryWriter(Uncopyable):
             self._new.of_stream.setdefault(stream, []).append(entry)
         return entry
 
-    def add_table(self, table: str) -> None:
-        self._new.tables[table] = None
+    def add_table(self, table: str, people: str | None = None) -> None:
+        self._new.tables[table] = people
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         self._new.ties[table] = identity

@@ -37,6 +37,7 @@ from tacit.budget.postgres_sessions import (
 from tacit.budget.postgres_tables import (
     FORMAT,
     NOTHING_YET,
+    WITH_GROUPS,
     PostgresReader,
     PostgresWriter,
     create_tables,
@@ -404,7 +405,7 @@ class PostgresChecking(PostgresUse[HistoryEnd]):
                 f"{ledger.place}: there is no such budget", advice="Budget.create makes one"
             )
         formats = connection.execute("SELECT format FROM head").fetchall()
-        if formats != [(FORMAT,)]:
+        if formats not in ([(FORMAT,)], [(WITH_GROUPS,)]):
             raise LedgerDamaged(
                 f"{ledger.place} is not a budget that this Tacit knows; it was left as it is: use "
                 "the Tacit that wrote it"

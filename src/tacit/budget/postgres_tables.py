@@ -31,6 +31,7 @@ from tacit.budget.rows import (
     row_of_tie,
     share_of,
     stream_of,
+    table_of,
     text_of,
     tie_of,
     whole_of,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from tacit.postgres import Connection
 
 FORMAT = 1
+WITH_GROUPS = 2  # as soon as it covers tables of other people; 0.2 refuses it then
 _FEW = 20  # tables and shares that are read with the lock
 
 # The columns of each table, "!" where there is always a value.
@@ -59,11 +61,7 @@ _TABLES = {
     "secrets": "stream bigint!, secret bytea!, checksum bytea!",
     "answers": "number bigint!, key bytea, response bytea, recorded bigint",
 }
-_COLUMNS = [
-    (table, column, kind.removesuffix("!"), kind.endswith("!"))
-    for table, columns in sorted(_TABLES.items())
-    for column, _, kind in (one.partition(" ") for one in columns.split(", "))
-]
+_GROUPS = {"tables": f"{_TABLES['tables']}, people bytea"}
 # Names may be longer than what an index can hold, so they are found by their digests.
 _CONSTRAINTS = """
 ALTER TABLE head ADD PRIMARY KEY (one), ADD CHECK (one);
@@ -92,13 +90,24 @@ _STREAMS = (
 )
 _ANSWERS = "SELECT number, key, response, recorded FROM answers"
 _NAMED = "sha256(name) = sha256(%s)"
+# The column is there as soon as a group is named; JSON has a row's columns, whichever there are.
+_GROUPED = "name, decode(substr(to_jsonb(tables) ->> 'people', 3), 'hex')"
+
+
+def _columns_of(tables: Mapping[str, str]) -> list[tuple[str, str, str, bool]]:
+    """Every column, as `PostgresReader.columns` finds them."""
+    return [
+        (table, column, kind.removesuffix("!"), kind.endswith("!"))
+        for table, columns in sorted(tables.items())
+        for column, _, kind in (one.partition(" ") for one in columns.split(", "))
+    ]
 
 
 def create_tables(connection: Connection) -> None:
     """Everything that a new budget needs, in the schema that the search path names."""
     for table, columns in _TABLES.items():
         connection.execute(f"CREATE TABLE {table} ({columns.replace('!', ' NOT NULL')})".encode())
-    for table, column, kind, _ in _COLUMNS:
+    for table, column, kind, _ in _columns_of(_TABLES):
         if kind == "bytea":
             alter = f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL"
             connection.execute(alter.encode())
@@ -160,11 +169,9 @@ class PostgresReader(Uncopyable):
         """Whether an entry has this hash."""
         return bool(self._rows("SELECT 1 FROM entries WHERE hash = %s", head))
 
-    def tables(self) -> list[str]:
+    def tables(self) -> dict[str, str | None]:
         """In the order they were named."""
-        with readable("a row of the table 'tables' cannot be read"):
-            rows = self._rows("SELECT name FROM tables ORDER BY number")
-            return [text_of(name) for (name,) in rows]
+        return dict(map(table_of, self._rows(f"SELECT {_GROUPED} FROM tables ORDER BY number")))
 
     def covers(self, table: str) -> bool:
         """Found by the unique index."""
@@ -223,9 +230,10 @@ class PostgresReader(Uncopyable):
 
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
         """Rows as they are, beside those that would be written now."""
+        tables = [(number, *table) for number, table in enumerate(due.tables, 1)]
         sealed = "SELECT number, key, recorded, encode(sha256(response), 'hex') FROM answers"
         stored_and_due = (
-            ("SELECT number, name FROM tables ORDER BY number", enumerate(due.tables, 1)),
+            (f"SELECT number, {_GROUPED} FROM tables ORDER BY number", tables),
             (f"{_TIES} ORDER BY name", (row_of_tie(*tie) for tie in sorted(due.ties.items()))),
             (f"{_SHARES} ORDER BY analyst", map(row_of_share, due.shares)),
             (f"{_STREAMS} ORDER BY id", map(row_of_stream, due.streams)),
@@ -234,7 +242,8 @@ class PostgresReader(Uncopyable):
         )
         for what, (query, rows) in zip(WHAT_IS_STORED, stored_and_due, strict=True):
             yield what, self._rows(query), list(rows)
-        yield "its format", self.columns(), _COLUMNS
+        grouped = any(people is not None for _, people in due.tables)
+        yield "its format", self.columns(), _columns_of(_TABLES | (_GROUPS if grouped else {}))
         last = "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         yield "the end of its history", [tuple(self.tail())], self._rows(last) or [HistoryEnd()]
 
@@ -368,12 +377,20 @@ class PostgresWriter(PostgresReader):
                 "edited; use the newest copy"
             )
 
-    def add_table(self, table: str) -> None:
-        """Added at the end."""
+    def add_table(self, table: str, people: str | None = None) -> None:
+        """Added at the end.  With the first group of other people comes the column for it."""
         if self._locked.tables is not None:
             self._locked.tables.add(table)
+        columns, given = "number, name", [table]
+        if people is not None:
+            # A journey each: a statement is prepared before the ones beside it are run.
+            self._rows("ALTER TABLE tables ADD COLUMN IF NOT EXISTS people bytea")
+            self._rows("ALTER TABLE tables ALTER COLUMN people SET STORAGE EXTERNAL")
+            self._write(f"UPDATE head SET format = {WITH_GROUPS}")
+            columns, given = f"{columns}, people", [table, people]
         number = "SELECT coalesce(max(number), 0) + 1 FROM tables"
-        self._write(f"INSERT INTO tables (number, name) VALUES (({number}), %s)", table)
+        places = ", ".join(["%s"] * len(given))
+        self._write(f"INSERT INTO tables ({columns}) VALUES (({number}), {places})", *given)
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         """Written as a whole row."""

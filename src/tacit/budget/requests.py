@@ -13,7 +13,7 @@ from typing import Literal
 
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import Entry, readable
-from tacit.budget.ledger import Ledger, LedgerReader, LedgerWriter, checked_text
+from tacit.budget.ledger import Ledger, LedgerReader, LedgerWriter, checked_name, checked_text
 from tacit.budget.spending import Terms, check_short
 from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, whole
@@ -105,6 +105,8 @@ class Requests:
                     as_given(analyst),
                     f"{MOST_OPEN} requests of theirs are open: wait until one is decided",
                 )
+            if self._terms.share_of(writer, analyst) is None:
+                checked_name(analyst, "analyst")
             said = {"analyst": analyst, "more": more.as_json(), "reason": reason}
             return _asked(writer.append("request", said))
 

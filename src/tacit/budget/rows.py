@@ -47,6 +47,13 @@ def entry_of(number: Any, text: Any, digest: Any, stream: Any) -> Entry:
     return Entry(whole_of(number), text_of(text), text_of(digest), filed)
 
 
+def table_of(row: tuple[Any, ...]) -> tuple[str, str | None]:
+    """A table that is covered, and its people."""
+    with readable("a row of the table 'tables' cannot be read"):
+        name, people = row
+        return text_of(name), None if people is None else text_of(people)
+
+
 def tie_of(row: tuple[Any, ...]) -> tuple[str, TableIdentity]:
     """A table, and whose rows it holds."""
     with readable("a row of the table 'ties' cannot be read"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.arguments import kind_of
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
@@ -21,12 +21,14 @@ from tacit.budget.ledger import (
     StreamState,
     TableIdentity,
     checked_identity,
+    checked_name,
     checked_text,
     shortened,
 )
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
+    KeyReused,
     NotCovered,
     StreamEnded,
     StreamMismatch,
@@ -34,6 +36,9 @@ from tacit.errors import (
 )
 from tacit.numbers import as_given
 from tacit.privacy import Cost, Privacy
+
+if TYPE_CHECKING:
+    from tacit.budget.answers import PaidAnswer, RetryKey
 
 _MOST_BITS = 4096
 _MOST_SAID = 500  # characters of what was asked, in a refusal
@@ -59,7 +64,7 @@ def beginning(promise: Privacy, covers: Iterable[str], accountant: Accountant) -
     if isinstance(covers, (str, bytes)) or not isinstance(covers, Iterable):
         allowed = "give a list of table names, as in covers=['visits']"
         raise BadParameter("covers", as_given(covers), allowed)
-    tables = [checked_text(table, "covers") for table in covers]
+    tables = [checked_name(table, "covers") for table in covers]
     if not tables or len(set(tables)) < len(tables):
         raise BadParameter("covers", tables, "name at least one table, and each one once")
     check_short("epsilon", promise.epsilon)
@@ -173,16 +178,25 @@ class Terms:
     def _not_covered(self, writer: LedgerWriter, table: str) -> NotCovered:
         return NotCovered(
             f"{self.place} covers {', '.join(writer.tables())}, not {table!r}",
-            advice="charge the budget of that table's people or, if they are the same people, "
-            f"call budget.cover({table!r})",
+            advice="charge the budget of that table's people, or call "
+            f"budget.cover({table!r}) if they are the same people",
         )
 
-    def keep_beside(self, writer: LedgerWriter, beside: Mapping[str, TableIdentity]) -> None:
-        """Refuse tables beside the one that is asked about, unless they are covered and tied."""
-        for table, identity in beside.items():
-            if not writer.covers(table):
-                raise self._not_covered(writer, table)
-            keep_tied(writer, table, identity)
+    def keep_beside(
+        self, writer: LedgerWriter, table: str, beside: Mapping[str, TableIdentity]
+    ) -> None:
+        """Refuse tables beside the one that is asked about, unless covered, of its people, tied."""
+        people = writer.tables() if beside else {}
+        for other, identity in beside.items():
+            if other not in people:
+                raise self._not_covered(writer, other)
+            if people[other] != people[table]:
+                raise TableMismatch(
+                    f"{self.place} covers {table!r} and {other!r} as tables of different people: "
+                    "no question may join them. Nothing was spent",
+                    advice="open together only tables of the same people",
+                )
+            keep_tied(writer, other, identity)
 
     def pay(self, writer: LedgerWriter, asked: Charge, what: str) -> tuple[Amount, Amount]:
         """Charge a share, or refuse; what was charged and what is left."""
@@ -191,7 +205,7 @@ class Terms:
         if asked.identity is not None:
             keep_tied(writer, asked.table, asked.identity)
         if asked.beside:
-            self.keep_beside(writer, asked.beside)
+            self.keep_beside(writer, asked.table, asked.beside)
         share = self.share_of(writer, asked.analyst)
         if share is None:
             raise NotCovered(
@@ -207,6 +221,22 @@ class Terms:
             raise BudgetExhausted(self._refusal(said, charged, share)) from None
         writer.put_share(after)
         return charged, share.limit - spent
+
+    def refuse_other_plan(self, before: PaidAnswer, asked: Charge, retry: RetryKey) -> None:
+        """What was paid for and not told is drawn as it was planned, and for no more, or never.
+
+        Budgets of 0.2 have no plan on record, and there the amount alone decides.
+        """
+        plan, today = before.entry.body.get("plan"), self.accountant.charge(asked.cost)
+        paid = before.charged is not None and today.fits_in(before.charged)
+        if not paid or plan not in (None, retry.as_json().get("plan")):
+            raise KeyReused(
+                f"entry {before.number} of the history paid for {before.what} under this retry "
+                "key, and nothing was told; it would be drawn in another way now than it was paid "
+                "for, so it stays paid and not answered. Nothing was spent",
+                advice="the schema or the version of Tacit has changed since: open the table as it "
+                "was then, or take a new key, which is charged",
+            )
 
     def _refusal(self, what: str, asked: Amount, share: Share) -> str:
         whose = (
@@ -249,7 +279,9 @@ class Terms:
         """
         rest = self.share_of(writer, None)
         assert rest is not None
-        mine = self.share_of(writer, analyst) or Share(analyst, wanted.zero(), wanted.zero())
+        mine = self.share_of(writer, analyst)
+        if mine is None:
+            mine = Share(checked_name(analyst, "analyst"), wanted.zero(), wanted.zero())
         wanted = bounded(wanted, rest.limit)
         change = wanted - mine.limit
         if not mine.spent.fits_in(wanted):
@@ -299,17 +331,26 @@ def keep_tied(writer: LedgerWriter, table: str, identity: TableIdentity | None) 
     if identity is None:
         return
     tied = writer.tie(table)
-    if tied is None:
-        tie(writer, table, identity, "first use")
-    elif not identity.fits(tied):
+    known = tied or _as_its_first_stream_says(writer, table)
+    if known is not None and not identity.fits(known):
         raise TableMismatch(
-            f"this budget identifies the people of {table!r} by {tied}, but this table identifies "
+            f"this budget identifies the people of {table!r} by {known}, but this table identifies "
             f"them by {identity}. Nothing was spent",
             advice="open the table as before or, if they are the same people, call "
             f"budget.tie({table!r}, table.identity)",
         )
+    if tied is None:
+        tie(writer, table, identity, "first use")
     elif tied.type is None and identity.type is not None:
         tie(writer, table, replace(tied, type=identity.type), "first use of the type")
+
+
+def _as_its_first_stream_says(reader: LedgerReader, table: str) -> TableIdentity | None:
+    """Whose rows a table holds that 0.1 opened a stream on: it tied none, but bound the stream."""
+    for state in reader.streams():
+        if state.table == table and (person := state.binding.get("person")):
+            return TableIdentity(person)
+    return None
 
 
 # A stream: how it is opened and named, resumed, and read again ------------------------------------
@@ -362,7 +403,7 @@ def free_name(writer: LedgerWriter, name: str | None, number: int) -> str:
             name += "'"
     elif writer.stream(name) is not None:
         raise name_taken(name)
-    return name
+    return checked_name(name, "name")
 
 
 def name_taken(name: str) -> BadParameter:

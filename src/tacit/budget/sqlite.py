@@ -2,7 +2,7 @@
 
 Write-ahead log and ``synchronous=FULL``: when a transaction has ended, it is on the disk, and its
 last entry is noted in the head file.  All files can be read by their owner only, since they hold
-secrets.
+secrets: with another mode nothing is opened.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tacit.budget.sqlite_files import (
     connect,
     engine,
     is_writable,
-    keep_private,
+    refuse_shown,
     replaced,
     translated,
 )
@@ -256,7 +256,7 @@ class SqliteLedger(Uncopyable):
             connection = connect(self.path, self.wait)
             try:
                 _check_kind(connection, self.path)
-                keep_private(self.path)
+                refuse_shown(self.path)
                 _use_log(connection, self.path)
                 opened = Opened(self.path, connection, line)
             except BaseException:
@@ -272,6 +272,7 @@ class SqliteLedger(Uncopyable):
         snapshot = Snapshot(self.path)
         try:
             _check_kind(snapshot.connection, self.path)
+            refuse_shown(self.path)
         except BaseException:
             snapshot.close()
             raise

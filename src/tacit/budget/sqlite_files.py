@@ -25,6 +25,7 @@ ABANDONED: set[FileIdentity] = set()
 SAFE_SINCE = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
 """SQLite before these, from 3.7.0 on, may damage a log that two connections fold at once."""
 
+_BESIDE = ("wal", "shm", "journal", "head", "lock")
 _CLOSE_WAIT_SECONDS = 1.0
 _TRIES = 5
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
@@ -190,18 +191,24 @@ def _may(path: Path, how: int) -> bool:
     return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
-def keep_private(path: Path) -> None:
-    """Mode 0600, whatever the umask was or somebody changed."""
-    for file in (path, *(beside(path, end) for end in ("wal", "shm", "journal", "head", "lock"))):
-        with suppress(FileNotFoundError):
-            if stat.S_IMODE(file.stat().st_mode) & 0o077:
-                try:
-                    file.chmod(0o600)
-                except PermissionError:
-                    raise LedgerUnwritable(
-                        f"{file} can be read by others and holds secrets; its owner must "
-                        "chmod 600 it"
-                    ) from None
+def refuse_shown(path: Path) -> None:
+    """Refuse a budget that others may read or write: its files hold secrets.
+
+    It is not mended in silence, since what others could read may be known to them by now.
+    """
+    shown = [file for file in (path, *(beside(path, end) for end in _BESIDE)) if _is_shown(file)]
+    if shown:
+        files = " ".join(map(os.fspath, shown))
+        raise LedgerUnwritable(
+            f"{path} holds secrets, and others may read or write it; nothing was opened: "
+            f"chmod 600 {files}. People who share a budget use a server, or one in PostgreSQL"
+        )
+
+
+def _is_shown(file: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return bool(stat.S_IMODE(file.stat().st_mode) & 0o077)
+    return False
 
 
 def connect(path: Path, wait: float) -> sqlite3.Connection:

@@ -27,6 +27,7 @@ from tacit.budget.rows import (
     row_of_tie,
     share_of,
     stream_of,
+    table_of,
     text_of,
     tie_of,
     whole_of,
@@ -80,10 +81,7 @@ _ANSWERS = "SELECT number, key, response, recorded FROM answers"
 
 
 def _checksums_and_ties(writer: SqliteWriter) -> None:
-    """Version 2: a checksum beside each secret, and whose rows each table holds.
-
-    What streams of version 1 say of their table's people stands in their bindings.
-    """
+    """Version 2: a checksum beside each secret, and whose rows each table holds that is used."""
     secrets = [(stream, writer.secret(stream)) for stream in writer.secrets()]
     writer.execute("ALTER TABLE secrets ADD COLUMN checksum BLOB")
     writer.execute(
@@ -93,15 +91,6 @@ def _checksums_and_ties(writer: SqliteWriter) -> None:
     for stream, secret in secrets:
         sealed = checksum(stream, secret or b"")
         writer.execute("UPDATE secrets SET checksum = ? WHERE stream = ?", (sealed, stream))
-    tied = set()
-    for state in writer.streams():
-        person, schema = state.binding.get("person"), state.binding.get("schema") or None
-        if person and state.table not in tied:
-            tied.add(state.table)
-            row = (state.table, person, None, schema)
-            writer.execute("INSERT INTO ties VALUES (?, ?, ?, ?)", row)
-            said = {"table": state.table, "person": person, "type": None, "schema": schema}
-            writer.append("tie", {**said, "because": "its first stream"})
 
 
 def _kept_answers(writer: SqliteWriter) -> None:
@@ -112,7 +101,16 @@ def _kept_answers(writer: SqliteWriter) -> None:
     )
 
 
-STEPS: tuple[Callable[[SqliteWriter], None], ...] = (_checksums_and_ties, _kept_answers)
+def _groups_of_people(writer: SqliteWriter) -> None:
+    """Version 4: which tables are about the same people; those of older files all are."""
+    writer.execute("ALTER TABLE tables ADD COLUMN people TEXT")
+
+
+STEPS: tuple[Callable[[SqliteWriter], None], ...] = (
+    _checksums_and_ties,
+    _kept_answers,
+    _groups_of_people,
+)
 VERSION = 1 + len(STEPS)
 
 
@@ -168,12 +166,10 @@ class SqliteReader(Uncopyable):
         with readable("a row of the table 'entries' cannot be read"):
             return [entry_of(*row) for row in self._rows(query, limits)]
 
-    def tables(self) -> list[str]:
+    def tables(self) -> dict[str, str | None]:
         """In the order they were named."""
-        with readable("a row of the table 'tables' cannot be read"):
-            return [
-                text_of(name) for (name,) in self._rows("SELECT name FROM tables ORDER BY number")
-            ]
+        people = "people" if self.version >= 4 else "NULL"
+        return dict(map(table_of, self._rows(f"SELECT name, {people} FROM tables ORDER BY number")))
 
     def covers(self, table: str) -> bool:
         """Found by the unique index."""
@@ -246,8 +242,10 @@ class SqliteReader(Uncopyable):
     def stored_and_due(self, due: Contents) -> Iterator[tuple[str, object, object]]:
         """Rows as they are, beside those that would be written now."""
         ties = f"{_TIES} ORDER BY name" if self.version >= 2 else "SELECT 1 WHERE false"
+        people = "people" if self.version >= 4 else "NULL"
+        tables = [(number, *table) for number, table in enumerate(due.tables, 1)]
         stored_and_due = (
-            ("SELECT number, name FROM tables ORDER BY number", enumerate(due.tables, 1)),
+            (f"SELECT number, name, {people} FROM tables ORDER BY number", tables),
             (ties, (row_of_tie(*tie) for tie in sorted(due.ties.items()))),
             (f"{_SHARES} ORDER BY analyst", map(row_of_share, due.shares)),
             (f"{_STREAMS} ORDER BY id", map(row_of_stream, due.streams)),
@@ -378,9 +376,9 @@ class SqliteWriter(SqliteReader):
                 "old copy was put back or the file was edited; use the newest copy"
             )
 
-    def add_table(self, table: str) -> None:
+    def add_table(self, table: str, people: str | None = None) -> None:
         """Added at the end."""
-        self.execute("INSERT INTO tables (name) VALUES (?)", (table,))
+        self.execute("INSERT INTO tables (name, people) VALUES (?, ?)", (table, people))
 
     def put_tie(self, table: str, identity: TableIdentity) -> None:
         """Written as a whole row."""

@@ -179,12 +179,13 @@ def share(
     print(to_line(share) if json else f"{analyst}: {share.limit}, of which {share.left} is left")
 
 
-def cover(file: File, table: Name, /) -> None:
-    """Let a budget cover one more table of the same people.
+def cover(file: File, table: Name, /, *, people: Name | None = None) -> None:
+    """Let a budget cover one more table, of the same people or of another group.
 
     For example:
 
         tacit budget cover clinic.budget prescriptions
+        tacit budget cover clinic.budget staff --people staff
 
     Parameters
     ----------
@@ -192,13 +193,17 @@ def cover(file: File, table: Name, /) -> None:
         The budget file.
     table
         The table's name.
+    people
+        Whom it is about, if not the people that the budget was created for: a
+        name for the group.  No question joins tables of different groups.
 
     """
     from tacit.budget import Budget
+    from tacit.budget.ledger import covered
 
     with Budget.open(file) as budget:
-        budget.cover(table)
-        print(f"covers {', '.join(budget.covers)}")
+        budget.cover(table, people=people)
+        print(printable(f"covers {covered(budget.people)}"))
 
 
 def tie(
@@ -406,11 +411,14 @@ def _show_served(options: ServerOptions, json: bool) -> None:
 
 
 def _print(place: str, shown: BudgetSummary | ShownBudget, shares: Sequence[Share]) -> None:
+    from tacit.budget.ledger import covered
+
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
     console.print(Text(f"{place}: {shown.promise} promised to the people of", "bold"), end=" ")
-    console.print(Text(printable(", ".join(shown.covers))))
+    people = {table: shown.people.get(table) for table in shown.covers}
+    console.print(Text(printable(covered(people))))
     console.print(Text(f"{shown.whole.spent} spent, by the accountant {shown.accountant!r}"))
     console.print(_shares(shown.whole, shares))
     if shown.streams:

@@ -216,6 +216,7 @@ class RemoteBudget:
             promise=Privacy(told["promise"]["epsilon"], told["promise"]["delta"]),
             accountant=told["accountant"],
             covers=tuple(told["covers"]),
+            people=told.get("people", {}),
             whole=_share(told["whole"]),
             own=None if told["own"] is None else _share(told["own"]),
             shares=tuple(_share(share) for share in told["shares"]),

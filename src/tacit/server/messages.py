@@ -454,6 +454,7 @@ class BudgetFacts(Struct):
     promise: PromiseFacts
     accountant: str
     covers: list[str]
+    people: dict[str, str]  # those of the tables that are about other people, and who they are
     whole: Wire
     own: Wire | None
     shares: list[Wire]  # for a steward

@@ -75,19 +75,20 @@ class Service(Closing):
         """Open everything that a file names; if something cannot be, nothing stays open."""
         with ExitStack() as opened:
             budget = opened.enter_context(open_for_threads(config.budget))
-            covered = budget.covers
+            budget.verify()  # all of it: much is spent before a server is started again
+            covered = budget.people
             for served in config.tables:
                 if served.name not in covered:
                     raise NotCovered(
                         f"{budget.place} covers {', '.join(covered)}, not {served.name!r}",
-                        advice="tacit budget cover adds a table of the same people",
+                        advice="tacit budget cover adds a table",
                     )
             labels = LabelFile(config.tokens)
             tables = {
                 each.name: opened.enter_context(_opened(each, labels.label(each)))
                 for each in config.tables
             }
-            for together in same_people(tables):
+            for together in same_people(tables, covered):
                 put_together(together)
             tokens = TokenFile(config.tokens)
             service = cls(tables, budget, tokens, config.limits)
@@ -262,6 +263,7 @@ def show_budget(service: Service, who: TokenRecord) -> messages.BudgetFacts:
         promise=messages.PromiseFacts(str(told.promise.epsilon), str(told.promise.delta)),
         accountant=told.accountant,
         covers=[name for name in told.covers if who.may_ask(name)],
+        people={name: group for name, group in told.people.items() if who.may_ask(name)},
         whole=to_json(told.whole),
         own=None if (own := _own(told.shares, who)) is None else to_json(own),
         shares=[to_json(share) for share in (told.shares if who.role == "steward" else ())],

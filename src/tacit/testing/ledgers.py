@@ -110,7 +110,7 @@ class LedgerContract(OnALedger):
         with ledger.reading() as reader:
             assert reader.tail() == HistoryEnd(0, "0" * 64)
             assert reader.entries() == []
-            assert reader.tables() == []
+            assert reader.tables() == {}
             assert reader.shares() == []
             assert reader.streams() == []
             assert reader.secrets() == []
@@ -130,7 +130,7 @@ class LedgerContract(OnALedger):
 
         ledger = self.ledger_class.create(address, fill, wait=self.patience)
         with ledger.reading() as reader:
-            assert reader.tables() == ["visits"]
+            assert reader.tables() == {"visits": None}
             assert [entry.kind for entry in reader.entries()] == ["created"]
         ledger.close()
 
@@ -146,7 +146,7 @@ class LedgerContract(OnALedger):
         again = self.again(address)
         with again.reading() as reader:
             assert reader.entries() == [written]
-            assert reader.tables() == ["visits"]
+            assert reader.tables() == {"visits": None}
             assert reader.shares() == [Share(None, amount(1), amount("1/3"))]
             assert reader.streams() == [_STATE]
             assert reader.secret(1) == b"\0secret\xff"
@@ -203,7 +203,7 @@ class LedgerContract(OnALedger):
 
     def test_what_is_written_is_read_inside_and_after(self, ledger: Ledger) -> None:
         def check(reader: LedgerReader) -> None:
-            assert reader.tables() == ["visits", "labs"]
+            assert list(reader.tables().items()) == [("visits", None), ("labs", "others")]
             assert reader.covers("labs")
             assert reader.shares() == [rest, ana, bob]
             assert reader.share("ana") == ana
@@ -231,8 +231,8 @@ class LedgerContract(OnALedger):
             _STATE, id=2, name="measles", analyst="ana", reserved=False, status="closed"
         )
         with ledger.writing("fill") as writer:
-            for table in ("visits", "labs"):
-                writer.add_table(table)
+            writer.add_table("visits")
+            writer.add_table("labs", "others")
             writer.put_tie("visits", unknown)
             writer.put_tie("visits", people)
             writer.put_tie("labs", unknown)
@@ -318,7 +318,7 @@ class LedgerContract(OnALedger):
         with ledger.reading() as reader:
             assert reader.tail().number == 1
             assert reader.shares() == [Share(None, amount(1), amount(0))]
-            assert (reader.tables(), reader.streams(), reader.secrets()) == ([], [], [])
+            assert (reader.tables(), reader.streams(), reader.secrets()) == ({}, [], [])
             assert (reader.ties(), reader.stream("flu")) == ({}, None)
             assert (reader.answers(), reader.answer_under("f" * 64)) == ([], None)
         with ledger.writing("third") as writer:  # and it is not stuck
@@ -342,7 +342,7 @@ class LedgerContract(OnALedger):
 
     def test_what_is_stored_is_compared_with_what_is_due(self, ledger: Ledger) -> None:
         due = Contents(
-            ["visits", "labs"],
+            [("visits", None), ("labs", None), ("staff", "staff")],
             {"labs": TableIdentity("pid")},
             [Share(None, amount(1), amount(0)), Share("ana", amount("1/3"), amount("1/7"))],
             [_STATE, replace(_STATE, id=2, name="gout")],
@@ -350,8 +350,8 @@ class LedgerContract(OnALedger):
             [_KEPT.sealed, (5, "a" * 64, None, None), (7, None, 9, digest("{}"))],
         )
         with ledger.writing("fill") as writer:
-            for table in due.tables:
-                writer.add_table(table)
+            for table, people in due.tables:
+                writer.add_table(table, people)
             for table, identity in due.ties.items():
                 writer.put_tie(table, identity)
             for share in due.shares:
@@ -368,7 +368,8 @@ class LedgerContract(OnALedger):
             return [what for what, stored, as_due in compared if stored != as_due]
 
         assert unlike(due) == []
-        assert unlike(due._replace(tables=["labs", "visits"])) == ["the tables it covers"]
+        for tables in (due.tables[1::-1], [("visits", None), ("labs", None), ("staff", None)]):
+            assert "the tables it covers" in unlike(due._replace(tables=tables))
         assert unlike(due._replace(ties={})) == ["whose rows they hold"]
         assert unlike(due._replace(shares=due.shares[:1])) == ["what was spent and shared"]
         changed = [_STATE, replace(_STATE, id=2, name="gout", binding={"recipe": "book "})]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ class BudgetSummary:
     shares: tuple[Share, ...]
     streams: tuple[StreamSummary, ...]
     head: str
+    people: Mapping[str, str] = field(default_factory=dict)  # of tables that are about others
 
     @property
     def whole(self) -> Share:
@@ -82,6 +84,7 @@ class ShownBudget:
     own: Share | None
     shares: tuple[Share, ...]
     streams: tuple[StreamSummary, ...]
+    people: Mapping[str, str] = field(default_factory=dict)  # of tables that are about others
 
 
 def summary(budget: Budget) -> BudgetSummary:
@@ -93,6 +96,7 @@ def summary(budget: Budget) -> BudgetSummary:
         budget.shares,
         tuple(stream_summary(state) for state in budget.streams()),
         budget.head,
+        people={table: group for table, group in budget.people.items() if group is not None},
     )
 
 
@@ -171,6 +175,7 @@ def _write_budget(budget: Budget | BudgetSummary) -> Json:
         "promise": shown.promise.as_json(),
         "accountant": shown.accountant,
         "covers": list(shown.covers),
+        **({"people": dict(shown.people)} if shown.people else {}),
         "whole": _write_share(shown.whole),
         "pots": [_write_share(share) for share in shown.shares],
         "streams": [_stream(state) for state in shown.streams],
@@ -188,6 +193,7 @@ def _read_budget(fields: Json) -> BudgetSummary:
         tuple(_read_share(each) for each in fields["pots"]),
         tuple(_read_stream(each) for each in fields["streams"]),
         string(fields["head"]),
+        people=_read_people(fields),
     )
 
 
@@ -196,6 +202,7 @@ def _write_shown(shown: ShownBudget) -> Json:
         "promise": shown.promise.as_json(),
         "accountant": shown.accountant,
         "covers": list(shown.covers),
+        **({"people": dict(shown.people)} if shown.people else {}),
         "whole": _write_share(shown.whole),
         "own": None if shown.own is None else _write_share(shown.own),
         "shares": [_write_share(share) for share in shown.shares],
@@ -214,7 +221,13 @@ def _read_shown(fields: Json) -> ShownBudget:
         own=None if fields["own"] is None else _read_share(fields["own"]),
         shares=tuple(_read_share(each) for each in fields["shares"]),
         streams=tuple(_read_stream(each) for each in fields["streams"]),
+        people=_read_people(fields),
     )
+
+
+def _read_people(fields: Json) -> dict[str, str]:
+    """Which tables are about other people; 0.2 knew of none."""
+    return {table: string(group) for table, group in fields.get("people", {}).items()}
 
 
 def _write_paid(paid: PaidAnswer | PaidSummary) -> Json:
