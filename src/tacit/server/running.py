@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
@@ -21,11 +22,12 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tacit.errors import BadConfiguration, ServerUnavailable
+from tacit.errors import BadConfiguration, ServerUnavailable, TacitError
 from tacit.server.app import Application
 from tacit.server.config import Limits, Listening, ServerConfig
 from tacit.server.endpoints import Endpoint
 from tacit.server.service import Service
+from tacit.server.stopped import suspend_stopped
 
 _GRACE_SECONDS = 7  # of the ten; then streams are suspended and files closed
 _SWEEP_SECONDS = 5
@@ -83,10 +85,12 @@ def run(
 
 
 def _sweep(service: Service, ended: Event) -> None:
-    """Suspend idle streams from time to time."""
+    """Suspend idle streams from time to time, and those that were stopped without our knowing."""
     idle = service.limits.stream_seconds
     while not ended.wait(min(idle, _SWEEP_SECONDS)):
         service.streams.suspend_idle(idle)
+        with suppress(TacitError):  # the file is damaged: then nobody is let in, either
+            suspend_stopped(service)
 
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
