@@ -54,6 +54,11 @@ def binding_of(
     }
 
 
+def tables_beside(binding: Mapping[str, str]) -> frozenset[str]:
+    """The other tables that a stream's questions could name when it was opened."""
+    return frozenset(_part(_BESIDE, binding))
+
+
 def mechanism_of(binding: Mapping[str, str], stream: str) -> SparseVector:
     """The mechanism that a stored binding describes."""
     try:

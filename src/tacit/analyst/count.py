@@ -11,6 +11,7 @@ from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.numbers import Number
 from tacit.privacy import Cost
+from tacit.tables.question import tables_named
 from tacit.tables.question_key import question_key
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class NoisyCount:
     def what(self) -> str:
         """The question, on one line."""
         return f"count: {self.read.text}"
+
+    @property
+    def names_tables(self) -> frozenset[str]:
+        """The other tables in the question."""
+        return tables_named(self.read.question.terms)
 
     @property
     def request(self) -> dict[str, Any]:

@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from tacit.analyst.binding import mechanism_of
 from tacit.arguments import flag
 from tacit.book.priced import asked_at
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, exact, show
-from tacit.tables.prepared import Read
+from tacit.tables.prepared import CellReads, Read
 from tacit.tables.show import Statement, refusal, statement
 
 if TYPE_CHECKING:
+    from tacit.analyst.releasing import ReleasingTable
     from tacit.analyst.task import Planned
     from tacit.book.sparse_vector import SparseVector
     from tacit.tables.prepared import Askable, Reader
@@ -119,10 +121,18 @@ class Covering:
             reads = reader.read_all(prepared, parameters)
             if flag(how.below, "below"):
                 reads = [self.below(read, limit)[0] for read in reads]
-            for read in reads:
+            for read in reads[:1] if isinstance(reads, CellReads) else reads:  # they promise alike
                 self.steps_each(read)
         except (QuestionRefused, BadParameter) as why:
             return refusal(question, why)
         cells = len(reads) if prepared.keys else None
         text = " ".join(prepared.text.split()) if prepared.keys else None
         return statement(reads[0].question, schema, cells, text)
+
+
+def check_in_stream(
+    table: ReleasingTable, binding: Mapping[str, str], stream: str, question: str
+) -> Statement:
+    """The same for a stream that nobody holds, from what is stored of it."""
+    covering = Covering(mechanism_of(binding, stream), binding["kind"])
+    return covering.check(table._reader, table.schema, question, AskedHow(), dict)

@@ -13,7 +13,7 @@ from functools import cached_property
 from html import escape
 from itertools import product
 from math import ceil, expm1, log, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -316,6 +316,8 @@ class NoisyHistogram:
     themselves, so this holds whatever is chosen for the others.  The cells are public: empty ones
     are there too.
     """
+
+    names_tables: ClassVar[tuple[str, ...]] = ()
 
     schema: Schema
     columns: tuple[Column, ...]

@@ -10,10 +10,11 @@ on somebody's row.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
 from weakref import finalize
 
@@ -31,6 +32,7 @@ from tacit.errors import EngineFailed, Halted, LedgerDamaged, TacitError
 from tacit.numbers import Number, show
 from tacit.support import Uncopyable
 from tacit.tables.prepared import CellReads
+from tacit.tables.question import tables_named
 from tacit.tables.question_key import forms_of, question_key
 
 if TYPE_CHECKING:
@@ -87,6 +89,15 @@ def recorded_words(read: Read, telling: Telling | None) -> str:
 
     of_block = telling is not None and _BLOCKS & telling.response.keys()
     return shortened(read.text, MOST_WORDS) if of_block else read.text
+
+
+def named_in(reads: Sequence[Read]) -> frozenset[str]:
+    """The tables that questions name, besides the one that they are about."""
+    if isinstance(reads, CellReads):  # which differ only in their keys
+        return tables_named(reads.questions.like.terms)
+    asked = (read.question for read in reads)
+    naming = (question.terms for question in asked if question.promise.names_people)
+    return tables_named(chain.from_iterable(naming))
 
 
 def room_of_answer(mechanism: SparseVector, public: Iterable[str | None]) -> int:
@@ -270,9 +281,17 @@ class LiveStream(Uncopyable):
             self._keep_told(asked, answer, telling)
 
     def _keep(
-        self, asked: UnderWay, top: Answer, state: State, telling: Telling | None = None
+        self,
+        asked: UnderWay,
+        top: Answer,
+        state: State,
+        telling: Telling | None = None,
+        names: Collection[str] | None = None,
     ) -> None:
-        """Inside a turn: put a ⊤ on the disk before anybody sees it."""
+        """Inside a turn: put a ⊤ on the disk before anybody sees it.
+
+        ``names`` are the other tables in what is told, if that is more than this one question.
+        """
         read, limit, as_of = asked
         key = question_key(read.question, limit, as_of)
         self._lease.record_top(
@@ -280,19 +299,27 @@ class LiveStream(Uncopyable):
             question_key=key,
             secret=as_secret(state),
             as_of=as_of,
+            names=named_in([read]) if names is None else names,
             telling=telling,
             price=state.tops - self._state.tops,
         )
         self._tops[read.question, limit, as_of] = self._on_record(key)
         self._state = state  # last: who sees this state also finds what is on record
 
-    def _keep_told(self, asked: UnderWay, answer: Answer, telling: Telling) -> None:
+    def _keep_told(
+        self,
+        asked: UnderWay,
+        answer: Answer,
+        telling: Telling,
+        names: Collection[str] | None = None,
+    ) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
         read, limit, as_of = asked
         self._lease.record_told(
             {**answer.as_json(), "text": recorded_words(read, telling)},
             question_key=question_key(read.question, limit, as_of),
             as_of=as_of,
+            names=named_in([read]) if names is None else names,
             telling=telling,
         )
 
@@ -300,12 +327,13 @@ class LiveStream(Uncopyable):
         """What is told under a key, and room for the longest that could have been told."""
         from tacit.budget.answers import Telling
 
-        room = self._room(asked.as_of, len(json.dumps(asked.read.text)))
+        names = named_in([asked.read])
+        room = self._room(asked.as_of, len(json.dumps(asked.read.text)), names)
         return Telling(retry, tagged("answer", answer.as_told()), room)
 
-    def _room(self, as_of: str | None, words: int) -> int:
+    def _room(self, as_of: str | None, words: int, names: Collection[str]) -> int:
         """How long a record may become, with a question of so many characters in it."""
-        public = (self.name, as_of, str(self.recipe.value_scale))
+        public = (self.name, as_of, str(self.recipe.value_scale), *names)
         return room_of_answer(self._mechanism, public) + 2 * words
 
     def _tell(self, asked: UnderWay, answer: Answer) -> Answer:

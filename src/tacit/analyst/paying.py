@@ -60,6 +60,16 @@ class Payable(Protocol):
         ...
 
 
+@runtime_checkable
+class NamesTables(Protocol):
+    """A mechanism that says which other tables it names; one that does not may name them all."""
+
+    @property
+    def names_tables(self) -> Collection[str]:
+        """The tables beside the one that it is about: only who may ask about them sees it."""
+        ...
+
+
 class ReleaseMechanism(Payable, Protocol[Released_co]):
     """What `Table.release` takes: something that is paid for and then drawn in one go.
 
@@ -127,6 +137,7 @@ class Owed:
     cost: Cost
     what: str
     about: dict[str, Any]  # table, identity and analyst, as Budget's methods take them
+    names: Collection[str]  # the other tables that it names
 
 
 def pay_then_look(
@@ -167,7 +178,12 @@ def pay_draw_and_keep(
 
     def pay(owed: Owed) -> Receipt:
         return checked_budget(budget).charge(
-            owed.cost, what=owed.what, as_of=version.as_of, retry=retry, **owed.about
+            owed.cost,
+            what=owed.what,
+            names=owed.names,
+            as_of=version.as_of,
+            retry=retry,
+            **owed.about,
         )
 
     def look(receipt: Receipt) -> Drawn:
@@ -292,9 +308,11 @@ def _accepted(table: ReleasingTable, mechanism: Payable, analyst: str | None) ->
         refuse_unable(table.engine, ability)
     mechanism.check(table.schema)
     about = {"table": table.name, "identity": table.identity, "analyst": analyst}
-    if table.identities_beside:
-        about["beside"] = table.identities_beside
-    return Owed(mechanism.cost, mechanism.what, about)
+    beside = table.identities_beside
+    if beside:
+        about["beside"] = beside
+    names = mechanism.names_tables if isinstance(mechanism, NamesTables) else beside
+    return Owed(mechanism.cost, mechanism.what, about, names)
 
 
 def check_mechanism(mechanism: object, method: str) -> None:

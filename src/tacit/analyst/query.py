@@ -68,6 +68,11 @@ class Query:
         return f"query: {' '.join(self.plan.select.text.split())}"
 
     @property
+    def names_tables(self) -> frozenset[str]:
+        """The other tables in it."""
+        return self.plan.select.names
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Whose rows they are, if there are cells or rows to choose."""
         return ("rows by person",) if self.plan.by_person else ()

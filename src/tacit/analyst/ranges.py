@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -446,6 +446,8 @@ class NoisyRanges:
     Privacy: (ε, 0).  No more than `max_rows` rows of a person count, chosen at random and without
     a look at anybody else's, each in one node of each level: see `RangeTree.measure`.
     """
+
+    names_tables: ClassVar[tuple[str, ...]] = ()
 
     plan: RangePlan
     title: str = "ranges"

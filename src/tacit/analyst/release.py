@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,6 +206,8 @@ class SmallDb:
     Privacy: (ε, 0).  SmallDB is the exponential mechanism, drawn exactly.  A certificate costs its
     own ε on top: the score of the drawn rows, against the same data, with Laplace noise.
     """
+
+    names_tables: ClassVar[tuple[str, ...]] = ()
 
     plan: ReleasePlan
     schema: Schema

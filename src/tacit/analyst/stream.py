@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -20,7 +20,7 @@ from tacit.analyst.alternatives import advise
 from tacit.analyst.blocks import Block, Blocks, told_blocks
 from tacit.analyst.covering import AskedHow
 from tacit.analyst.history import BatchAnswers
-from tacit.analyst.live_stream import MOST_WORDS, BatchUnderWay, LiveStream, UnderWay
+from tacit.analyst.live_stream import MOST_WORDS, BatchUnderWay, LiveStream, UnderWay, named_in
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned
 from tacit.arguments import flag, function, iterated
@@ -386,11 +386,12 @@ class Stream(LiveStream):
             if manner.below:
                 above = [(place, turned_back(answer)) for place, answer in above]
             block = Block(len(batch), at, tuple(above), last or top is not None)
-            telling = self._telling_block(block, batch.as_of, known.values(), retry)
+            names = named_in(batch.reads)
+            telling = self._telling_block(block, batch.as_of, known.values(), names, retry)
             if top is None:
-                self._keep_told(batch[-1], BELOW, telling)
+                self._keep_told(batch[-1], BELOW, telling, names)
             else:
-                self._keep(batch[at - 1], top, after, telling)
+                self._keep(batch[at - 1], top, after, telling, names)
         return block
 
     def _all_recorded(self, batch: BatchUnderWay) -> dict[int, Answer]:
@@ -404,13 +405,18 @@ class Stream(LiveStream):
         return found
 
     def _telling_block(
-        self, block: Block, as_of: str | None, known: Iterable[Answer], retry: RetryKey
+        self,
+        block: Block,
+        as_of: str | None,
+        known: Iterable[Answer],
+        names: Collection[str],
+        retry: RetryKey,
     ) -> Telling:
         """As for one question, with room for what is on record; of a text only the start counts."""
         from tacit.budget.answers import Telling
 
         shown = sum(len(json.dumps(answer.as_told())) + 64 for answer in known)
-        room = self._room(as_of, 6 * MOST_WORDS) + shown
+        room = self._room(as_of, 6 * MOST_WORDS, names) + shown
         return Telling(retry, tagged(Block.FORM, block.as_json()), room)
 
     def _ask_once(

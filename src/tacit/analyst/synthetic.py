@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import combinations
 from math import ceil, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -356,6 +356,8 @@ class SyntheticRows:
     Privacy: (ε, 0).  No more than `max_rows` rows of a person count, chosen at random and without
     a look at anybody else's: see `SyntheticMechanism`.
     """
+
+    names_tables: ClassVar[tuple[str, ...]] = ()
 
     plan: SyntheticPlan
 

@@ -28,6 +28,7 @@ from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
+from tacit.tables.question import tables_named
 from tacit.tables.question_key import question_key
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
@@ -281,6 +282,13 @@ class NoisyTop:
     def what(self) -> str:
         """How many of which."""
         return f"top {self.plan.mechanism.places} of {self.plan.contest.described}"
+
+    @property
+    def names_tables(self) -> frozenset[str]:
+        """The other tables in any of the questions, drawn or not."""
+        return tables_named(
+            term for read in self.plan.contest.reads for term in read.question.terms
+        )
 
     @property
     def request(self) -> dict[str, Any]:

@@ -365,6 +365,7 @@ class WatchedModel(Uncopyable):
             question_key=key,
             secret=as_watch_secret(surprise.state),
             as_of=asked.as_of,
+            names=(),  # `where` refuses a question that names people
             telling=telling,
         )
         self._tops[asked.read.question, asked.as_of] = self._learn(key, self._lease.answers[key])
@@ -378,6 +379,7 @@ class WatchedModel(Uncopyable):
             self._as_recorded(asked, BELOW, 0, telling),
             question_key=question_key(asked.read.question, None, asked.as_of),
             as_of=asked.as_of,
+            names=(),  # `where` refuses a question that names people
             telling=telling,
         )
 

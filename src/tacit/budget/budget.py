@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TextIO
 from weakref import WeakSet
@@ -47,6 +47,7 @@ from tacit.budget.ledger import (
     TableIdentity,
     checked_identity,
     checked_name,
+    checked_names,
     checked_text,
     checked_wait,
     covered,
@@ -205,6 +206,7 @@ class Budget(Closing):
         analyst: str | None = None,
         identity: TableIdentity | None = None,
         beside: Mapping[str, TableIdentity] | None = None,
+        names: Collection[str] | None = None,
         as_of: str | None = None,
         retry: RetryKey | None = None,
     ) -> Receipt:
@@ -212,14 +214,16 @@ class Budget(Closing):
 
         ``identity`` says whose rows the table holds.  Tables pass it, and a table that identifies
         its people otherwise than at its first use is refused (see ``tie``).  ``beside`` says the
-        same of tables that are open together with it, which must be covered, too.  ``as_of`` is
-        the label of the data.  Under a ``retry`` key that was used before nothing is charged, and
-        the receipt says what was told then; if nothing was, the caller draws it now, and is refused
-        unless this cost is within what was charged and the key's plan is the same.
+        same of tables that are open together with it, which must be covered, too.  ``names`` are
+        those of them that are asked about as well; None: nobody knows.  ``as_of`` is the label of
+        the data.  Under a ``retry`` key that was used before nothing is charged, and the receipt
+        says what was told then; if nothing was, the caller draws it now, and is refused unless
+        this cost is within what was charged and the key's plan is the same.
         """
         asked = Charge(cost, table, analyst, identity, beside)
         what = recorded_text(what, "what")
-        label = {} if as_of is None else {"as_of": checked_name(as_of, "as_of")}
+        label: dict[str, Any] = {} if as_of is None else {"as_of": checked_name(as_of, "as_of")}
+        label |= {} if names is None else {"names": checked_names(names)}
         key = {} if retry is None else checked_retry(retry).as_json()
         with self._ledger.writing("charge") as writer:
             before = None if retry is None else asked_before(writer, retry)

@@ -13,7 +13,7 @@ import atexit
 import json
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +29,7 @@ from tacit.budget.ledger import (
     LedgerWriter,
     StreamHold,
     StreamState,
+    checked_names,
     checked_text,
 )
 from tacit.budget.spending import checked_secret
@@ -163,6 +164,7 @@ class Lease(Uncopyable):
         question_key: str,
         secret: bytes | None = None,
         as_of: str | None = None,
+        names: Collection[str] | None = None,
         telling: Telling | None = None,
         price: int = 1,
     ) -> None:
@@ -170,9 +172,9 @@ class Lease(Uncopyable):
 
         One transaction records it, stores the new secret state (None: it stays) and reserves the
         next answer, or marks the stream halted.  If that fails the lease is dead.  ``as_of`` is
-        the label of the data it is about, if they have one; ``telling`` is what is told under a
-        retry key, and kept in the same transaction.  A ``price`` must have been reserved; as much
-        is reserved for the next answer.
+        the label of the data it is about, if they have one, ``names`` are the other tables that
+        were asked about, and ``telling`` is what is told under a retry key, and kept in the same
+        transaction.  A ``price`` must have been reserved; as much is reserved for the next answer.
         """
         self._begin_record("its last answer above the threshold could not be recorded")
         secret = None if secret is None else checked_secret(secret)
@@ -180,7 +182,7 @@ class Lease(Uncopyable):
             raise BadParameter("question_key", question_key, "its answer is on record already")
         self._check_price(price, self._state.reserved)
         state = self._state.after_top(price)
-        said = self._said(answer, question_key, as_of) | {"top": state.tops}
+        said = self._said(answer, question_key, as_of, names) | {"top": state.tops}
         said |= {} if price == 1 else {"price": price}
         with self._ledger.writing("record top") as writer:
             entry = self._record(writer, state, secret, "top", said, telling)
@@ -198,6 +200,7 @@ class Lease(Uncopyable):
         question_key: str,
         telling: Telling,
         as_of: str | None = None,
+        names: Collection[str] | None = None,
     ) -> None:
         """Record what is told under a retry key where nothing changes; tell it only afterwards.
 
@@ -206,7 +209,7 @@ class Lease(Uncopyable):
         """
         self._begin_record("its last answer could not be recorded")
         checked_text(question_key, "question_key")
-        said = self._said(answer, question_key, as_of) | {"top": self._state.tops}
+        said = self._said(answer, question_key, as_of, names) | {"top": self._state.tops}
         with self._ledger.writing("record told") as writer:
             self._record(writer, self._state, self._secret, "told", said, telling)
         self._over, self._unclean = None, False
@@ -241,8 +244,11 @@ class Lease(Uncopyable):
             raise BudgetError("an answer is recorded inside lease.turn(), in the same thread")
         self._over, self._unclean = why, True  # until the record is known to be on the disk
 
-    def _said(self, answer: Any, question_key: str, as_of: str | None) -> dict[str, Any]:
-        label = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
+    def _said(
+        self, answer: Any, question_key: str, as_of: str | None, names: Collection[str] | None
+    ) -> dict[str, Any]:
+        label: dict[str, Any] = {} if as_of is None else {"as_of": checked_text(as_of, "as_of")}
+        label |= {} if names is None else {"names": checked_names(names)}
         said = {"stream": self.name, "question": question_key, "answer": _as_recorded(answer)}
         return said | label
 

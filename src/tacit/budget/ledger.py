@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, Self
 
-from tacit.arguments import kind_of
+from tacit.arguments import iterated, kind_of
 from tacit.budget.accountants import Amount
 from tacit.budget.chain import NOTHING_BEFORE, Entry, digest, insist
 from tacit.errors import BadParameter
@@ -68,6 +68,14 @@ def shortened(text: str, most: int) -> str:
         return text
     end = f"... ({len(text)} characters)"
     return text[: most - len(end)] + end
+
+
+def checked_names(names: Any) -> list[str]:
+    """Names of tables, in order, as the history has them."""
+    takes = "give the names of tables, in a list"
+    if isinstance(names, str):
+        raise BadParameter("names", kind_of(names), takes)
+    return sorted({checked_text(name, "names") for name in iterated(names, "names", takes)})
 
 
 def checked_identity(identity: Any) -> TableIdentity:

@@ -9,12 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from tacit.analyst.binding import mechanism_of, planned_of
+from tacit.analyst.covering import check_in_stream
 from tacit.analyst.plan import Plan
 from tacit.analyst.watched_plan import is_watched
 from tacit.book.answer import Answer
 from tacit.budget import Amount, StreamState
 from tacit.errors import BadParameter, TacitError
-from tacit.numbers import exact, four_digits_up, show
+from tacit.numbers import exact, four_digits_up, positive, show
 from tacit.page import examples
 from tacit.page.grids import grids_of
 from tacit.page.lines import last_lines, saved_as
@@ -26,10 +27,9 @@ from tacit.server import live, messages, streams, watched
 from tacit.server.endpoints import Content
 from tacit.server.paid import StreamSource
 from tacit.server.releases import spender
-from tacit.server.service import Service, check, find_plan, list_tables, seen
+from tacit.server.service import Service, find_plan, list_tables, seen
 from tacit.server.tokens import TokenRecord
 from tacit.tables.schema import Schema
-from tacit.tables.show import Statement
 from tacit.tables.show import name as written
 from tacit.wire import from_json, stream_summary
 
@@ -39,9 +39,9 @@ _MOST_KEYS = 200  # of a column, to be completed
 
 
 class Typed(Struct, forbid_unknown_fields=True):
-    """A question that is being typed."""
+    """A question to a stream that is being typed."""
 
-    table: str
+    stream: str
     question: str
 
 
@@ -117,13 +117,15 @@ def _completions(schema: Schema) -> list[dict[str, Any]]:
 
 
 def check_typed(service: Service, who: TokenRecord, asked: Typed) -> Content:
-    """What is promised about a question, or why it is refused, with the place underlined."""
-    one = messages.Check(asked.table, [messages.QuestionSent(asked.question)])
-    (told,) = check(service, who, one).statements
-    statement = from_json(told, Statement)
+    """What its stream promises about a question, or why it refuses it, the place underlined."""
+    state = live.own_stream(service, who, asked.stream)
+    table = service.asked_by(state)
+    statement = table.check(asked.question)
+    if statement.refusal is None and not is_watched(state.binding):
+        statement = check_in_stream(table, state.binding, state.name, asked.question)
     keys = []
     if statement.refusal is None and statement.cells is not None:
-        columns = service.table(asked.table, who).prepare(asked.question).keys
+        columns = table.prepare(asked.question).keys
         keys = [
             {"name": column.name, "keys": [column.literal(code) for code in column.cells or ()]}
             for column in columns
@@ -139,14 +141,15 @@ def plan_stream(service: Service, who: TokenRecord, asked: messages.OpenOf) -> C
     plan = from_json(found.plan, Plan)
     best = plan.options[0]
     threshold = float(exact(asked.threshold, "threshold"))
+    each = float(positive(asked.sensitivity, "sensitivity"))
     told = priced(service, who, best.recipe.cost)
     return fragment(
         "_plan.html",
         priced=told,
         best=best,
-        alpha=four_digits_up(best.alpha),
+        alpha=four_digits_up(best.alpha * each),
         why=plan.why,
-        curve=chance_curve(best.recipe, threshold, best.alpha),
+        curve=chance_curve(best.recipe, threshold, best.alpha, each),
         words=_price_in_words(asked, told.price) if told.price else "",
     )
 

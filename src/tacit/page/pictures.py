@@ -105,8 +105,8 @@ class ChanceCurve:
     heights: tuple[tuple[float, str], ...]
 
 
-def chance_curve(recipe: Recipe, threshold: float, alpha: float) -> ChanceCurve:
-    """The curve of a recipe, from T − 2α to T + 2α."""
+def chance_curve(recipe: Recipe, threshold: float, alpha: float, each: float = 1) -> ChanceCurve:
+    """The curve of a recipe, from T − 2α to T + 2α; α is in units of the sensitivity ``each``."""
     reach = 2 * alpha
     distances = np.linspace(-reach, reach, _POINTS)
     x, y = across(-reach, reach), upwards(0, 1)
@@ -115,7 +115,7 @@ def chance_curve(recipe: Recipe, threshold: float, alpha: float) -> ChanceCurve:
     marked = np.array([-alpha, 0.0, alpha])
     names = ("T − α", "T", "T + α")
     marks = tuple(
-        (x(float(d)), name, threshold + float(d), float(c))
+        (x(float(d)), name, threshold + float(d) * each, float(c))
         for d, name, c in zip(marked, names, chance_of_top(recipe, marked), strict=True)
     )
     return ChanceCurve(line, marks, tuple((y(part), f"{part:.0%}") for part in (0, 0.5, 1)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from tacit.errors import NotAuthorised
 from tacit.server.messages import Number
 from tacit.server.tokens import Role
 
@@ -50,7 +51,10 @@ def set_share(service: Service, who: TokenRecord, asked: ShareOf) -> Share:
 
 
 def make_token(service: Service, who: TokenRecord, asked: NewToken) -> str:
-    """A new token, which nobody can show again."""
+    """A new token, which nobody can show again; it may ask about no more than its maker."""
+    if who.tables is not None and (asked.tables is None or not who.may_ask(*asked.tables)):
+        some = ", ".join(who.tables) or "none"
+        raise NotAuthorised("a token cannot give more than it has", advice=f"choose among {some}")
     return service.tokens.add(
         asked.name,
         role=asked.role,

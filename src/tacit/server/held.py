@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from tacit.analyst.stream import Stream
 from tacit.analyst.watched import WatchedModel
+from tacit.budget import StreamState
 from tacit.errors import TacitError
 
 Kind = TypeVar("Kind", Stream, WatchedModel)
@@ -26,7 +27,7 @@ class HeldStream:
     """A stream, or the place of one, and the queue in front of it."""
 
     stream: Stream | WatchedModel | None = None
-    whose: tuple[str | None, str] | None = None  # who paid for it, and its table; neither changes
+    opened: StreamState | None = None  # as it once stood: whose it is and its tables never change
     used: float = 0.0  # when it was last asked
     lock: threading.Lock = field(default_factory=threading.Lock)
     waiting: int = 0
@@ -64,11 +65,17 @@ class LiveStreams:
                 if not held.waiting and held.stream is None:
                     del self._held[name]
 
-    def whose(self, name: str) -> tuple[str | None, str] | None:
-        """Whose share paid for a stream that is held, and its table."""
+    @property
+    def names(self) -> list[str]:
+        """Those that are held."""
+        with self._lock:
+            return [name for name, held in self._held.items() if held.stream is not None]
+
+    def opened(self, name: str) -> StreamState | None:
+        """Whose a stream is, and its tables, if it is held and that was noted."""
         with self._lock:
             held = self._held.get(name)
-        return None if held is None or held.stream is None else held.whose
+        return None if held is None or held.stream is None else held.opened
 
     @contextmanager
     def using(self, name: str, kind: type[Kind], resume: Callable[[], Kind]) -> Iterator[Kind]:
@@ -77,7 +84,7 @@ class LiveStreams:
             stream = held.stream
             if not isinstance(stream, kind):
                 stream = resume()
-                held.stream, held.whose = stream, None
+                held.stream, held.opened = stream, None
             yield stream
 
     def suspend(self, name: str) -> None:
@@ -115,10 +122,10 @@ class LiveStreams:
     def hold(self, stream: Stream | WatchedModel) -> None:
         """Hold what was just opened."""
         with self.alone(stream.name) as held:
-            held.stream, held.whose = stream, None
+            held.stream, held.opened = stream, None
 
-    def note(self, name: str, analyst: str | None, table: str) -> None:
-        """Note whose share paid for a stream, if it is held, so that it need not be looked up."""
+    def note(self, state: StreamState) -> None:
+        """Note whose a stream is and its tables, if it is held: nobody looks it up again then."""
         with self._lock:
-            if (held := self._held.get(name)) is not None:
-                held.whose = analyst, table
+            if (held := self._held.get(state.name)) is not None:
+                held.opened = state

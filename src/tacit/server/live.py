@@ -21,8 +21,8 @@ from tacit.errors import BadParameter
 from tacit.server import messages
 from tacit.server.held import Kind
 from tacit.server.releases import Paying, keyed, paid_by, spender, told_before
+from tacit.server.rights import permit_stream, tables_of_stream, while_permitted
 from tacit.server.service import Service
-from tacit.server.stopped import unless_stopped
 from tacit.server.tokens import TokenRecord
 from tacit.wire import to_json, to_line
 
@@ -34,15 +34,16 @@ _RESUMING: dict[type[Stream] | type[WatchedModel], Callable[..., Any]] = {
 
 def own_stream(service: Service, who: TokenRecord, name: str) -> StreamState:
     """A stream that the token's share paid for; whether there are others is not told."""
-    share = spender(who)
     service.check_name(name, "stream")
-    state = service.budget.stream(name)
-    if state.analyst != share or not who.may_ask(state.table):
+    return _own(service, who, service.budget.stream(name))
+
+
+def _own(service: Service, who: TokenRecord, state: StreamState) -> StreamState:
+    if state.analyst != spender(who) or not who.may_ask(*tables_of_stream(state)):
         raise BadParameter(
-            "stream", repr(name), "no stream has this name", "budget.streams() lists them"
+            "stream", repr(state.name), "no stream has this name", "budget.streams() lists them"
         )
-    service.stopped.refuse("stream", name)
-    service.stopped.refuse("table", state.table)
+    permit_stream(service, who, state)
     return state
 
 
@@ -62,13 +63,13 @@ def open_once(
     paying = paid_by(service, who, asked, call)
     before = service.budget.answers.under(paying["retry_key"])
     if before is not None and before.stream is not None:
-        return opened_as(service.budget.stream(before.stream))
+        return opened_as(own_stream(service, who, before.stream))
     table = service.table(asked.table, who)
     if asked.name is not None:
         service.check_name(asked.name, "name")
     stream = opens(table, paying)
     service.streams.hold(stream)
-    return opened_as(service.budget.stream(stream.name))
+    return opened_as(own_stream(service, who, stream.name))
 
 
 def go_on(
@@ -80,6 +81,8 @@ def go_on(
 ) -> messages.StreamOpened:
     """Resume a stream, in the usual way or in this one; nothing changes while it is being asked."""
     state, table = own_stream(service, who, asked.stream), service.table(asked.table, who)
+    if state.table == asked.table:
+        table = service.asked_by(state)
     with service.streams.alone(state.name) as held:
         kept = held.stream
         if not isinstance(kept, kind) or not kept.live or state.table != asked.table:
@@ -87,7 +90,7 @@ def go_on(
                 held.stream = resumed(service, table, state.name, kind)
             else:
                 held.stream = resume(table)
-    return opened_as(state)
+    return opened_as(own_stream(service, who, state.name))
 
 
 def resumed(service: Service, table: Table, name: str, kind: type[Kind]) -> Kind:
@@ -96,15 +99,13 @@ def resumed(service: Service, table: Table, name: str, kind: type[Kind]) -> Kind
     return stream
 
 
-def in_use(
-    service: Service, who: TokenRecord, name: str, table: str, kind: type[Kind]
-) -> AbstractContextManager[Kind]:
+def in_use(service: Service, state: StreamState, kind: type[Kind]) -> AbstractContextManager[Kind]:
     """A stream for one request: as it is held, or else resumed."""
 
     def resume() -> Kind:
-        return resumed(service, service.table(table, who), name, kind)
+        return resumed(service, service.asked_by(state), state.name, kind)
 
-    return service.streams.using(name, kind, resume)
+    return service.streams.using(state.name, kind, resume)
 
 
 # One question -----------------------------------------------------------------------------------
@@ -122,24 +123,19 @@ def ask_once(
 ) -> dict[str, Any]:
     """Ask one question; what was told under its key is told again, from the record."""
     retry = keyed(who, asked, call)
-    table = _held_table(service, who, asked.stream)
-    if table is None:  # else the stream itself looks for the key
+    opened = service.streams.opened(asked.stream)
+    if opened is not None:  # the stream itself looks for the key
+        state = _own(service, who, opened)
+    else:
+        state = own_stream(service, who, asked.stream)
         told = told_before(service.budget.answers.under(retry))
         if told is not None:
             return from_record(told)
-        table = own_stream(service, who, asked.stream).table
-    with in_use(service, who, asked.stream, table, kind) as stream:
-        service.streams.note(asked.stream, who.share, table)
-        return to_json(ask(stream, retry))
-
-
-def _held_table(service: Service, who: TokenRecord, name: str) -> str | None:
-    """The table of a stream that is held and may be asked, without a look at the budget."""
-    whose = service.streams.whose(name)
-    if whose is None or who.share is None or whose[0] != who.share or not who.may_ask(whose[1]):
-        return None
-    stopped = {(one.kind, one.name) for one in service.stopped.records}
-    return None if stopped & {("stream", name), ("table", whose[1])} else whose[1]
+    with in_use(service, state, kind) as stream:
+        service.streams.note(state)
+        answer = to_json(ask(stream, retry))
+    permit_stream(service, who, state)
+    return answer
 
 
 # A batch ----------------------------------------------------------------------------------------
@@ -188,13 +184,14 @@ def asked_batch(
     def keys(start: int) -> RetryKey:
         return RetryKey(whole.key, whole.caller, f"{call} from {start}", body)
 
+    state = own_stream(service, who, asked.stream)
     stored = list(told_blocks(service.budget.answers.under, keys, block))
     if stored and stored[-1].done:
-        return AskedBatch(sum(each.asked for each in stored), iter(stored), ExitStack(), service)
-    state = own_stream(service, who, asked.stream)
+        again = while_permitted(service, who, state, iter(stored))
+        return AskedBatch(sum(each.asked for each in stored), again, ExitStack(), service)
     with ExitStack() as stack:
-        stream = stack.enter_context(in_use(service, who, state.name, state.table, kind))
+        stream = stack.enter_context(in_use(service, state, kind))
         options: dict[str, Any] = {"size": size, "keys": keys, "skip": asked.skip}
         blocks = begin(stream, options | {"most": service.limits.questions})
-        going_on = unless_stopped(service, who, blocks, stream=state.name, table=state.table)
+        going_on = while_permitted(service, who, state, blocks)
         return AskedBatch(blocks.questions, going_on, stack.pop_all(), service)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from heapq import merge
 from threading import Lock
@@ -12,18 +13,19 @@ from typing import TYPE_CHECKING, Literal
 from tacit.budget import Budget
 from tacit.errors import BadParameter
 from tacit.server import messages
+from tacit.server.rights import tables_of_entry
 from tacit.wire import PaidSummary, paid_summary, to_json, to_line
 
 if TYPE_CHECKING:
-    from tacit.budget import Entry
+    from tacit.budget import Entry, StreamState
     from tacit.server.service import Service
     from tacit.server.tokens import TokenRecord
 
 _AT_ONCE = 1000  # entries of the history
 _LONGEST_PAGE = 1_000_000  # characters, unless one answer alone has more
 
-Whose = tuple[str | None, str, str | None]
-"""From which share an answer was paid, about which table, and in which stream, if in one."""
+Whose = tuple[str | None, frozenset[str], str | None]
+"""From which share an answer was paid, which tables it names, and in which stream, if in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class PaidIndex:
         self._read = 0  # entries of the history
         self._numbers: dict[Whose, array[int]] = {}
         self._charged: dict[int, Whose] = {}  # and not kept yet
-        self._streams: dict[str, Whose] = {}
+        self._streams: dict[str, StreamState] = {}
 
     def after(self, number: int, *, shown: int, who: TokenRecord) -> list[int]:
         """The numbers above one that a token may see, in order; of the entries that are shown."""
@@ -74,9 +76,10 @@ class PaidIndex:
             self._read_up_to(shown)
 
     def _read_up_to(self, shown: int) -> None:
+        covered = self._budget.covers if self._read < shown else ()
         while self._read < shown:
             for entry in self._budget.history[self._read : min(self._read + _AT_ONCE, shown)]:
-                self._add(entry)
+                self._add(entry, covered)
                 self._read = entry.number
 
     def _mine(self, shown: int, who: TokenRecord, of: Source = "anywhere") -> list[array[int]]:
@@ -87,18 +90,21 @@ class PaidIndex:
             if _may_see(who, whose) and (of == "anywhere" or of == StreamSource(whose[2]))
         ]
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: Entry, covered: Collection[str]) -> None:
         body = entry.body
         match entry.kind:
             case "open":
-                name = body["stream"]
-                self._streams[name] = (body["analyst"], body["table"], name)
-            case "charge" if "key" not in body:
-                self._charged[entry.number] = (body["analyst"], body["table"], None)
+                self._streams[body["stream"]] = self._budget.stream(body["stream"])
             case "charge":
-                self._keep(entry.number, (body["analyst"], body["table"], None))
+                paid: Whose = (body["analyst"], tables_of_entry(body, None, covered), None)
+                if "key" in body:
+                    self._keep(entry.number, paid)
+                else:
+                    self._charged[entry.number] = paid
             case "top" | "told" if "key" in body:
-                self._keep(entry.number, self._streams[body["stream"]])
+                stream = self._streams[body["stream"]]
+                named = tables_of_entry(body, stream, covered)
+                self._keep(entry.number, (stream.analyst, named, stream.name))
             case "answer" if (whose := self._charged.pop(body["of"], None)) is not None:
                 self._keep(body["of"], whose)
 
@@ -107,9 +113,9 @@ class PaidIndex:
 
 
 def _may_see(who: TokenRecord, whose: Whose) -> bool:
-    analyst, table, _ = whose
+    analyst, tables, _ = whose
     own = who.share is not None and who.share == analyst
-    return who.may_ask(table) and (own or who.role != "analyst")
+    return who.may_ask(*tables) and (own or who.role != "analyst")
 
 
 def list_answers(

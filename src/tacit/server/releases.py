@@ -27,6 +27,7 @@ from tacit.server.arguments import (
     of_synthetic,
     of_top,
 )
+from tacit.server.rights import permit, tables_of_entry
 from tacit.server.service import Service
 from tacit.server.tokens import TokenRecord
 from tacit.wire import from_json, to_json
@@ -93,14 +94,23 @@ def _released(
 ) -> messages.Released:
     """What was told under the key, or else what the table's method of this name draws."""
     paying = paid_by(service, who, asked, call)
-    before = told_before(service.budget.answers.under(paying["retry_key"]))
-    if before is not None:
-        return messages.Released(before)
-    table = service.table(asked.table, who)
-    if refuse is not None:
-        refuse(table)
-    positional, named = arguments(asked)
-    return messages.Released(to_json(getattr(table, call)(*positional, **named, **paying)))
+    told = told_before(_on_record(service, who, paying))
+    if told is None:
+        table = service.table(asked.table, who)
+        if refuse is not None:
+            refuse(table)
+        positional, named = arguments(asked)
+        told = to_json(getattr(table, call)(*positional, **named, **paying))
+        _on_record(service, who, paying)
+    return messages.Released(told)
+
+
+def _on_record(service: Service, who: TokenRecord, paying: Paying) -> PaidAnswer | None:
+    """What is paid for under a key, if anything is, once it is clear that it may be told now."""
+    paid = service.budget.answers.under(paying["retry_key"])
+    if paid is not None:
+        permit(service, who, tables_of_entry(paid.entry.body, None, service.budget.covers))
+    return paid
 
 
 def count(service: Service, who: TokenRecord, asked: messages.CountOf) -> messages.Released:

@@ -14,13 +14,14 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
 import uvicorn
 
-from tacit.errors import BadConfiguration, ServerUnavailable
+from tacit.errors import BadConfiguration, ServerUnavailable, TacitError
 from tacit.server.app import Application
 from tacit.server.config import Limits, Listening, ServerConfig
 from tacit.server.connections import Connections
@@ -28,6 +29,7 @@ from tacit.server.endpoints import Endpoint
 from tacit.server.log import Log
 from tacit.server.protocol import protocol
 from tacit.server.service import Service
+from tacit.server.stopped import suspend_stopped
 
 _GRACE_SECONDS = 7  # of the ten; then streams are suspended and files closed
 _SWEEP_SECONDS = 5
@@ -90,10 +92,12 @@ def run(
 
 
 def _sweep(service: Service, ended: Event) -> None:
-    """Suspend idle streams from time to time."""
+    """Suspend idle streams from time to time, and those that were stopped without our knowing."""
     idle = service.limits.stream_seconds
     while not ended.wait(min(idle, _SWEEP_SECONDS)):
         service.streams.suspend_idle(idle)
+        with suppress(TacitError):  # the file is damaged: then nobody is let in, either
+            suspend_stopped(service)
 
 
 def _allow_files(count: int) -> None:

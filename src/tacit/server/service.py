@@ -7,7 +7,7 @@ token; all but the looks at tokens run in threads.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from tacit.server.log import LogLine
 from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
 from tacit.server.refreshed import LabelFile
+from tacit.server.rights import permit, tables_of_stream
 from tacit.server.served_head import ServedHead
 from tacit.server.spent import SpentIndex
 from tacit.server.stopped import StoppedFile
@@ -139,21 +140,32 @@ class Service(Closing):
                 f"there is no table {name!r} that this token may ask",
                 advice="/v1/tables lists those that it may",
             )
-        self.stopped.refuse("table", name)
+        permit(self, who, [name])
         return self.seen(name, who)
 
     def seen(self, name: str, who: TokenRecord) -> Table:
         """A table, whose questions may name the tables beside it that the token may ask, too."""
-        table = self.tables[name]
-        names = [other.name for other in table.schema.beside]
         stopped = {each.name for each in self.stopped.records if each.kind == "table"}
-        allowed = frozenset(each for each in names if who.may_ask(each) and each not in stopped)
-        if len(allowed) == len(names):
+        others = [each for each in self.tables if who.may_ask(each) and each not in stopped]
+        return self._view(name, others)
+
+    def asked_by(self, stream: StreamState) -> Table:
+        """The table of a stream, whose questions may name what they could when it was opened."""
+        if stream.table not in self.tables:
+            raise NotCovered(f"there is no table {stream.table!r} here any more")
+        return self._view(stream.table, tables_of_stream(stream))
+
+    def _view(self, name: str, others: Iterable[str]) -> Table:
+        """A table, whose questions may name those of the tables beside it that are among these."""
+        table, among = self.tables[name], set(others)
+        beside = [other.name for other in table.schema.beside]
+        allowed = frozenset(among.intersection(beside))
+        if len(allowed) == len(beside):
             return table
         with self._seeing:
             if (name, allowed) not in self._views:
-                others = [self.tables[each] for each in names if each in allowed]
-                self._views[name, allowed] = seen_with(table, others)
+                seen = [self.tables[each] for each in beside if each in allowed]
+                self._views[name, allowed] = seen_with(table, seen)
             return follow(self._views[name, allowed])
 
 
@@ -286,7 +298,7 @@ def seen(service: Service, who: TokenRecord) -> list[StreamState]:
     return [
         stream
         for stream in service.budget.streams(up_to=service.underway.shown())
-        if who.may_ask(stream.table)
+        if who.may_ask(*tables_of_stream(stream))
         and (who.role == "steward" or (who.share is not None and stream.analyst == who.share))
     ]
 
@@ -299,7 +311,7 @@ def list_tokens(service: Service, who: TokenRecord) -> messages.TokenList:
             messages.TokenFacts(
                 name=one.name,
                 role=one.role,
-                tables=None if one.tables is None else list(one.tables),
+                tables=None if one.tables is None else list(filter(who.may_ask, one.tables)),
                 share=one.share,
                 made=one.made,
                 expires=one.expires,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from tacit.budget import Amount, Budget
+from tacit.server.rights import tables_of_entry, tables_of_stream
 
 if TYPE_CHECKING:
     from tacit.budget import Entry
@@ -26,6 +28,7 @@ class SpentLine:
     table: str | None
     what: str
     amount: Amount  # that was paid, or the new limit of a share
+    tables: frozenset[str]  # all that it names
 
 
 class SpentIndex:
@@ -40,25 +43,28 @@ class SpentIndex:
     def up_to(self, shown: int) -> list[SpentLine]:
         """Those among the entries that are shown, oldest first."""
         with self._lock:
+            covered = self._budget.covers if self._read < shown else ()
             while self._read < shown:
                 for entry in self._budget.history[self._read : min(self._read + _AT_ONCE, shown)]:
-                    self._add(entry)
+                    self._add(entry, covered)
                     self._read = entry.number
             return [line for line in self._lines if line.number <= shown]
 
-    def _add(self, entry: Entry) -> None:
-        body = entry.body
+    def _add(self, entry: Entry, covered: Collection[str]) -> None:
+        body, tables = entry.body, frozenset[str]()
         match entry.kind:
-            case "charge" | "open":
-                stream = body.get("stream")
-                what = body["what"] if stream is None else f"stream {stream!r}"
-                table, amount = body["table"], Amount.from_json(body["charged"])
+            case "charge":
+                what, tables = body["what"], tables_of_entry(body, None, covered)
+            case "open":
+                stream = self._budget.stream(body["stream"])
+                what, tables = f"stream {stream.name!r}", tables_of_stream(stream)
             case "share":
-                what, table, amount = "share", None, Amount.from_json(body["limit"])
+                what = "share"
             case _:
                 return
-        line = SpentLine(entry.number, body["at"], body["analyst"], table, what, amount)
-        self._lines.append(line)
+        amount = Amount.from_json(body["charged" if tables else "limit"])
+        line = (entry.number, body["at"], body["analyst"], body.get("table"), what, amount, tables)
+        self._lines.append(SpentLine(*line))
 
 
 def list_spent(service: Service, who: TokenRecord) -> list[SpentLine]:
@@ -66,7 +72,7 @@ def list_spent(service: Service, who: TokenRecord) -> list[SpentLine]:
     return [
         line
         for line in service.spent.up_to(service.underway.shown())
-        if (line.table is None or who.may_ask(line.table))
+        if who.may_ask(*line.tables)
         and (who.role == "steward" or (who.share is not None and line.analyst == who.share))
     ]
 

@@ -7,16 +7,17 @@ the file again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from tacit.budget import Budget
-from tacit.errors import BadParameter, NotAuthorised
+from tacit.errors import BadParameter, NotAuthorised, TacitError
 from tacit.numbers import as_given
 from tacit.server import messages
 from tacit.server.owners_file import OwnersFile
+from tacit.server.rights import stopped_streams, tables_of_stream
 from tacit.server.tokens import TokenFile, TokenRecord, utc_now
 from tacit.wire import StoppedThing, to_json
 from tacit.wire.stopped import Stoppable, read_stopped
@@ -24,8 +25,6 @@ from tacit.wire.stopped import Stoppable, read_stopped
 if TYPE_CHECKING:
     from tacit.budget import StreamState
     from tacit.server.service import Service
-
-T = TypeVar("T")
 
 FORM = "tacit stopped"
 
@@ -55,7 +54,7 @@ class StoppedFile:
         with self._file.changing() as records:
             left = [one for one in records if (one.kind, one.name) != (kind, name)]
             if len(left) == len(records):
-                raise BadParameter("name", as_given(name), f"no {kind} of this name is stopped")
+                raise not_stopped(kind, name)
             records[:] = left
 
     def refuse(self, kind: Stoppable, name: str) -> None:
@@ -65,26 +64,49 @@ class StoppedFile:
             raise NotAuthorised(f"{what} is stopped for now", advice="ask the steward")
 
 
+def not_stopped(kind: Stoppable, name: str) -> BadParameter:
+    """Why something cannot go on."""
+    return BadParameter("name", as_given(name), f"no {kind} of this name is stopped")
+
+
 def check_known(
-    kind: Stoppable, name: str, *, tables: list[str], tokens: TokenFile, budget: Budget
+    kind: Stoppable,
+    name: str,
+    *,
+    tables: Iterable[str],
+    tokens: TokenFile,
+    streams: Iterable[StreamState],
 ) -> None:
     """Refuse a name that nothing has: a slip would leave running what was to be stopped."""
     known = {
-        "table": lambda: tables,
+        "table": lambda: list(tables),
         "token": lambda: [one.name for one in tokens.records if one.revoked is None],
-        "stream": lambda: [state.name for state in budget.streams()],
+        "stream": lambda: [state.name for state in streams],
     }[kind]()
     if name not in known:
         some = ", ".join(map(repr, known[:20])) or "none"
         raise BadParameter(kind, as_given(name), f"there is no such {kind}; there are {some}")
 
 
+def suspend_stopped(service: Service) -> None:
+    """Suspend the streams that are held and may not be asked, however they were stopped.
+
+    They are refused anyway; so one that cannot be suspended is left to whoever sweeps next.
+    """
+    for name in stopped_streams(service):
+        with suppress(TacitError):
+            service.streams.suspend(name)
+
+
 # What can be asked for --------------------------------------------------------------------------
 
 
 def list_stopped(service: Service, who: TokenRecord) -> messages.StoppedList:
-    """All that is stopped now."""
-    return messages.StoppedList([to_json(one) for one in service.stopped.records])
+    """All that is stopped now, as far as a steward may know of it."""
+    seen = {state.name for state in _streams(service, who)}
+    return messages.StoppedList(
+        [to_json(one) for one in service.stopped.records if _may_see(who, one, seen)]
+    )
 
 
 def stop(service: Service, who: TokenRecord, asked: messages.StopOf) -> messages.StoppedList:
@@ -92,41 +114,31 @@ def stop(service: Service, who: TokenRecord, asked: messages.StopOf) -> messages
     check_known(
         asked.kind,
         asked.name,
-        tables=list(service.tables),
+        tables=filter(who.may_ask, service.tables),
         tokens=service.tokens,
-        budget=service.budget,
+        streams=_streams(service, who),
     )
     service.stopped.stop(asked.kind, asked.name, by=who.name, reason=asked.reason)
-    for state in service.budget.streams():
-        if asked.name in _stopped_by(service, asked.kind, state):
-            service.streams.suspend(state.name)
+    suspend_stopped(service)
     return list_stopped(service, who)
-
-
-def _stopped_by(service: Service, kind: str, state: StreamState) -> list[str]:
-    """What of this kind a stream is about: its table, and those that its questions may name."""
-    if kind != "table":
-        return [state.name] if kind == "stream" else []
-    table = service.tables.get(state.table)
-    beside = () if table is None else table.schema.beside
-    return [state.table, *(other.name for other in beside)]
 
 
 def go_on(service: Service, who: TokenRecord, asked: messages.GoOnWith) -> messages.StoppedList:
     """Let it go on."""
+    known = [(one["kind"], one["name"]) for one in list_stopped(service, who).stopped]
+    if (asked.kind, asked.name) not in known:
+        raise not_stopped(asked.kind, asked.name)
     service.stopped.go_on(asked.kind, asked.name)
     return list_stopped(service, who)
 
 
-def unless_stopped(
-    service: Service, who: TokenRecord, blocks: Iterator[T], *, stream: str, table: str
-) -> Iterator[T]:
-    """The blocks of a batch, until its stream, its table or its token is stopped."""
-    while True:
-        for kind, name in (("stream", stream), ("table", table), ("token", who.name)):
-            service.stopped.refuse(kind, name)  # type: ignore[arg-type]
-        try:
-            block = next(blocks)
-        except StopIteration:
-            return
-        yield block
+def _streams(service: Service, who: TokenRecord) -> Iterator[StreamState]:
+    """The streams that a steward may know of."""
+    every = service.budget.streams()
+    return (state for state in every if who.may_ask(*tables_of_stream(state)))
+
+
+def _may_see(who: TokenRecord, one: StoppedThing, streams: Collection[str]) -> bool:
+    if one.kind == "table":
+        return who.may_ask(one.name)
+    return one.kind == "token" or one.name in streams

@@ -96,7 +96,7 @@ def close_stream(
     state = own_stream(service, who, asked.stream)
     with service.streams.alone(state.name) as held:
         if not service.budget.stream(state.name).ended:
-            table = service.table(state.table, who)
+            table = service.asked_by(state)
             if held.stream is None:
                 held.stream = (
                     resumed(service, table, state.name, WatchedModel)
@@ -122,7 +122,7 @@ def recorded(
 ) -> messages.RecordedTops:
     """Every answer above the threshold, also of earlier runs."""
     state = own_stream(service, who, asked.stream)
-    with in_use(service, who, state.name, state.table, Stream) as stream:
+    with in_use(service, state, Stream) as stream:
         return messages.RecordedTops(to_json(stream.recorded))
 
 

@@ -44,9 +44,9 @@ class TokenRecord:
     expires: str | None
     revoked: str | None = None
 
-    def may_ask(self, table: str) -> bool:
-        """Whether the token is for this table."""
-        return self.tables is None or table in self.tables
+    def may_ask(self, *tables: str) -> bool:
+        """Whether the token is for all these tables."""
+        return self.tables is None or set(tables) <= set(self.tables)
 
     def good_at(self, now: datetime) -> bool:
         """Whether it has neither expired nor been revoked."""
@@ -130,11 +130,20 @@ class TokenFile:
         hashed = _hashed(presented) if _TOKEN.fullmatch(presented) else ""
         fitting = [one for one in self.records if hmac.compare_digest(one.sha256, hashed)]
         if not fitting or not fitting[0].good_at(now):
-            raise NotAuthorised(
-                "this token is not known here, was revoked or has expired",
-                advice="ask the steward for a new one",
-            )
+            raise _not_good()
         return fitting[0]
+
+    def refuse_ended(self, who: TokenRecord, now: datetime) -> None:
+        """Refuse a token that was good when its request came, and is not any more."""
+        if not any(one.sha256 == who.sha256 and one.good_at(now) for one in self.records):
+            raise _not_good()
+
+
+def _not_good() -> NotAuthorised:
+    return NotAuthorised(
+        "this token is not known here, was revoked or has expired",
+        advice="ask the steward for a new one",
+    )
 
 
 def checked_expiry(given: str) -> str:

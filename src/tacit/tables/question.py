@@ -281,6 +281,21 @@ def names_people(tree: Predicate) -> bool:
     return kind is PersonIn
 
 
+def _tables_in(tree: Predicate) -> frozenset[str]:
+    """The tables whose rows say who is meant, in every `PersonIn` that it has."""
+    if isinstance(tree, And | Or):
+        return frozenset().union(*map(_tables_in, tree.parts))
+    if isinstance(tree, Not | IsTrue):
+        return _tables_in(tree.part)
+    return frozenset({tree.table}) if isinstance(tree, PersonIn) else frozenset()
+
+
+def tables_named(terms: Iterable[Term]) -> frozenset[str]:
+    """The tables that terms name, besides the one that they are about: rights follow from them."""
+    trees = (tree for term in terms for tree in predicates_of(term))
+    return frozenset().union(*map(_tables_in, trees))
+
+
 def predicates_of(term: Term) -> Iterator[Predicate]:
     """All predicates about rows that a term has."""
     yield term.where

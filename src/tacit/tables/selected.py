@@ -24,7 +24,7 @@ from tacit.tables.kinds import (
     question_of,
 )
 from tacit.tables.prepared import Prepared
-from tacit.tables.question import People, Predicate, Question, Rows, Term, Total
+from tacit.tables.question import People, Predicate, Question, Rows, Term, Total, tables_named
 from tacit.tables.question_key import canonical
 from tacit.tables.schema import Column, Schema
 from tacit.tables.templates import bound, bound_term
@@ -213,6 +213,14 @@ class Select:
         """All that an engine is asked."""
         choosing = [each.question for each in (self.largest, self.above) if each is not None]
         return (*(each for column in self.columns for each in column.questions), *choosing)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The tables that it names, besides the one that it is about."""
+        choosing = [each.question for each in (self.largest, self.above) if each is not None]
+        terms = [term for column in self.columns for term in column.terms]
+        terms += [term for question in choosing for term in question.terms]
+        return tables_named([People(self.where), *terms])
 
     @property
     def canonical(self) -> list[object]:

@@ -1,5 +1,5 @@
 // The question line: completion, what is refused while typing, answers, and a grid for GROUP BY.
-import { answeredKey, keyFor, localise, notice, put, save, send, wrong } from "./page.js";
+import { answeredKey, CHANGED, keepChosen, keyFor, localise, notice, put, save, send, wrong } from "./page.js";
 import { keepPlanned, soon } from "./plans.js";
 
 const byId = (id) => document.getElementById(id);
@@ -86,8 +86,8 @@ function check(line) {
   checked = mine;
   mine.done = (async () => {
     if (text === "") return put('<div id="check" class="check" aria-live="polite"></div>');
-    const got = await send("/page/check", { table: line.dataset.table, question: text });
-    if (checked !== mine) return;
+    const got = await send("/page/check", { stream: line.form.elements.stream.value, question: text });
+    if (checked !== mine || !line.isConnected) return;
     if (got.ok) put(got.html);
     else wrong(line.form, got.problem);
   })();
@@ -138,12 +138,15 @@ async function ask(form) {
     const text = line.value.trim();
     wrong(form, "");
     await check(line);
+    if (!(await shownIsChosen()) || !form.isConnected || line.value.trim() !== text) return notice(CHANGED);
+    if ("refused" in byId("check").dataset) return wrong(form, "This stream refuses it: nothing was asked.");
     const keys = JSON.parse(byId("check").dataset.keys ?? "[]");
     if (keys.length && !("watched" in form.dataset)) return await askAll(form, text, keys);
     const asked = { stream: form.elements.stream.value, question: text };
     const key = keyFor("/page/ask", { key: form.elements.key.value, ...asked });
     const got = await send("/page/ask", { key, ...asked });
     if (!got.lost) answeredKey("/page/ask");
+    if (!form.isConnected) return; // another stream is shown now; whose this is shows it among its answers
     if (!got.ok) return wrong(form, got.problem);
     answered(got.html);
     line.select();
@@ -153,17 +156,18 @@ async function ask(form) {
   }
 }
 
-/** A GROUP BY: one batch after another, each up to its next ⊤, until all cells are answered. */
+/** A GROUP BY: one batch after another, each up to its next ⊤, until all cells are answered, or its stream is left. */
 async function askAll(form, text, keys) {
   const total = keys.reduce((many, one) => many * one.keys.length, 1);
   const stream = form.elements.stream.value;
   const key = keyFor("/page/ask", { key: form.elements.key.value, stream, question: text });
   let left = Number(byId("stream-head").dataset.topsLeft);
   let [answered, shown, looked, lost] = [0, 0, 0, false];
-  while (answered < total && left > 0) {
+  while (form.isConnected && answered < total && left > 0) {
     const told = await batch({ key: `${key}-${answered}`, stream, questions: { question: text }, skip: answered });
     answered += told.answered;
     left -= told.tops;
+    if (!form.isConnected) return; // under its key it goes on from here when it is asked again
     byId("said").textContent = `${answered} of ${total} cells answered`;
     if (Date.now() - looked > 1000) {
       shown = await look(stream);
@@ -201,7 +205,7 @@ async function batch(body) {
 /** Show the stream as it stands now; how many cells of its newest grid are answered. */
 async function look(stream) {
   const got = await send("/page/stream", { stream });
-  if (got.ok) put(got.html, ["stream-head", "grid", "answers"]);
+  if (got.ok && byId("stream").dataset.stream === stream) put(got.html, ["stream-head", "grid", "answers"]);
   return Number(byId("grid").querySelector("table")?.dataset.answered ?? 0);
 }
 
@@ -240,19 +244,13 @@ document.addEventListener("answered", async (event) => {
   location.reload();
 });
 
+const streams = byId("choose").elements.stream;
 const wanted = decodeURIComponent(location.hash.slice(1));
-if (wanted && wanted !== byId("stream").dataset.stream) {
-  send("/page/stream", { stream: wanted }).then((got) => {
-    if (got.ok) put(got.html);
-    else notice(got.problem);
-    const choice = byId("choose").elements.stream;
-    if ([...choice.options].some((one) => one.value === wanted)) choice.value = wanted;
-  });
-}
+if ([...streams.options].some((one) => one.value === wanted)) streams.value = wanted;
+const shownIsChosen = keepChosen(byId("choose"), () => (streams.disabled ? "" : streams.value), () => byId("stream").dataset.stream ?? "");
 document.addEventListener("put", (event) => {
   if (event.target.id === "answers") filter();
   if (event.target.id === "stream") history.replaceState(null, "", `#${encodeURIComponent(event.target.dataset.stream)}`);
 });
-byId("choose").elements.stream.addEventListener("change", () => byId("choose").requestSubmit());
 if (byId("opening").open) planSoon();
 byId("opening").addEventListener("toggle", () => byId("opening").open && planSoon());

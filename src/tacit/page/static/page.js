@@ -144,14 +144,18 @@ async function confirmed(form) {
   });
 }
 
+export const CHANGED = "What is shown here has changed meanwhile: nothing was sent. Look at it once more.";
+
 async function submitted(form, button) {
   if (form.dataset.busy) return;
   form.dataset.busy = "yes"; // a second click sends nothing
   try {
     wrong(form, "");
-    await form.ready?.();
+    if ((await form.ready?.()) === false) return notice(CHANGED);
     const body = { ...fields(form), ...(button?.name ? { [button.name]: JSON.parse(button.value) } : {}) };
+    const agreed = JSON.stringify(fields(form));
     if (form.dataset.confirm && !(await confirmed(form))) return;
+    if ((await form.ready?.()) === false || JSON.stringify(fields(form)) !== agreed) return notice(CHANGED);
     if (button) button.disabled = true;
     if (body.key) body.key = keyFor(form.dataset.post, body);
     const got = await send(form.dataset.post, body);
@@ -173,6 +177,30 @@ document.addEventListener("submit", (event) => {
   event.preventDefault();
   submitted(form, event.submitter);
 });
+
+/**
+ * Keep what is shown the one that a form has chosen, however and whenever it was chosen: also before this script was
+ * there, by the back button, or while another one is on its way. The result waits, and says whether the two agree.
+ */
+export function keepChosen(form, chosen, shown) {
+  let asking = null;
+  const agree = async () => {
+    while (chosen() !== shown()) {
+      const wanted = chosen();
+      const got = await send(form.dataset.choose, fields(form));
+      if (!got.ok) notice(got.problem);
+      else if (wanted === chosen()) put(got.html);
+      if (wanted === chosen()) break;
+    }
+    return chosen() === shown();
+  };
+  const agreed = () => (asking ??= agree().finally(() => { asking = null; }));
+  form.addEventListener("change", agreed);
+  form.addEventListener("submit", (event) => { event.preventDefault(); agreed(); });
+  addEventListener("pageshow", agreed);
+  agreed();
+  return agreed;
+}
 
 function follow(place) {
   const events = new EventSource(place.dataset.live);

@@ -32,10 +32,16 @@ async function planAll(id, path) {
   }
 }
 
-/** Keep a form's plan up to date, also when another form of the same id takes its place. */
-export function keepPlanned(id, path) {
+/** Keep a form's plan up to date, also when another form of the same id takes its place, as may be `agreed` first. */
+export function keepPlanned(id, path, agreed = () => true) {
   const later = soon(() => plan(id, path), 350);
-  const ready = () => { byId(id).ready = () => plan(id, path); }; // what is confirmed is what was planned
+  const ready = () => { // what is confirmed is what was planned, and what is shown
+    const form = byId(id);
+    form.ready = async () => {
+      await plan(id, path);
+      return (await agreed()) && form.isConnected;
+    };
+  };
   document.addEventListener("input", (event) => event.target.form?.id === id && later());
   document.addEventListener("put", (event) => event.target.id === id && (ready(), later()));
   ready();

@@ -1,11 +1,17 @@
 // Releasing: the form of each kind, its plan, what was released, and files of it.
-import { download, notice, put, send } from "./page.js";
+import { download, keepChosen, notice, put, send } from "./page.js";
 import { keepPlanned } from "./plans.js";
 
 const byId = (id) => document.getElementById(id);
 
 if (byId("release")) {
-  const plan = keepPlanned("release", (form) => `${form.dataset.post}/plan`);
+  const [tabs, form] = [byId("chosen").elements, () => byId("release")];
+  const agreed = keepChosen(
+    byId("chosen"),
+    () => `${tabs.form.value} of ${tabs.table.value}`,
+    () => `${form().dataset.form} of ${form().elements.table.value}`,
+  );
+  const plan = keepPlanned("release", (shown) => `${shown.dataset.post}/plan`, agreed);
   plan();
   document.addEventListener("answered", async (event) => {
     if (event.target.id !== "release") return;
@@ -14,7 +20,6 @@ if (byId("release")) {
     const got = await send("/page/earlier");
     if (got.ok) put(got.html);
   });
-  byId("chosen").addEventListener("change", () => byId("chosen").requestSubmit());
 }
 
 const nothing = byId("released").cloneNode();
