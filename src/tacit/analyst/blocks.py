@@ -87,11 +87,16 @@ def told_blocks(
     """The blocks of a batch that are on record."""
     start, done = 0, False
     while not done and (paid := asked(keys(start))) is not None and paid.response is not None:
-        if f"tacit {kind.FORM}" not in paid.response:
-            raise BadParameter("keys", "this key", "it was used to ask something else")
-        block = kind.from_json(paid.response)
+        block = block_told(paid, kind)
         yield block
         start, done = start + block.asked, block.done
+
+
+def block_told(paid: PaidAnswer, kind: type[Told]) -> Told:
+    """A block that was told under a key."""
+    if paid.response is None or f"tacit {kind.FORM}" not in paid.response:
+        raise BadParameter("keys", "this key", "it was used to ask something else")
+    return kind.from_json(paid.response)
 
 
 class Blocks(Iterator[Told]):
