@@ -291,7 +291,7 @@ class DescendingMachine(PricedMachine):
 
     @precondition(lambda self: False)
     @rule()
-    def in_the_midst(self) -> None:  # type: ignore[override]
+    def in_the_midst(self) -> None:
         """A batch is answered ahead."""
 
 
@@ -327,7 +327,7 @@ class WatchedMachine(StreamMachine):
         assert self.stream.surprises_left == self.left
 
     @rule(asked=predicates(), keyed=st.booleans())
-    def one(self, asked: Spelt, keyed: bool) -> None:  # type: ignore[override]
+    def one(self, asked: Spelt, keyed: bool) -> None:
         key: dict[str, Any] = {"retry_key": self.key()} if keyed else {}
 
         def act() -> None:
@@ -337,7 +337,7 @@ class WatchedMachine(StreamMachine):
 
     @precondition(lambda self: self.has_blocks)
     @rule(asked=groups(), size=st.integers(1, 7))
-    def blocks(self, asked: Spelt, size: int) -> None:  # type: ignore[override]
+    def blocks(self, asked: Spelt, size: int) -> None:
         key = self.key()
 
         def keys(start: int) -> RetryKey:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -28,4 +30,5 @@ def face() -> Iterator[Face]:
 def test_a_cell_is_answered_once_however_it_is_reached(
     face: Face, machine: type[StreamMachine], often: settings
 ) -> None:
-    run_state_machine_as_test(lambda: machine(face), settings=often)
+    made: Any = partial(machine, face)
+    run_state_machine_as_test(made, settings=often)
