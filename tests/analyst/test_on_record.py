@@ -11,6 +11,7 @@ import pytest
 from tests.analyst.spellings import SCHEMA, THRESHOLD, rows
 
 import tacit
+from tacit import wire
 from tacit.analyst.table import Table
 from tacit.budget import Budget, RetryKey
 from tacit.errors import Halted, StreamEnded
@@ -294,3 +295,67 @@ def test_whoever_has_left_a_watched_model_cannot_ask_it(
     ):
         with pytest.raises(StreamEnded):
             asked()
+
+
+# Labels ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled(table: Table) -> tuple[Table, Table]:
+    """The same people as of two months."""
+    first, second = (
+        Table(table.engine, people=133, as_of=label) for label in ("October", "November")
+    )
+    return first, second
+
+
+def about(answer: Any) -> Any:
+    return answer.recorded.as_of
+
+
+def test_what_was_told_under_a_key_says_which_label_it_is_about(
+    labelled: tuple[Table, Table], budget: Budget
+) -> None:
+    first, second = labelled
+    asked = {BRUGES: "a ⊤", "town = 'Ypres'": "a ⊥"}
+    stream = opened(first, budget, at_most=5)
+    told = {key: stream.ask(question, retry_key=key) for question, key in asked.items()}
+    again = {key: stream.ask(question, retry_key=key) for question, key in asked.items()}
+    assert again == told
+    assert {answer.recorded for answer in again.values()} == {None}
+    batch: dict[str, Any] = {"size": 6, "most": 9, "keys": keys_of("one")}
+    (block,) = stream.ask_blocks(["town = 'Ypres'", "town = 'Ghent'"], **batch)
+    stream.suspend()
+    stream = second.resume("w", budget=budget)
+    for question, key in asked.items():
+        answer = stream.ask(question, retry_key=key)
+        assert answer == told[key]
+        assert about(answer) == "October"
+        assert str(answer).endswith("as of October")
+    (later,) = stream.ask_blocks(["town = 'Ypres'", "town = 'Ghent'"], **batch)
+    assert list(later.answers) == list(block.answers)
+    assert [about(each) for each in later.answers] == ["October"] * 2
+    assert wire.from_json(wire.to_json(later)) == later
+    assert stream.ask("town = 'Ypres'").recorded is None
+
+
+def test_what_a_watched_model_told_says_so_too(
+    labelled: tuple[Table, Table], budget: Budget
+) -> None:
+    first, second = labelled
+    model = watch(first, budget, 3)
+    asked = [SMOKER, "town = 'Ghent'", "week = 1 and week = 2"]
+    told = {question: model.ask(question, retry_key=question) for question in asked}
+    assert model.ask(SMOKER, retry_key=SMOKER).recorded is None
+    batch: dict[str, Any] = {"size": 6, "most": 9, "keys": keys_of("one")}
+    (block,) = model.ask_blocks([SMOKER, "week = 1 and week = 2"], **batch)
+    model.suspend()
+    model = second.resume_watched_model("m", budget=budget, model=dated().slice(0, 60))
+    for question in asked:
+        answer = model.ask(question, retry_key=question)
+        assert answer.value == told[question].value
+        assert about(answer) == "October"
+    (later,) = model.ask_blocks([SMOKER, "week = 1 and week = 2"], **batch)
+    assert [each.value for each in later.answers] == [each.value for each in block.answers]
+    assert [about(each) for each in later.answers] == ["October"] * 2
+    assert wire.from_json(wire.to_json(later)) == later

@@ -22,7 +22,7 @@ from tacit.analyst.blocks import Block, Blocks, block_told, told_blocks
 from tacit.analyst.covering import AskedHow
 from tacit.analyst.history import BatchAnswers
 from tacit.analyst.live_stream import MOST_WORDS, LiveStream
-from tacit.analyst.on_record import BatchUnderWay, RecordedPlaces, UnderWay
+from tacit.analyst.on_record import BatchUnderWay, RecordedPlaces, UnderWay, as_told_then
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned
 from tacit.arguments import flag, function, iterated
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from tacit.tables.show import Statement
 
 
-def _as_told(paid: PaidAnswer) -> Answer:
-    """An answer that was told under a key."""
+def as_told(paid: PaidAnswer, as_of: str | None) -> Answer:
+    """An answer that was told under a key, for a table that now has this label."""
     if paid.response is None or "tacit answer" not in paid.response:
         raise BadParameter("retry_key", "this key", "it was not used to ask a question")
-    return Answer.from_told(paid.response)
+    return as_told_then(Answer.from_told(paid.response), paid, as_of)
 
 
 def turned_back(answer: Answer, *, below: bool = True) -> Answer:
@@ -347,7 +347,7 @@ class Stream(LiveStream):
             reads = _chosen(reads, only)[skip:]
             if manner.below:
                 reads, limit = self._turned(reads, limit)
-            stored = list(told_blocks(self._lease.asked, keys, Block))
+            stored = list(told_blocks(self._lease.asked, keys, Block, version.as_of))
             at, over = sum(block.asked for block in stored), bool(stored) and stored[-1].done
             steps = np.empty(0, np.int64)
             if reads and not over:
@@ -382,7 +382,7 @@ class Stream(LiveStream):
         self._lease.refuse_if_forked()  # or it would wait for ever
         with self._asked_once:
             if (told := self._lease.asked(retry)) is not None:
-                return block_told(told, Block)
+                return block_told(told, Block, batch.as_of)
             block = self._draw_block(batch, steps, retry, manner, last=last)
         if block is None:
             raise too_dear(self.name, manner.mechanism, self._lease.tops_left)
@@ -466,7 +466,7 @@ class Stream(LiveStream):
         self._lease.refuse_if_forked()  # or it would wait for ever
         with self._asked_once:
             if (told := self._lease.asked(retry)) is not None:
-                return self._tell(asked, _as_told(told))
+                return self._tell(asked, as_told(told, asked.as_of))
             return self._ask(asked, version, mechanism, retry)
 
     def _retry(

@@ -197,7 +197,9 @@ class WatchedModel(Uncopyable):
                 self._lease.refuse_if_forked()  # or it would wait for ever
             with self._asked_once:
                 told = self._under(retry)
-                return self._ask(asked, version, retry) if told is None else as_told(told)
+                if told is not None:
+                    return as_told(told, asked.as_of)
+                return self._ask(asked, version, retry)
         finally:
             version.leave()
 
@@ -276,7 +278,7 @@ class WatchedModel(Uncopyable):
                 raise BadParameter("questions", f"{len(batch)} questions", f"ask at most {most}")
             self._refuse_if_left()
             batch = batch[skip:]
-            stored = list(told_blocks(self._under, keys, WatchedBlock))
+            stored = list(told_blocks(self._under, keys, WatchedBlock, version.as_of))
             at = sum(block.asked for block in stored)
             over = bool(stored) and stored[-1].done
             values = [] if over else self._values_if_watched(version, batch[at:])
@@ -295,7 +297,7 @@ class WatchedModel(Uncopyable):
         """Decide for some questions up to the first new surprise; record it all in one write."""
         with self._asked_once:
             if (paid := self._under(retry)) is not None:
-                return block_told(paid, WatchedBlock)
+                return block_told(paid, WatchedBlock, batch[0].as_of)
             if self._lease is not None:
                 with suppress(Halted):
                     return self._draw_block(self._lease, batch, values, retry, last=last)

@@ -7,11 +7,12 @@ one thread, which nothing can cancel half-way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from tacit.analyst.blocks import Blocks, OneBlock, Told, told_blocks
+from tacit.analyst.on_record import as_told_then
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.analyst.watched import WatchedModel
@@ -24,7 +25,7 @@ from tacit.server.releases import Paying, keyed, paid_by, spender, told_before
 from tacit.server.service import Service
 from tacit.server.stopped import unless_stopped
 from tacit.server.tokens import TokenRecord
-from tacit.wire import to_json, to_line
+from tacit.wire import from_json, to_json, to_line
 
 _RESUMING: dict[type[Stream] | type[WatchedModel], Callable[..., Any]] = {
     Stream: Table.resume,
@@ -124,13 +125,24 @@ def ask_once(
     retry = keyed(who, asked, call)
     table = _held_table(service, who, asked.stream)
     if table is None:  # else the stream itself looks for the key
-        told = told_before(service.budget.answers.under(retry))
-        if told is not None:
-            return from_record(told)
+        paid = service.budget.answers.under(retry)
+        told = told_before(paid)
+        if paid is not None and told is not None:
+            answer = from_json(told)  # of a stream, or of a watched model
+            as_of = _label_now(service, asked.stream)
+            return from_record(to_json(as_told_then(answer, paid, as_of)))
         table = own_stream(service, who, asked.stream).table
     with in_use(service, who, asked.stream, table, kind) as stream:
         service.streams.note(asked.stream, who.share, table)
         return to_json(ask(stream, retry))
+
+
+def _label_now(service: Service, name: str) -> str | None:
+    """The label of the table that a stream is about, as it is served now; None if it is not."""
+    with suppress(BadParameter):  # no stream has this name
+        table = service.tables.get(service.budget.stream(name).table)
+        return None if table is None else table.as_of
+    return None
 
 
 def _held_table(service: Service, who: TokenRecord, name: str) -> str | None:
@@ -188,7 +200,8 @@ def asked_batch(
     def keys(start: int) -> RetryKey:
         return RetryKey(whole.key, whole.caller, f"{call} from {start}", body)
 
-    stored = list(told_blocks(service.budget.answers.under, keys, block))
+    as_of = _label_now(service, asked.stream)
+    stored = list(told_blocks(service.budget.answers.under, keys, block, as_of))
     if stored and stored[-1].done:
         return AskedBatch(sum(each.asked for each in stored), iter(stored), ExitStack(), service)
     state = own_stream(service, who, asked.stream)
