@@ -5,7 +5,6 @@
     TacitError
     ├── BadParameter         a number or option is outside what is allowed (also a ValueError)
     ├── ConditionNotMet      a theorem's condition does not hold for these parameters
-    ├── Halted               a question was put to an algorithm that has halted
     ├── InsecureCoins        reproducible test coins where a budget is spent
     ├── QuestionRefused      a question that cannot be answered with a known sensitivity
     ├── SchemaMismatch       the data does not have the declared columns and types
@@ -29,7 +28,8 @@
         ├── LedgerDamaged    the budget file is not what it should be
         ├── TableMismatch    one table's name with two kinds of people
         ├── StreamHeld       another process or object holds this stream
-        ├── StreamEnded      the stream is halted, closed or dead
+        ├── StreamEnded      the stream is halted, closed, suspended or dead
+        │   └── Halted       it has given all that it was paid for, at least at this scale
         └── StreamMismatch   resumed on another table, schema or recipe
 
 There are two warnings of our own.  ``NotExact``: a search met its time limit and gives bounds.
@@ -108,10 +108,6 @@ def _as_text(given: object) -> str:
 
 class ConditionNotMet(TacitError):
     """The theorem that would make the promise does not cover these parameters."""
-
-
-class Halted(TacitError):
-    """The algorithm has given its last answer; asking again needs a new, paid run."""
 
 
 class InsecureCoins(TacitError):
@@ -247,7 +243,11 @@ class StreamHeld(BudgetError):
 
 
 class StreamEnded(BudgetError):
-    """The stream has halted, was closed, or died with a failed write."""
+    """The stream has halted, was closed or suspended, or died with a failed write."""
+
+
+class Halted(StreamEnded):
+    """The algorithm has given its last answer; asking again needs a new, paid run."""
 
 
 class StreamMismatch(BudgetError):

@@ -388,18 +388,19 @@ def test_threads_get_each_question_answered_once_and_one_halt(visits, budget, ca
 
 def test_whoever_sees_the_state_after_a_top_finds_it_on_record(visits, budget, calm):
     """Or a thread that looks between the two would draw again for what is on record."""
-    stream = visits.sparse(threshold=100, at_most=3, budget=budget, **calm)
-    before, states = stream._state, []
+    stream = visits.sparse(threshold=100, at_most=1, budget=budget, **calm)
+    before, seen = stream._state, []
 
     class Noting(dict[Any, Any]):
         def __setitem__(self, key, value):
+            seen.append((stream._state, stream.halted, key in stream._lease._recorded))
             super().__setitem__(key, value)
-            states.append(stream._state)
 
-    stream._tops = Noting()
+    stream._lease._answers = Noting()
     assert stream.ask("town = 'Bruges'")
-    assert states == [before]
+    assert seen == [(before, False, True)]
     assert stream._state is not before
+    assert stream.halted
 
 
 def test_threads_that_ask_the_same_question_use_one_top(visits, budget, calm):

@@ -13,7 +13,7 @@ from tests.budget.common import abandon
 from tests.budget.watched import nothing_happens, watch, watched
 
 from tacit import wire
-from tacit.analyst.live_stream import UnderWay
+from tacit.analyst.on_record import UnderWay
 from tacit.analyst.table import Table
 from tacit.book.answer import Answer
 from tacit.budget import Budget, RetryKey

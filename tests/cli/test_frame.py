@@ -262,7 +262,7 @@ KNOWN = {
     "TacitError": 2,
     "BadParameter": 2,
     "ConditionNotMet": 2,
-    "Halted": 2,
+    "Halted": 3,
     "InsecureCoins": 2,
     "QuestionRefused": 2,
     "SchemaMismatch": 2,

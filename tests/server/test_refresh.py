@@ -79,6 +79,31 @@ def test_streams_go_on_and_the_label_holds_across_restarts(server):
         again.stop()
 
 
+def test_a_key_that_was_used_before_a_refresh_brings_an_answer_about_that_label(server):
+    """A server that holds the stream says so, and one that does not; of a batch, too."""
+    towns = "select count(distinct pid) from visits group by town"
+    with connected(server, "ana") as clinic, connected(server, "boss") as desk:
+        visits = clinic.table("visits")
+        stream = visits.sparse(threshold=150, at_most=3, epsilon=1000, questions=10, name="watch")
+
+        def asked() -> list[Any]:
+            return [
+                *(stream.ask(f"town = '{town}'", retry_key=town) for town in ("Ghent", "Bruges")),
+                *stream.ask_all(towns, retry_key="all"),
+            ]
+
+        told = asked()
+        assert [answer.recorded for answer in told[:2]] == [None, None]
+        desk.refresh("visits", as_of="2026-12-01")
+        held = asked()
+        stream.suspend()
+        stream = visits.resume("watch")
+        stream._transport.post("/v1/streams/suspend", {"stream": "watch"})
+        for again in (held, asked()):
+            assert again == told
+            assert {answer.recorded.as_of for answer in again} == {"2026-11-01"}
+
+
 def test_only_a_steward_may_and_only_what_is_served(server):
     for name in ("ana", "vera"):
         with connected(server, name) as clinic:

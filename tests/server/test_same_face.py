@@ -26,8 +26,8 @@ ONLY_LOCAL = {
         "refresh",  # connection.refresh, for a steward
         *("close", "closed"),  # a server's table stays open
     },
-    Stream: {"ask_blocks", "live"},  # for those who serve
-    WatchedModel: {"ask_blocks", "live"},
+    Stream: {"ask_blocks"},  # for those who serve
+    WatchedModel: {"ask_blocks"},
 }
 ONLY_REMOTE = {RemoteTable: {"dummy", "reader"}}  # tacit.dummy makes a local one
 NOT_SENT = {

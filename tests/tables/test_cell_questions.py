@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ from tacit.tables import parse, parse_batch, prepare, read_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.cell_questions import CellQuestions
 from tacit.tables.prepared import CellReads, Reader
+from tacit.tables.question_key import keys_of_cells, question_key, question_key_0_1
 
 SCHEMA = read_schema(
     "max_rows = 3\n[columns.pid]\ntype = 'integer'\n[columns.age]\ntype = 'integer'\n"
     "[columns.week]\ntype = 'integer'\nkeys = {from = 5, to = 8}\n"
-    "[columns.town]\ntype = 'text'\nkeys = ['Ghent', 'Bruges', 'Ath']",
+    "[columns.town]\ntype = 'text'\nkeys = ['Ghent', 'Bruges', 'Ath']\n"
+    "[columns.day]\ntype = 'date'\nbounds = ['2025-01-01', '2026-12-31']",
     name="visits",
     person="pid",
 )
@@ -54,6 +57,26 @@ def test_a_question_is_found_among_the_cells_or_not(text: str) -> None:
             assert {cells.place(question) for question in cells_of(other)} == {None}
     for alone in ("age > 3", "town = 'Ath'", "week = 9", "week = 5 and town = 'Nowhere'"):
         assert cells.place(parse(alone, SCHEMA)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TEXTS,
+        "SELECT COUNT(*) FROM visits GROUP BY week",
+        "SELECT COUNT(DISTINCT pid) FROM visits WHERE town = 'Ath' GROUP BY town",
+        "SELECT COUNT(DISTINCT pid) FROM visits WHERE age = 3 OR age = 4 AND NOT week = 5 "
+        "GROUP BY EXTRACT(month FROM day), date_trunc('year', day), town",
+    ],
+)
+def test_the_keys_of_the_cells_are_those_of_their_questions(text: str) -> None:
+    cells = cells_of(text)
+    for limit, label in ((None, None), (Fraction(1, 3), "2026-11-01")):
+        for form in (question_key, question_key_0_1):
+            keys = [form(question, limit, label) for question in cells]
+            for places in (range(len(cells)), range(1, 3), range(2, 2)):
+                found = keys_of_cells(form, cells, places, limit, label)
+                assert list(found) == keys[places.start : places.stop]
 
 
 def test_cells_are_read_as_a_list_of_them_would_be() -> None:

@@ -8,10 +8,11 @@ on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
-from tacit.book.answer import BELOW, Answer
+from tacit.analyst.on_record import as_told_then
+from tacit.book.answer import BELOW, Answer, Recorded
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -22,6 +23,15 @@ class OneBlock(Protocol):
     """What a batch needs to know of a block."""
 
     FORM: ClassVar[str]  # its name in ``tacit.wire``
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """If it was told again, about an older label: since when, and which."""
+        ...
+
+    def on_record(self, at: str, as_of: str | None = None) -> Self:
+        """The same, marked so."""
+        ...
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -59,39 +69,65 @@ class Block:
     answered: int
     above: tuple[tuple[int, Answer], ...]
     done: bool  # the batch ends here: no question is left, or there was a new ⊤
+    recorded: Recorded | None = None  # of all its answers, if it is about an older label
 
     @property
     def answers(self) -> Iterator[Answer]:
         """One for each question that was answered."""
-        tops = dict(self.above)
-        return (tops.get(place, BELOW) for place in range(self.answered))
+        tops, below = dict(self.above), replace(BELOW, recorded=self.recorded)
+        return (tops.get(place, below) for place in range(self.answered))
+
+    def on_record(self, at: str, as_of: str | None = None) -> Block:
+        """The same, told again when the table has another label."""
+        above = tuple(
+            (place, top if top.recorded else top.on_record(at, as_of)) for place, top in self.above
+        )
+        return replace(self, above=above, recorded=Recorded(at, as_of))
 
     def as_json(self) -> dict[str, Any]:
         """All of it, in plain JSON."""
         above = [{"place": place, "answer": top.as_told()} for place, top in self.above]
         numbers = {"asked": self.asked, "answered": self.answered}
-        return {**numbers, "above": above, "done": self.done}
+        return {**numbers, "above": above, "done": self.done, **since_as_json(self.recorded)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Block:
         """The inverse of `as_json`."""
         above = [(each["place"], Answer.from_told(each["answer"])) for each in fields["above"]]
-        return cls(fields["asked"], fields["answered"], tuple(above), fields["done"])
+        numbers = fields["asked"], fields["answered"]
+        return cls(*numbers, tuple(above), fields["done"], since_from_json(fields))
+
+
+def since_as_json(since: Recorded | None) -> dict[str, Any]:
+    """Since when a block is on record, if it says so."""
+    return {} if since is None else {"recorded": {"at": since.at, "as_of": since.as_of}}
+
+
+def since_from_json(fields: Mapping[str, Any]) -> Recorded | None:
+    """The inverse of `since_as_json`."""
+    since = fields.get("recorded")
+    return None if since is None else Recorded(since["at"], since["as_of"])
 
 
 def told_blocks(
     asked: Callable[[RetryKey], PaidAnswer | None],
     keys: Callable[[int], RetryKey],
     kind: type[Told],
+    as_of: str | None,
 ) -> Iterator[Told]:
-    """The blocks of a batch that are on record."""
+    """The blocks of a batch that are on record, for a table that now has this label."""
     start, done = 0, False
     while not done and (paid := asked(keys(start))) is not None and paid.response is not None:
-        if f"tacit {kind.FORM}" not in paid.response:
-            raise BadParameter("keys", "this key", "it was used to ask something else")
-        block = kind.from_json(paid.response)
+        block = block_told(paid, kind, as_of)
         yield block
         start, done = start + block.asked, block.done
+
+
+def block_told(paid: PaidAnswer, kind: type[Told], as_of: str | None) -> Told:
+    """A block that was told under a key."""
+    if paid.response is None or f"tacit {kind.FORM}" not in paid.response:
+        raise BadParameter("keys", "this key", "it was used to ask something else")
+    return as_told_then(kind.from_json(paid.response), paid, as_of)
 
 
 class Blocks(Iterator[Told]):

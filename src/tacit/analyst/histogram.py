@@ -28,7 +28,7 @@ from tacit.analyst.question_class import (
 )
 from tacit.analyst.tabular import (
     RowsChosen,
-    Tabular,
+    SavedTabular,
     counted_rows,
     plain_value,
     rows_chosen_as_json,
@@ -109,8 +109,8 @@ class CellNoise:
         return self.error(probability(beta, "beta") / len(self))
 
 
-@dataclass(frozen=True, repr=False)
-class Histogram(CellNoise, Tabular):
+@dataclass(frozen=True, eq=False, repr=False)
+class Histogram(CellNoise, SavedTabular):
     """Noisy counts, one for each cell of the declared domains, in the order of the domains.
 
     All of it was paid for and is public: it may be printed, saved and published.

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.covering import Covering
 from tacit.analyst.history import AnsweredBy, History
+from tacit.analyst.on_record import OnRecord, UnderWay
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned, accuracy_of
 from tacit.book.answer import Answer
@@ -33,7 +34,6 @@ from tacit.numbers import Number, show
 from tacit.support import Uncopyable
 from tacit.tables.prepared import CellReads
 from tacit.tables.question import tables_named
-from tacit.tables.question_key import forms_of, question_key
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -118,39 +118,6 @@ def _suspend_quietly(lease: Lease) -> None:
         lease.suspend()
 
 
-class UnderWay(NamedTuple):
-    """A question as it is asked: read, at a threshold, about the version with this label."""
-
-    read: Read
-    limit: Fraction | None
-    as_of: str | None
-
-
-class BatchUnderWay(Sequence[UnderWay]):
-    """Questions that are asked together, at one threshold, about one version."""
-
-    def __init__(self, reads: Sequence[Read], limit: Fraction | None, as_of: str | None) -> None:
-        self.reads, self.limit, self.as_of = reads, limit, as_of
-
-    def __len__(self) -> int:
-        return len(self.reads)
-
-    @overload
-    def __getitem__(self, place: int) -> UnderWay: ...
-    @overload
-    def __getitem__(self, place: slice) -> BatchUnderWay: ...
-    def __getitem__(self, place: int | slice) -> UnderWay | BatchUnderWay:
-        if isinstance(place, slice):
-            return BatchUnderWay(self.reads[place], self.limit, self.as_of)
-        return UnderWay(self.reads[place], self.limit, self.as_of)
-
-    def some(self, places: Sequence[int]) -> BatchUnderWay:
-        """Only the questions at these places."""
-        if len(places) == len(self):
-            return self
-        return BatchUnderWay([self.reads[place] for place in places], self.limit, self.as_of)
-
-
 class LiveStream(Uncopyable):
     """What a stream holds: its state, its lease and its record.  `Stream` asks it questions."""
 
@@ -178,9 +145,8 @@ class LiveStream(Uncopyable):
         if (self._state.falling is not None) != mechanism.recipe.directed:
             raise LedgerDamaged("the stored state of a stream is not one of its recipe's")
         _check_recorded(lease.answers.values())
-        self._tops: dict[tuple[Question, Fraction | None, str | None], Answer] = {}
-        self._earlier = frozenset(lease.answers)  # keys recorded before this object was made
-        self._forms = forms_of(self._earlier)
+        self._record = OnRecord(lease.answers)
+        self._was_left = False
         self._covered: tuple[Promise | None, int] = None, 0
         by = AnsweredBy(table.name, mechanism.recipe.privacy)
         self._history = History(answered_by=by)
@@ -242,19 +208,18 @@ class LiveStream(Uncopyable):
 
     def _recorded(self, asked: UnderWay) -> Answer | None:
         """The recorded ⊤ of the same question, threshold and label, if there is one."""
-        question, limit, as_of = asked.read.question, asked.limit, asked.as_of
-        if self._tops and (known := self._tops.get((question, limit, as_of))) is not None:
-            return known
-        for form in self._forms:
-            key = form(question, limit, as_of)
-            if key in self._earlier:
-                return self._on_record(key)
-        return None
+        key = self._record.key_of(asked.read.question, asked.limit, asked.as_of)
+        return None if key is None else self._on_record(key)
 
     def _on_record(self, key: str) -> Answer:
         """A recorded answer, marked as such."""
         lease = self._lease
         return Answer.from_json(lease.answers[key]).on_record(*lease.recorded[key])
+
+    def _refuse_if_left(self) -> None:
+        """Whoever has left a stream cannot ask it any more, not even for what is on record."""
+        if self._was_left:
+            self._lease.refuse_if_over()
 
     def _refuse_if_over(self, mechanism: SparseVector) -> None:
         """Refuse questions to a stream that has halted, or whose table is closed."""
@@ -292,18 +257,15 @@ class LiveStream(Uncopyable):
 
         ``names`` are the other tables in what is told, if that is more than this one question.
         """
-        read, limit, as_of = asked
-        key = question_key(read.question, limit, as_of)
         self._lease.record_top(
-            {**top.as_json(), "text": recorded_words(read, telling)},
-            question_key=key,
+            {**top.as_json(), "text": recorded_words(asked.read, telling)},
+            question_key=asked.key,
             secret=as_secret(state),
-            as_of=as_of,
-            names=named_in([read]) if names is None else names,
+            as_of=asked.as_of,
+            names=named_in([asked.read]) if names is None else names,
             telling=telling,
             price=state.tops - self._state.tops,
         )
-        self._tops[read.question, limit, as_of] = self._on_record(key)
         self._state = state  # last: who sees this state also finds what is on record
 
     def _keep_told(
@@ -314,12 +276,11 @@ class LiveStream(Uncopyable):
         names: Collection[str] | None = None,
     ) -> None:
         """Inside a turn: put what is told under a key on the disk, where nothing else changes."""
-        read, limit, as_of = asked
         self._lease.record_told(
-            {**answer.as_json(), "text": recorded_words(read, telling)},
-            question_key=question_key(read.question, limit, as_of),
-            as_of=as_of,
-            names=named_in([read]) if names is None else names,
+            {**answer.as_json(), "text": recorded_words(asked.read, telling)},
+            question_key=asked.key,
+            as_of=asked.as_of,
+            names=named_in([asked.read]) if names is None else names,
             telling=telling,
         )
 
@@ -385,7 +346,7 @@ class LiveStream(Uncopyable):
         """Every ⊤ on record, including those of earlier runs and of other labels."""
         entries = [
             (str(record["text"]), self._on_record(key), None)
-            for key, record in self._lease.answers.items()
+            for key, record in list(self._lease.answers.items())  # others may ask meanwhile
         ]
         return History(entries, answered_by=AnsweredBy(self._table.name, self.recipe.privacy))
 
@@ -429,10 +390,12 @@ class LiveStream(Uncopyable):
     def suspend(self) -> None:
         """Leave it for later.  Nothing is lost: ``table.resume(name, budget=...)`` goes on."""
         self._lease.suspend()
+        self._was_left = True
 
     def close(self) -> None:
         """End it for ever.  Nothing is refunded."""
         self._lease.close()
+        self._was_left = True
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ from tacit.analyst.histogram import CellSum, prefix_error, sum_error
 from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.question_class import declared_column, declared_domain, predicate_of
 from tacit.analyst.tabular import (
-    Tabular,
+    SavedTabular,
     load_json,
     plain_value,
     rows_that_count,
@@ -167,8 +167,8 @@ class Quantile:
         return f"{self.value} ({self.low} to {self.high}, {show(100 * (1 - self.beta))} %)"
 
 
-@dataclass(frozen=True, repr=False)
-class Ranges(Tabular):
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranges(SavedTabular):
     """A tree of noisy counts: it answers every prefix, interval and quantile of one column.
 
     Everything here was paid for and is public: it may be printed, saved and published.

@@ -24,7 +24,7 @@ from tacit.analyst.question_class import (
 from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.tabular import (
     RowsChosen,
-    Tabular,
+    SavedTabular,
     counted_rows,
     load_json,
     plain_value,
@@ -55,8 +55,8 @@ _THINNEST = Fraction(1, 100)  # a band that is thinner could not be seen beside 
 _NEARLY_SURE = Fraction(999, 1000)
 
 
-@dataclass(frozen=True, repr=False)
-class Release(Tabular):
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(SavedTabular):
     """What SmallDB released: m rows, and what is promised about them.
 
     All of it was paid for and is public: it may be printed, saved and published.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.analyst.alternatives import advise
-from tacit.analyst.blocks import Block, Blocks, told_blocks
+from tacit.analyst.blocks import Block, Blocks, block_told, told_blocks
 from tacit.analyst.covering import AskedHow
 from tacit.analyst.history import BatchAnswers
-from tacit.analyst.live_stream import MOST_WORDS, BatchUnderWay, LiveStream, UnderWay, named_in
+from tacit.analyst.live_stream import MOST_WORDS, LiveStream, named_in
+from tacit.analyst.on_record import BatchUnderWay, RecordedPlaces, UnderWay, as_told_then
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned
 from tacit.arguments import flag, function, iterated
@@ -28,7 +30,7 @@ from tacit.book.answer import BELOW, Answer
 from tacit.book.coins import MOST_STEPS, clamped
 from tacit.book.priced import asked_at, descending_from, too_dear
 from tacit.book.sparse_vector import SparseVector, State
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, Halted
 from tacit.numbers import Number, whole
 from tacit.tables.prepared import RESERVED, CellReads, given_by_name
 from tacit.tables.question_key import question_key
@@ -43,11 +45,11 @@ if TYPE_CHECKING:
     from tacit.tables.show import Statement
 
 
-def _as_told(paid: PaidAnswer) -> Answer:
-    """An answer that was told under a key."""
+def as_told(paid: PaidAnswer, as_of: str | None) -> Answer:
+    """An answer that was told under a key, for a table that now has this label."""
     if paid.response is None or "tacit answer" not in paid.response:
         raise BadParameter("retry_key", "this key", "it was not used to ask a question")
-    return Answer.from_told(paid.response)
+    return as_told_then(Answer.from_told(paid.response), paid, as_of)
 
 
 def turned_back(answer: Answer, *, below: bool = True) -> Answer:
@@ -143,7 +145,6 @@ class Stream(LiveStream):
         mechanism = self._mechanism if scale is None else asked_at(self._mechanism, scale)
         version = self._versions.enter()  # ``with used()`` would take a tenth of a question
         try:
-            before = self._state
             given: Mapping[str, object] = parameters
             if params is not None or not RESERVED.isdisjoint(parameters):
                 given = given_by_name(parameters, params)
@@ -151,11 +152,12 @@ class Stream(LiveStream):
             turned = below is not False and flag(below, "below")
             if turned:
                 read, limit = self._covering.below(read, limit)
+            asked = UnderWay(read, limit, version.as_of)
+            self._refuse_if_left()
             if retry_key is None:
-                answer = self._ask(read, limit, version, before, mechanism)
+                answer = self._ask(asked, version, mechanism)
             else:
-                asked = UnderWay(read, limit, version.as_of)
-                answer = self._ask_once(asked, version, retry_key, mechanism)
+                answer = self._ask_once(asked, version, mechanism, retry_key)
         finally:
             version.leave()
         if answer is None:
@@ -164,35 +166,51 @@ class Stream(LiveStream):
 
     def _ask(
         self,
-        read: Read,
-        limit: Fraction | None,
+        asked: UnderWay,
         version: Version,
-        before: State,
         mechanism: SparseVector,
-        *,
         retry: RetryKey | None = None,
     ) -> Answer | None:
-        """Answer a question that was read when the state was ``before``.
+        """What is on record, or else what is drawn.
 
-        Whoever asks under a key has looked for it, and for the question, on record.  None: in the
-        meantime somebody else has used what would have paid for its ⊤.
+        None: in the meantime somebody else has used what would have paid for its ⊤.
         """
-        if retry is None and (self._tops or self._earlier):
-            asked = UnderWay(read, limit, version.as_of)
-            if (known := self._recorded(asked)) is not None:
-                return self._tell(asked, known)
-        if self._lease.halted or self._priced or not self._versions.open:
+        before, known = self._state, self._recorded(asked)
+        if known is not None and (retry is None or not self._lease.alive):
+            return self._tell(asked, known)  # if it has ended, what is on record stays the answer
+        try:
+            answer = self._ask_in_turn(asked, version, mechanism, before, known, retry)
+        except Halted:  # another thread has used the last ⊤, perhaps for this very question
+            answer = self._recorded(asked)
+            if answer is None:
+                raise
+        return None if answer is None else self._tell(asked, answer)
+
+    def _ask_in_turn(
+        self,
+        asked: UnderWay,
+        version: Version,
+        mechanism: SparseVector,
+        before: State,
+        known: Answer | None,
+        retry: RetryKey | None,
+    ) -> Answer | None:
+        """The same for what was ``known`` when the state was ``before``."""
+        if known is None and (self._lease.halted or self._priced or not self._versions.open):
             self._refuse_if_over(mechanism)
-        question = read.question
+        question = asked.read.question
         promise, steps_each = self._covered
         if question.promise is not promise:
-            steps_each = self._steps_each(read)
+            steps_each = self._steps_each(asked.read)
         with self._lease.turn(evaluating=True) as turn:
-            if retry is None and self._state is not before:
+            if self._state is not before:
                 # Another thread may have got a ⊤ for the same question while this one was read.
-                asked = UnderWay(read, limit, version.as_of)
-                if (known := self._recorded(asked)) is not None:
-                    return self._tell(asked, known)
+                known = self._recorded(asked)
+            if known is not None:
+                if retry is not None:
+                    turn.evaluated()
+                    self._keep_told(asked, known, self._telling(asked, known, retry))
+                return known
             if self._priced and not self._set_aside(mechanism):
                 return None
             # A question that names no people needs nobody looked up, nor a call for that.
@@ -203,12 +221,12 @@ class Stream(LiveStream):
                 self._state,
                 value * steps_each,
                 self._coins,
-                threshold=limit,
+                threshold=asked.limit,
                 direction=question.promise.direction,
             )
             if retry is not None or answer.above:
-                self._keep_drawn(UnderWay(read, limit, version.as_of), answer, state, retry)
-        return self._history.add(read, answer, limit)
+                self._keep_drawn(asked, answer, state, retry)
+        return answer
 
     def ask_all(
         self,
@@ -245,6 +263,7 @@ class Stream(LiveStream):
         limit = None if threshold is None else self._covering.limit(threshold)
         rounds = self._rounds(times, scale, falling=flag(descending, "descending"))
         self._refuse_if_over(rounds[0])
+        self._refuse_if_left()
         with self._versions.used() as version:
             reads = version.reader.read_all(questions, given_by_name(parameters, params))
             if flag(below, "below"):
@@ -324,10 +343,11 @@ class Stream(LiveStream):
             reads = version.reader.read_all(questions, given_by_name({}, params))
             if len(reads) > most:
                 raise BadParameter("questions", f"{len(reads)} questions", f"ask at most {most}")
+            self._refuse_if_left()
             reads = _chosen(reads, only)[skip:]
             if manner.below:
                 reads, limit = self._turned(reads, limit)
-            stored = list(told_blocks(self._lease.asked, keys, Block))
+            stored = list(told_blocks(self._lease.asked, keys, Block, version.as_of))
             at, over = sum(block.asked for block in stored), bool(stored) and stored[-1].done
             steps = np.empty(0, np.int64)
             if reads and not over:
@@ -359,12 +379,34 @@ class Stream(LiveStream):
         last: bool,
     ) -> Block:
         """Draw for some questions up to the first new ⊤, and record it all in one write."""
+        self._lease.refuse_if_forked()  # or it would wait for ever
+        with self._asked_once:
+            if (told := self._lease.asked(retry)) is not None:
+                return block_told(told, Block, batch.as_of)
+            block = self._draw_block(batch, steps, retry, manner, last=last)
+        if block is None:
+            raise too_dear(self.name, manner.mechanism, self._lease.tops_left)
+        return block
+
+    def _draw_block(
+        self,
+        batch: BatchUnderWay,
+        steps: NDArray[np.int64],
+        retry: RetryKey,
+        manner: Manner,
+        *,
+        last: bool,
+    ) -> Block | None:
+        """The same under a key that was never used; None if its ⊤ cannot be paid any more."""
         mechanism = manner.mechanism
         self._refuse_if_over(mechanism)
+        places = RecordedPlaces(self._record, batch)
+        places.get_ready()
         with self._lease.turn():
-            if self._priced:
-                self._set_aside(mechanism)  # whoever asks in blocks is alone
-            known = self._all_recorded(batch)
+            if self._priced and not self._set_aside(mechanism):
+                return None
+            places.get_ready()  # if nothing was on record before
+            known = self._all_recorded(places)
             directions = self._directions(batch.reads)
             at, top, after = 0, None, self._state
             for stop in [*known, len(batch)]:
@@ -394,14 +436,13 @@ class Stream(LiveStream):
                 self._keep(batch[at - 1], top, after, telling, names)
         return block
 
-    def _all_recorded(self, batch: BatchUnderWay) -> dict[int, Answer]:
-        """The ⊤ of some questions that are on record, by place."""
-        found, at = dict[int, Answer](), 0
-        while at < len(batch):
-            at, known = self._next_recorded(batch, at)
-            if known is not None:
-                found[at] = known
-            at += 1
+    def _all_recorded(self, places: RecordedPlaces) -> dict[int, Answer]:
+        """Inside a turn: the ⊤ of some questions that are on record, by place."""
+        found = dict[int, Answer]()
+        at, key = places.after(0)
+        while key is not None:
+            found[at] = self._on_record(key)
+            at, key = places.after(at + 1)
         return found
 
     def _telling_block(
@@ -423,23 +464,16 @@ class Stream(LiveStream):
         self,
         asked: UnderWay,
         version: Version,
-        retry_key: str | RetryKey,
         mechanism: SparseVector,
+        retry_key: str | RetryKey,
     ) -> Answer | None:
         """Ask under a key: what was told under it is told again, and nothing is drawn."""
         retry = self._retry(asked, retry_key, mechanism)
         self._lease.refuse_if_forked()  # or it would wait for ever
         with self._asked_once:
             if (told := self._lease.asked(retry)) is not None:
-                return self._tell(asked, _as_told(told))
-            answer = self._recorded(asked)
-            if answer is not None:
-                if self._lease.alive:  # if it has ended, what is on record stays the answer
-                    with self._lease.turn():
-                        self._keep_told(asked, answer, self._telling(asked, answer, retry))
-                return self._tell(asked, answer)
-            state = self._state
-            return self._ask(asked.read, asked.limit, version, state, mechanism, retry=retry)
+                return self._tell(asked, as_told(told, asked.as_of))
+            return self._ask(asked, version, mechanism, retry)
 
     def _retry(
         self, asked: UnderWay, retry_key: str | RetryKey, mechanism: SparseVector
@@ -495,17 +529,32 @@ class Stream(LiveStream):
         mechanism: SparseVector,
         rounds: int = 1,
     ) -> Iterator[Answer]:
+        """Until the stream halts, whoever has used its last ⊤: this batch, or another thread."""
+        with suppress(Halted):
+            yield from self._answer_in_turn(batch, steps, mechanism, rounds)
+
+    def _answer_in_turn(
+        self,
+        batch: BatchUnderWay,
+        steps: NDArray[np.int64],
+        mechanism: SparseVector,
+        rounds: int,
+    ) -> Iterator[Answer]:
         reads, limit, lease = batch.reads, batch.limit, self._lease
         add_below = self._history.adding_below(reads, limit)
+        places = RecordedPlaces(self._record, batch)
         at, directions = 0, self._directions(reads)
         while at < len(batch) and not self._over(mechanism):
-            known_at, known = self._next_recorded(batch, at)
+            places.get_ready()
             # Answers are decided ahead of the caller in memory only.  They count, and are recorded,
             # when the caller reaches them; if the stream has moved on by then, they are dropped.
             with self._lease.turn():
+                if not places.ready:  # another thread has just begun the record
+                    continue
                 start = self._state
                 if self._priced and not self._set_aside(mechanism):
                     break
+                known_at, key = places.after(at)
                 answered, top, after = mechanism.scan(
                     start,
                     steps[at:known_at],
@@ -520,16 +569,16 @@ class Stream(LiveStream):
                 yield BELOW
             if at < end:  # the stream has moved on: decide again from here
                 continue
+            told = None if key is None else self._on_record(key)
             if top is not None:
-                top = _asked_up_to(rounds, top)
+                told = _asked_up_to(rounds, top)
                 with self._lease.turn():
                     if self._state is not start:  # another thread was faster
                         continue
-                    self._keep(batch[at], top, after)
-                known = top
-            if known is not None:
+                    self._keep(batch[at], told, after)
+            if told is not None:
                 at += 1
-                yield self._tell(batch[at - 1], known)
+                yield self._tell(batch[at - 1], told)
 
     def _still(self, start: State) -> bool:
         """Whether the stream has not moved on, once nobody else is in the middle of a question.
@@ -541,34 +590,8 @@ class Stream(LiveStream):
         # when nobody was at work, because it changes only in a turn, and never back.
         if self._lease.quiet:
             return self._state is start
-        if self._lease.halted:
-            return False
         with self._lease.turn():
             return self._state is start
-
-    def _next_recorded(self, batch: BatchUnderWay, at: int) -> tuple[int, Answer | None]:
-        """The first question from `at` on whose ⊤ is on record, and that answer."""
-        if self._lease.answers:
-            if not self._earlier and isinstance(batch.reads, CellReads):
-                return self._next_recorded_cell(batch, batch.reads, at)
-            for index in range(at, len(batch)):
-                if (known := self._recorded(batch[index])) is not None:
-                    return index, known
-        return len(batch), None
-
-    def _next_recorded_cell(
-        self, batch: BatchUnderWay, cells: CellReads, at: int
-    ) -> tuple[int, Answer | None]:
-        """The same for a GROUP BY, without looking at each of its cells."""
-        found: tuple[int, Answer | None] = len(batch), None
-        for (question, limit, as_of), known in list(self._tops.items()):
-            if (limit, as_of) == (batch.limit, batch.as_of):
-                place = cells.questions.place(question)
-                if place is None or place not in cells.places:
-                    continue
-                if at <= cells.places.index(place) < found[0]:
-                    found = cells.places.index(place), known
-        return found
 
     @property
     def unanswered(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.analyst.binned import BinnedColumn, Bins, binned, places_of
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.tabular import Tabular, load_json, plain_value, rows_that_count, save_json
+from tacit.analyst.tabular import SavedTabular, load_json, plain_value, rows_that_count, save_json
 from tacit.book.laplace import error_steps
 from tacit.book.synthetic import SUPPORT, SyntheticMechanism
 from tacit.book.weighted_rows import Marginal, cell_places
@@ -77,8 +77,8 @@ class MarginalReport:
         )
 
 
-@dataclass(frozen=True, repr=False)
-class Synthetic(Tabular):
+@dataclass(frozen=True, eq=False, repr=False)
+class Synthetic(SavedTabular):
     """Invented rows, and the noisy counts that they were fitted to.
 
     Everything here was paid for and is public: it may be printed, saved and published.

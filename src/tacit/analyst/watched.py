@@ -16,8 +16,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import finalize
 
-from tacit.analyst.blocks import Blocks, told_blocks
+from tacit.analyst.blocks import Blocks, block_told, told_blocks
 from tacit.analyst.live_stream import MOST_WORDS, recorded_words, room_of_answer
+from tacit.analyst.on_record import OnRecord
 from tacit.analyst.paying import tagged
 from tacit.analyst.public_model import PublicModel
 from tacit.analyst.question_class import predicate_of
@@ -32,7 +33,14 @@ from tacit.analyst.watched_answer import (
 from tacit.arguments import function
 from tacit.book.answer import BELOW, Answer, Recorded
 from tacit.book.watching import WatchState
-from tacit.errors import BadParameter, EngineFailed, LedgerDamaged, TacitError
+from tacit.errors import (
+    BadParameter,
+    EngineFailed,
+    Halted,
+    LedgerDamaged,
+    StreamEnded,
+    TacitError,
+)
 from tacit.numbers import whole
 from tacit.support import Uncopyable
 from tacit.tables.prepared import given_by_name
@@ -72,6 +80,11 @@ class AskedCount(NamedTuple):
     as_of: str | None
 
     @property
+    def key(self) -> str:
+        """The key under which a surprise is recorded."""
+        return question_key(self.read.question, None, self.as_of)
+
+    @property
     def shown(self) -> str:
         """What it counts, as the record has it: the model learns it again from there."""
         return show_predicate(self.where, self.read.schema)
@@ -104,6 +117,7 @@ class WatchedModel(Uncopyable):
         analyst: str | None,
         lease: Lease | None,
         records: Mapping[str, Mapping[str, str]],
+        recorded: Mapping[str, tuple[str, str | None]],
         under: Callable[[RetryKey], PaidAnswer | None],
     ) -> None:
         self._plan = plan
@@ -116,12 +130,14 @@ class WatchedModel(Uncopyable):
         self._under = under  # what was told under a key
         self._asked_once = Lock()  # one question under a key at a time
         self._error = plan.error()  # found once: it takes longer than a question
-        self._earlier: dict[str, WatchedAnswer] = {}  # on record before this object was made
-        self._tops: dict[tuple[Question, str | None], WatchedAnswer] = {}
+        self._tops: dict[str, WatchedAnswer] = {}  # the surprises on record, by their keys
+        self._record = OnRecord(self._tops)
+        self._recorded_at = recorded
+        self._was_left = False
         self._state = WatchState(0, 0) if lease is None else from_watch_secret(lease.secret)
         for key, record in records.items():
-            self._earlier[key] = self._learn(key, record)
-        self._left = self.surprises_left  # kept for questions: only a surprise changes it
+            self._tops[key] = self._learn(key, record)
+        self._surprises = self.surprises_left  # kept for questions: only a surprise changes it
         if lease is not None:
             finalize(self, _suspend_quietly, lease)
 
@@ -138,7 +154,8 @@ class WatchedModel(Uncopyable):
     @property
     def live(self) -> bool:
         """Whether it can be asked: the watch was neither left nor cut short."""
-        return self._lease is None or self._lease.halted or self._lease.alive
+        lease = self._lease
+        return not self._was_left and (lease is None or lease.halted or lease.alive)
 
     @property
     def surprises_left(self) -> int:
@@ -148,7 +165,7 @@ class WatchedModel(Uncopyable):
     @property
     def watched(self) -> bool:
         """Whether answers are still compared with the truth."""
-        return self._lease is not None and not self._lease.halted
+        return self._lease is not None and not self._lease.ended
 
     # Asking -------------------------------------------------------------------------------
 
@@ -172,6 +189,7 @@ class WatchedModel(Uncopyable):
         try:
             read = version.reader.read(question, given_by_name(parameters, params))
             asked = AskedCount(read, self._model.where(read), version.as_of)
+            self._refuse_if_left()
             if retry_key is None:
                 return self._ask(asked, version)
             retry = self._retry(asked, retry_key)
@@ -179,7 +197,9 @@ class WatchedModel(Uncopyable):
                 self._lease.refuse_if_forked()  # or it would wait for ever
             with self._asked_once:
                 told = self._under(retry)
-                return self._ask(asked, version, retry) if told is None else as_told(told)
+                if told is not None:
+                    return as_told(told, asked.as_of)
+                return self._ask(asked, version, retry)
         finally:
             version.leave()
 
@@ -191,10 +211,9 @@ class WatchedModel(Uncopyable):
         known = self._recorded(asked)
         if known is not None and (retry is None or lease is None or not lease.alive):
             return known
-        if known is None and (lease is None or lease.halted):
-            return self._unwatched(asked.where)
-        assert lease is not None
-        with lease.turn(evaluating=True) as turn:
+        if lease is None:
+            return self._unwatched(asked)
+        with suppress(Halted), lease.turn(evaluating=True) as turn:
             if self._state is not before:  # another thread may have been faster
                 known = self._recorded(asked)
             if known is None:
@@ -205,6 +224,7 @@ class WatchedModel(Uncopyable):
             if retry is not None:
                 self._keep_told(asked, self._telling(asked, known, retry))
             return known
+        return self._unwatched(asked)
 
     def ask_all(
         self,
@@ -220,24 +240,18 @@ class WatchedModel(Uncopyable):
         """
         with self._versions.used() as version:
             batch = self._read_all(version, questions, given_by_name(parameters, params))
+            self._refuse_if_left()
             values = self._values_if_watched(version, batch)
-        return self._answer_all(batch, values)
+        return map(self._answer, batch, values)
 
-    def _answer_all(
-        self, batch: Sequence[AskedCount], values: Sequence[int]
-    ) -> Iterator[WatchedAnswer]:
-        for asked, value in zip(batch, values, strict=True):
-            known = self._recorded(asked)
-            if known is not None:
-                yield known
-            elif self.watched:
-                assert self._lease is not None
-                with self._lease.turn():
-                    told = self._recorded(asked)
-                    told = self._decide(asked, value) if told is None else told
-                yield told
-            else:
-                yield self._unwatched(asked.where)
+    def _answer(self, asked: AskedCount, value: int) -> WatchedAnswer:
+        """What is told about a question of a batch, whose true count is known."""
+        known = self._recorded(asked)
+        if known is None and self._lease is not None:
+            with suppress(Halted), self._lease.turn():
+                known = self._recorded(asked)  # another thread may have been faster
+                return self._decide(asked, value) if known is None else known
+        return self._unwatched(asked) if known is None else known
 
     def ask_blocks(
         self,
@@ -262,8 +276,9 @@ class WatchedModel(Uncopyable):
             batch = self._read_all(version, questions, given_by_name({}, params))
             if len(batch) > most:
                 raise BadParameter("questions", f"{len(batch)} questions", f"ask at most {most}")
+            self._refuse_if_left()
             batch = batch[skip:]
-            stored = list(told_blocks(self._under, keys, WatchedBlock))
+            stored = list(told_blocks(self._under, keys, WatchedBlock, version.as_of))
             at = sum(block.asked for block in stored)
             over = bool(stored) and stored[-1].done
             values = [] if over else self._values_if_watched(version, batch[at:])
@@ -280,11 +295,26 @@ class WatchedModel(Uncopyable):
         self, batch: Sequence[AskedCount], values: Sequence[int], retry: RetryKey, *, last: bool
     ) -> WatchedBlock:
         """Decide for some questions up to the first new surprise; record it all in one write."""
-        if not self.watched:  # then all of it follows from what is public
-            known = [self._recorded(asked) or self._unwatched(asked.where) for asked in batch]
-            return WatchedBlock(len(batch), tuple(known), last)
-        assert self._lease is not None
-        with self._lease.turn():
+        with self._asked_once:
+            if (paid := self._under(retry)) is not None:
+                return block_told(paid, WatchedBlock, batch[0].as_of)
+            if self._lease is not None:
+                with suppress(Halted):
+                    return self._draw_block(self._lease, batch, values, retry, last=last)
+        known = map(self._unwatched, batch)  # all of it follows from what is public
+        return WatchedBlock(len(batch), tuple(known), last)
+
+    def _draw_block(
+        self,
+        lease: Lease,
+        batch: Sequence[AskedCount],
+        values: Sequence[int],
+        retry: RetryKey,
+        *,
+        last: bool,
+    ) -> WatchedBlock:
+        """The same under a key that was never used, while there are surprises left."""
+        with lease.turn():
             told, shown, surprise = list[WatchedAnswer](), 0, None
             for asked, value in zip(batch, values, strict=True):
                 answer = self._recorded(asked)
@@ -314,11 +344,10 @@ class WatchedModel(Uncopyable):
 
     def _values_if_watched(self, version: Version, batch: Sequence[AskedCount]) -> Sequence[int]:
         """The true counts, which are secret; nobody needs them when nothing is compared."""
-        if not batch or not self.watched:
-            return [0] * len(batch)
-        assert self._lease is not None
-        with self._lease.turn(evaluating=True):
-            return self._values(version, [asked.read.question for asked in batch])
+        if batch and self._lease is not None:
+            with suppress(Halted), self._lease.turn(evaluating=True):
+                return self._values(version, [asked.read.question for asked in batch])
+        return [0] * len(batch)
 
     def _values(self, version: Version, questions: Sequence[Question]) -> list[int]:
         """Inside a turn: the true counts.  They are secret."""
@@ -346,7 +375,7 @@ class WatchedModel(Uncopyable):
 
     def _drawn(self, asked: AskedCount, value: int) -> tuple[WatchedAnswer, Surprise | None]:
         """Inside a turn: compare a true count with the model's; nothing is on record yet."""
-        left, guess = self._left, self._model.count(asked.where)
+        left, guess = self._surprises, self._model.count(asked.where)
         answer, side, state = self._plan.watch.step(self._state, value, guess, self._coins)
         if side:
             told = measured(answer, side, surprises_left=left - 1)
@@ -358,8 +387,7 @@ class WatchedModel(Uncopyable):
     def _keep(self, surprise: Surprise, telling: Telling | None) -> None:
         """Inside a turn: put a surprise on the disk, then take it into the model."""
         assert self._lease is not None
-        asked = surprise.asked
-        key = question_key(asked.read.question, None, asked.as_of)
+        asked, key = surprise.asked, surprise.asked.key
         self._lease.record_top(
             self._as_recorded(asked, surprise.answer, surprise.side, telling),
             question_key=key,
@@ -368,8 +396,8 @@ class WatchedModel(Uncopyable):
             names=(),  # `where` refuses a question that names people
             telling=telling,
         )
-        self._tops[asked.read.question, asked.as_of] = self._learn(key, self._lease.answers[key])
-        self._left = self.surprises_left
+        self._tops[key] = self._learn(key, self._lease.answers[key])
+        self._surprises = self.surprises_left
         self._state = surprise.state  # last: who sees this state also finds what is on record
 
     def _keep_told(self, asked: AskedCount, telling: Telling) -> None:
@@ -377,7 +405,7 @@ class WatchedModel(Uncopyable):
         assert self._lease is not None
         self._lease.record_told(
             self._as_recorded(asked, BELOW, 0, telling),
-            question_key=question_key(asked.read.question, None, asked.as_of),
+            question_key=asked.key,
             as_of=asked.as_of,
             names=(),  # `where` refuses a question that names people
             telling=telling,
@@ -420,16 +448,15 @@ class WatchedModel(Uncopyable):
         return RetryKey(retry_key, self._analyst, f"ask {self._name}", request)
 
     def _recorded(self, asked: AskedCount) -> WatchedAnswer | None:
-        if not self._tops and not self._earlier:
-            return None
-        question, as_of = asked.read.question, asked.as_of
-        known = self._tops.get((question, as_of)) if self._tops else None
-        if known is None and self._earlier:
-            known = self._earlier.get(question_key(question, None, as_of))
-        return None if known is None else replace(known, surprises_left=self.surprises_left)
+        key = self._record.key_of(asked.read.question, None, asked.as_of)
+        return None if key is None else replace(self._tops[key], surprises_left=self.surprises_left)
 
-    def _unwatched(self, where: Predicate) -> WatchedAnswer:
-        return guessed(self._model.count(where), "unwatched", 0, None)
+    def _unwatched(self, asked: AskedCount) -> WatchedAnswer:
+        """What is told when no surprises are left: what is on record, or the model's answer."""
+        known = self._recorded(asked)
+        if known is None:
+            known = guessed(self._model.count(asked.where), "unwatched", 0, None)
+        return known
 
     def _learn(self, key: str, record: Mapping[str, str]) -> WatchedAnswer:
         """Take a surprise on record into the model, and remember what is told about it."""
@@ -443,8 +470,7 @@ class WatchedModel(Uncopyable):
                 "a surprise on record cannot be read: the file is damaged"
             ) from None
         self._model.learn(where, round(told.value))
-        at, as_of = ("", None) if self._lease is None else self._lease.recorded[key]
-        return replace(told, recorded=Recorded(at, as_of)) if at else told
+        return replace(told, recorded=Recorded(*self._recorded_at[key]))
 
     # Leaving ------------------------------------------------------------------------------
 
@@ -452,11 +478,20 @@ class WatchedModel(Uncopyable):
         """Leave it for later: ``table.resume_watched_model(name, budget=...)`` goes on."""
         if self._lease is not None:
             self._lease.suspend()
+        self._was_left = True
 
     def close(self) -> None:
         """End the watch for ever.  Nothing is refunded."""
         if self._lease is not None:
             self._lease.close()
+        self._was_left = True
+
+    def _refuse_if_left(self) -> None:
+        """Whoever has left a model cannot ask it any more, not even for what is public."""
+        if self._was_left:
+            raise StreamEnded(
+                f"watched model {self._name!r} cannot be asked: it was left", advice="resume it"
+            )
 
     def __enter__(self) -> Self:
         return self

@@ -6,11 +6,13 @@ its first new surprise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from tacit.analyst.blocks import since_as_json, since_from_json
+from tacit.analyst.on_record import as_told_then
 from tacit.book.answer import Answer, Recorded
 from tacit.errors import BadParameter
 from tacit.numbers import exact, plain, spaced
@@ -46,6 +48,10 @@ class WatchedAnswer:
         if self.below is None or self.above is None:
             return None
         return max(self.value - self.below, Fraction(0)), self.value + self.above
+
+    def on_record(self, at: str, as_of: str | None = None) -> WatchedAnswer:
+        """The same answer, told again from the record made at this time."""
+        return replace(self, recorded=Recorded(at, as_of))
 
     def as_json(self) -> dict[str, Any]:
         """As it leaves a process: numbers for people, and beside them what is exact."""
@@ -109,11 +115,11 @@ def measured(answer: Answer, side: int, *, surprises_left: int) -> WatchedAnswer
     )
 
 
-def as_told(paid: PaidAnswer) -> WatchedAnswer:
-    """An answer that was told under a key."""
+def as_told(paid: PaidAnswer, as_of: str | None) -> WatchedAnswer:
+    """An answer that was told under a key, for a table that now has this label."""
     if paid.response is None or "tacit watched answer" not in paid.response:
         raise BadParameter("retry_key", "this key", "it was not used to ask a watched model")
-    return WatchedAnswer.from_json(paid.response)
+    return as_told_then(WatchedAnswer.from_json(paid.response), paid, as_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,12 @@ class WatchedBlock:
     asked: int
     answers: tuple[WatchedAnswer, ...]
     done: bool  # the batch ends here: no question is left, or there was a new surprise
+    recorded: Recorded | None = None  # of all its answers, if it is about an older label
+
+    def on_record(self, at: str, as_of: str | None = None) -> WatchedBlock:
+        """The same, told again when the table has another label."""
+        since = Recorded(at, as_of)
+        return replace(self, answers=_since(since, self.answers), recorded=since)
 
     @property
     def answered(self) -> int:
@@ -144,12 +156,20 @@ class WatchedBlock:
                 int(each.value) if _is_guess(each) else each.as_json() for each in self.answers
             ],
             "done": self.done,
+            **since_as_json(self.recorded),
         }
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> WatchedBlock:
         """The inverse of `as_json`."""
-        return cls(fields["asked"], tuple(_answers(fields)), fields["done"])
+        since, answers = since_from_json(fields), tuple(_answers(fields))
+        answers = answers if since is None else _since(since, answers)
+        return cls(fields["asked"], answers, fields["done"], since)
+
+
+def _since(since: Recorded, answers: Iterable[WatchedAnswer]) -> tuple[WatchedAnswer, ...]:
+    """All of them on record."""
+    return tuple(each if each.recorded else replace(each, recorded=since) for each in answers)
 
 
 def _is_guess(answer: WatchedAnswer) -> bool:

@@ -282,6 +282,7 @@ class Watching:
             analyst=lease.analyst,
             lease=lease,
             records=lease.answers,
+            recorded=lease.recorded,
             under=self.budget.answers.under,
         )
 
@@ -315,11 +316,11 @@ class Watching:
 
     def _ended(self, plan: WatchedPlan, rows: ModelRows, state: StreamState) -> WatchedModel:
         """One whose surprises are used up: the model goes on, unwatched."""
-        records = {
-            entry.body["question"]: entry.body["answer"]
+        tops = [
+            entry.body
             for entry in self.budget.history
             if entry.body.get("kind") == "top" and entry.body.get("stream") == state.name
-        }
+        ]
         return WatchedModel(
             plan,
             self.versions,
@@ -328,7 +329,8 @@ class Watching:
             name=state.name,
             analyst=state.analyst,
             lease=None,
-            records=records,
+            records={top["question"]: top["answer"] for top in tops},
+            recorded={top["question"]: (top["at"], top.get("as_of")) for top in tops},
             under=self.budget.answers.under,
         )
 

@@ -250,9 +250,7 @@ class Answer(NoisyNumber):
         return answer if since is None else answer.on_record(since["at"], since["as_of"])
 
     def __str__(self) -> str:
-        if not self.above:
-            return "⊥"
-        text = "⊤"
+        text = "⊤" if self.above else "⊥"
         if self.value is not None:
             text += f" {spaced(self.value)}{self._within()}"
         return text if self.recorded is None else f"{text}, {self.recorded}"

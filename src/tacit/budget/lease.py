@@ -34,7 +34,7 @@ from tacit.budget.ledger import (
 )
 from tacit.budget.spending import checked_secret
 from tacit.budget.turns import Alone, Line
-from tacit.errors import BadParameter, BudgetError, StreamEnded, StreamHeld
+from tacit.errors import BadParameter, BudgetError, Halted, StreamEnded, StreamHeld
 from tacit.numbers import whole
 from tacit.support import Uncopyable
 
@@ -103,6 +103,11 @@ class Lease(Uncopyable):
         return self._state.status == HALTED
 
     @property
+    def ended(self) -> bool:
+        """Whether it has halted or was closed: nobody will ask it again."""
+        return self._state.ended
+
+    @property
     def alive(self) -> bool:
         """Whether this lease can be asked."""
         return self._over is None and self._pid == os.getpid()
@@ -120,7 +125,7 @@ class Lease(Uncopyable):
     @property
     def secret(self) -> bytes:
         """The stream's secret state.  It must not be shown, logged or released."""
-        self._refuse_if_over()
+        self.refuse_if_over()
         assert self._secret is not None
         return self._secret
 
@@ -139,8 +144,8 @@ class Lease(Uncopyable):
 
     def _remember(self, top: Mapping[str, Any]) -> None:
         """What an entry of the history says about an answer above."""
-        self._answers[top["question"]] = top["answer"]
         self._recorded[top["question"]] = top["at"], top.get("as_of")
+        self._answers[top["question"]] = top["answer"]  # last: who finds it here finds both
 
     def turn(self, *, evaluating: bool = False) -> Turn:
         """Between a coin and its record nothing may escape: ask inside ``with lease.turn():``.
@@ -186,8 +191,8 @@ class Lease(Uncopyable):
         said |= {} if price == 1 else {"price": price}
         with self._ledger.writing("record top") as writer:
             entry = self._record(writer, state, secret, "top", said, telling)
-        self._state = state
         self._remember(entry.body)
+        self._state = state  # afterwards: who sees that it has halted also finds its last answer
         self._secret = secret if secret is not None else self._secret
         self._over, self._unclean = None, False
         if state.ended:
@@ -340,7 +345,8 @@ class Lease(Uncopyable):
                 "that process may ask"
             )
 
-    def _refuse_if_over(self) -> None:
+    def refuse_if_over(self) -> None:
+        """Only while the stream is live, in the process that holds the lease."""
         self.refuse_if_forked()
         if self._over is not None:
             raise self._ended()
@@ -349,7 +355,8 @@ class Lease(Uncopyable):
         what_next = (
             "; resume it, at the price of the answer that was reserved" if self._unclean else ""
         )
-        return StreamEnded(f"stream {self.name!r} cannot be asked: {self._over}{what_next}")
+        kind = Halted if self.halted else StreamEnded
+        return kind(f"stream {self.name!r} cannot be asked: {self._over}{what_next}")
 
     def __repr__(self) -> str:
         state = self._state
@@ -431,7 +438,7 @@ class Turn(Alone["Turn"]):
         """Ask, if the lease is alive and not a forked copy."""
         lease = self._lease
         if lease._over is not None or lease._pid != _this_process:
-            lease._refuse_if_over()
+            lease.refuse_if_over()
         lease._turn_of = self.thread
         return self
 

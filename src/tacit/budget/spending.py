@@ -11,6 +11,7 @@ from tacit.arguments import kind_of
 from tacit.budget.accountants import Accountant, Amount, accountant_named, bounded, what_fits
 from tacit.budget.chain import Entry, damaged, digest, insist, readable
 from tacit.budget.ledger import (
+    HALTED,
     LIVE,
     SUSPENDED,
     Fill,
@@ -28,6 +29,7 @@ from tacit.budget.ledger import (
 from tacit.errors import (
     BadParameter,
     BudgetExhausted,
+    Halted,
     KeyReused,
     NotCovered,
     StreamEnded,
@@ -390,9 +392,8 @@ def refuse_ended(state: StreamState) -> None:
     """A stream that has halted or was closed stays so."""
     if state.ended:
         used = f"{state.tops} of {state.at_most} {state.counted} were given, {state.lost} lost"
-        raise StreamEnded(
-            f"stream {state.name!r} is {state.status} and stays so ({used}); open a new one"
-        )
+        kind = Halted if state.status == HALTED else StreamEnded
+        raise kind(f"stream {state.name!r} is {state.status} and stays so ({used}); open a new one")
 
 
 def free_name(writer: LedgerWriter, name: str | None, number: int) -> str:

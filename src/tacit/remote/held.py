@@ -6,11 +6,11 @@ How it stands is asked of the server each time, since others who hold the same t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tacit import wire
 from tacit.arguments import text
-from tacit.errors import StreamEnded
+from tacit.errors import Halted, StreamEnded
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from tacit.wire import StreamSummary
 
 _SUSPENDED = "it was suspended; resume it"
+_HALTED = "it has given its last answer above the threshold"
 
 
 class RemoteHeld:
     """Whatever has a name to resume it by, on a server."""
+
+    _ENDS: ClassVar[frozenset[str]]
+    """How it stands when it cannot be asked any more."""
 
     def __init__(self, table: RemoteTable, transport: Transport, fields: Mapping[str, Any]) -> None:
         self._table = table
@@ -44,6 +48,11 @@ class RemoteHeld:
         told = self._transport.post("/v1/streams/show", {"stream": self.name})
         return wire.from_json(told["stream"], StreamSummary)
 
+    @property
+    def live(self) -> bool:
+        """Whether it can be asked: it has neither ended nor was it left through this object."""
+        return self._left is None and self._summary.status not in self._ENDS
+
     def suspend(self) -> None:
         """Leave it for later.  Nothing is lost: the table resumes it by its name."""
         self._leave("suspend", _SUSPENDED)
@@ -55,13 +64,17 @@ class RemoteHeld:
         self._leave("close", "it was closed")
 
     def _leave(self, how: str, why: str) -> None:
+        from tacit.wire import StreamSummary
+
         if self._left is None:
-            self._transport.post(f"/v1/streams/{how}", {"stream": self.name})
-            self._left = why
+            told = self._transport.post(f"/v1/streams/{how}", {"stream": self.name})
+            status = wire.from_json(told["stream"], StreamSummary).status
+            self._left = _HALTED if status == "halted" and status in self._ENDS else why
 
     def _refuse_if_left(self) -> None:
         if self._left is not None:
-            raise StreamEnded(f"stream {self.name!r} cannot be asked: {self._left}")
+            kind = Halted if self._left == _HALTED else StreamEnded
+            raise kind(f"stream {self.name!r} cannot be asked: {self._left}")
 
     def __enter__(self) -> Self:
         return self

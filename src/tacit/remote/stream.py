@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 class RemoteStream(RemoteHeld):
     """An open stream on a server, from ``table.sparse(...)`` or ``table.resume(...)``."""
 
+    _ENDS = frozenset({"halted", "closed"})
+
     def __init__(self, table: RemoteTable, transport: Transport, fields: Mapping[str, Any]) -> None:
         super().__init__(table, transport, fields)
         self._batch: Sequence[Read] = ()
@@ -201,6 +203,7 @@ class RemoteStream(RemoteHeld):
 
         answered = 0
         while answered < questions:
+            self._refuse_if_left()
             rest = {**fields, "skip": answered}
             lines = self._transport.pay_in_blocks("/v1/streams/ask_all", f"{key} {answered}", rest)
             try:

@@ -43,6 +43,8 @@ def rows_sent(rows: ModelRows | None) -> dict[str, Any] | None:
 class RemoteWatchedModel(RemoteHeld):
     """An open watched model on a server, from ``table.watched_model(...)``."""
 
+    _ENDS = frozenset({"closed"})  # without surprises it goes on, unwatched
+
     def __init__(
         self,
         table: RemoteTable,
@@ -129,6 +131,7 @@ class RemoteWatchedModel(RemoteHeld):
 
         answered = 0
         while answered < count:
+            self._refuse_if_left()
             rest = {**fields, "skip": answered}
             for line in self._lines(f"{key} {answered}", rest):
                 block = wire.from_json(line, WatchedBlock)

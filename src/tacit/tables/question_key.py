@@ -12,12 +12,16 @@ form would get its own mark, and both of these would still be read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from hashlib import sha256
+from itertools import islice, product
 
+from tacit.tables.cell_questions import CellQuestions
 from tacit.tables.codes import Code
+from tacit.tables.date_keys import cell_predicate
 from tacit.tables.question import (
+    TRUE,
     Among,
     And,
     Computed,
@@ -38,6 +42,7 @@ from tacit.tables.question import (
     SameOrder,
     Tally,
     Term,
+    conjuncts,
 )
 
 MARK = "2:"
@@ -54,16 +59,45 @@ first form did: they grow with each version of Python."""
 
 def question_key(question: Question, threshold: Fraction | None, as_of: str | None) -> str:
     """The key, which is equal for equal questions with the same threshold and label, for ever."""
+    return _hashed(canonical(question), _ending(threshold, as_of))
+
+
+def keys_of_cells(
+    form: KeyForm,
+    cells: CellQuestions,
+    places: range,
+    threshold: Fraction | None,
+    as_of: str | None,
+) -> Iterator[str]:
+    """The keys of the questions at some places in a row of a GROUP BY, in this form.
+
+    There may be a million, so what they share is written only once.
+    """
+    if form is not question_key:
+        return (form(cells[place], threshold, as_of) for place in places)
+    terms, ending = cells.like.terms, _ending(threshold, as_of)
+    shared = [[_predicate(part) for part in conjuncts(term.where)] for term in terms]
+    columns = zip(cells.columns, cells.values, strict=True)
+    keys = [[_predicate(cell_predicate(key, code)) for code in codes] for key, codes in columns]
+    chosen = islice(product(*keys), places.start, places.stop)
+    wheres = ([_all_hold([*own, *cell]) for own in shared] for cell in chosen)
+    return (_hashed(_canonical(cells.like, each), ending) for each in wheres)
+
+
+def _ending(threshold: Fraction | None, as_of: str | None) -> str:
     own = "null" if threshold is None else _quoted(str(threshold))
     label = "null" if as_of is None else _quoted(as_of)
-    text = f"[{canonical(question)},{own},{label}]"
-    return MARK + sha256(text.encode()).hexdigest()
+    return f",{own},{label}]"
+
+
+def _hashed(question: str, ending: str) -> str:
+    return MARK + sha256(f"[{question}{ending}".encode()).hexdigest()
 
 
 def forms_of(keys: Iterable[str]) -> tuple[KeyForm, ...]:
-    """The forms that these keys have: a question is looked up among them in no other form."""
-    newer = {key.startswith(MARK) for key in keys}
-    return tuple(form for mark, form in _FORMS if mark in newer)
+    """The newer form, and the older one if some of these keys have it: the forms to look up in."""
+    older = not all(key.startswith(MARK) for key in keys)
+    return (question_key, question_key_0_1) if older else (question_key,)
 
 
 def canonical(question: Question) -> str:
@@ -77,21 +111,25 @@ def canonical(question: Question) -> str:
     >>> print(canonical(weighted([(one, People(Range("age", 60, None)), one)])))
     ["1",[1,["people",["range","age",60,null]]]]
     """
-    weighted = zip(question.promise.steps, question.terms, strict=True)
-    terms = ",".join(f"[{step},{_term(term)}]" for step, term in weighted)
-    return f'["{question.promise.grid}",{terms}]'
+    return _canonical(question, [_predicate(term.where) for term in question.terms])
 
 
-def _term(term: Term) -> str:
+def _canonical(question: Question, wheres: Sequence[str]) -> str:
+    """The same with these in the place of its terms' predicates."""
+    weighted = zip(question.promise.steps, question.terms, wheres, strict=True)
+    terms = ",".join([f"[{step},{_term(term, where)}]" for step, term, where in weighted])
+    return f'["{question.promise.grid!s}",{terms}]'
+
+
+def _term(term: Term, where: str) -> str:
     if isinstance(term, People):
-        return f'["people",{_predicate(term.where)}]'
+        return f'["people",{where}]'
     if isinstance(term, Rows):
-        return f'["rows",{_predicate(term.where)},{term.most}]'
+        return f'["rows",{where},{term.most}]'
     if isinstance(term, Having):
         tallies = ",".join(_tally(name, tally) for name, tally in term.tallies)
-        return f'["having",{_predicate(term.where)},[{tallies}],{_predicate(term.condition)}]'
-    limits = f"{term.low},{term.high}"
-    return f'["total",{_quoted(term.column)},{_predicate(term.where)},{limits}]'
+        return f'["having",{where},[{tallies}],{_predicate(term.condition)}]'
+    return f'["total",{_quoted(term.column)},{where},{term.low},{term.high}]'
 
 
 def _tally(name: str, tally: Tally) -> str:
@@ -104,9 +142,9 @@ def _predicate(tree: Predicate) -> str:
         case Range(column, low, high):
             return f'["range",{_quoted(column)},{_code(low)},{_code(high)}]'
         case And(parts):
-            return _joined("and", parts)
+            return _joined("and", map(_predicate, parts))
         case Or(parts):
-            return _joined("or", parts)
+            return _joined("or", map(_predicate, parts))
         case Not(part):
             return f'["not",{_predicate(part)}]'
         case Among(column, values):
@@ -126,14 +164,22 @@ def _predicate(tree: Predicate) -> str:
             return f'["constant",{json.dumps(value)}]'
         case PersonIn(_, table, term, as_of):  # the person column follows from the table
             label = "null" if as_of is None else _quoted(as_of)
-            return f'["person in",{_quoted(table)},{label},{_term(term)}]'
+            of_them = _term(term, _predicate(term.where))
+            return f'["person in",{_quoted(table)},{label},{of_them}]'
         case Members():
             raise AssertionError("who they are is seen by engines only")
 
 
-def _joined(tag: str, parts: tuple[Predicate, ...]) -> str:
+def _joined(tag: str, parts: Iterable[str]) -> str:
     """Parts whose order and repetition do not matter."""
-    return f'["{tag}",{",".join(sorted(set(map(_predicate, parts))))}]'
+    return f'["{tag}",{",".join(sorted(set(parts)))}]'
+
+
+def _all_hold(parts: Sequence[str]) -> str:
+    """As ``question.all_hold`` joins the parts themselves."""
+    if len(parts) > 1:
+        return _joined("and", parts)
+    return parts[0] if parts else _predicate(TRUE)
 
 
 def _code(code: Code | None) -> str:
@@ -177,7 +223,7 @@ def _term_0_1(term: Term) -> str:
     if isinstance(term, Rows):
         return f"Rows({where}, {term.most})"
     if isinstance(term, Having):  # 0.1 had none, so nothing is found under this
-        return f"Having{_term(term)}"
+        return f"Having{_term(term, _predicate(term.where))}"
     return f"Total({term.column!r}, {where}, {term.low}, {term.high})"
 
 
@@ -215,6 +261,3 @@ def _tuple_0_1(parts: list[str] | tuple[str, ...]) -> str:
 
 def _fraction_0_1(number: Fraction) -> str:
     return f"Fraction({number.numerator}, {number.denominator})"
-
-
-_FORMS: tuple[tuple[bool, KeyForm], ...] = ((True, question_key), (False, question_key_0_1))
