@@ -458,7 +458,7 @@ def budget_calls(folder: Path) -> dict[str, Call]:
             lambda **given: tacit.Budget.open(**given).close(),
             {"path": folder / "clinic.budget", "wait": 10.0, "head": head},
         ),
-        "charge": on_new("charge", **paid, what="a count", as_of=None, retry=None),
+        "charge": on_new("charge", **paid, what="a count", names=["labs"], as_of=None, retry=None),
         "keep": Call(keep, {"number": 3, "response": {"told": 1}}),
         "drawn": on_new("drawn", number=1),
         "cover": on_new("cover", table="labs"),

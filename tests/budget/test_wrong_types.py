@@ -52,6 +52,7 @@ WRONG = [
     ("charge", CHARGE, "as_of", [value for value in NOT_TEXT if value is not None]),
     ("charge", CHARGE, "retry", NOT_A_KEY),
     ("charge", CHARGE, "beside", NOT_BESIDE),
+    ("charge", CHARGE, "names", [5, "labs", b"labs", object(), [5], [""], ["\ud800"]]),
     ("keep", {"response": {}}, "number", [*NOT_AN_AMOUNT, "3/2", 1, 2]),
     ("keep", {"number": 1}, "response", [5, None, "x", [1], {"a": object()}, {"a": 1j}]),
     ("drawn", {}, "number", [*NOT_AN_AMOUNT, "3/2"]),

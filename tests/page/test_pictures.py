@@ -42,3 +42,11 @@ def test_the_curve_rises_and_marks_what_it_should():
     assert [mark[1] for mark in (low, middle, high)] == ["T − α", "T", "T + α"]
     assert middle[2] == 50
     assert low[3] < 0.05 / 900 < middle[3] < 0.95 < high[3]
+
+
+def test_the_curve_of_a_larger_sensitivity_is_as_much_wider():
+    best = plan.sparse(questions=1000, at_most=3, epsilon=1).options[0]
+    low, _, high = chance_curve(best.recipe, 50, best.alpha, 200).marks
+    assert (low[2], high[2]) == pytest.approx((50 - 200 * best.alpha, 50 + 200 * best.alpha))
+    plain = chance_curve(best.recipe, 50, best.alpha).marks
+    assert [low[3], high[3]] == [plain[0][3], plain[2][3]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from tests.page.conftest import Visitor
@@ -69,7 +70,7 @@ def test_after_the_back_button_the_tab_is_that_of_the_form(clinic: Running, visi
 def test_of_tabs_clicked_quickly_the_last_counts(clinic: Running, visit):
     ana = visit(clinic, "ana")
     ana.open("/release", "Release")
-    waiting: list = []
+    waiting: list[Any] = []
     ana.page.route("**/page/form", lambda route: waiting.append(route), times=1)
     with ana.page.expect_request("**/page/form"):
         choose(ana, "Query")
