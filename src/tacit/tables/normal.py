@@ -93,7 +93,8 @@ def bound_to(source: Source, schema: Schema) -> Schema:
 
 
 def _stored(source: Source, raw: str) -> str | None:
-    return stored_as(source.columns[raw]) if source.is_typed(raw) else "written text"
+    """How the source stores a column; None of written text, which is read exactly as any type."""
+    return stored_as(source.columns[raw]) if source.is_typed(raw) else None
 
 
 _RANGES = {
