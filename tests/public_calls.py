@@ -461,7 +461,7 @@ def budget_calls(folder: Path) -> dict[str, Call]:
         "charge": on_new("charge", **paid, what="a count", names=["labs"], as_of=None, retry=None),
         "keep": Call(keep, {"number": 3, "response": {"told": 1}}),
         "drawn": on_new("drawn", number=1),
-        "cover": on_new("cover", table="labs"),
+        "cover": on_new("cover", table="labs", people="others"),
         "export": Call(export, {"file": NEW}),
         "open_stream": on_new("open_stream", **stream, **paid, retry=None),
         "resume_stream": Call(

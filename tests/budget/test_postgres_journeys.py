@@ -139,7 +139,7 @@ def test_a_top_makes_three(budget, made):
 def test_a_write_sees_what_it_wrote(budget):
     with budget._ledger.writing("try") as writer:
         writer.add_table("labs")
-        assert writer.tables() == ["visits", "labs"]
+        assert writer.tables() == {"visits": None, "labs": None}
         assert writer.covers("labs")
         writer.put_tie("labs", TableIdentity("pid"))
         assert writer.tie("labs") == TableIdentity("pid")

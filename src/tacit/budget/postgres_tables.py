@@ -243,7 +243,10 @@ class PostgresReader(Uncopyable):
         for what, (query, rows) in zip(WHAT_IS_STORED, stored_and_due, strict=True):
             yield what, self._rows(query), list(rows)
         grouped = any(people is not None for _, people in due.tables)
-        yield "its format", self.columns(), _columns_of(_TABLES | (_GROUPS if grouped else {}))
+        columns = _columns_of(_TABLES | (_GROUPS if grouped else {}))
+        format_due = [(WITH_GROUPS if grouped else FORMAT,)]
+        yield "its format", self._rows("SELECT format FROM head"), format_due
+        yield "its format", self.columns(), columns
         last = "SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1"
         yield "the end of its history", [tuple(self.tail())], self._rows(last) or [HistoryEnd()]
 
