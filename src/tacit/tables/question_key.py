@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from itertools import islice, product
+from json.encoder import encode_basestring_ascii
 
 from tacit.tables.cell_questions import CellQuestions
 from tacit.tables.codes import Code
@@ -52,7 +53,7 @@ MARK = "2:"
 KeyForm = Callable[[Question, Fraction | None, str | None], str]
 """Makes a key from a question, its own threshold and the table's label."""
 
-_quoted = json.JSONEncoder().encode
+_quoted = encode_basestring_ascii
 """Text as JSON in ASCII, which does not depend on Python's tables of Unicode, as ``repr`` in the
 first form did: they grow with each version of Python."""
 
@@ -79,9 +80,14 @@ def keys_of_cells(
     shared = [[_predicate(part) for part in conjuncts(term.where)] for term in terms]
     columns = zip(cells.columns, cells.values, strict=True)
     keys = [[_predicate(cell_predicate(key, code)) for code in codes] for key, codes in columns]
+    # No JSON has the character that stands here for what differs.
+    first, *others = _canonical(cells.like, ["\0"] * len(terms)).split("\0")
+    rest = list(zip(shared, others, strict=True))
     chosen = islice(product(*keys), places.start, places.stop)
-    wheres = ([_all_hold([*own, *cell]) for own in shared] for cell in chosen)
-    return (_hashed(_canonical(cells.like, each), ending) for each in wheres)
+    return (
+        _hashed(first + "".join([_all_hold([*own, *cell]) + after for own, after in rest]), ending)
+        for cell in chosen
+    )
 
 
 def _ending(threshold: Fraction | None, as_of: str | None) -> str:
