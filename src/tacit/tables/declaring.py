@@ -11,7 +11,7 @@ from tacit.tables.codes import own_grid, own_type, why_not
 from tacit.tables.declared import folded
 from tacit.tables.engine import withheld
 from tacit.tables.schema import Column, Person, Schema, read_schema
-from tacit.tables.sources import Source, open_source
+from tacit.tables.sources import MANY_FILES, Source, open_source
 from tacit.tables.text_format import AS_USUAL, TextFormat
 
 SCHEMA_HELP = "give a Schema, TOML text or a TOML file"
@@ -85,7 +85,7 @@ def given_schema(schema: Schema | str | Path | None, name: str | None, person: P
     """What shards mean, which they do not say themselves."""
     if name is None:
         whose = "the source is a folder, so it must hold shards: give the name of their table"
-        raise BadParameter("name", None, whose)
+        raise BadParameter("name", None, f"{whose}; {MANY_FILES}")
     if schema is None:
         raise BadParameter("schema", None, "shards hold no schema: give the one they have")
     if isinstance(schema, Schema):

@@ -48,7 +48,6 @@ from tacit.tables.prepared import checked_label
 from tacit.tables.schema import PERSON_HELP, Column, EachRow, Person, Schema
 from tacit.tables.shard_sets import (
     MADE_BEFOREHAND,
-    PREFIX,
     SHARDS_HELP,
     Binding,
     binding,
@@ -63,7 +62,7 @@ from tacit.tables.shard_sets import (
     write,
 )
 from tacit.tables.shards import Shard, ShardedEngine
-from tacit.tables.sources import CHANGED, MANY_FILES, RowWindow, Source, open_source, unchanged
+from tacit.tables.sources import CHANGED, RowWindow, Source, open_source, unchanged
 from tacit.tables.spark import is_spark
 from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, table_limit
 from tacit.tables.workers import MOST_ROWS, Work
@@ -127,8 +126,6 @@ def load(
     assert person is not None
     limit, label = table_limit(memory_limit), checked_label(as_of)
     if is_folder(source):
-        if not any(Path(str(source)).glob(f"{PREFIX}*")):
-            raise BadParameter("source", str(source), f"no shards are in this folder: {MANY_FILES}")
         _leave_out({"table": table, "shards": shards, "spill_folder": spill_folder})
         declared = given_schema(schema, name, person)
         return _made_beforehand(str(source), declared, limit, label, grows_by)
