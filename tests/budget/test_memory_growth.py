@@ -64,13 +64,14 @@ def grown():
         lease = open_stream(budget, f"stream {number}")
         ask(lease, "one")
         lease.suspend()
+    budget.tie("visits", TableIdentity("pid"))  # only a first use looks for what 0.1 may have said
     narrow(budget)
     return budget
 
 
 USES = {
     "charge": lambda budget: budget.charge(Cost.pure("1/10"), table="visits", what="x"),
-    "charge and tie": lambda budget: budget.charge(
+    "charge of an identity": lambda budget: budget.charge(
         Cost.pure("1/10"), table="visits", what="x", identity=TableIdentity("pid")
     ),
     "share": lambda budget: budget.share("ana", epsilon=1),

@@ -19,4 +19,4 @@ def test_the_page_prints_what_it_shows(tmp_path, monkeypatch, capsys):
         if output:
             shown += 1
             assert printed == re.sub(r"^    ", "", output, flags=re.MULTILINE)
-    assert shown == 7
+    assert shown == 8

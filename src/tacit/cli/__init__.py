@@ -47,7 +47,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "create": "Promise (ε, δ) to the people of some tables, in a new budget file.",
         "show": "Show what is left, the shares and the streams.",
         "share": "Set aside a share of a budget for an analyst.",
-        "cover": "Let a budget cover one more table.",
+        "cover": "Let a budget cover one more table, of the same people or of another group.",
         "tie": "Declare that another column identifies a table's people from now on.",
         "history": "Print every entry of a budget, oldest first.",
         "answers": "Print the answers that were paid for.",

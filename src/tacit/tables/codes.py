@@ -49,7 +49,10 @@ WIDEST: dict[Type, tuple[int, int]] = {
 # A source names the types of its columns as DuckDB does, or by one of these five names, for columns
 # that DuckDB could not read value by value if it knew their type.
 INSTANTS = "INSTANTS"
-"""``INSTANTS(ms)``: whole numbers that count s, ms, us or ns since 1970-01-01 in UTC."""
+"""``INSTANTS(ms)``: whole numbers that count s, ms, us or ns since 1970-01-01 in UTC.
+
+``INSTANTS(ms, UTC)`` if the source says that they are instants, and no times on some wall.
+"""
 
 DAY_INSTANTS = "DAY_INSTANTS"
 """The same, if the source calls them dates."""
@@ -274,6 +277,11 @@ def stored_as(source_type: str) -> str | None:
     if kind == "nothing but NULL":
         return None
     return source_type.lower() if kind == "real" else kind
+
+
+def are_instants(source_type: str) -> bool:
+    """Whether a source says of its times that they are instants."""
+    return source_type == "TIMESTAMP WITH TIME ZONE" or source_type.endswith(", UTC)")
 
 
 def is_unreadable(source_type: str) -> bool:

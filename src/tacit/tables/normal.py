@@ -17,6 +17,7 @@ from tacit.tables.codes import (
     NUMERIC,
     TEXT_BYTES,
     Type,
+    are_instants,
     family,
     stored_as,
     widest,
@@ -63,7 +64,7 @@ def check_columns(source: Source, schema: Schema) -> None:
                 f"column {column.name!r} is declared as {column.type}, but the data holds "
                 + (hint or f"{kind}: correct its type in the schema")
             )
-        if column.times == "local" and source.columns[raw] == "TIMESTAMP WITH TIME ZONE":
+        if column.times == "local" and are_instants(source.columns[raw]):
             raise SchemaMismatch(
                 f'column {column.name!r} is declared with times = "local", but its times are '
                 "instants: remove that from the schema"
@@ -313,7 +314,7 @@ _MOST = 2**63 - 2  # DuckDB reads larger numbers as infinities
 
 def _microseconds(value: str, kind: str) -> str:
     """Microseconds since 1970; NULL if they do not fit into 64 bits."""
-    head, _, unit = kind.removesuffix(")").partition("(")
+    head, _, unit = kind.removesuffix(")").removesuffix(", UTC").partition("(")
     if head in (INSTANTS, DAY_INSTANTS):
         most = _MOST // _PER_UNIT.get(unit, 1)
         whole = _floored(value, 1000) if unit == "ns" else f"{value} * {_PER_UNIT[unit]}"

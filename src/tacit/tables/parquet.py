@@ -21,7 +21,7 @@ from tacit.errors import EngineFailed
 from tacit.tables.codes import INSTANTS, TEXT_BYTES
 
 _MAGIC = b"PAR1"
-_I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
+_TRUE, _I32, _I64, _BINARY, _LIST, _STRUCT = 1, 5, 6, 8, 9, 12
 _INT64, _BYTE_ARRAY, _FIXED = 2, 6, 7
 
 # The fields of FileMetaData, SchemaElement, RowGroup, ColumnChunk and ColumnMetaData
@@ -198,11 +198,13 @@ def _meaning(element: Fields) -> str | None:
         return TEXT_BYTES if converted in _CONVERTED_TEXT or logical in _LOGICAL_TEXT else None
     if stored != _INT64:
         return None
-    unit = _CONVERTED_INSTANTS.get(converted)
+    unit, zone = _CONVERTED_INSTANTS.get(converted), ""
     if logical == _LOGICAL_INSTANT:
-        units = [inner[start:stop] for number, _, start, stop in _fields(inner, 0) if number == 2]
+        told = [*_fields(inner, 0)]
+        units = [inner[start:stop] for number, _, start, stop in told if number == 2]
         unit = _UNITS.get(_union(units[0])[0]) if units else unit
-    return None if unit is None else f"{INSTANTS}({unit})"
+        zone = ", UTC" if (1, _TRUE) in {field[:2] for field in told} else ""
+    return None if unit is None else f"{INSTANTS}({unit}{zone})"
 
 
 def _is_loose(element: Fields) -> bool:

@@ -159,8 +159,9 @@ class Source:
 
     def keep_parsed(self) -> None:
         """Parse a text file once, for a steward, who asks many questions of it."""
-        self.connection.execute("ALTER VIEW source RENAME TO parsed")
-        self.keep_rows("parsed")
+        self.connection.execute(f"CREATE TABLE {_KEPT} AS SELECT * FROM source")
+        self.connection.execute(f"CREATE OR REPLACE VIEW source AS SELECT * FROM {_KEPT}")
+        self.kept = True
 
     @property
     def by_column(self) -> bool:
