@@ -86,6 +86,7 @@ WRONG = [
     ("share", {"analyst": "ana", "epsilon": 0}, "delta", [*NOT_A_NUMBER, -1, ""]),
     ("share", {"analyst": "ana"}, "rho", NOT_A_NUMBER),
     ("cover", {}, "table", NOT_TEXT),
+    ("cover", {"table": "staff"}, "people", [each for each in NOT_TEXT if each is not None]),
     ("tie", {"identity": TableIdentity("pid")}, "table", [*NOT_TEXT, "payroll"]),
     ("tie", {"table": "visits"}, "identity", [*NOT_AN_IDENTITY, None]),
     ("stream", {}, "name", NOT_TEXT),

@@ -489,6 +489,8 @@ class WatchedModel(Uncopyable):
     def _refuse_if_left(self) -> None:
         """Whoever has left a model cannot ask it any more, not even for what is public."""
         if self._was_left:
+            if self._lease is not None:
+                self._lease.refuse_if_over()  # which knows why it is
             raise StreamEnded(
                 f"watched model {self._name!r} cannot be asked: it was left", advice="resume it"
             )
