@@ -893,7 +893,7 @@ def calls(folder: Path) -> dict[str, Call]:
         "tacit.tables.Column": Call(
             tacit.tables.Column,
             {"name": "age", "type": "integer", "grid": None, "bounds": (0, 9), "total": (0, 20)}
-            | {"keys": (1, 2), "zone": None, "times": "utc"},
+            | {"keys": (1, 2), "zone": None, "times": "utc", "stored": "integer"},
         ),
         "tacit.tables.Schema": Call(
             tacit.tables.Schema,
