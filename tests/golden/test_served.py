@@ -11,6 +11,7 @@ from tests.server.conftest import started
 from tacit.cli.watch_file import read_watch_file
 from tacit.server.config import read_config
 
+pytest.importorskip("uvicorn", reason="a server needs more packages")
 TOLD = noted("served", "0.2")
 
 
