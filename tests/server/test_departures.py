@@ -37,15 +37,23 @@ class Hands:
     def __init__(self) -> None:
         self.time = 10**12
         self.held = False
+        self._waiting = 0
         self._moved = asyncio.Event()
 
     def now(self) -> int:
         return self.time
 
     async def wait_until(self, moment: int) -> None:
+        self._waiting += 1
         while self.held:
             await self._moved.wait()
+        self._waiting -= 1
         self.time = max(self.time, moment)
+
+    async def awaited_by(self, number: int) -> None:
+        """Return when so many wait, however long their work takes."""
+        while self._waiting < number:
+            await asyncio.sleep(0.001)
 
     def release(self) -> None:
         self.held = False
@@ -350,7 +358,7 @@ def test_requests_in_flight_count_until_they_leave(play):
             asyncio.ensure_future(world.ask("GET", "/v1/budget", token=name))
             for name in ("ana", "ana", "ana", "ben", "ben")
         ]
-        await asyncio.sleep(0.2)  # whatever the speed: all of them wait for the clock
+        await world.clock.awaited_by(5)
         assert not any(each.done() for each in asked)
         world.clock.release()
         statuses = sorted(status for status, *_ in await asyncio.gather(*asked))
@@ -373,7 +381,8 @@ def test_more_than_is_worked_on_at_once_waits_by_the_clock(play, took):
             asyncio.ensure_future(world.ask("POST", "/v1/check", check_of(1), token=name))
             for name in ("ana", "ben")
         ]
-        await asyncio.sleep(0.2)  # whatever the speed: one is worked on, and the other waits
+        while not world.app._rooms["check"]._waiting:  # one is worked on, and the other waits
+            await asyncio.sleep(0.001)
         table.sign.set()
         told = await asyncio.gather(*asked)
         assert [(status, left) for status, left, _ in told] == [(200, 50 * MS), (200, 100 * MS)]
@@ -389,7 +398,7 @@ def test_who_asks_something_quick_does_not_wait_for_what_takes_long(play):
             asyncio.ensure_future(world.ask(*request))
             for request in (("POST", "/v1/plan", PLAN), ("GET", "/v1/budget"), ("GET", "/healthz"))
         ]
-        await asyncio.sleep(0.2)
+        await world.clock.awaited_by(3)
         world.clock.release()
         plan, *others = await asyncio.gather(*asked)
         assert plan[:2] == (200, 500 * MS)
@@ -449,9 +458,9 @@ def test_who_has_no_token_uses_up_nothing_of_those_who_have(play):
             asyncio.ensure_future(world.ask("GET", path, token="nobody"))
             for path in ("/v1/budget", "/healthz", "/nothing") * 5
         ]
-        await asyncio.sleep(0.1)
+        await world.clock.awaited_by(15)
         good = asyncio.ensure_future(world.ask("GET", "/v1/budget"))
-        await asyncio.sleep(0.1)
+        await world.clock.awaited_by(16)
         world.clock.release()
         assert [status for status, *_ in await asyncio.gather(*asked)] == [401, 200, 404] * 5
         assert (await good)[0] == 200

@@ -489,7 +489,7 @@ class WatchedModel(Uncopyable):
     def _refuse_if_left(self) -> None:
         """Whoever has left a model cannot ask it any more, not even for what is public."""
         if self._was_left:
-            if self._lease is not None:
+            if self._lease is not None and not self._lease.halted:  # halted, it is only unwatched
                 self._lease.refuse_if_over()  # which knows why it is
             raise StreamEnded(
                 f"watched model {self._name!r} cannot be asked: it was left", advice="resume it"
