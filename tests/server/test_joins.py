@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -91,6 +92,12 @@ def test_a_count_is_the_same(face, question):
     assert face.count(question, epsilon=1000).value == QUESTIONS[question]
     stated = face.check(question)
     assert (stated.sensitivity, stated.direction, stated.refusal) == (1, 1, None)
+
+
+def test_a_sum_is_the_same(face):
+    """Its predicate is read by itself, and may name people as any other."""
+    total = face.sum("cost", where="pid in (select pid from labs)", epsilon=1000)
+    assert total.value == Fraction("1.5") * len(IN_LABS)
 
 
 def test_a_stream_asks_alike(face):

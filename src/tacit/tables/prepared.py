@@ -23,6 +23,7 @@ from tacit.tables.question import (
     Batch,
     People,
     Question,
+    names_people,
     with_where,
 )
 from tacit.tables.schema import Column, Schema
@@ -203,7 +204,8 @@ def prepare_sum(column: str, where: str | None, schema: Schema) -> Prepared:
         return total
     condition, parameters = read_predicate(where, schema)
     terms = tuple(with_where(term, condition) for term in total.shape.terms)
-    return Prepared(f"{text} WHERE {where}", parameters, total.shape.with_terms(terms), (), schema)
+    promise = replace(total.shape.promise, names_people=names_people(condition))
+    return Prepared(f"{text} WHERE {where}", parameters, Question(terms, promise), (), schema)
 
 
 def parse(
