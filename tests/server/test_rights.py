@@ -13,7 +13,7 @@ from tests.server.test_joins import clinic
 
 from tacit import Budget
 from tacit.budget import Lease
-from tacit.errors import NotAuthorised
+from tacit.errors import NotAuthorised, NotCovered
 from tacit.server import messages, releases, streams
 from tacit.server.config import read_config
 from tacit.server.rights import tables_of_entry
@@ -311,6 +311,35 @@ def test_a_batch_under_way_ends_whatever_was_stopped(service, what, when, monkey
         batch.next_line()
     batch.close()
     assert len(service.budget.history) == recorded + (when == "meanwhile")
+
+
+@pytest.mark.parametrize("what", [*STOPPED, "revoked"])
+def test_an_answer_that_was_stopped_meanwhile_is_not_told(service, what, monkeypatch):
+    """It stays on record, and is told under its key when it may go on."""
+    who = service.tokens.records[0]
+    opening = messages.OpenOf("1", "visits", "sparse", 10**6, 1000, name="wide")
+    streams.open_stream(service, who, opening)
+    recorded, asked = len(service.budget.history), messages.AskOf("2", "wide", PLAIN)
+    late = stopping_before(service, what, Lease.record_told)
+    monkeypatch.setattr(Lease, "record_told", lambda *given, **more: late(*given, **more))
+    with pytest.raises(NotAuthorised):
+        streams.ask(service, who, asked)
+    assert len(service.budget.history) == recorded + 1
+    if what != "revoked":
+        service.stopped.go_on(what, STOPPED[what])
+        assert streams.ask(service, who, asked).answer["above"] is False
+
+
+def test_what_was_paid_for_under_a_key_is_told_to_nobody_who_may_not_ask_all_of_it(service):
+    """As when a token was for all tables then, and is for some of them now."""
+    who = service.tokens.records[0]
+    asked = messages.CountOf("1", "visits", JOINED, 1000)
+    releases.count(service, who, asked)
+    narrower = replace(who, tables=("visits",))
+    with pytest.raises(NotCovered, match="a table that this token may not ask"):
+        releases.count(service, narrower, asked)
+    plain = messages.CountOf("2", "visits", PLAIN, 1000)
+    assert releases.count(service, narrower, plain).released["tacit estimate"] == 1
 
 
 @pytest.mark.parametrize("what", ["table", "token"])
