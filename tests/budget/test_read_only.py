@@ -131,6 +131,13 @@ def test_a_copy_in_memory_keeps_up_with_what_others_write(path, monkeypatch):
     assert len(writer.history) == 6
 
 
+def test_what_others_can_read_is_not_read_there_either(spent, monkeypatch):
+    _as_if_read_only(monkeypatch)
+    spent.chmod(0o644)
+    with pytest.raises(LedgerUnwritable, match="holds secrets"):
+        Budget.open(spent)
+
+
 def test_a_damaged_log_is_noticed_there_as_well(spent, monkeypatch):
     log = spent.with_name(f"{spent.name}-wal")
     said = bytearray(log.read_bytes())

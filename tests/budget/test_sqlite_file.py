@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 import stat
 import threading
@@ -130,6 +131,15 @@ def test_what_others_can_read_is_not_opened(path, end, mode):
         assert stat.S_IMODE(shown.stat().st_mode) == mode
         shown.chmod(0o600)
         Budget.open(path).close()
+
+
+def test_no_file_is_named_that_is_gone_when_it_is_refused(path, tmp_path):
+    """SQLite makes some beside it, of the same mode, to read what kind of file it is."""
+    path.chmod(0o644)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(LedgerUnwritable, match=f"chmod 600 {re.escape(str(path))}\\. People"):
+        Budget.open(path)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_all_files_that_others_can_read_are_named(path, tmp_path):

@@ -39,6 +39,7 @@ from tacit.budget.sqlite_files import (
     is_writable,
     refuse_shown,
     replaced,
+    shown_files,
     translated,
 )
 from tacit.budget.sqlite_tables import APPLICATION, SCHEMA, VERSION, SqliteReader, SqliteWriter
@@ -249,14 +250,14 @@ class SqliteLedger(Uncopyable):
 
     def _opened_to_write(self) -> Opened:
         """Open it in our turn, so that nobody folds or removes the log at the same time."""
-        line = WritersLine(beside(self.path, "lock"))
+        line, shown = WritersLine(beside(self.path, "lock")), shown_files(self.path)
         try:
             if not line.take(self.wait):
                 raise busy(self.place, self.wait)
             connection = connect(self.path, self.wait)
             try:
                 _check_kind(connection, self.path)
-                refuse_shown(self.path)
+                refuse_shown(self.path, shown)
                 _use_log(connection, self.path)
                 opened = Opened(self.path, connection, line)
             except BaseException:
@@ -269,10 +270,11 @@ class SqliteLedger(Uncopyable):
         return opened
 
     def _opened_to_read(self) -> Snapshot:
+        shown = shown_files(self.path)
         snapshot = Snapshot(self.path)
         try:
             _check_kind(snapshot.connection, self.path)
-            refuse_shown(self.path)
+            refuse_shown(self.path, shown)
         except BaseException:
             snapshot.close()
             raise

@@ -191,12 +191,19 @@ def _may(path: Path, how: int) -> bool:
     return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
-def refuse_shown(path: Path) -> None:
+def shown_files(path: Path) -> list[Path]:
+    """Those of a budget's files that others may read or write.
+
+    It is asked before SQLite connects, which makes files of the same mode, and takes them away.
+    """
+    return [file for file in (path, *(beside(path, end) for end in _BESIDE)) if _is_shown(file)]
+
+
+def refuse_shown(path: Path, shown: list[Path]) -> None:
     """Refuse a budget that others may read or write: its files hold secrets.
 
     It is not mended in silence, since what others could read may be known to them by now.
     """
-    shown = [file for file in (path, *(beside(path, end) for end in _BESIDE)) if _is_shown(file)]
     if shown:
         files = " ".join(map(os.fspath, shown))
         raise LedgerUnwritable(
