@@ -105,6 +105,21 @@ def test_strangers_have_a_small_share_and_each_address_a_smaller_one():
     assert [proxied.arrived(Caller("proxy")) for _ in range(11)] == [True] * 10 + [False]
 
 
+def test_whoever_connects_without_a_pause_is_in_nobodys_way():
+    """Of those who have not shown a token yet, the address that has most makes room."""
+
+    async def scene() -> None:
+        connections = many([])
+        others = [Caller("b"), Caller("c"), Caller("b")]
+        crowd = [Caller("a") for _ in range(200)]
+        for each in (*others, *crowd):
+            connections.arrived(each)
+        assert all(each.open for each in others)
+        assert [each.open for each in crowd] == [False] * 103 + [True] * 97
+
+    asyncio.run(scene())
+
+
 def test_the_oldest_stranger_makes_room_or_who_is_idle_for_longest():
     lines: list[DroppedLine] = []
 

@@ -3,7 +3,8 @@
 Anybody can connect, so whoever does must not be able to keep others out.  A connection that comes
 when the share is used up has a moment to show a token, not none: else those who wait inside would
 keep everybody else outside.  And when there are too many in all, the oldest without a token makes
-room, or else the one that has been idle for longest.
+room, of the address that has most of them: so whoever connects without a pause is in nobody's way
+but their own.  If there is none, the one that has been idle for longest does.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ class Connections:
 
     def _make_room(self) -> None:
         idle = (each for each in self._known if each.idle)
-        found = next(iter(self._strangers), None) or next(idle, None)
+        near = Counter(each.address for each in self._strangers)
+        crowd = max(near, key=near.__getitem__, default=None)
+        crowded = (each for each in self._strangers if each.address == crowd)
+        found = next(crowded, None) or next(idle, None)
         if found is not None:  # else all have a token and are being answered, within its limits
             self.gone(found)
             self.dropping(found)
