@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.server.conftest import PATIENCE
 
 from tacit import Budget
 from tacit.errors import BadParameter, LedgerUnwritable, QuestionRefused
@@ -143,7 +144,8 @@ def play(tmp_path) -> Callable[..., None]:
             timing = Timing(milliseconds=50, questions=200, requests=requests)
             world.app = Application(service, timing, clock=clock, log=world.lines.append)
             try:
-                await scene(world)
+                async with asyncio.timeout(PATIENCE):  # or what never comes would be awaited
+                    await scene(world)
             finally:
                 assert world.app.close() or not table.sign.is_set()
                 table.sign.set()
@@ -436,7 +438,7 @@ def test_they_begin_in_order_of_arrival_and_those_who_went_away_take_no_room():
         waiting = [asyncio.ensure_future(room.enter()) for _ in range(3)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
-            await room.enter()
+            await asyncio.wait_for(room.enter(), PATIENCE)
         waiting[0].cancel()
         await asyncio.sleep(0)
         room.leave(7)
