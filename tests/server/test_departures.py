@@ -38,27 +38,28 @@ class Hands:
     def __init__(self) -> None:
         self.time = 10**12
         self.held = False
-        self._waiting = 0
-        self._moved = asyncio.Event()
+        self._awaited: list[int] = []
 
     def now(self) -> int:
         return self.time
 
     async def wait_until(self, moment: int) -> None:
-        self._waiting += 1
-        while self.held:
-            await self._moved.wait()
-        self._waiting -= 1
+        """Return when the hands are there; whoever waits for an earlier moment goes first."""
+        self._awaited.append(moment)
+        try:
+            while self.held or moment > min(self._awaited):
+                await asyncio.sleep(0.001)
+        finally:
+            self._awaited.remove(moment)
         self.time = max(self.time, moment)
 
     async def awaited_by(self, number: int) -> None:
         """Return when so many wait, however long their work takes."""
-        while self._waiting < number:
+        while len(self._awaited) < number:
             await asyncio.sleep(0.001)
 
     def release(self) -> None:
         self.held = False
-        self._moved.set()
 
 
 class Slow:
