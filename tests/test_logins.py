@@ -24,7 +24,10 @@ ADDRESSES = (
     "snowflake://reader:hunter2@account/clinic",
     "https://reader:hunter2@host/visits.parquet",
     "host=localhost user=reader password=hunter2",
+    "host=localhost user=reader password = 'hunter2'",
     "reader:hunter2@host/clinic",
+    "jdbc:oracle:thin:reader/hunter2@host:1521/clinic",
+    "md:clinic?motherduck_token=hunter2",
 )
 BUDGET = tacit.Budget.in_memory(epsilon=1, covers=["visits"])
 CALLS: dict[str, Callable[[str], object]] = {

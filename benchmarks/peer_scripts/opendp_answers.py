@@ -48,8 +48,8 @@ def main(folder: Path) -> None:
         return float(told["income"][0] / told["len"][0])
 
     def median() -> float:
-        """Among the multiples of 100: it takes a list of candidates."""
-        candidates = [float(value) for value in range(0, int(BOUNDS[1]) + 1, 100)]
+        """Among the multiples of 10: it takes a list of candidates."""
+        candidates = [float(value) for value in range(0, int(BOUNDS[1]) + 1, 10)]
         asked = context(people, margins=longest).query()
         told = asked.select(INCOME.dp.median(candidates)).release().collect()
         return float(told["income"][0])
@@ -81,7 +81,10 @@ def main(folder: Path) -> None:
 
 
 def synthetic(folder: Path, title: str, algorithm: object) -> None:
-    """Rows in all columns, with δ = 0 as ours.  It adds a null to each column; those rows go."""
+    """Rows in all columns, with δ = 0 as ours, for which neither was made.
+
+    It adds a null to each column; those rows go.
+    """
     keys = {column: list(range(size)) for column, size in ROW_COLUMNS.items()}
 
     def rows() -> Any:

@@ -48,7 +48,8 @@ from typing import ClassVar
 _LOGIN = re.compile(r"\b([A-Za-z][A-Za-z0-9+.:-]+:/+)[^\s'\"]*@")
 _SETTINGS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.:-]+:/+[^\s?;'\"]*)[?;][^\s'\"]*")
 _BARE_LOGIN = re.compile(r"[^\s:/'\"]+:[^\s:/'\"]+@")
-_PASSWORD = re.compile(r"(?i)\b(password|passwd|pwd)=('[^']*'|[^\s&;]+)")
+_ORACLE_LOGIN = re.compile(r"(?i)\b(jdbc:oracle:[a-z0-9]+:)[^\s'\"]*@")
+_PASSWORD = re.compile(r"(?i)\b(password|passwd|pwd|motherduck_token) *= *('[^']*'|[^\s&;]+)")
 
 
 def _without_login(said: str) -> str:
@@ -59,7 +60,7 @@ def _without_login(said: str) -> str:
     if ":/" in said:
         said = _SETTINGS.sub(r"\1", _LOGIN.sub(r"\1", said))
     if "@" in said:
-        said = _BARE_LOGIN.sub("", said)
+        said = _BARE_LOGIN.sub("", _ORACLE_LOGIN.sub(r"\1", said))
     return _PASSWORD.sub(r"\1=...", said) if "=" in said else said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,52 @@ def test_every_plan_lists_others_and_the_better_ones_say_so(visits):
     assert "table.count for each of 2 questions: every count ± 7 — it errs less" in better
     # One of three questions by itself is better asked with all of ε.
     assert "errs less" not in str(visits.plan_histogram("town", max_rows=1, epsilon=1))
+
+
+BOUNDS = ["", "max_rows = 3", "max_cells = 2", "max_rows = 3\nmax_cells = 2", "max_rows = 1"]
+
+
+def said_to_err_less(plan):
+    """The releases that a plan says err less, as it is printed."""
+    printed = str(plan)
+    return {
+        each.release
+        for each in plan.alternatives + getattr(plan, "for_ranges", ())
+        if f"{each} — it errs less" in printed
+    }
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("most", [1, 3])  # of three towns
+def test_no_advice_names_what_names_this_as_better(visits_file, bounds, most):
+    """A plan and the one that it names compare the same rows and cells of a person."""
+    schema = f"{bounds}\n{visits_file.with_suffix('.toml').read_text()}"
+    with tacit.open(visits_file, person="pid", schema=schema, people=20_000) as table:
+        histogram = table.plan_histogram("town", max_rows=most, epsilon=1)
+        found = named(histogram, "query")
+        if found.errs_less(histogram.worst_error()):
+            assert "max" in bounds  # and so the schema says that it would cut nobody
+        elif not bounds:
+            assert found.error == histogram.worst_error()
+        query = table.plan_query(TOWNS, max_cells=most, epsilon=1)
+        for each in query.alternatives:
+            if each.answers_all and each.error is not None:
+                assert each.error >= query.error("count", BETA / 3)
+        rows = "SELECT town, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY town"
+        query = table.plan_query(rows, max_cells=2, max_rows=most, epsilon=1)
+        assert f"where {2 * most} rows of a person count" in str(named(query, "histogram"))
+        plans: dict[str, list[Any]] = {
+            "histogram": [table.plan_histogram("age", max_rows=most, epsilon=1)],
+            "ranges": [table.plan_ranges("age", max_rows=most, epsilon=1)],
+            "small_db": [
+                table.plan_small_db(tacit.prefixes("age"), max_rows=most, epsilon=1, rows=rows)
+                for rows in (None, 1, 400)
+            ],
+        }
+        for own, several in plans.items():
+            for plan in several:
+                for other in said_to_err_less(plan) & plans.keys():
+                    assert not any(own in said_to_err_less(theirs) for theirs in plans[other])
 
 
 def test_without_people_nothing_is_said_about_small_databases(visits_file):

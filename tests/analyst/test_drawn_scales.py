@@ -34,15 +34,25 @@ type = "real"
 grid = "0.5"
 bounds = [-10, 40]
 total = [-30, 50]
+[columns.fee]
+type = "real"
+grid = "0.5"
+bounds = [0, 20]
+total = [0, 30]
 """
 
 
 class NotingCoins(Coins):
-    """Coins that note the scale of all Laplace noise that is drawn, and how often."""
+    """Coins that note the scale of all Laplace noise, how often, and the rates of choices."""
 
     def __init__(self) -> None:
         super().__init__()
         self.drawn: list[tuple[Fraction, int]] = []
+        self.rates: set[Fraction] = set()
+
+    def bernoulli_exp_steps(self, steps, rate):
+        self.rates.add(rate)
+        return super().bernoulli_exp_steps(steps, rate)
 
     def laplace(self, scale):
         self.drawn.append((Fraction(scale), 1))
@@ -73,10 +83,10 @@ def coins():
 @pytest.fixture
 def visits(tmp_path, coins):
     rows = [
-        f"{n // 4},{n % 16},{n * 100},{('Bruges', 'Ghent', 'Mons')[n % 3]},{n % 9}"
+        f"{n // 4},{n % 16},{n * 100},{('Bruges', 'Ghent', 'Mons')[n % 3]},{n % 9},{n % 7}"
         for n in range(80)
     ]
-    (tmp_path / "visits.csv").write_text("\n".join(["pid,age,minute,town,cost", *rows, ""]))
+    (tmp_path / "visits.csv").write_text("\n".join(["pid,age,minute,town,cost,fee", *rows, ""]))
     with (
         tacit.open(tmp_path / "visits.csv", person="pid", schema=SCHEMA) as opened,
         Table(opened.engine, coins=coins, people=20) as table,
@@ -121,6 +131,34 @@ def test_a_query_of_several_aggregates(visits, coins, paid):
     planned = visits.plan_query(asked, **given)
     told = [planned.noise_scale(place) for place in range(4)] + [planned.noise_scale(3, 1)]
     assert sorted(told) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps"),
+    [
+        ("COUNT(*) FILTER (WHERE age >= 3) / COUNT(*)", [3, 3]),  # inside, and the rest
+        ("SUM(cost) / SUM(fee)", [2 * 100, 2 * 60]),  # 50 and 30, in steps of .5, half of ε each
+    ],
+)
+def test_a_query_of_quotients(visits, coins, paid, asked, steps):
+    text = f"SELECT town, {asked} AS each FROM visits GROUP BY town"
+    visits.query(text, max_rows=3, max_cells=2, epsilon=EPSILON, **paid)
+    assert coins.drawn == [(2 * each / EPSILON, 3) for each in steps]
+
+
+@pytest.mark.parametrize(("ordered", "steps"), [("COUNT(*)", 3), ("SUM(fee)", 60)])
+def test_the_cells_of_a_query_that_are_largest(visits, coins, paid, ordered, steps):
+    text = f"SELECT town, {ordered} AS n FROM visits GROUP BY town ORDER BY n DESC LIMIT 2"
+    visits.query(text, max_rows=3, epsilon=EPSILON, **paid)
+    assert coins.rates == {EPSILON / 2 / 2 / steps}  # half of ε chooses, two times
+    assert coins.drawn == [(2 * steps / (EPSILON / 2), 2)]
+
+
+def test_the_largest_of_questions_that_a_person_changes_differently(visits, coins, paid):
+    """By half and by one and a half, in steps of a half."""
+    asked = ["0.5 * count(age >= 3)", "0.5 * count(age >= 9) + count(age >= 12)"]
+    visits.top(2, [*asked, "0.5 * count(age >= 6)"], epsilon=EPSILON, **paid)
+    assert coins.rates == {EPSILON / 2 / 3}
 
 
 @pytest.mark.parametrize(("column", "several"), [("age", False), ("minute", True)])

@@ -61,6 +61,18 @@ def several(tmp_path):
         yield table, rows
 
 
+@pytest.mark.parametrize("max_cells", [1, 3])
+def test_the_total_of_a_person_is_clamped_at_both_ends(tmp_path, rich, max_cells):
+    """Whether the cells of a person are chosen, or everybody counts in all of them."""
+    rows = [*[(1, "Ghent", -5)] * 3, *[(2, "Bruges", 9)] * 3, *[(3, "Ypres", -2)] * 2]
+    lines = "".join(f"{pid},{town},7,{cost}\n" for pid, town, cost in rows)
+    (tmp_path / "visits.csv").write_text(f"pid,town,week,cost\n{lines}")
+    sql = "SELECT town, SUM(cost) FROM visits GROUP BY town"
+    with tacit.open(tmp_path / "visits.csv", person="pid", schema=TOML) as table:
+        found = table.query(sql, epsilon=LOTS, max_cells=max_cells, budget=rich)
+    assert found.to_dict()["sum_cost"] == [12, -6, -4]
+
+
 # What is in it ------------------------------------------------------------------------------------
 
 

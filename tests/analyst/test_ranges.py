@@ -45,6 +45,17 @@ AGES = [(pid * 37) % 83 for pid in range(500)]
 DAYS = [FIRST + timedelta(days=(pid * pid) % 365) for pid in range(500)]
 
 
+@pytest.mark.parametrize("most", [1, 3, 5])
+def test_no_more_rows_of_a_person_count_than_said(tmp_path, most):
+    rows = "".join(f"{n // 4},{n % 7}\n" for n in range(80))  # four rows of each of 20
+    (tmp_path / "people.csv").write_text(f"pid,age\n{rows}")
+    schema = '[columns.pid]\ntype="integer"\n[columns.age]\ntype="integer"\nbounds=[0, 99]\n'
+    paid = tacit.Budget.in_memory(epsilon=10**7, covers=["people"])
+    with tacit.open(tmp_path / "people.csv", person="pid", schema=schema) as table:
+        found = table.ranges("age", max_rows=most, epsilon=10**6, budget=paid)
+    assert round(found.count("age <= 99")) == 20 * min(most, 4)
+
+
 @pytest.fixture
 def people(tmp_path):
     rows = [

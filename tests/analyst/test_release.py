@@ -9,7 +9,9 @@ import pytest
 
 import tacit
 from tacit.analyst.question_class import FiniteClass, OrderedClass
+from tacit.analyst.release import SmallDb
 from tacit.book import shattering
+from tacit.book.coins import InsecureTestCoins
 from tacit.budget import Budget
 from tacit.errors import (
     BadParameter,
@@ -377,6 +379,23 @@ def test_a_certificate_has_noise_for_all_rows_of_a_person(visits, rich_budget, m
         (release.off_by.noise_scale, release.off_by.grid),
     ):
         assert noise * grid == max_rows / Fraction(2, 5)
+
+
+@pytest.mark.parametrize("asked", [tacit.prefixes("age"), ("age < 30", "age < 60")], ids=str)
+def test_several_rows_of_a_person_divide_epsilon(asked, tmp_path):
+    """The score is divided by r: where nobody has two rows, r at rε are drawn as one at ε."""
+    rows = "".join(f"{pid},{pid % 100}\n" for pid in range(60))
+    (tmp_path / "people.csv").write_text(f"pid,age\n{rows}")
+    schema = '[columns.pid]\ntype="integer"\n[columns.age]\ntype="integer"\nbounds=[0, 99]\n'
+    with tacit.open(tmp_path / "people.csv", person="pid", schema=schema) as table:
+
+        def drawn(epsilon, max_rows):
+            plan = table.plan_small_db(asked, epsilon=epsilon, max_rows=max_rows, rows=4)
+            mechanism = SmallDb(plan, table.schema, asked)
+            several = [mechanism.draw(table.engine, InsecureTestCoins(seed)) for seed in range(30)]
+            return [each.codes.tolist() for each in several]
+
+        assert drawn("3/5", 3) == drawn("1/5", 1) != drawn("3/5", 1)
 
 
 def test_a_certificate_is_saved_with_its_release(visits, rich_budget, tmp_path):

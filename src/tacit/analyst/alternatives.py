@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, sqrt
@@ -84,12 +84,17 @@ def lines(found: Iterable[Alternative], own: Fraction | None = None) -> list[str
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What all of them have in common: the table, ε, and how many rows of a person count."""
+    """What all of them have in common: the table, ε, and how much of a person counts.
+
+    ``max_rows`` is what the plan that is compared says; otherwise the schema says it.  Whoever has
+    so many rows is in no more cells, so a query is compared with as many cells as that.  Nothing is
+    said to err less that would only cut more, and then say the same of the plan that named it.
+    """
 
     schema: Schema
     epsilon: Fraction
     people: int | None = None
-    max_rows: int = 1
+    max_rows: int | None = None
 
     # Every range of one column --------------------------------------------------------------
 
@@ -123,15 +128,16 @@ class Comparison:
             kind = "prefixes" if ends == 1 else "intervals"
             asked = question_class(Ordered(column.name, kind), self.schema)  # type: ignore[arg-type]
             call = f"table.small_db(tacit.{kind}({name}), ...)"
-            return Alternative("small_db", call, self._of_rows(asked), told, proved=False)
+            return Alternative("small_db", call, self.of_rows(asked), told, proved=False)
 
         return _found(but, tree, histogram, rows)
 
-    def _of_rows(self, asked: QuestionClass) -> Fraction:
+    def of_rows(self, asked: QuestionClass) -> Fraction:
+        """How far SmallDB is usually off, with as many rows as it takes if nobody says."""
         from tacit.analyst.release_plan import ReleaseTask, plan_release
 
         promise = Privacy(self.epsilon)
-        task = ReleaseTask(asked, "", promise, self.people, self.max_rows, self.schema)
+        task = ReleaseTask(asked, "", promise, self.people, self.rows, self.schema)
         error = usual_error(plan_release(task))
         if error is None:
             raise Infeasible("without a number of people nothing is known")
@@ -152,7 +158,7 @@ class Comparison:
         cells, told = _cells(columns), "every count"
 
         def histogram() -> Alternative:
-            where = "" if self._each_row else f", where {_so_many(self.max_rows, 'row')}"
+            where = "" if self._each_row else f", where {_so_many(self.rows, 'row')}"
             call = f"table.histogram({names}, ...)"
             error = self._histogram(columns).worst_error()
             return Alternative("histogram", call, error, told, where)
@@ -160,7 +166,7 @@ class Comparison:
         def query() -> Alternative:
             if any(column.cells is None for column in columns):
                 raise Infeasible("a GROUP BY needs keys")
-            most = 1 if self._each_row else min(self.schema.max_cells or 1, cells)
+            most = min(self.cells, cells)
             where = "" if self._each_row else f", where {_so_many(most, 'cell')}"
             error = Fraction(error_steps(most / self.epsilon, _BETA / cells))
             grouped = ", ".join(column.name for column in columns)
@@ -196,7 +202,7 @@ class Comparison:
             return ()
 
         def histograms() -> Alternative:
-            share = Comparison(self.schema, self.epsilon / len(pairs), None, self.max_rows)
+            share = replace(self, epsilon=self.epsilon / len(pairs), people=None)
             cells = sum(map(_cells, pairs))
             error = max(share._histogram(pair).error(_BETA / cells) for pair in pairs)
             call = f"table.histogram of each of the {len(pairs)} pairs"
@@ -261,12 +267,27 @@ class Comparison:
         return self.schema.person is EACH_ROW
 
     @property
+    def rows(self) -> int:
+        """How many rows of a person count."""
+        if self._each_row:
+            return 1
+        return self.max_rows or self.schema.max_rows or self.schema.max_cells or 1
+
+    @property
+    def cells(self) -> int:
+        """In how many cells of a query a person counts."""
+        if self._each_row:
+            return 1
+        said = (self.max_rows, self.schema.max_rows, self.schema.max_cells)
+        return min(filter(None, said), default=1)
+
+    @property
     def _rows(self) -> int | None:
-        return None if self._each_row else self.max_rows
+        return None if self._each_row else self.rows
 
     def _histogram(self, columns: Sequence[Column]) -> HistogramPlan:
         names = [column.name for column in columns]
-        return plan_histogram(self.schema, names, epsilon=self.epsilon, max_rows=self.max_rows)
+        return plan_histogram(self.schema, names, epsilon=self.epsilon, max_rows=self.rows)
 
 
 def _found(but: str, *builders: Callable[[], Alternative]) -> tuple[Alternative, ...]:

@@ -257,7 +257,9 @@ class QueryPlan(Printed):
         counted = any(isinstance(column.kind, Plain | FromStream) for column in self.select.columns)
         if not self.select.keys or not counted:
             return ()
-        others = Comparison(self.select.schema, self.privacy.epsilon)
+        most = max(column.max_rows or 1 for column in self.select.columns)
+        rows = self.max_cells * most  # that a person may have in the cells in which they count
+        others = Comparison(self.select.schema, self.privacy.epsilon, None, rows)
         return others.for_cells(self.select.keys, but="query")
 
 

@@ -27,7 +27,7 @@ from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
 
 if TYPE_CHECKING:
-    from tacit.analyst.alternatives import Alternative
+    from tacit.analyst.alternatives import Alternative, Comparison
     from tacit.tables.schema import Schema
 
 MOST_SECONDS = 600
@@ -130,21 +130,25 @@ class ReleasePlan(Printed):
         ]
         if self.advice:
             lines.append(f"  advice    {self.advice}")
-        return "\n".join([*lines, *as_lines(self.alternatives, self._usual)])
+        return "\n".join([*lines, *as_lines(self.alternatives, self._least)])
 
     @property
-    def _usual(self) -> Fraction | None:
+    def _least(self) -> Fraction | None:
+        """How far it is usually off, or would be with the m that is taken if nobody gives one.
+
+        What errs more than that is not said to err less: its own plan says that of this release.
+        """
         from tacit.analyst.alternatives import usual_error
 
-        return usual_error(self)
+        usual = usual_error(self)
+        if usual is None or not isinstance(self.question_class, OrderedClass):
+            return usual
+        return min(usual, self._others.of_rows(self.question_class))
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
         """What else could answer the same, for the same ε, and how far off it would be."""
-        from tacit.analyst.alternatives import Comparison
-
-        asked = self.question_class
-        others = Comparison(self.schema, self.privacy.epsilon, self.people, self.max_rows)
+        asked, others = self.question_class, self._others
         if isinstance(asked, OrderedClass):
             ends = 1 if asked.kind == "prefixes" else 2
             return others.for_ranges(asked.column, ends=ends, but="small_db")
@@ -152,9 +156,15 @@ class ReleasePlan(Printed):
         return others.for_list(questions, columns=asked.columns, but="small_db")
 
     @property
+    def _others(self) -> Comparison:
+        from tacit.analyst.alternatives import Comparison
+
+        return Comparison(self.schema, self.privacy.epsilon, self.people, self.max_rows)
+
+    @property
     def advice(self) -> str:
         """Whether something simpler is expected to err less, according to public numbers."""
-        least = self._usual
+        least = self._least
         better = [each for each in self.alternatives if each.errs_less(least)]
         said = []
         if better and least is not None:

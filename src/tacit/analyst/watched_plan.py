@@ -89,7 +89,7 @@ class WatchedPlan(Printed):
     def alternatives(self) -> tuple[Alternative, ...]:
         """What else could answer the same, for the same ε, and how far off it would be."""
         rows = self.synthetic
-        people, max_rows = (None, 1) if rows is None else (rows.people, rows.max_rows)
+        people, max_rows = (None, None) if rows is None else (rows.people, rows.max_rows)
         others = Comparison(self.schema, self.privacy.epsilon, people, max_rows)
         columns = [] if rows is None else [column.column for column in rows.columns]
         tops = self.watch.surprises
