@@ -516,6 +516,28 @@ def test_the_cells_of_a_person_have_no_default_but_the_schemas(visits, visits_fi
         assert table.schema.digest == visits.schema.digest  # a stream of 0.1 is resumed
 
 
+def test_one_row_of_a_person_lies_in_one_cell(visits_file, rich):
+    declared = visits_file.with_suffix(".toml").read_text()
+    rows = "SELECT town, COUNT(*) AS rows FROM visits GROUP BY town"
+    towns = "SELECT COUNT(DISTINCT town) AS towns FROM visits"
+    largest = f"{TOWNS} ORDER BY people DESC LIMIT 2"
+    with tacit.open(visits_file, person="pid", schema="max_rows = 1\n" + declared) as table:
+        assert table.query(rows, epsilon=1, budget=rich).max_cells == 1
+        assert [table.plan_query(sql, epsilon=1).max_cells for sql in (TOWNS, largest)] == [1, 1]
+        assert table.plan_query(towns, epsilon=1).select.columns[0].max_keys == 1
+        assert table.plan_query(TOWNS, epsilon=1, max_cells=2).max_cells == 2
+    both = "max_rows = 1\nmax_cells = 2\n" + declared
+    with tacit.open(visits_file, person="pid", schema=both) as table:
+        assert table.plan_query(TOWNS, epsilon=1).max_cells == 2
+    with tacit.open(visits_file, person="pid", schema=declared) as table:
+        assert table.plan_query(rows, epsilon=1, max_rows=1).max_cells == 1
+        assert table.plan_query(largest, epsilon=1, max_rows=1).max_cells == 2
+        with pytest.raises(BadParameter, match="max_cells"):
+            table.plan_query(rows, epsilon=1, max_rows=2)
+    with tacit.open(visits_file, person=tacit.EACH_ROW, schema=declared) as table:
+        assert table.plan_query(rows, epsilon=1).max_cells == 1
+
+
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [1, 0], [1, -1], ["x", 1]])
 def test_a_weight_for_each_aggregate(visits, rich, weights):
     sql = "SELECT COUNT(DISTINCT pid), SUM(cost) FROM visits"

@@ -30,7 +30,7 @@ from tacit.numbers import four_digits_up, spaced
 from tacit.privacy import Privacy
 from tacit.tables.date_keys import DateKey
 from tacit.tables.prepared import CellReads
-from tacit.tables.schema import EACH_ROW
+from tacit.tables.schema import EACH_ROW, most_cells
 
 if TYPE_CHECKING:
     from tacit.analyst.covering import Covering
@@ -160,7 +160,7 @@ class Comparison:
         def query() -> Alternative:
             if any(column.cells is None for column in columns):
                 raise Infeasible("a GROUP BY needs keys")
-            most = 1 if self._each_row else min(self.schema.max_cells or 1, cells)
+            most = min(most_cells(self.schema) or 1, cells)
             where = "" if self._each_row else f", where {_so_many(most, 'cell')}"
             error = Fraction(error_steps(most / self.epsilon, _BETA / cells))
             grouped = ", ".join(column.name for column in columns)
@@ -349,7 +349,7 @@ def better_than_stream(
     task = Task(cells, min(recipe.at_most, cells), beta, bool(recipe.values))
     in_one = noise_on_cells(task, recipe.privacy.epsilon) * float(mechanism.sensitivity)
     most = min(ceil(float(ours) / in_one) - 1, cells)
-    known = 1 if schema.person is EACH_ROW else schema.max_cells
+    known = most_cells(schema)
     if most < (known or 1):
         return None
     names = ", ".join(_names(reads[0]))
