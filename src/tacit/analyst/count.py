@@ -11,7 +11,7 @@ from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.numbers import Number
 from tacit.privacy import Cost
-from tacit.tables.question import tables_named
+from tacit.tables.question import covers, tables_named
 from tacit.tables.question_key import question_key
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class NoisyCount:
         """An estimate that says what it is about."""
         privacy = self.noise.privacy
         about = AnsweredBy(self.read.schema.name, privacy).about(self.read, at)
-        return replace(released, about=about, on_record=on_record)
+        return replace(released, about=about, on_record=on_record, covers=about.covers)
 
     def check(self, schema: Schema) -> None:
         """Refuse another table than the one that the question was read for."""
@@ -87,4 +87,4 @@ class NoisyCount:
     def draw(self, engine: Engine, coins: Coins) -> Estimate:
         """Answer the question and add noise."""
         (steps,) = engine.values([self.read.question])
-        return self.noise.draw(steps, coins)
+        return replace(self.noise.draw(steps, coins), covers=covers(self.read.question))

@@ -125,6 +125,11 @@ class Answer(NoisyNumber):
         """What all answers of its stream cost together."""
         return None if self.about is None else self.about.privacy
 
+    @property
+    def covers(self) -> str:
+        """How much of each person its error is about, in words; empty if it is all of them."""
+        return "" if self.about is None else self.about.covers
+
     def _number(self) -> Fraction:
         if self.value is None:
             told = "⊤ without a value" if self.above else "⊥"
@@ -253,6 +258,7 @@ class Answer(NoisyNumber):
         text = "⊤" if self.above else "⊥"
         if self.value is not None:
             text += f" {spaced(self.value)}{self._within()}"
+            text += f", {self.covers}" if self.covers else ""
         return text if self.recorded is None else f"{text}, {self.recorded}"
 
     def _within(self) -> str:

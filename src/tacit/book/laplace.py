@@ -68,6 +68,8 @@ class Estimate(NoisyNumber):
     grid: Fraction = field(default=Fraction(1), repr=False)
     about: About | None = field(default=None, compare=False, repr=False)
     on_record: bool | None = field(default=None, compare=False, repr=False)  # None: not known
+    covers: str = field(default="", compare=False, repr=False)
+    """How much of each person it is about, in words; empty if it is all of them, or not known."""
 
     def error(self, beta: Number = "1/20") -> Fraction:
         """An error bound that holds except with probability β."""
@@ -93,6 +95,7 @@ class Estimate(NoisyNumber):
                 "noise_scale": str(self.noise_scale),
                 "grid": str(self.grid),
             },
+            **({"covers": self.covers} if self.covers else {}),
         }
 
     @classmethod
@@ -104,10 +107,12 @@ class Estimate(NoisyNumber):
             noise_scale=Fraction(exactly["noise_scale"]),
             grid=Fraction(exactly["grid"]),
             privacy=Privacy.from_json(fields["privacy"]),
+            covers=fields.get("covers", ""),
         )
 
     def __str__(self) -> str:
-        return f"{spaced(self.value)} ± {spaced(self.error())} (95 %)"
+        about = f", {self.covers}" if self.covers else ""
+        return f"{spaced(self.value)} ± {spaced(self.error())} (95 %){about}"
 
 
 @dataclass(frozen=True, slots=True)

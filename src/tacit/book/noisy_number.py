@@ -35,6 +35,7 @@ class About:
     at: str | None  # UTC, as the history writes it; None if it is not known
     privacy: Privacy
     cell: Mapping[str, Any] = field(default_factory=dict)  # of a GROUP BY: values by key
+    covers: str = ""  # how much of each person the error is about; empty if it is all of them
 
 
 class NoisyNumber(ABC):
