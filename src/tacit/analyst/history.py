@@ -280,8 +280,11 @@ def as_columns(rows: Iterable[tuple[str | Read, Answer | None]]) -> dict[str, li
             for _, answer in rows
         ],
     }
+    if any(answer is not None and answer.value_from == "gap" for _, answer in rows):
+        told = (answer for _, answer in rows)
+        ours["unbiased"] = [None if answer is None else plain(answer.unbiased) for answer in told]
     keys = dict.fromkeys(key for cell in cells for key in cell)
-    taken = {*ours, "covers", "threshold", "at"}
+    taken = {*ours, "covers", "unbiased", "threshold", "at"}
     grouped = {key + "_" * (key in taken): [cell.get(key) for cell in cells] for key in keys}
     of_each = [
         covers_of(words) if told is not None and told.value is not None else ""

@@ -51,6 +51,10 @@ class NoisyNumber(ABC):
     def _number(self) -> Fraction:
         """The noisy value; refused if there is none."""
 
+    def _shown(self) -> Fraction:
+        """The number that is printed."""
+        return self._number()
+
     @abstractmethod
     def _stretched(self, factor: Fraction) -> Self:
         """The same, times a constant."""
@@ -95,7 +99,7 @@ class NoisyNumber(ABC):
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
-        number = plain(self._number())
+        number = plain(self._shown())
         try:
             return format(number, spec)
         except (ValueError, TypeError):
