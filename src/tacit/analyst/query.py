@@ -160,6 +160,7 @@ class Query:
             max_cells=plan.max_cells,
             places=places,
             having=None if above is None else Halt(select.rows, above.answered),
+            notes=select.notes,
         )
 
     def _above(self, engine: Engine, coins: Coins) -> ToldAbove | None:

@@ -31,7 +31,7 @@ from tacit.arguments import text
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, four_digits_up, is_decimal, spaced, whole
 from tacit.privacy import Privacy
-from tacit.support import html_cell, html_row, not_the_rest
+from tacit.support import html_cell, html_row, not_the_rest, with_notes
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
@@ -75,6 +75,8 @@ class QueryResult(Tabular):
     """Which cells are told, in the order in which they were drawn; None if all are."""
     having: Halt | None = None
     """When HAVING stopped; None without one."""
+    notes: tuple[str, ...] = ()
+    """What may be a mistake in what was asked: a value that is no declared key."""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -151,6 +153,7 @@ class QueryResult(Tabular):
             "max_cells": self.max_cells,
             **drawn,
             **covers_as_json(self.covers),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def save(self, path: str | Path) -> None:
@@ -185,7 +188,8 @@ class QueryResult(Tabular):
             )
         told = [f"; {self.covers}"] if self.covers else []
         told += [each.said for each in self.columns if isinstance(each, QuantileColumn)]
-        return f"{rows}, {self.privacy}{''.join(told)}{self._not_answered}"
+        said = f"{rows}, {self.privacy}{''.join(told)}{self._not_answered}"
+        return with_notes(said, self.notes)
 
     @property
     def _not_answered(self) -> str:
@@ -309,6 +313,7 @@ def query_from_json(fields: Any) -> QueryResult:
         max_cells=most,
         places=_places(fields),
         having=having,
+        notes=tuple(text(each, "notes", "text") for each in fields.get("notes", ())),
     )
     if [list(cell) for cell in result.cells] != fields["cells"] or not (columns or having):
         raise ValueError

@@ -15,6 +15,7 @@ from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, plain, positive, probability, spaced
 from tacit.numerics import certified
 from tacit.privacy import Privacy
+from tacit.support import with_notes
 
 __all__ = ["Estimate", "LaplaceMechanism"]
 
@@ -71,6 +72,9 @@ class Estimate(NoisyNumber):
     covers: str = field(default="", compare=False, repr=False)
     """How much of each person it is about, in words; empty if it is all of them, or not known."""
 
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What may be a mistake in what was asked: a value that is no declared key."""
+
     def error(self, beta: Number = "1/20") -> Fraction:
         """An error bound that holds except with probability β."""
         return error_steps(self.noise_scale, beta) * self.grid
@@ -96,6 +100,7 @@ class Estimate(NoisyNumber):
                 "grid": str(self.grid),
             },
             **({"covers": self.covers} if self.covers else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     @classmethod
@@ -108,11 +113,13 @@ class Estimate(NoisyNumber):
             grid=Fraction(exactly["grid"]),
             privacy=Privacy.from_json(fields["privacy"]),
             covers=fields.get("covers", ""),
+            notes=tuple(fields.get("notes", ())),
         )
 
     def __str__(self) -> str:
         about = f", {self.covers}" if self.covers else ""
-        return f"{spaced(self.value)} ± {spaced(self.error())} (95 %){about}"
+        said = f"{spaced(self.value)} ± {spaced(self.error())} (95 %){about}"
+        return with_notes(said, self.notes)
 
 
 @dataclass(frozen=True, slots=True)
