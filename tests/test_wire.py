@@ -339,6 +339,8 @@ def test_what_was_cut_or_changed_is_refused_or_says_something_else(values, name,
     fields = to_json(values[name])
     paths = list(places(fields))
     for path in paths if len(paths) < 400 else paths[:100] + paths[-100:]:
+        if change is drop and path == ("covers",):  # which follows from the rest
+            continue
         damaged = changed(fields, path, change)
         value = refused(damaged)
         if value is not None:
@@ -356,6 +358,7 @@ def test_a_key_that_is_missing_is_noticed_and_a_new_one_is_not(values, name):
         "counts",
         "rows_chosen",
         "certificate",
+        "covers",
     }  # with them it says something else
     for key in fields.keys() - optional:
         assert refused(changed(fields, (key,), drop)) is None, key
@@ -499,7 +502,9 @@ def test_every_entry_that_0_1_wrote_is_read_with_its_hash(name):
 @pytest.mark.parametrize("name", noted("releases"))
 def test_a_release_that_0_1_saved_is_read(name):
     saved = (GOLDENS / "0.1" / f"release-{name}.json").read_text()
-    assert to_json(from_line(saved)) == json.loads(saved)
+    again = to_json(from_line(saved))
+    assert again.pop("covers", "± does not cover the rest").endswith("± does not cover the rest")
+    assert again == json.loads(saved)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,24 @@ def html_cell(text: str, tag: str = "td", *, align: str | None = None) -> str:
     return f"<{tag}{style}>{escape(text)}</{tag}>"
 
 
+def not_the_rest(counted: str) -> str:
+    """So much is counted of each person, and an error says nothing about what is not.
+
+    >>> print(not_the_rest("up to 2 rows of each person"))
+    up to 2 rows of each person; ± does not cover the rest
+    """
+    return f"{counted}; ± does not cover the rest" if counted else ""
+
+
+def with_notes(said: str, notes: Iterable[str]) -> str:
+    """What is said, and after it what may be a mistake in what was asked.
+
+    >>> print(with_notes("0 ± 6 (95 %)", ["'male' is not one of the declared keys of sex"]))
+    0 ± 6 (95 %); note: 'male' is not one of the declared keys of sex
+    """
+    return "; note: ".join([said, *notes])
+
+
 def html_table(title: str, rows: Iterable[Iterable[str]], head: Iterable[str] = ()) -> str:
     """A table of texts, with a line above it."""
     heads = html_row(*(html_cell(text, "th", align="left") for text in head))

@@ -167,7 +167,7 @@ def test_a_batch_and_a_history_become_frames(visits, budget, tmp_path):
         assert next(told) is BELOW
         frame = told.to_pandas()
         assert list(frame.columns) == [
-            *("town", "above_", "question", "above", "value", "error", "recorded")
+            *("town", "above_", "question", "above", "value", "error", "recorded", "unbiased")
         ]
         assert list(frame["above"]) == [False, True, False]
         assert list(frame["town"]) == ["Bruges", "Ghent", "Ypres"]
@@ -178,7 +178,7 @@ def test_a_batch_and_a_history_become_frames(visits, budget, tmp_path):
         assert stream.unanswered == ("pid >= 1",)
         stream.history.to_csv(tmp_path / "history.csv")
         lines = (tmp_path / "history.csv").read_text().splitlines()
-        assert lines[0] == "town,above_,question,above,value,error,recorded,threshold,at"
+        assert lines[0] == "town,above_,question,above,value,error,recorded,unbiased,threshold,at"
         assert len(lines) == 1 + 5
 
 

@@ -151,7 +151,8 @@ def test_sums_over_a_predicate(visits, rich):
     assert some.error() == sum_error(Fraction(1), 20, "1/20")
     assert drawn.count("age = 3 and town = 'Ghent'").error() == drawn[3, "Ghent"].error()
     nothing = drawn.count("age < 0")
-    assert (nothing.value, nothing.error(), str(nothing)) == (0, 0, "0 ± 0 (95 %)")
+    assert (nothing.value, nothing.error()) == (0, 0)
+    assert str(nothing) == f"0 ± 0 (95 %), {drawn.covers}"
     with pytest.raises(QuestionRefused, match="a question about it can name no other"):
         drawn.count("cost > 3")
     with pytest.raises(QuestionRefused, match="predicates"):

@@ -85,6 +85,7 @@ def test_every_declared_cell_is_there_with_each_aggregate_and_its_error(visits, 
         "n_error": [0, 0, 0],
         "sum_cost": [4200, 1890, 210],
         "sum_cost_error": [0, 0, 0],
+        "covers": [found.covers] * 3,
     }
     assert len(found) == 3
     column = found.column("n")
@@ -461,11 +462,11 @@ def test_frames_pages_and_print(visits, rich, tmp_path):
     found = visits.query(TOWNS, epsilon=LOTS, max_cells=1, budget=rich)
     assert found.to_pandas()["people"].tolist() == [200, 90, 10]
     assert found.to_polars()["people_error"].to_list() == [0, 0, 0]
-    assert found.to_arrow().column_names == ["town", "people", "people_error"]
+    assert found.to_arrow().column_names == ["town", "people", "people_error", "covers"]
     found.to_csv(tmp_path / "q.csv")
     assert (tmp_path / "q.csv").read_text().splitlines()[:2] == [
-        "town,people,people_error",
-        "Bruges,200,0",
+        "town,people,people_error,covers",
+        f'Bruges,200,0,"{found.covers}"',
     ]
     assert str(found).splitlines()[1] == "Bruges  200 ± 0"
     assert "each person counts in 1 cell, chosen at random" in str(found)
@@ -474,6 +475,62 @@ def test_frames_pages_and_print(visits, rich, tmp_path):
     hostile = replace(found, columns=(replace(found.columns[0], name="<script>"),))
     assert "<script>" not in hostile._repr_html_()
     assert isinstance(found, QueryResult)
+
+
+CUT = "± does not cover the rest"
+
+
+def test_every_form_says_that_the_error_does_not_cover_what_was_cut(several, rich, tmp_path):
+    table, _ = several
+    sql = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town"
+    found = table.query(sql, epsilon=1, max_cells=2, budget=rich)
+    counted = "each person counts in up to 2 cells, chosen at random; "
+    counted += f"n: up to 2 rows of each person in a cell; {CUT}"
+    assert found.covers == counted
+    told = wire.from_json(wire.to_json(found))
+    for each in (found, told):
+        assert counted in str(each).splitlines()[-1]
+        assert counted in repr(each)
+        assert counted in each._repr_html_()
+        assert each.to_dict()["covers"] == [counted] * 3
+        assert wire.to_json(each)["covers"] == counted
+    found.to_csv(tmp_path / "q.csv")
+    assert all(counted in line for line in (tmp_path / "q.csv").read_text().splitlines()[1:])
+    named = table.query(sql.replace("AS n", "AS covers"), epsilon=1, max_cells=2, budget=rich)
+    assert list(named.to_dict()) == ["town", "covers", "covers_error", "covers_"]
+    whole = table.query(TOWNS, epsilon=1, max_cells=3, budget=rich)
+    assert whole.covers == ""
+    assert list(whole.to_dict()) == ["town", "people", "people_error"]
+    assert "covers" not in wire.to_json(whole)
+
+
+def test_a_number_about_some_rows_of_each_person_says_so(several, rich):
+    table, _ = several
+    two, one = f"up to 2 rows of each person; {CUT}", f"1 row of each person; {CUT}"
+    counted = table.count("SELECT COUNT(*) FROM visits", epsilon=1, budget=rich)
+    assert str(counted).endswith(f"(95 %), {two}")
+    assert str(wire.from_json(wire.to_json(counted))) == str(counted)
+    assert str(2 * counted + 1).endswith(two)
+    assert wire.from_json(next(iter(rich.answers)).response).covers == two
+    fewer = table.count("SELECT COUNT(*) FROM visits", epsilon=1, max_rows=1, budget=rich)
+    assert fewer.covers == one
+    assert table.count("week = 3", epsilon=1, budget=rich).covers == ""
+    for drawn in (
+        table.histogram("week", epsilon=1, budget=rich),
+        table.ranges("week", epsilon=1, budget=rich),
+        table.synthetic(["week"], rows=9, epsilon=1, budget=rich),
+    ):
+        assert CUT in str(drawn)
+        assert CUT in wire.to_json(drawn)["covers"]
+    assert CUT in str(table.histogram("week", epsilon=1, budget=rich)[7])
+    assert CUT in str(table.ranges("week", epsilon=1, budget=rich).count("week <= 3"))
+    stream = table.numeric_sparse(threshold=-1000, at_most=5, epsilon=1, sensitivity=2, budget=rich)
+    asked = stream.ask("SELECT COUNT(*) FROM visits")
+    assert str(asked).endswith(two)
+    assert wire.to_json(asked)["covers"] == two
+    everybody = stream.ask("week = 3")
+    assert "cover" not in str(everybody)
+    assert stream.history.to_dict()["covers"] == [two, ""]
 
 
 def test_the_output_says_how_many_rows_were_counted(visits, rich):
@@ -526,6 +583,28 @@ def test_the_cells_of_a_person_have_no_default_but_the_schemas(visits, visits_fi
         assert table.plan_query(TOWNS, epsilon=1, max_cells=99).max_cells == 3
         assert "max_cells = 2" in tacit.tables.write_schema(table.schema)
         assert table.schema.digest == visits.schema.digest  # a stream of 0.1 is resumed
+
+
+def test_one_row_of_a_person_lies_in_one_cell(visits_file, rich):
+    declared = visits_file.with_suffix(".toml").read_text()
+    rows = "SELECT town, COUNT(*) AS rows FROM visits GROUP BY town"
+    towns = "SELECT COUNT(DISTINCT town) AS towns FROM visits"
+    largest = f"{TOWNS} ORDER BY people DESC LIMIT 2"
+    with tacit.open(visits_file, person="pid", schema="max_rows = 1\n" + declared) as table:
+        assert table.query(rows, epsilon=1, budget=rich).max_cells == 1
+        assert [table.plan_query(sql, epsilon=1).max_cells for sql in (TOWNS, largest)] == [1, 1]
+        assert table.plan_query(towns, epsilon=1).select.columns[0].max_keys == 1
+        assert table.plan_query(TOWNS, epsilon=1, max_cells=2).max_cells == 2
+    both = "max_rows = 1\nmax_cells = 2\n" + declared
+    with tacit.open(visits_file, person="pid", schema=both) as table:
+        assert table.plan_query(TOWNS, epsilon=1).max_cells == 2
+    with tacit.open(visits_file, person="pid", schema=declared) as table:
+        assert table.plan_query(rows, epsilon=1, max_rows=1).max_cells == 1
+        assert table.plan_query(largest, epsilon=1, max_rows=1).max_cells == 2
+        with pytest.raises(BadParameter, match="max_cells"):
+            table.plan_query(rows, epsilon=1, max_rows=2)
+    with tacit.open(visits_file, person=tacit.EACH_ROW, schema=declared) as table:
+        assert table.plan_query(rows, epsilon=1).max_cells == 1
 
 
 @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [1, 0], [1, -1], ["x", 1]])

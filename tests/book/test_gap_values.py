@@ -104,6 +104,20 @@ def test_what_the_interval_is_made_of():
     assert wider[1] == base + Fraction(high, 2)  # ρ is drawn once, however many are asked
 
 
+def test_what_is_printed_is_unbiased():
+    noise = GapNoise(Fraction(20), Fraction(5), -135)
+    answer = Answer(above=True, value=Fraction(1084), gap_noise=noise)
+    assert answer.unbiased == 1204
+    assert str(answer) == "⊤ 1 204 (1 146 to 1 237, 95 %)"
+    assert f"{answer:,}" == "1,204"
+    assert answer.value == float(answer) == 1084
+    assert answer.error() == 153
+    assert answer.unbiased_error() == 58
+    fresh = Answer(above=True, value=Fraction(50), noise_scale=Fraction(4))
+    assert str(fresh) == "⊤ 50 ± 12 (95 %)"
+    assert fresh.unbiased_error() == fresh.error()
+
+
 def test_a_fresh_value_has_an_interval_too():
     answer = Answer(above=True, value=Fraction(50), noise_scale=Fraction(4))
     off = answer.error("1/100")

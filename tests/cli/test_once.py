@@ -56,6 +56,30 @@ def test_what_is_missing_is_said(tacit, clinic, words, said):
     assert said in ended.err
 
 
+def test_a_misspelt_key_is_noted_before_it_is_paid_for_and_with_the_answer(tacit, clinic, folder):
+    note = "'Gent' is not one of the declared keys of town; did you mean 'Ghent'?"
+    counted = tacit("count", "visits.csv", "town = 'Gent'", *PAID)
+    assert f"note: {note}" in counted.err
+    assert counted.out == f"0 ± 0 (95 %); note: {note}\n"
+    told = tacit("count", "visits.csv", "town = 'Gent'", *PAID[:3], "1", *PAID[4:], "--json")
+    assert json.loads(told.out)["notes"] == [note]
+    assert wire.from_json(json.loads(told.out)).notes == (note,)
+    sql = "SELECT COUNT(DISTINCT pid) FROM visits WHERE town = 'Gent'"
+    planned = tacit("query", "visits.csv", sql, *PAID[:4], "--plan")
+    assert f"note: {note}" in planned.err
+    asked = tacit("query", "visits.csv", sql, *PAID[:3], "1", *PAID[4:])
+    assert f"note: {note}" in asked.err
+    assert asked.out.endswith(f"; note: {note}\n")
+    poor = ("--epsilon", "9999", "--budget", "clinic.budget")
+    refused = tacit("count", "visits.csv", "town = 'Gent'", "--person", "pid", *poor)
+    assert refused.code != 0
+    assert f"note: {note}" in refused.err.split("tacit: ")[1]  # first of all
+    stream = ("--threshold", "5", "--at-most", "1", "--epsilon", "1", "--budget", "clinic.budget")
+    said = tacit("ask", "visits.csv", "--person", "pid", *stream, stdin="town = 'Gent'\n")
+    assert said.err.count(note) == 1
+    assert said.err.index(note) < said.err.index("stream-1")
+
+
 def test_questions_are_checked_for_nothing(tacit, clinic, folder):
     good = 'age >= 60\n# a comment\n\n{"question": "town = :t", "parameters": {"t": "Ghent"}}\n'
     (folder / "good.txt").write_text(good)

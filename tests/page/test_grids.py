@@ -83,7 +83,7 @@ def shown(server: Running, stream: str) -> list[list[list[str]]]:
 
 
 def _as_shown(told: list[Any]) -> list[str]:
-    return ["⊥" if one is None else f"⊤ {one['value']}" for one in told]
+    return ["⊥" if one is None else f"⊤ {one['unbiased']}" for one in told]
 
 
 def test_a_grid_shows_what_was_told_of_each_cell(keyed: Running):
@@ -105,7 +105,7 @@ def test_the_newest_grid_comes_first_and_asked_anew_it_replaces_the_old_one(keye
     assert newest[1][1:] + newest[2][1:] == _as_shown(again)
     assert [line[0] for line in before] == ["town", "Bruges", "Ghent"]
     for line, one in zip(before[1:], towns, strict=True):
-        assert line[1].startswith("⊥" if one is None else f"⊤ {one['value']}")
+        assert line[1].startswith("⊥" if one is None else f"⊤ {one['unbiased']}")
 
 
 def test_a_list_of_questions_is_no_grid_unless_it_is_one(keyed: Running):

@@ -30,7 +30,7 @@ from tacit.numbers import four_digits_up, spaced
 from tacit.privacy import Privacy
 from tacit.tables.date_keys import DateKey
 from tacit.tables.prepared import CellReads
-from tacit.tables.schema import EACH_ROW
+from tacit.tables.schema import EACH_ROW, most_cells
 
 if TYPE_CHECKING:
     from tacit.analyst.covering import Covering
@@ -278,7 +278,7 @@ class Comparison:
         """In how many cells of a query a person counts."""
         if self._each_row:
             return 1
-        said = (self.max_rows, self.schema.max_rows, self.schema.max_cells)
+        said = (self.max_rows, self.schema.max_rows, most_cells(self.schema))
         return min(filter(None, said), default=1)
 
     @property
@@ -370,7 +370,7 @@ def better_than_stream(
     task = Task(cells, min(recipe.at_most, cells), beta, bool(recipe.values))
     in_one = noise_on_cells(task, recipe.privacy.epsilon) * float(mechanism.sensitivity)
     most = min(ceil(float(ours) / in_one) - 1, cells)
-    known = 1 if schema.person is EACH_ROW else schema.max_cells
+    known = most_cells(schema)
     if most < (known or 1):
         return None
     names = ", ".join(_names(reads[0]))

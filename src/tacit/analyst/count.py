@@ -11,7 +11,8 @@ from tacit.analyst.paying import refuse_other_schema, tagged
 from tacit.book.laplace import Estimate, LaplaceMechanism
 from tacit.numbers import Number
 from tacit.privacy import Cost
-from tacit.tables.question import tables_named
+from tacit.tables.key_notes import notes
+from tacit.tables.question import covers, tables_named
 from tacit.tables.question_key import question_key
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class NoisyCount:
         """An estimate that says what it is about."""
         privacy = self.noise.privacy
         about = AnsweredBy(self.read.schema.name, privacy).about(self.read, at)
-        return replace(released, about=about, on_record=on_record)
+        said: dict[str, Any] = {"covers": about.covers, "notes": self.notes}
+        return replace(released, about=about, on_record=on_record, **said)
 
     def check(self, schema: Schema) -> None:
         """Refuse another table than the one that the question was read for."""
@@ -87,4 +89,10 @@ class NoisyCount:
     def draw(self, engine: Engine, coins: Coins) -> Estimate:
         """Answer the question and add noise."""
         (steps,) = engine.values([self.read.question])
-        return self.noise.draw(steps, coins)
+        said: dict[str, Any] = {"covers": covers(self.read.question), "notes": self.notes}
+        return replace(self.noise.draw(steps, coins), **said)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake, though it can be asked: a value that is no declared key."""
+        return notes(self.read.question, self.read.schema)

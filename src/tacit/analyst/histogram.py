@@ -29,7 +29,8 @@ from tacit.analyst.question_class import (
 from tacit.analyst.tabular import (
     RowsChosen,
     SavedTabular,
-    counted_rows,
+    covers_as_json,
+    covers_of_rows,
     plain_value,
     rows_chosen_as_json,
     rows_chosen_from_json,
@@ -79,6 +80,7 @@ class CellSum(Estimate):
             privacy=one.privacy,
             grid=one.grid,
             cells=fields["cells"],
+            covers=one.covers,
         )
 
 
@@ -145,6 +147,7 @@ class Histogram(CellNoise, SavedTabular):
             noise_scale=self.noise_scale,
             privacy=self.privacy,
             about=About(f"histogram of {names}", self.schema.name, None, self.privacy, chosen),
+            covers=self.covers,
         )
 
     @cached_property
@@ -167,6 +170,7 @@ class Histogram(CellNoise, SavedTabular):
             noise_scale=self.noise_scale,
             privacy=self.privacy,
             cells=int(inside.sum()),
+            covers=self.covers,
         )
 
     def __len__(self) -> int:
@@ -187,6 +191,7 @@ class Histogram(CellNoise, SavedTabular):
             "privacy": self.privacy.as_json(),
             "max_rows": self.max_rows,
             **rows_chosen_as_json(self.rows_chosen),
+            **covers_as_json(self.covers),
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -209,8 +214,13 @@ class Histogram(CellNoise, SavedTabular):
 
     def _summary(self) -> str:
         cells = f"{len(self)} cell" + "s" * (len(self) != 1)
-        counted = counted_rows(self.schema, self.max_rows, self.rows_chosen)
-        return f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}{counted}"
+        covers = f"; {self.covers}" if self.covers else ""
+        return f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}{covers}"
+
+    @property
+    def covers(self) -> str:
+        """How much of each person the errors are about, in words; nothing if it is all of them."""
+        return covers_of_rows(self.schema, self.max_rows, self.rows_chosen)
 
     def _lines(self) -> list[list[str]]:
         named = [

@@ -13,6 +13,7 @@ from tacit.book.answer import BELOW, Answer
 from tacit.book.noisy_number import About
 from tacit.numbers import plain, show
 from tacit.support import html_cell, html_row
+from tacit.tables.question import covers
 
 if TYPE_CHECKING:
     from tacit.privacy import Privacy
@@ -37,6 +38,11 @@ def cell_of(words: str | Read) -> dict[str, Any]:
     return {key.name: plain_value(key, code) for key, code in codes}
 
 
+def covers_of(words: str | Read) -> str:
+    """How much of each person an answer's error is about; nothing if all, or if it is not known."""
+    return "" if isinstance(words, str) else covers(words.question)
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweredBy:
     """The stream that answered: the name of its table, and what it cost."""
@@ -46,7 +52,8 @@ class AnsweredBy:
 
     def about(self, words: str | Read, at: str) -> About:
         """What its answer to a question is about."""
-        return About(question_of(words), self.table, at, self.privacy, cell_of(words))
+        cell, covered = cell_of(words), covers_of(words)
+        return About(question_of(words), self.table, at, self.privacy, cell, covered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +280,14 @@ def as_columns(rows: Iterable[tuple[str | Read, Answer | None]]) -> dict[str, li
             for _, answer in rows
         ],
     }
+    if any(answer is not None and answer.value_from == "gap" for _, answer in rows):
+        told = (answer for _, answer in rows)
+        ours["unbiased"] = [None if answer is None else plain(answer.unbiased) for answer in told]
     keys = dict.fromkeys(key for cell in cells for key in cell)
-    taken = {*ours, "threshold", "at"}
+    taken = {*ours, "covers", "unbiased", "threshold", "at"}
     grouped = {key + "_" * (key in taken): [cell.get(key) for cell in cells] for key in keys}
-    return grouped | ours
+    of_each = [
+        covers_of(words) if told is not None and told.value is not None else ""
+        for words, told in rows
+    ]
+    return grouped | ours | ({"covers": of_each} if any(of_each) else {})

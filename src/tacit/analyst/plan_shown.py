@@ -71,6 +71,8 @@ def _meaning(plan: Plan) -> str:
     if plan.rounds > 1:
         more += f"What is ⊥ may be asked {_count(plan.rounds)} times in all.  "
     values = " and every value is within α" if plan.algorithm == "numeric_sparse" else ""
+    if plan.options[0].recipe.values == "gap":
+        values += " (as .value tells it, which is biased for that; what is printed is unbiased)"
     return (
         f"{more}α: with {_questions(above)} at least that far above the threshold and the other "
         f"{_count(planned - above)} at least that far below, all answers are right"

@@ -103,6 +103,7 @@ class Query:
         fields = released.as_json()
         if released.places is None:
             return fields
+        fields.pop("covers", None)  # it follows from the rest, and its length from what is told
         from tacit.budget.answers import room_of
         from tacit.budget.chain import canonical
 
@@ -159,6 +160,7 @@ class Query:
             max_cells=plan.max_cells,
             places=places,
             having=None if above is None else Halt(select.rows, above.answered),
+            notes=select.notes,
         )
 
     def _above(self, engine: Engine, coins: Coins) -> ToldAbove | None:

@@ -122,16 +122,20 @@ class StreamColumn:
 
     @property
     def values(self) -> list[Fraction]:
-        """The noisy values, cell by cell."""
-        return [steps * self.like.grid for steps in self.steps]
+        """The noisy values, cell by cell, without what makes a ⊤ from the gap biased."""
+        return [each.unbiased or Fraction(0) for each in self._answers]
 
     def errors(self, beta: Number = "1/20") -> list[Fraction]:
         """How far each of the values may be off by itself, except with probability β."""
-        return [self.like.error(beta) or Fraction(0)] * len(self.steps)
+        return [self.like.unbiased_error(beta)] * len(self.steps)
+
+    @property
+    def _answers(self) -> list[Answer]:
+        return [replace(self.like, value=steps * self.like.grid) for steps in self.steps]
 
     def intervals(self, beta: Number = "1/20") -> list[Interval]:
         """In which interval each lies: of every cell asked, told or not, it misses with β."""
-        found = [replace(self.like, value=value).interval(beta) for value in self.values]
+        found = [each.interval(beta) for each in self._answers]
         return [each for each in found if each is not None]
 
     def as_json(self) -> dict[str, Any]:

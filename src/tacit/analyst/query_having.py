@@ -70,7 +70,7 @@ class CellStream:
 
     def error(self, beta: Number = _BETA) -> Fraction:
         """How far a value that comes with a ⊤ may be off, except with probability β."""
-        return self.like.error(beta) or Fraction(0)
+        return self.like.unbiased_error(beta)
 
     def draw(self, values: Sequence[int], coins: Coins) -> ToldAbove:
         """Ask about the cells, one after another, until as many are told as may be.

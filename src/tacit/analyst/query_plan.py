@@ -34,7 +34,7 @@ from tacit.numbers import (
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
 from tacit.tables.kinds import Distinct, FromStream, Plain, Ranked
-from tacit.tables.schema import EACH_ROW, row_bound
+from tacit.tables.schema import EACH_ROW, most_cells
 
 if TYPE_CHECKING:
     from tacit.tables.selected import Select, Selected
@@ -270,10 +270,14 @@ def plan_query(
     delta: Number = 0,
     weights: Sequence[Number] | None,
     max_cells: int | None,
+    max_rows: int | None = None,
     at_most: int | None = None,
 ) -> QueryPlan:
     """Divide ε among the aggregates and what chooses cells; refuse, at no cost, what cannot be."""
-    select = _with_at_most(_with_distinct(select, max_cells), at_most)
+    most = most_cells(select.schema, max_cells)
+    if most is None and max_rows == 1 and select.largest is None and select.above is None:
+        most = 1  # a single row lies in a single cell
+    select = _with_at_most(_with_distinct(select, most), at_most)
     privacy, largest, above = Privacy(epsilon, delta), select.largest, select.above
     if privacy.delta and largest is None and above is None:
         raise BadParameter(
@@ -288,7 +292,7 @@ def plan_query(
     if above is not None:
         stream = planned_stream(select, choosing)
         privacy = Privacy(epsilon, stream.cost.privacy.delta)  # what does not help is not charged
-    plan = QueryPlan(select, privacy, shares, cells_that_count(select, max_cells), top, stream)
+    plan = QueryPlan(select, privacy, shares, _cells_that_count(select, most), top, stream)
     _refuse_wide_noise(plan, epsilon)
     return replace(plan, trees=that_share_trees(plan))
 
@@ -355,16 +359,12 @@ def _shares(
     return tuple(shares), choosing
 
 
-def _with_distinct(select: Select, max_cells: int | None) -> Select:
+def _with_distinct(select: Select, most: int | None) -> Select:
     """With the number of distinct keys that one person may add, which has no default."""
-    schema = select.schema
-    given = None if max_cells is None else row_bound(max_cells, "max_cells")
-    most = schema.max_cells if given is None else given
     columns = []
     for column in select.columns:
         kind = column.kind
         if isinstance(kind, Distinct):
-            most = 1 if schema.person is EACH_ROW else most
             if most is None:
                 raise BadParameter(
                     "max_cells",
@@ -397,13 +397,10 @@ def _weights(given: Sequence[Number] | None, select: Select, *, chooses: bool) -
     return weights
 
 
-def cells_that_count(select: Select, max_cells: int | None) -> int:
-    """In how many cells a person counts: as asked, or as the schema says; there is no default."""
-    schema = select.schema
-    given = None if max_cells is None else row_bound(max_cells, "max_cells")
-    if schema.person is EACH_ROW or select.cells == 1:
+def _cells_that_count(select: Select, most: int | None) -> int:
+    """In how many of the cells that are told a person counts; there is no default."""
+    if select.cells == 1:
         return 1
-    most = schema.max_cells if given is None else given
     if most is None and (select.largest is not None or select.above is not None):
         most = select.rows
     if most is None:

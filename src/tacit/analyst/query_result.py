@@ -21,15 +21,17 @@ from tacit.analyst.query_columns import (
 )
 from tacit.analyst.tabular import (
     Tabular,
+    covers_as_json,
     load_json,
     plain_value,
     save_json,
+    with_covers,
 )
 from tacit.arguments import text
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, four_digits_up, is_decimal, spaced, whole
 from tacit.privacy import Privacy
-from tacit.support import html_cell, html_row
+from tacit.support import html_cell, html_row, not_the_rest, with_notes
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
@@ -73,6 +75,8 @@ class QueryResult(Tabular):
     """Which cells are told, in the order in which they were drawn; None if all are."""
     having: Halt | None = None
     """When HAVING stopped; None without one."""
+    notes: tuple[str, ...] = ()
+    """What may be a mistake in what was asked: a value that is no declared key."""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -115,14 +119,14 @@ class QueryResult(Tabular):
     # Other forms --------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The keys, and each aggregate followed by its error at 95 %."""
+        """The keys, and each aggregate followed by its error at 95 %, and what these cover."""
         shown = self._keys(len(self))
         for column in self.columns:
             ranked = isinstance(column, QuantileColumn)
             name = f"{column.name}_rank_error" if ranked else f"{column.name}_error"
             shown[column.name] = _of_one_type(column.values)
             shown[name] = _of_one_type(column.errors())
-        return shown
+        return with_covers(shown, self.covers)
 
     def _keys(self, most: int) -> dict[str, list[Any]]:
         return {
@@ -148,6 +152,8 @@ class QueryResult(Tabular):
             "epsilon": str(self.privacy.epsilon),
             "max_cells": self.max_cells,
             **drawn,
+            **covers_as_json(self.covers),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def save(self, path: str | Path) -> None:
@@ -157,10 +163,22 @@ class QueryResult(Tabular):
     def __repr__(self) -> str:
         return f"<QueryResult: {self._summary()}>"
 
+    @property
+    def covers(self) -> str:
+        """How much of each person the errors are about, in words; nothing if it is all of them."""
+        counted = [
+            counted_cells(self.schema, self.max_cells, len(self)),
+            counted_rows((column.name, column.max_rows) for column in self.columns),
+        ]
+        counted += [
+            counted_keys(each.name, each.max_keys)
+            for each in self.columns
+            if isinstance(each, QueryColumn)
+        ]
+        return not_the_rest("".join(counted).removeprefix("; "))
+
     def _summary(self) -> str:
         rows = f"{len(self)} row" + "s" * (len(self) != 1)
-        counted = counted_cells(self.schema, self.max_cells, len(self))
-        told = [counted_rows((column.name, column.max_rows) for column in self.columns)]
         one = len(self) == 1
         if self.having is not None:
             rows = f"{len(self)} cell{'s' * (not one)} that HAVING found above"
@@ -168,13 +186,10 @@ class QueryResult(Tabular):
             rows = (
                 f"{len(self)} {'cell that was' if one else 'cells that were'} drawn as the largest"
             )
-        told += [
-            counted_keys(each.name, each.max_keys)
-            for each in self.columns
-            if isinstance(each, QueryColumn)
-        ]
+        told = [f"; {self.covers}"] if self.covers else []
         told += [each.said for each in self.columns if isinstance(each, QuantileColumn)]
-        return f"{rows}, {self.privacy}{counted}{''.join(told)}{self._not_answered}"
+        said = f"{rows}, {self.privacy}{''.join(told)}{self._not_answered}"
+        return with_notes(said, self.notes)
 
     @property
     def _not_answered(self) -> str:
@@ -298,6 +313,7 @@ def query_from_json(fields: Any) -> QueryResult:
         max_cells=most,
         places=_places(fields),
         having=having,
+        notes=tuple(text(each, "notes", "text") for each in fields.get("notes", ())),
     )
     if [list(cell) for cell in result.cells] != fields["cells"] or not (columns or having):
         raise ValueError

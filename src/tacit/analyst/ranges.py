@@ -22,6 +22,8 @@ from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.question_class import declared_column, declared_domain, predicate_of
 from tacit.analyst.tabular import (
     SavedTabular,
+    covers_as_json,
+    covers_of_rows,
     load_json,
     plain_value,
     rows_that_count,
@@ -145,6 +147,7 @@ class RangeCount(Estimate):
             privacy=one.privacy,
             grid=one.grid,
             noises=Fraction(fields["exact"]["noises"]),
+            covers=one.covers,
         )
 
 
@@ -204,9 +207,10 @@ class Ranges(SavedTabular):
     def _count(self, start: int, stop: int) -> RangeCount | CellSum:
         value = Fraction(round(self._prefixes[stop] - self._prefixes[start]))
         scale, privacy, noises = self.noise_scale, self.privacy, self.plan.noises(start, stop)
+        told: dict[str, Any] = {"value": value, "noise_scale": scale, "privacy": privacy}
         if isinstance(noises, int):
-            return CellSum(value=value, noise_scale=scale, privacy=privacy, cells=noises)
-        return RangeCount(value=value, noise_scale=scale, privacy=privacy, noises=noises)
+            return CellSum(**told, covers=self.covers, cells=noises)
+        return RangeCount(**told, covers=self.covers, noises=noises)
 
     @cached_property
     def _prefixes(self) -> list[float]:
@@ -292,6 +296,7 @@ class Ranges(SavedTabular):
             "max_rows": plan.max_rows,
             "branching": tree.branching,
             "counts": [level.tolist() for level in self.measured],
+            **covers_as_json(self.covers),
         }
 
     def save(self, path: str | Path) -> None:
@@ -303,7 +308,14 @@ class Ranges(SavedTabular):
 
     def _summary(self) -> str:
         error = spaced(self.worst_error())
-        return f"{len(self.curve)} values, each count up to one ± {error} (95 %), {self.privacy}"
+        covers = f"; {self.covers}" if self.covers else ""
+        values = f"{len(self.curve)} values, each count up to one ± {error} (95 %)"
+        return f"{values}, {self.privacy}{covers}"
+
+    @property
+    def covers(self) -> str:
+        """How much of each person the errors are about, in words; nothing if it is all of them."""
+        return covers_of_rows(self.schema, self.plan.max_rows, "at random")
 
     def __str__(self) -> str:
         columns = self.to_dict()

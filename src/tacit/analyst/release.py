@@ -25,7 +25,8 @@ from tacit.analyst.release_plan import ReleasePlan, ReleaseTask, plan_release
 from tacit.analyst.tabular import (
     RowsChosen,
     SavedTabular,
-    counted_rows,
+    covers_as_json,
+    covers_of_rows,
     load_json,
     plain_value,
     rows_chosen_as_json,
@@ -167,6 +168,7 @@ class Release(SavedTabular):
             "people": self.plan.people,
             "max_rows": self.plan.max_rows,
             **rows_chosen_as_json(self.rows_chosen),
+            **covers_as_json(self.covers),
             "codes": self.codes.tolist(),
         }
         if self._class.by_keys:
@@ -189,8 +191,13 @@ class Release(SavedTabular):
         if (certified := self.certified()) is not None:
             of = "people" if self.plan.max_rows == 1 else "rows"
             bound += f", measured: within {spaced(Fraction(ceil(certified)))} {of} (95 %)"
-        counted = counted_rows(self.schema, self.plan.max_rows, self.rows_chosen)
-        return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}{counted}"
+        covers = f"; {self.covers}" if self.covers else ""
+        return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}{covers}"
+
+    @property
+    def covers(self) -> str:
+        """How much of each person the errors are about, in words; nothing if it is all of them."""
+        return covers_of_rows(self.schema, self.plan.max_rows, self.rows_chosen)
 
 
 def _asked_as_json(asked: Questions) -> Any:

@@ -280,6 +280,7 @@ class ReleasingTable(Closing):
             delta=delta,
             weights=weights,
             max_cells=max_cells,
+            max_rows=max_rows,
             at_most=at_most,
         )
 

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 from tacit.analyst.binned import BinnedColumn, Bins, binned, places_of
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.tabular import SavedTabular, load_json, plain_value, rows_that_count, save_json
+from tacit.analyst.tabular import (
+    SavedTabular,
+    covers_as_json,
+    covers_of_rows,
+    load_json,
+    plain_value,
+    rows_that_count,
+    save_json,
+)
 from tacit.book.laplace import error_steps
 from tacit.book.synthetic import SUPPORT, SyntheticMechanism
 from tacit.book.weighted_rows import Marginal, cell_places
@@ -181,6 +189,7 @@ class Synthetic(SavedTabular):
             ],
             "people": self.people,
             "codes": self.codes.T.tolist(),
+            **covers_as_json(self.covers),
         }
 
     def save(self, path: str | Path) -> None:
@@ -192,10 +201,16 @@ class Synthetic(SavedTabular):
 
     def _summary(self) -> str:
         names = ", ".join(column.name for column in self.plan.columns)
+        covers = f"; {self.covers}" if self.covers else ""
         return (
             f"{spaced(Fraction(len(self)))} rows of {names} for about "
-            f"{spaced(Fraction(self.people))} people, {self.privacy}"
+            f"{spaced(Fraction(self.people))} people, {self.privacy}{covers}"
         )
+
+    @property
+    def covers(self) -> str:
+        """How much of each person the errors are about, in words; nothing if it is all of them."""
+        return covers_of_rows(self.schema, self.plan.max_rows, "at random")
 
     def __str__(self) -> str:
         lines = [f"  {each}" for each in self.report[:_MOST_SHOWN]]

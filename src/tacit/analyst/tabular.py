@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 from tacit.arguments import file_path
 from tacit.errors import BadParameter, NotWritten, TacitError
 from tacit.numbers import as_given, whole
-from tacit.support import html_table
+from tacit.support import html_table, not_the_rest
 
 if TYPE_CHECKING:
     from tacit.tables.codes import Code
@@ -180,6 +180,26 @@ def counted_rows(schema: Schema, max_rows: int, chosen: RowsChosen) -> str:
     rows = "1 row" if max_rows == 1 else f"up to {max_rows} rows"
     which = "chosen at random" if chosen == "at random" else "the least"
     return f"; {rows} of each person, {which}"
+
+
+def covers_of_rows(schema: Schema, max_rows: int, chosen: RowsChosen) -> str:
+    """How much of each person the errors of a release are about; nothing if it is all of them."""
+    return not_the_rest(counted_rows(schema, max_rows, chosen).removeprefix("; "))
+
+
+def with_covers(columns: dict[str, list[Any]], covers: str) -> dict[str, list[Any]]:
+    """A frame whose every line says what its errors cover, if that may be less than all."""
+    if not covers:
+        return columns
+    name = "covers"
+    while name in columns:
+        name += "_"
+    return {**columns, name: [covers] * len(next(iter(columns.values())))}
+
+
+def covers_as_json(covers: str) -> dict[str, str]:
+    """The same for an object; it follows from the rest of it, so nobody reads it again."""
+    return {"covers": covers} if covers else {}
 
 
 def rows_that_count(schema: Schema, max_rows: int | None) -> int:

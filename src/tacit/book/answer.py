@@ -92,7 +92,8 @@ class Answer(NoisyNumber):
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
     A value is a *fresh* draw around the true one, or it is told from the *gap*: `value_from` says
-    which.  An answer that is shown again from the record says so, and equals the original.
+    which.  What is printed is the `unbiased` value; ``value`` and its `error` go together.  An
+    answer that is shown again from the record says so, and equals the original.
 
     >>> print(Answer(above=False))
     ⊥
@@ -125,6 +126,11 @@ class Answer(NoisyNumber):
         """What all answers of its stream cost together."""
         return None if self.about is None else self.about.privacy
 
+    @property
+    def covers(self) -> str:
+        """How much of each person its error is about, in words; empty if it is all of them."""
+        return "" if self.about is None else self.about.covers
+
     def _number(self) -> Fraction:
         if self.value is None:
             told = "⊤ without a value" if self.above else "⊥"
@@ -132,6 +138,9 @@ class Answer(NoisyNumber):
                 "answer", told, "it has no number: numeric_sparse returns one with each ⊤"
             )
         return self.value
+
+    def _shown(self) -> Fraction:
+        return self._number() if self.unbiased is None else self.unbiased
 
     def _moved(self, by: Fraction) -> Answer:
         return replace(self, value=self._number() + by)
@@ -177,6 +186,13 @@ class Answer(NoisyNumber):
         if interval is None or self.value is None:
             return None
         return max(self.value - interval[0], interval[1] - self.value)
+
+    def unbiased_error(self, beta: Number = "1/20") -> Fraction:
+        """How far the `unbiased` value may be off, except with probability β: the longer side."""
+        interval = self.interval(beta)
+        if interval is None or self.unbiased is None:
+            return Fraction(0)
+        return max(self.unbiased - interval[0], interval[1] - self.unbiased)
 
     def interval(
         self, beta: Number = "1/20", *, questions: int = 1
@@ -251,8 +267,9 @@ class Answer(NoisyNumber):
 
     def __str__(self) -> str:
         text = "⊤" if self.above else "⊥"
-        if self.value is not None:
-            text += f" {spaced(self.value)}{self._within()}"
+        if self.unbiased is not None:
+            text += f" {spaced(self.unbiased)}{self._within()}"
+            text += f", {self.covers}" if self.covers else ""
         return text if self.recorded is None else f"{text}, {self.recorded}"
 
     def _within(self) -> str:

@@ -15,6 +15,7 @@ from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, plain, positive, probability, spaced
 from tacit.numerics import certified
 from tacit.privacy import Privacy
+from tacit.support import with_notes
 
 __all__ = ["Estimate", "LaplaceMechanism"]
 
@@ -68,6 +69,11 @@ class Estimate(NoisyNumber):
     grid: Fraction = field(default=Fraction(1), repr=False)
     about: About | None = field(default=None, compare=False, repr=False)
     on_record: bool | None = field(default=None, compare=False, repr=False)  # None: not known
+    covers: str = field(default="", compare=False, repr=False)
+    """How much of each person it is about, in words; empty if it is all of them, or not known."""
+
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What may be a mistake in what was asked: a value that is no declared key."""
 
     def error(self, beta: Number = "1/20") -> Fraction:
         """An error bound that holds except with probability β."""
@@ -93,6 +99,8 @@ class Estimate(NoisyNumber):
                 "noise_scale": str(self.noise_scale),
                 "grid": str(self.grid),
             },
+            **({"covers": self.covers} if self.covers else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     @classmethod
@@ -104,10 +112,14 @@ class Estimate(NoisyNumber):
             noise_scale=Fraction(exactly["noise_scale"]),
             grid=Fraction(exactly["grid"]),
             privacy=Privacy.from_json(fields["privacy"]),
+            covers=fields.get("covers", ""),
+            notes=tuple(fields.get("notes", ())),
         )
 
     def __str__(self) -> str:
-        return f"{spaced(self.value)} ± {spaced(self.error())} (95 %)"
+        about = f", {self.covers}" if self.covers else ""
+        said = f"{spaced(self.value)} ± {spaced(self.error())} (95 %){about}"
+        return with_notes(said, self.notes)
 
 
 @dataclass(frozen=True, slots=True)

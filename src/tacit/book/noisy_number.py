@@ -35,6 +35,7 @@ class About:
     at: str | None  # UTC, as the history writes it; None if it is not known
     privacy: Privacy
     cell: Mapping[str, Any] = field(default_factory=dict)  # of a GROUP BY: values by key
+    covers: str = ""  # how much of each person the error is about; empty if it is all of them
 
 
 class NoisyNumber(ABC):
@@ -49,6 +50,10 @@ class NoisyNumber(ABC):
     @abstractmethod
     def _number(self) -> Fraction:
         """The noisy value; refused if there is none."""
+
+    def _shown(self) -> Fraction:
+        """The number that is printed."""
+        return self._number()
 
     @abstractmethod
     def _stretched(self, factor: Fraction) -> Self:
@@ -94,7 +99,7 @@ class NoisyNumber(ABC):
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
-        number = plain(self._number())
+        number = plain(self._shown())
         try:
             return format(number, spec)
         except (ValueError, TypeError):

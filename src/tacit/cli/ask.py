@@ -262,7 +262,8 @@ def ask(
         asked: Iterable[str] = piped() if together is None else together
         if at_terminal and together is None:
             asked = _typed(stream)
-        talk = Conversation(asks.table, stream, clock, signals, manner.rounds)
+        noting = not new_ones  # or they were said before it was paid
+        talk = Conversation(asks.table, stream, clock, signals, manner.rounds, noting)
         for reply in talk.again(asked) if in_rounds else talk.line_by_line(asked):
             printer.show(reply)
         if rest := len(stream.unanswered):

@@ -233,6 +233,7 @@ class Conversation:
     clock: Clock
     signals: Signals
     manner: Mapping[str, Any] = field(default_factory=dict)  # unless a line brings its own
+    noting: bool = True  # whether what may be a mistake was not said before
 
     def line_by_line(self, asked: Iterable[str]) -> Iterator[Reply]:
         """Answer each line until the halt; a refused one gets its reason, and the next is read."""
@@ -248,7 +249,9 @@ class Conversation:
         lines: list[tuple[int, Asking]] = []
         for number, line in enumerate(asked, 1):
             if not is_silent(line):
-                words, asking, refusal = _checked(self.stream, line, self.manner)
+                words, asking, refusal = _checked(
+                    self.stream, line, self.manner, noting=self.noting
+                )
                 if asking is None:
                     yield _reply(self.stream, number, words, refusal=refusal)
                 else:
@@ -284,7 +287,7 @@ class Conversation:
 
     def _replies(self, number: int, line: str) -> Iterator[Reply]:
         stream = self.stream
-        words, asking, refusal = _checked(stream, line, self.manner)
+        words, asking, refusal = _checked(stream, line, self.manner, noting=self.noting)
         if asking is None:
             yield _reply(stream, number, words, refusal=refusal)
             return
@@ -364,9 +367,13 @@ def refusals(
 
 
 def _checked(
-    stream: Stream | RemoteStream, line: str, manner: Mapping[str, Any] | None = None
+    stream: Stream | RemoteStream,
+    line: str,
+    manner: Mapping[str, Any] | None = None,
+    *,
+    noting: bool = True,
 ) -> tuple[str, Asking | None, str]:
-    """A line's words, and what it asks or why it is refused.
+    """A line's words, and what it asks or why it is refused; what may be a mistake is said.
 
     Whatever goes wrong here is wrong with this line alone: no data was looked at, and the lines
     after it are answered.
@@ -377,6 +384,8 @@ def _checked(
         words = " ".join(asking.question.split())
         scale = {"scale": manner["scale"]} if manner and "scale" in manner else {}
         checked = stream.check(asking.question, **{**scale, **asking.options})
+        for each in checked.notes if noting else ():
+            say(f"note: {each}")
     except (QuestionRefused, BadParameter) as refusal:
         return words, None, str(refusal)
     except TacitError:

@@ -49,4 +49,5 @@ def count(
         server,
         pays,
         lambda table, paying: table.count(question, max_rows=max_rows, params=given, **paying),
+        lambda table: table.check(question, params=given).notes,
     )

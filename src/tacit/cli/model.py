@@ -11,11 +11,14 @@ from cyclopts import Group, Parameter
 from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.conversation import Asking, is_silent, piped, read
 from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
+from tacit.cli.once import note
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, listed, numbered_bins
 from tacit.cli.remote import ServerOptions
 
 if TYPE_CHECKING:
+    from tacit.analyst.table import Table
     from tacit.analyst.watched import WatchedModel
+    from tacit.remote.table import RemoteTable
     from tacit.remote.watched import RemoteWatchedModel
 
 _OF_ROWS = ("columns", "bins", "max_rows")
@@ -164,13 +167,15 @@ def model(
         if about.resume is not None:
             paying: dict[str, Any] = {} if file is None else {"budget": asked.budget}
             resumed = asked.table.resume_watched_model(about.resume, model=about.model, **paying)
-            return _converse(resumed, asking)
+            return _converse(asked.table, resumed, asking)
         say(str(asked.table.plan_watched_model(**about.given)))
         opening: dict[str, Any] = {**about.given, **asked.paying, "name": about.name}
-        return _converse(asked.table.watched_model(**opening), asking)
+        return _converse(asked.table, asked.table.watched_model(**opening), asking)
 
 
-def _converse(watched: WatchedModel | RemoteWatchedModel, asking: WatchAsking) -> int:
+def _converse(
+    table: Table | RemoteTable, watched: WatchedModel | RemoteWatchedModel, asking: WatchAsking
+) -> int:
     """Answer each line; a question that is refused is told so, and the others go on."""
     from tacit.errors import BadParameter, QuestionRefused
     from tacit.wire import to_line
@@ -184,6 +189,7 @@ def _converse(watched: WatchedModel | RemoteWatchedModel, asking: WatchAsking) -
                     raise QuestionRefused(
                         "a watched model has no threshold: a line has question and parameters alone"
                     )
+                note(table.check(asked.question, params=asked.parameters).notes)
                 told = watched.ask(asked.question, params=asked.parameters)
             except (QuestionRefused, BadParameter) as refusal:
                 code = BAD_INPUT

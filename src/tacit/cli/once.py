@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -77,15 +77,23 @@ def tell_once(
     server: ServerOptions,
     pays: OnceOptions,
     release: Callable[[Any, dict[str, Any]], Any],
+    noted: Callable[[Any], Iterable[str]] = lambda table: (),
 ) -> int:
-    """Open the table, pay, and print what is released of it."""
+    """Open the table, say what may be a mistake, pay, and print what is released of it."""
     with (
         opened(file, pays.budget, where, server, pays.analyst) as asked,
         Signals() as signals,
         signals.wait(PAID),
     ):
+        note(noted(asked.table))
         told = release(asked.table, {"epsilon": pays.epsilon, **asked.paying})
         return wrote(printed(partial(show, told, pays.json)))
+
+
+def note(notes: Iterable[str]) -> None:
+    """Say what may be a mistake in what is asked, before it is paid for."""
+    for each in notes:
+        say(f"note: {each}")
 
 
 def show(released: object, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.exits import DONE, Misuse, Signals
-from tacit.cli.once import PAID, Values, printed, show, values_of, written, wrote
+from tacit.cli.once import PAID, Values, note, printed, show, values_of, written, wrote
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, check_outputs, listed
 from tacit.cli.remote import ServerOptions
 
@@ -152,13 +152,16 @@ def query(
     )
     if pays.plan:
         with opened_unpaid(file, where, server) as table:
-            print(table.plan_query(sql, **given))
+            planned = table.plan_query(sql, **given)
+            note(planned.select.notes)
+            print(planned)
         return DONE
     with (
         opened(file, pays.budget, where, server, pays.analyst) as asks,
         Signals() as signals,
         signals.wait(PAID),
     ):
+        note(asks.table.plan_query(sql, **given).select.notes)
         return _write(asks.table.query(sql, **given, **asks.paying), pays)
 
 

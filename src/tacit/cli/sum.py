@@ -48,4 +48,5 @@ def sum(  # noqa: A001
         server,
         pays,
         lambda table, paying: table.sum(column, where=only, params=given, **paying),
+        lambda table: () if only is None else table.check(only, params=given).notes,
     )

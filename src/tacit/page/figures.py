@@ -6,7 +6,7 @@ All of it was paid for and is public; a figure decides nothing, so floats will d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, floor
 from typing import Any, Literal
@@ -80,6 +80,7 @@ class OneNumber:
 
     title: str
     number: str
+    error: str  # what its error covers, if that may be less than all
     kind: Literal["number"] = "number"
 
 
@@ -88,12 +89,18 @@ Figure = Bars | HeatMap | BandedCurve | OneNumber
 
 def figures(released: Any) -> list[Figure]:
     """The pictures of what was released, the most telling ones first; none if there are none."""
-    return [_drawn(series) for series in series_of(released)][:_MOST_FIGURES]
+    return [_and_covers(_drawn(series), series) for series in series_of(released)][:_MOST_FIGURES]
+
+
+def _and_covers(figure: Figure, series: Series) -> Figure:
+    """The same, and what its errors cover, beside them."""
+    said = "; ".join(filter(None, (figure.error, series.covers)))
+    return replace(figure, error=said)
 
 
 def _drawn(series: Series) -> Figure:
     if not series.names:
-        return OneNumber(series.title, series.numbers[0].words)
+        return OneNumber(series.title, series.numbers[0].words, "")
     if len(series.names) == 2:
         return _heat_map(series)
     if len(series.names) == 1 and series.ordered and _is_curve(series):

@@ -131,7 +131,7 @@ def _drawn(asked: _Asked, schema: Schema, *, most: int) -> CellGrid:
     labels = [[key_in_words(plain_value(key, code)) for code in key.cells or ()] for key in keys]
     heads = tuple(labels.pop()) if len(labels) > 1 else ("Answer",)
     across = len(heads)
-    numbers = [float(answer.value) for answer in told if answer.value is not None]
+    numbers = [float(answer.unbiased) for answer in told if answer.unbiased is not None]
     ends = (min(numbers, default=0.0), max(numbers, default=0.0)) if len(keys) > 1 else None
     drawn = [_cell(answer, ends) for answer in told[:most]]
     lines = [
@@ -153,12 +153,12 @@ def _drawn(asked: _Asked, schema: Schema, *, most: int) -> CellGrid:
 
 def _cell(answer: Answer, ends: tuple[float, float] | None) -> GridCell:
     """All that was told; in a heat map the number alone, and how it lies between the ends."""
-    if answer.value is None or ends is None:
+    if answer.unbiased is None or ends is None:
         return GridCell(str(answer), answer.above)
     least, most = ends
-    part = (float(answer.value) - least) / (most - least) if most > least else 1.0
+    part = (float(answer.unbiased) - least) / (most - least) if most > least else 1.0
     heat = 1 + floor(part * (HEATS - 0.001))
-    return GridCell(f"⊤ {spaced(answer.value)}", above=True, heat=heat)
+    return GridCell(f"⊤ {spaced(answer.unbiased)}", above=True, heat=heat)
 
 
 def _words(told: Sequence[Answer], most: int, *, several: bool) -> Iterator[str]:
@@ -176,8 +176,8 @@ def _off_by(told: Sequence[Answer]) -> str:
     found = set()
     for answer in told:
         ends = answer.interval()
-        if answer.value is not None and ends is not None:
-            found.add((ends[0] - answer.value, ends[1] - answer.value))
+        if answer.unbiased is not None and ends is not None:
+            found.add((ends[0] - answer.unbiased, ends[1] - answer.unbiased))
     if len(found) != 1:
         return ""
     ((low, high),) = found

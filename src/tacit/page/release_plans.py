@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from tacit.analyst.ranges import refuse_without_steps
 from tacit.analyst.table import Table
@@ -47,6 +48,11 @@ def taken_apart(plan: object, cost: Cost) -> PlanTold:
     return PlanTold(title, cost, tuple(lines))
 
 
+def _noted(notes: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """What may be a mistake, said where it can still be mended."""
+    return tuple(("note", note) for note in notes)
+
+
 def plan_count(table: Table, asked: messages.CountOf) -> PlanTold:
     """A noisy answer to one question."""
     statement = table.check(asked.question, params=given(asked.parameters))
@@ -60,7 +66,7 @@ def plan_count(table: Table, asked: messages.CountOf) -> PlanTold:
         epsilon=asked.epsilon, sensitivity=statement.sensitivity, grid=statement.grid
     )
     error = error_steps(noise.scale, "1/20") * statement.grid
-    lines = (("error", f"± {spaced(error)} (95 %)"),)
+    lines = (("error", f"± {spaced(error)} (95 %)"), *_noted(statement.notes))
     return PlanTold(statement.text, Cost.pure(noise.privacy.epsilon), lines)
 
 
@@ -75,7 +81,8 @@ def plan_query(table: Table, asked: messages.QueryOf) -> PlanTold:
     """Several aggregates of every declared cell."""
     query, named = arguments.of_query(asked)
     planned = table.plan_query(*query, **named)
-    return taken_apart(planned, planned.cost)
+    told = taken_apart(planned, planned.cost)
+    return replace(told, lines=(*told.lines, *_noted(planned.select.notes)))
 
 
 def plan_ranges(table: Table, asked: messages.RangesOf) -> PlanTold:

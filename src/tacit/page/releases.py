@@ -17,7 +17,7 @@ from tacit.analyst.ranges import Ranges
 from tacit.analyst.release import Release
 from tacit.analyst.synthetic import Synthetic
 from tacit.analyst.table import Table
-from tacit.analyst.tabular import Tabular, write_csv
+from tacit.analyst.tabular import Tabular, with_covers, write_csv
 from tacit.analyst.top import Top
 from tacit.book.laplace import Estimate
 from tacit.errors import BadParameter
@@ -35,7 +35,7 @@ from tacit.server.paid import StreamSource, find_answer
 from tacit.server.service import Service, list_tables
 from tacit.server.tokens import TokenRecord
 from tacit.tables.public_rows import parquet_file
-from tacit.tables.schema import EACH_ROW, Column
+from tacit.tables.schema import EACH_ROW, Column, most_cells
 from tacit.wire import PaidSummary, paid_summary, to_json
 
 _MOST_LISTED = 30
@@ -192,7 +192,7 @@ def _form(table: Table, form: Form) -> dict[str, Any]:
         "table": table.name,
         "several": several,
         "max_rows": schema.max_rows,
-        "max_cells": schema.max_cells,
+        "max_cells": most_cells(schema),
         "columns": [_described(column) for column in _offered(form, listed, ordered, steps)],
         "query": examples.query(schema),
         "examples": examples.queries(schema),
@@ -322,7 +322,8 @@ def save_release(service: Service, who: TokenRecord, asked: Saved) -> Content:
 
 def _columns(value: Any) -> dict[str, list[Any]]:
     if isinstance(value, Estimate):
-        return {"value": [plain(value.value)], "error": [plain(value.error())]}
+        told = {"value": [plain(value.value)], "error": [plain(value.error())]}
+        return with_covers(told, value.covers)
     columns: dict[str, list[Any]] = value.to_dict()
     return columns
 

@@ -52,6 +52,7 @@ class Series:
     error: str = ""  # in words; by default, that each is within its own
     curve: bool = False  # whether it is one however few there are
     axis: tuple[float, float] | None = None  # where it begins and ends, unless at 0
+    covers: str = ""  # how much of each person the errors are about, in words
 
     @property
     def ordered(self) -> bool:
@@ -81,7 +82,8 @@ def series_of(released: Any) -> Iterable[Series]:
 
 @series_of.register
 def _(released: Estimate) -> Iterable[Series]:
-    yield Series("", (), [()], _within([released.value], [released.error()]))
+    numbers = _within([released.value], [released.error()])
+    yield Series("", (), [()], numbers, covers=released.covers)
 
 
 @series_of.register
@@ -90,7 +92,7 @@ def _(released: Histogram) -> Iterable[Series]:
     keys = _plain_keys(released.columns, released.cells)
     counts = [Fraction(count) for count in released.counts.tolist()]
     numbers = _within(counts, [released.error()] * len(counts))
-    yield Series("How many in each cell", names, keys, numbers)
+    yield Series("How many in each cell", names, keys, numbers, covers=released.covers)
 
 
 @series_of.register
@@ -103,9 +105,10 @@ def _(released: QueryResult) -> Iterable[Series]:
         names, keys = _in_order(names, keys, ranked=released.having is None)
     for column in released.columns:
         if isinstance(column, QuantileColumn):
-            yield Series(column.name, names, keys, _ranked(column), _RANKS, axis=_axis(column))
+            numbers, ranks, axis = _ranked(column), _RANKS, _axis(column)
         else:
-            yield Series(column.name, names, keys, _measured(column))
+            numbers, ranks, axis = _measured(column), "", None
+        yield Series(column.name, names, keys, numbers, ranks, axis=axis, covers=released.covers)
 
 
 def _measured(column: Any) -> list[ToldNumber]:
@@ -150,7 +153,8 @@ def _(released: Ranges) -> Iterable[Series]:
     words = f"all of it within {spaced(error)} (95 %)"
     numbers = _within([Fraction(count) for count in counts], [error] * len(counts))
     keys = [(value,) for value in values]
-    yield Series(f"How many up to each {name}", (name,), keys, numbers, words, curve=True)
+    title, covers = f"How many up to each {name}", released.covers
+    yield Series(title, (name,), keys, numbers, words, curve=True, covers=covers)
 
 
 @series_of.register
@@ -174,14 +178,15 @@ def _(released: Release) -> Iterable[Series]:
     if not isinstance(released.asked, Ordered):
         asked = [(text,) for text in released.asked]
         numbers = _parts([released.answer(text) for (text,) in asked], error)
-        yield Series("The part of people", ("question",), asked, numbers, _ALL)
+        covers = released.covers
+        yield Series("The part of people", ("question",), asked, numbers, _ALL, covers=covers)
         return
     ((name, values),) = released.to_dict().items()
     reached = {value: Fraction(at, len(values)) for at, value in enumerate(sorted(values), 1)}
     keys = [(value,) for value in reached]
     numbers = _parts(list(reached.values()), error)
-    title = f"The part of people up to each {name}"
-    yield Series(title, (name,), keys, numbers, words, curve=True)
+    title, covers = f"The part of people up to each {name}", released.covers
+    yield Series(title, (name,), keys, numbers, words, curve=True, covers=covers)
 
 
 @series_of.register
@@ -200,7 +205,8 @@ def _(released: Synthetic) -> Iterable[Series]:
         values = [Fraction(round(count * each)) for count in found]
         keys = [(first,) for first in _bins(binned) or firsts]
         numbers = _within(values, [Fraction(ceil(report.within()))] * len(values))
-        yield Series(f"{binned.name} of the invented rows", (binned.name,), keys, numbers, _ALL)
+        title, covers = f"{binned.name} of the invented rows", released.covers
+        yield Series(title, (binned.name,), keys, numbers, _ALL, covers=covers)
 
 
 def _within(values: Sequence[Fraction], errors: Sequence[Fraction]) -> list[ToldNumber]:

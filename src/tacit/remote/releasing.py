@@ -262,6 +262,7 @@ class RemoteReleasingTable:
             delta=delta,
             weights=weights,
             max_cells=max_cells,
+            max_rows=max_rows,
             at_most=at_most,
         )
 

@@ -6,7 +6,7 @@ said depends on the text and the schema alone, and both are public.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from tacit.tables.codes import Code
@@ -34,8 +34,13 @@ _MOST_LISTED = 6
 
 def notes(asked: Question, schema: Schema) -> tuple[str, ...]:
     """A line for each value that is not among the declared keys of its column; the first few."""
+    return notes_on(asked.terms, schema)
+
+
+def notes_on(terms: Iterable[Term], schema: Schema) -> tuple[str, ...]:
+    """The same for what is counted or added up, in whatever."""
     found: dict[str, None] = {}
-    for term in asked.terms:
+    for term in terms:
         for column, code in _in_term(term, schema):
             if column.keys is not None and code not in column.keys:
                 found[_note(column, code)] = None

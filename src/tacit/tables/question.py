@@ -24,6 +24,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
+from tacit.support import not_the_rest
 from tacit.tables.codes import Code
 
 
@@ -288,6 +289,13 @@ def _tables_in(tree: Predicate) -> frozenset[str]:
     if isinstance(tree, Not | IsTrue):
         return _tables_in(tree.part)
     return frozenset({tree.table}) if isinstance(tree, PersonIn) else frozenset()
+
+
+def covers(asked: Question) -> str:
+    """How much of each person the error of an answer is about; nothing if it is all of them."""
+    most = sorted({term.most for term in asked.terms if isinstance(term, Rows)})
+    counted = ["1 row" if each == 1 else f"up to {each} rows" for each in most]
+    return not_the_rest(f"{' and '.join(counted)} of each person" if most else "")
 
 
 def tables_named(terms: Iterable[Term]) -> frozenset[str]:

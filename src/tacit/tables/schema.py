@@ -361,6 +361,21 @@ def row_bound(value: object, parameter: str = "max_rows") -> int:
     return most
 
 
+def most_cells(schema: Schema, max_cells: int | None = None) -> int | None:
+    """In how many cells of a GROUP BY a person counts: as asked, or as the schema says.
+
+    A single row lies in a single cell, so a schema that declares one row of each person has said
+    it, too.  There is no other default.
+
+    Privacy: it is public, and whoever lies in more cells counts only in so many.
+    """
+    given = None if max_cells is None else row_bound(max_cells, "max_cells")
+    if schema.person is EACH_ROW:
+        return 1
+    declared = 1 if schema.max_cells is None and schema.max_rows == 1 else schema.max_cells
+    return declared if given is None else given
+
+
 def _known(where: str, entries: Mapping[str, Any], known: set[str]) -> None:
     for key in entries:
         if key not in known:

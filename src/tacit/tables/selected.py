@@ -10,6 +10,7 @@ from math import ceil, prod
 
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, source_of
+from tacit.tables.key_notes import notes_on
 from tacit.tables.kinds import (
     Distinct,
     FromStream,
@@ -217,10 +218,20 @@ class Select:
     @property
     def names(self) -> frozenset[str]:
         """The tables that it names, besides the one that it is about."""
+        return tables_named(self._terms)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake, though it can be asked: a value that is no declared key."""
+        return notes_on(self._terms, self.schema)
+
+    @property
+    def _terms(self) -> list[Term]:
+        """All that is counted, added up or compared."""
         choosing = [each.question for each in (self.largest, self.above) if each is not None]
         terms = [term for column in self.columns for term in column.terms]
         terms += [term for question in choosing for term in question.terms]
-        return tables_named([People(self.where), *terms])
+        return [People(self.where), *terms]
 
     @property
     def canonical(self) -> list[object]:

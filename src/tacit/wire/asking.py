@@ -62,7 +62,8 @@ def _scale(written: object) -> Fraction:
 
 
 def _write_answer(answer: Answer) -> Json:
-    return answer.as_told()
+    covers = {"covers": answer.covers} if answer.covers and answer.value is not None else {}
+    return answer.as_told() | covers
 
 
 def _read_answer(fields: Json) -> Answer:
