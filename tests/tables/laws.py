@@ -107,13 +107,28 @@ def misstated(write: Write) -> Write:
     def written(table: pa.Table, path: Path) -> Path:
         found = write(table, path)
         assert isinstance(found, Path)
-        start, footer = _footer(found, "it")
-        changed = _with_list(footer, 4, _misstated_group)
-        end = len(changed).to_bytes(4, "little") + b"PAR1"
-        found.write_bytes(found.read_bytes()[:start] + changed + end)
+        _change_footer(found, 4, _misstated_group)
         return found
 
     return written
+
+
+def call_text(path: Path, name: str) -> None:
+    """Let a Parquet file say of a column that its bytes are text, as the old annotation does."""
+
+    def change(element: bytes) -> bytes:
+        fields = _structure(element)
+        named = fields[4][1][1:] == name.encode()
+        return _written(fields | {6: (5, b"\0")}) if named else element
+
+    _change_footer(path, 2, change)
+
+
+def _change_footer(path: Path, field: int, change: Callable[[bytes], bytes]) -> None:
+    start, footer = _footer(path, "it")
+    changed = _with_list(footer, field, change)
+    end = len(changed).to_bytes(4, "little") + b"PAR1"
+    path.write_bytes(path.read_bytes()[:start] + changed + end)
 
 
 Fields = dict[int, tuple[int, bytes]]

@@ -275,6 +275,17 @@ def test_one_text_changes_nobodys_time(engine: str, tmp_path: Path) -> None:
         assert found == [1, 0, int(word != b"a")]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_one_text_of_a_fixed_length_stops_nobody(engine: str, tmp_path: Path) -> None:
+    """Words of one length may be stored as such, and DuckDB refuses those that are not UTF-8."""
+    words = pa.array([b"ab", b"\xff\xfe", None, b"cd"], pa.binary(2))
+    made = parquet()(pa.table({"pid": [1, 2, 3, 4], "t": words}), tmp_path / "t")
+    laws.call_text(tmp_path / "t.parquet", "t")
+    declared = Schema("t", "pid", (PID, Column("t", "text")))
+    asked = ["t is null", "t = 'ab'", "t > 'b'"]
+    assert answered(made, declared, engine, asked, tmp_path) == [2, 1, 1]
+
+
 # What is off, and what is not there
 
 
