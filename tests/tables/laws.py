@@ -86,19 +86,66 @@ def parquet(**how: Any) -> Write:
 
 
 def by_polars(table: pa.Table, path: Path) -> Path:
-    """polars, which takes no text that is not Unicode."""
+    """polars."""
     path = path.with_suffix(".parquet")
-    pl.from_arrow(table).write_parquet(path)  # type: ignore[union-attr]
+    pl.from_arrow(_held_by_all(table)).write_parquet(path)  # type: ignore[union-attr]
     return path
+
+
+def polars_frame(table: pa.Table, path: Path) -> object:
+    """A frame of polars."""
+    return pl.from_arrow(_held_by_all(table))
 
 
 def by_duckdb(table: pa.Table, path: Path) -> Path:
     """DuckDB."""
     path = path.with_suffix(".parquet")
     with duckdb.connect() as connection:
-        connection.register("rows_of_it", table)
-        connection.execute(f"COPY (FROM rows_of_it) TO '{path}' (FORMAT parquet)")
+        connection.register("given", _held_by_all(table))
+        connection.execute(f"COPY (FROM given) TO '{path}' (FORMAT parquet)")
     return path
+
+
+def duckdb_file(table: pa.Table, path: Path) -> Path:
+    """A table in a file of DuckDB."""
+    path = path.with_suffix(".duckdb")
+    path.unlink(missing_ok=True)
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", _held_by_all(table, zoned_ns=False))
+        connection.execute("CREATE TABLE t AS FROM given")
+    return path
+
+
+MOST_INSTANT = 2**63 - 2
+
+
+def _held_by_all(table: pa.Table, *, zoned_ns: bool = True) -> pa.Table:
+    """The same meaning in what every writer takes.
+
+    Some refuse what means NULL: text that is not Unicode, and instants that do not fit into 64 bits
+    as microseconds.  DuckDB's own type for nanoseconds with a zone cannot be declared.
+    """
+    columns = {name: table[name] for name in table.column_names}
+    for name, column in columns.items():
+        kind = column.type
+        if pa.types.is_string(kind):
+            words = column.combine_chunks().view(pa.binary()).to_pylist()
+            kept: list[Any] = [word if _is_unicode(word) else None for word in words]
+            columns[name] = pa.array(kept, pa.binary()).view(kind)
+        elif pa.types.is_timestamp(kind):
+            most = MOST_INSTANT // (1000 if kind.unit == "ms" else 1)
+            counts = column.combine_chunks().view(pa.int64()).to_pylist()
+            kept = [None if n is None or abs(n) > most else n for n in counts]
+            target = kind if zoned_ns or kind.unit != "ns" else pa.timestamp("ns")
+            columns[name] = pa.array(kept, pa.int64()).view(target)
+    return pa.table(columns)
+
+
+def _is_unicode(word: bytes | None) -> bool:
+    try:
+        return word is None or bool(word.decode() + "?")
+    except UnicodeDecodeError:
+        return False
 
 
 def misstated(write: Write) -> Write:
@@ -107,13 +154,28 @@ def misstated(write: Write) -> Write:
     def written(table: pa.Table, path: Path) -> Path:
         found = write(table, path)
         assert isinstance(found, Path)
-        start, footer = _footer(found, "it")
-        changed = _with_list(footer, 4, _misstated_group)
-        end = len(changed).to_bytes(4, "little") + b"PAR1"
-        found.write_bytes(found.read_bytes()[:start] + changed + end)
+        _change_footer(found, 4, _misstated_group)
         return found
 
     return written
+
+
+def call_text(path: Path, name: str) -> None:
+    """Let a Parquet file say of a column that its bytes are text, as the old annotation does."""
+
+    def change(element: bytes) -> bytes:
+        fields = _structure(element)
+        named = fields[4][1][1:] == name.encode()
+        return _written(fields | {6: (5, b"\0")}) if named else element
+
+    _change_footer(path, 2, change)
+
+
+def _change_footer(path: Path, field: int, change: Callable[[bytes], bytes]) -> None:
+    start, footer = _footer(path, "it")
+    changed = _with_list(footer, field, change)
+    end = len(changed).to_bytes(4, "little") + b"PAR1"
+    path.write_bytes(path.read_bytes()[:start] + changed + end)
 
 
 Fields = dict[int, tuple[int, bytes]]

@@ -222,7 +222,7 @@ def _value(field: bytes) -> str | None:
 
 
 def _by_duckdb(
-    path: Path, width: int, delimiter: bytes, header: bool
+    path: Path, width: int, delimiter: bytes, header: bool, parallel: bool
 ) -> list[tuple[Any, ...]] | None:
     more = "" if header else ", new_line = '\\n'"
     columns = ", ".join(f"'c{n}': 'VARCHAR'" for n in range(width))
@@ -230,7 +230,7 @@ def _by_duckdb(
         return duckdb.execute(
             f"SELECT * FROM read_csv('{path}', columns = {{{columns}}}, "
             f"delim = '{delimiter.decode()}', quote = '\"', escape = '\"', header = {header}, "
-            f"auto_detect = false, strict_mode = true, nullstr = ''{more})"
+            f"auto_detect = false, strict_mode = true, nullstr = '', parallel = {parallel}{more})"
         ).fetchall()
     except duckdb.Error:
         return None
@@ -249,9 +249,10 @@ def _agree(folder: Path, seed: int, files: int) -> None:
         expected = [tuple(_value(field) for field in row) for row in rows]
         made = write_mended(path, layout, mended)
         assert made.records == len(expected), content
-        assert _by_duckdb(mended, width, delimiter, False) == expected, content
-        if is_plain(path, layout):
-            direct = _by_duckdb(path, width, delimiter, True)
+        plain = is_plain(path, layout)
+        for parallel in (True, False):
+            assert _by_duckdb(mended, width, delimiter, False, parallel) == expected, content
+            direct = _by_duckdb(path, width, delimiter, True, parallel) if plain else None
             assert direct is None or direct == expected, content
             both += direct is not None
     assert both > files // 10
@@ -286,3 +287,17 @@ def test_a_file_of_two_kinds_of_line_ends_is_not_plain(
     ):
         path.write_bytes(content)
         assert is_plain(path, LineFormat(",", False)) == plain
+
+
+@pytest.mark.parametrize("limit", ENGINES)
+@pytest.mark.parametrize("last", [b"", b"1,\xff,1\n"])  # read as it is, and rewritten
+def test_a_field_over_lines_is_read_wherever_it_lies(
+    last: bytes, limit: str | int, tmp_path: Path
+) -> None:
+    """DuckDB's threads begin anywhere in a large file, and may take a field's lines for records."""
+    path, count = tmp_path / "t.csv", 350_000
+    rows = b"".join(b'%d,"\n1,"",3\n4,"",6\n",1\n' % number for number in range(count))
+    path.write_bytes(b"pid,x,z\n" + rows + last)
+    with load(path, person=EACH_ROW, schema=SCHEMA, memory_limit=limit) as engine:
+        asked = [parse(each, engine.schema) for each in ("x is null", "z = '1'", "pid > 6")]
+        assert engine.values(asked) == [bool(last), count + bool(last), count - 7]

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from tests.postgres import Server
-from tests.tables.laws import answered, probes
+from tests.tables.laws import ENGINES, answered, probes
 
 import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch, TacitError
@@ -826,11 +826,13 @@ def test_a_row_means_what_it_means_alone(shared: Clinic, tmp_path: Path) -> None
     schema = Schema("visits", "pid", (Column("pid", "integer"), *declared))
     asked = probes(schema)
 
-    def told(*numbers: int) -> list[int]:
+    def told(*numbers: int, engine: str = "bitmaps") -> list[int]:
         listed = (f"({number}, {rows[number]})" for number in numbers)
         types = "pid bigint, f float8, n numeric, d date, at timestamp, t text"
         shared.table(types, *listed)
-        return answered(shared.url, schema, "bitmaps", asked, tmp_path)
+        return answered(shared.url, schema, engine, asked, tmp_path)
 
     alone = [told(number) for number in range(len(rows))]
-    assert told(*range(len(rows))) == [sum(each) for each in zip(*alone, strict=True)]
+    expected = [sum(each) for each in zip(*alone, strict=True)]
+    for engine in ENGINES:
+        assert told(*range(len(rows)), engine=engine) == expected, engine

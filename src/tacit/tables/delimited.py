@@ -6,6 +6,7 @@ it refuses is read from a copy that was rewritten by the rules of ``lines``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,10 @@ def show(opened: Source, path: Path, delimiter: str, *, compressed: bool) -> Non
         return show_mended(source, file, layout, names, line)
 
     opened.numbered = mend
-    if lines.is_plain(file, layout):
+    in_lines = lines.is_plain(file, replace(layout, quoted_newlines=False))
+    if in_lines or (layout.quoted_newlines and lines.is_plain(file, layout)):
         opened.mending = mend
-        opened.show(_rows(str(file.absolute()), layout, names, "header = true"))
+        opened.show(_rows(str(file.absolute()), layout, names, "header = true", in_lines))
     else:
         mend(opened)
 
@@ -59,15 +61,25 @@ def show_mended(
     longest = max(2 * made.longest, 2**21)
     shown, plain = source.spill.hidden(copy), lines.LineFormat(layout.delimiter, False)
     more = f"header = false, new_line = '\\n', max_line_size = {longest}"
-    source.show(_rows(shown, plain, names if line is None else [line, *names], more))
+    names = names if line is None else [line, *names]
+    source.show(_rows(shown, plain, names, more, not made.spans_lines))
     return made
 
 
-def _rows(shown: str, layout: lines.LineFormat, names: list[str], more: str) -> str:
+def _rows(
+    shown: str, layout: lines.LineFormat, names: list[str], more: str, records_are_lines: bool
+) -> str:
+    """A file as DuckDB reads it.
+
+    Its threads guess whether the piece that they begin with is in quotes.  Where a field goes over
+    lines they may guess wrong, and then the file cannot be read.  A single one leaves out a field
+    at the end that is not closed, so all fields must be.
+    """
     declared = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
     return (
         f"read_csv({exact_path(shown)}, columns = {{{declared}}}, "
         f"delim = {text(layout.delimiter)}, quote = '\"', escape = '\"', "
         "auto_detect = false, strict_mode = true, nullstr = '', "
-        f"compression = '{'gzip' if layout.compressed else 'none'}', {AS_IT_IS}, {more})"
+        f"compression = '{'gzip' if layout.compressed else 'none'}', {AS_IT_IS}, "
+        f"parallel = {'true' if records_are_lines else 'false'}, {more})"
     )

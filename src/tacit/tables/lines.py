@@ -81,6 +81,7 @@ class Mended:
 
     longest: int = 0  # the bytes of its longest line
     records: int = 0
+    spans_lines: bool = False  # whether any of them goes over several lines
     short: Fault = field(default_factory=Fault)
     surplus: Fault = field(default_factory=Fault)
     broken: Fault = field(default_factory=Fault)
@@ -123,10 +124,11 @@ def write_decoded(path: Path, compressed: bool, encoding: str, target: Path) -> 
 def is_plain(path: Path, layout: LineFormat) -> bool:
     """Whether DuckDB, if it reads the file at all, reads it as the rules here do.
 
-    It may not if lines end in different ways, if there are spaces before a quote, or if a quote
-    may not reach beyond its line.
+    It may not if lines end in different ways, if there are spaces before a quote, or if quotes do
+    not come in pairs, each around a whole field or doubled in one; and within a line, if they may
+    not reach beyond it.
     """
-    counted = [0, 0, 0]
+    counted, quotes = [0, 0, 0], 0
     delimiter = ord(layout.delimiter)
     with opened(path, layout) as file:
         last, rest = b"", b""
@@ -140,31 +142,40 @@ def is_plain(path: Path, layout: LineFormat) -> bool:
                 counted[0] += chunk.count(b"\r")
                 counted[1] += chunk.count(b"\n")
                 counted[2] += seen.count(b"\r\n")
-            if not layout.quoted_newlines:
-                rest += chunk if last else chunk.removeprefix(_BOM)
-                cut = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
-                if not _closed_in_lines(rest[:cut], delimiter):
-                    return False
-                rest = rest[cut:]
+            rest += chunk if last else chunk.removeprefix(_BOM)
+            cut = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
+            if not _are_around_fields(rest[:cut], delimiter, layout.quoted_newlines, quotes):
+                return False
+            quotes += rest.count(b'"', 0, cut)
+            rest = rest[cut:]
             last = chunk[-1:]
-    return len(set(counted)) == 1 and _closed_in_lines(rest, delimiter)
+    closed = (quotes + rest.count(b'"')) % 2 == 0
+    closed = closed and _are_around_fields(rest, delimiter, layout.quoted_newlines, quotes)
+    return closed and len(set(counted)) == 1
 
 
-def _closed_in_lines(text: bytes, delimiter: int) -> bool:
-    """Whether quotes in these lines come in pairs, each around a whole field or doubled in one."""
+def _are_around_fields(text: bytes, delimiter: int, over_lines: bool, before: int) -> bool:
+    """Whether the quotes in these lines open and close fields in turn, or are doubled in one.
+
+    ``before`` is how many come before them.  If they may not go ``over_lines``, as many open as
+    close in each.
+    """
     if b'"' not in text:
         return True
     data = np.frombuffer(b"\n" + text + b"\n", np.uint8)
     quotes = np.flatnonzero(data == ord('"'))
-    line = np.searchsorted(np.flatnonzero((data == 10) | (data == 13)), quotes)
-    place = np.arange(len(quotes)) - np.searchsorted(line, line)
+    place = np.arange(before, before + len(quotes))
+    if not over_lines:
+        line = np.searchsorted(np.flatnonzero((data == 10) | (data == 13)), quotes)
+        if (np.bincount(line) % 2).any():
+            return False
+        place -= place[np.searchsorted(line, line)]
     opens = place % 2 == 0
     apart = np.zeros(256, np.bool_)
     apart[[10, 13, delimiter, ord('"')]] = True
-    before: NDArray[np.bool_] = apart[data[quotes[opens] - 1]]
+    ahead: NDArray[np.bool_] = apart[data[quotes[opens] - 1]]
     after: NDArray[np.bool_] = apart[data[quotes[~opens] + 1]]
-    sizes = np.bincount(line)
-    return bool(before.all() and after.all() and not (sizes % 2).any())
+    return bool(ahead.all() and after.all())
 
 
 def goes_over_lines(path: Path, layout: LineFormat, beside: Path) -> bool:
@@ -186,7 +197,7 @@ def write_mended(path: Path, layout: LineFormat, target: Path, *, numbered: bool
     with _whole(path, layout, target) as data, target.open("wb") as file:
         rows = records(data, layout)
         width = len(next(rows)[0])
-        for fields, number, _, broken in rows:
+        for fields, number, spanned, broken in rows:
             if fields == [b""] and width > 1:
                 continue
             if broken:
@@ -203,6 +214,7 @@ def write_mended(path: Path, layout: LineFormat, target: Path, *, numbered: bool
             line = delimiter.join(start + [each or b'""' for each in written]) + b"\n"
             found.longest = max(found.longest, len(line))
             found.records += 1
+            found.spans_lines |= spanned > 1
             file.write(line)
     return found
 

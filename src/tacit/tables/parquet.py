@@ -194,7 +194,7 @@ def _meaning(element: Fields) -> str | None:
         return None
     stored, converted = _number(element, _TYPE, -1), _number(element, _CONVERTED, -1)
     logical, inner = _union(element[_LOGICAL][1]) if _LOGICAL in element else (0, b"")
-    if stored == _BYTE_ARRAY:
+    if stored in (_BYTE_ARRAY, _FIXED):
         return TEXT_BYTES if converted in _CONVERTED_TEXT or logical in _LOGICAL_TEXT else None
     if stored != _INT64:
         return None
