@@ -164,6 +164,14 @@ class Source:
         self.kept = True
 
     @property
+    def quickest(self) -> str:
+        """What shows the rows of the view, for one query after another.
+
+        A query of a view is planned with all its columns, and one of a table with those it names.
+        """
+        return _KEPT if self.kept else "source"
+
+    @property
     def by_column(self) -> bool:
         """Whether a column can be read later, and without the others."""
         return self.rows is not None
