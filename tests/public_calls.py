@@ -133,7 +133,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *(f"tacit.book.range_tree.RangeTree.{name}" for name in ("nodes", "prefixes", "prefix_noises")),
     "tacit.book.range_tree.rising",
     "RangePlan.noises",
-    *("QueryPlan.noise_scale", "QueryColumn.from_json", "QueryColumn.ranges"),
+    *("QueryPlan.noise_scale", "QueryColumn.from_json"),
     *("QuantileColumn.from_json", "QueryPlan.quantile"),
     *("QueryPlan.alone", "QueryPlan.tree_group"),
     *("RatioColumn.from_json", "ShareColumn.from_json", "SpreadColumn.from_json"),
@@ -516,6 +516,7 @@ def calls(folder: Path) -> dict[str, Call]:
     queried = table.query(**asks, epsilon=1, budget=budget)
     queried.save(folder / "query.json")
     counted, averaged = queried.columns
+    assert isinstance(counted, QueryColumn)
     assert isinstance(averaged, MeanColumn)
     quotients = table.query(
         """select count(*) filter (where age > 3) / count(*), count(distinct pid) / count(*),
@@ -680,6 +681,7 @@ def calls(folder: Path) -> dict[str, Call]:
             {"name": "avg_age", "beta": 0.1, "values": 100},
         ),
         "QueryColumn.errors": Call(counted.errors, {"beta": 0.1}),
+        "QueryColumn.intervals": Call(counted.intervals, {"beta": 0.1}),
         **{
             f"{kind}Column.{name}": Call(getattr(column, name), {"beta": 0.1})
             for kind, column in derived.items()
@@ -768,6 +770,15 @@ def calls(folder: Path) -> dict[str, Call]:
                 privacy=tacit.Privacy(1),
                 noises=Fraction(5, 2),
             ).error,
+            {"beta": 0.1},
+        ),
+        "RangeCount.interval": Call(
+            RangeCount(
+                value=Fraction(9),
+                noise_scale=Fraction(3),
+                privacy=tacit.Privacy(1),
+                noises=Fraction(5, 2),
+            ).interval,
             {"beta": 0.1},
         ),
         "RangePlan.error": Call(ranges.plan.error, {"question": "age > 3", "beta": 0.1}),
@@ -873,6 +884,10 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "Estimate.error": Call(
             table.count("age > 3", epsilon=1, budget=budget).error, {"beta": 0.1}
+        ),
+        "CellSum.interval": Call(histogram.count("age > 3").interval, {"beta": 0.1}),
+        "Estimate.interval": Call(
+            table.count("age > 3", epsilon=1, budget=budget).interval, {"beta": 0.1}
         ),
         "CellSum.error": Call(histogram.count("age > 3").error, {"beta": 0.1}),
         "Histogram.error": Call(histogram.error, {"beta": 0.1}),
@@ -997,6 +1012,9 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "tacit.book.laplace.Estimate.error": Call(
             LaplaceMechanism(epsilon=1).draw(3, coins).error, {"beta": 0.1}
+        ),
+        "tacit.book.laplace.Estimate.interval": Call(
+            LaplaceMechanism(epsilon=1).draw(3, coins).interval, {"beta": 0.1}
         ),
         "tacit.book.laplace.LaplaceMechanism": Call(
             LaplaceMechanism, {"epsilon": 1, "sensitivity": 1, "grid": 1}

@@ -256,6 +256,8 @@ def histogram_from_json(fields: Any) -> Histogram:
         raise ValueError
     privacy, max_rows = Privacy.from_json(fields["privacy"]), whole(fields["max_rows"], "max_rows")
     chosen = rows_chosen_from_json(fields)
+    if max_rows / privacy.epsilon > _WIDEST_NOISE:  # its error would take long to find
+        raise ValueError
     return Histogram(schema, columns, cells, counts, privacy, max_rows, rows_chosen=chosen)
 
 
