@@ -34,6 +34,7 @@ from tacit.analyst.tabular import (
     rows_chosen_as_json,
     rows_chosen_from_json,
     rows_that_count,
+    with_intervals,
 )
 from tacit.book.laplace import Estimate, error_steps
 from tacit.book.noisy_number import About
@@ -195,7 +196,12 @@ class Histogram(CellNoise, SavedTabular):
         name = "count"
         while name in shown:
             name += "_"
-        return {**shown, name: self.counts.tolist()}
+        return with_intervals({**shown, name: self.counts.tolist()}, {name: self.intervals()})
+
+    def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
+        """Between what each count lies by itself, except with probability β."""
+        error = self.error(beta)
+        return [(count - error, count + error) for count in self.counts.tolist()]
 
     def _first(self, most: int) -> dict[str, list[Any]]:
         return {

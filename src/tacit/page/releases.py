@@ -322,7 +322,9 @@ def save_release(service: Service, who: TokenRecord, asked: Saved) -> Content:
 
 def _columns(value: Any) -> dict[str, list[Any]]:
     if isinstance(value, Estimate):
-        return {"value": [plain(value.value)], "error": [plain(value.error())]}
+        told = {"value": value.value, "error": value.error()}
+        told |= dict(zip(("lower", "upper"), value.interval(), strict=True))
+        return {name: [plain(number)] for name, number in told.items()}
     columns: dict[str, list[Any]] = value.to_dict()
     return columns
 

@@ -32,16 +32,14 @@ def of_query(result: QueryResult) -> Json:
 
 def of_histogram(histogram: Histogram) -> Json:
     """Each count within its own error."""
-    counts, error = histogram.counts.tolist(), histogram.error()
-    return _numbers(counts, ((count - error, count + error) for count in counts))
+    return _numbers(histogram.counts.tolist(), histogram.intervals())
 
 
 def of_ranges(ranges: Ranges) -> Json:
     """The counts up to each value, all within their intervals together."""
-    (_, values), (_, counts) = ranges.to_dict().items()
-    error = ranges.worst_error()
-    ends = ((count - error, count + error) for count in counts)
-    return {"up to": [_value(value) for value in values], **_numbers(counts, ends)}
+    (_, values), (_, counts), *_ = ranges.to_dict().items()
+    told = _numbers(counts, ranges.intervals())
+    return {"up to": [_value(value) for value in values], **told}
 
 
 def of_top(top: Top) -> Json:
