@@ -34,6 +34,8 @@ def test_a_table_of_a_duckdb_file(tacit):
 
 def test_files_that_cannot_be_read(tacit, folder):
     assert tacit("schema", "nosuch.csv").code == 2
+    (folder / "many").mkdir()
+    assert "it is a folder: for many files give what DuckDB reads" in tacit("schema", "many").err
     assert tacit("schema", "visits.toml").code == 2
     (folder / "broken.parquet").write_text("no parquet")
     assert tacit("schema", "broken.parquet").code == 4
