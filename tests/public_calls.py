@@ -133,7 +133,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *(f"tacit.book.range_tree.RangeTree.{name}" for name in ("nodes", "prefixes", "prefix_noises")),
     "tacit.book.range_tree.rising",
     "RangePlan.noises",
-    *("QueryPlan.noise_scale", "QueryColumn.from_json", "QueryColumn.ranges"),
+    *("QueryPlan.noise_scale", "QueryColumn.from_json"),
     *("QuantileColumn.from_json", "QueryPlan.quantile"),
     *("QueryPlan.alone", "QueryPlan.tree_group"),
     *("RatioColumn.from_json", "ShareColumn.from_json", "SpreadColumn.from_json"),
@@ -516,6 +516,7 @@ def calls(folder: Path) -> dict[str, Call]:
     queried = table.query(**asks, epsilon=1, budget=budget)
     queried.save(folder / "query.json")
     counted, averaged = queried.columns
+    assert isinstance(counted, QueryColumn)
     assert isinstance(averaged, MeanColumn)
     quotients = table.query(
         """select count(*) filter (where age > 3) / count(*), count(distinct pid) / count(*),
@@ -680,6 +681,7 @@ def calls(folder: Path) -> dict[str, Call]:
             {"name": "avg_age", "beta": 0.1, "values": 100},
         ),
         "QueryColumn.errors": Call(counted.errors, {"beta": 0.1}),
+        "QueryColumn.intervals": Call(counted.intervals, {"beta": 0.1}),
         **{
             f"{kind}Column.{name}": Call(getattr(column, name), {"beta": 0.1})
             for kind, column in derived.items()
@@ -770,11 +772,21 @@ def calls(folder: Path) -> dict[str, Call]:
             ).error,
             {"beta": 0.1},
         ),
+        "RangeCount.interval": Call(
+            RangeCount(
+                value=Fraction(9),
+                noise_scale=Fraction(3),
+                privacy=tacit.Privacy(1),
+                noises=Fraction(5, 2),
+            ).interval,
+            {"beta": 0.1},
+        ),
         "RangePlan.error": Call(ranges.plan.error, {"question": "age > 3", "beta": 0.1}),
         "RangePlan.worst_error": Call(ranges.plan.worst_error, {"beta": 0.1}),
         "Ranges.count": Call(ranges.count, {"question": "age > 3"}),
         "Ranges.quantile": Call(ranges.quantile, {"share": 0.5, "beta": 0.1}),
         "Ranges.worst_error": Call(ranges.worst_error, {"beta": 0.1}),
+        "Ranges.intervals": Call(ranges.intervals, {"beta": 0.1}),
         "Ranges.plot": Call(ranges.plot, {"path": folder / "t.png"}),
         "Ranges.save": Call(ranges.save, {"path": folder / "t.json"}),
         "Ranges.to_csv": Call(ranges.to_csv, {"path": folder / "t.csv"}),
@@ -874,8 +886,13 @@ def calls(folder: Path) -> dict[str, Call]:
         "Estimate.error": Call(
             table.count("age > 3", epsilon=1, budget=budget).error, {"beta": 0.1}
         ),
+        "CellSum.interval": Call(histogram.count("age > 3").interval, {"beta": 0.1}),
+        "Estimate.interval": Call(
+            table.count("age > 3", epsilon=1, budget=budget).interval, {"beta": 0.1}
+        ),
         "CellSum.error": Call(histogram.count("age > 3").error, {"beta": 0.1}),
         "Histogram.error": Call(histogram.error, {"beta": 0.1}),
+        "Histogram.intervals": Call(histogram.intervals, {"beta": 0.1}),
         "Histogram.worst_error": Call(histogram.worst_error, {"beta": 0.1}),
         "Histogram.count": Call(histogram.count, {"question": "age > 3"}),
         "Histogram.to_csv": Call(histogram.to_csv, {"path": folder / "h.csv"}),
@@ -997,6 +1014,9 @@ def calls(folder: Path) -> dict[str, Call]:
         ),
         "tacit.book.laplace.Estimate.error": Call(
             LaplaceMechanism(epsilon=1).draw(3, coins).error, {"beta": 0.1}
+        ),
+        "tacit.book.laplace.Estimate.interval": Call(
+            LaplaceMechanism(epsilon=1).draw(3, coins).interval, {"beta": 0.1}
         ),
         "tacit.book.laplace.LaplaceMechanism": Call(
             LaplaceMechanism, {"epsilon": 1, "sensitivity": 1, "grid": 1}

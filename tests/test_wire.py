@@ -20,6 +20,7 @@ from tacit import errors, wire
 from tacit.analyst.blocks import Block
 from tacit.analyst.histogram import CellSum
 from tacit.analyst.history import History
+from tacit.analyst.query_result import query_from_json
 from tacit.book.answer import Answer, GapNoise
 from tacit.book.laplace import Estimate
 from tacit.budget import Entry, RetryKey, Share, Verified
@@ -114,6 +115,7 @@ def values(tmp_path_factory):
                 max_rows=1,
                 **pays,
             ),
+            "median": visits.query("SELECT MEDIAN(age) FROM visits", epsilon=9, max_rows=1, **pays),
             "ranges": ranges,
             "range": visits.ranges("cost", epsilon=7, max_rows=1, **pays).count("cost >= 5"),
             "synthetic": visits.synthetic(
@@ -200,6 +202,7 @@ NAMES = [
     "cell sum",
     "histogram",
     "query",
+    "median",
     "ranges",
     "range",
     "synthetic",
@@ -279,6 +282,51 @@ def test_its_first_key_says_what_it_is_and_in_which_version(values):
         assert first[1] == wire.VERSION
 
 
+NUMBERS = ["estimate", "cell sum", "range", "histogram", "ranges", "query", "top with counts"]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_number_is_told_with_both_ends_of_its_interval(values, name):
+    fields = to_json(values[name])
+    told = fields.get("told", fields)
+    columns = [told] if "value" in told else list(told.values())
+    for column in columns:
+        ends = [column[each] for each in ("lower", "value", "upper")]
+        for low, value, high in zip(*ends, strict=True) if isinstance(ends[1], list) else [ends]:
+            assert low <= value <= high
+    if name == "query":
+        count, mean = values[name].columns
+        assert told[count.name]["value"] == count.values
+        assert told[mean.name]["lower"] == [float(low) for low, _ in mean.intervals()]
+        assert told[mean.name]["upper"] == [float(high) for _, high in mean.intervals()]
+    if name == "estimate":
+        assert (fields["lower"], fields["upper"]) == tuple(map(float, values[name].interval()))
+        assert values[name].interval("1/1000")[0] < values[name].interval()[0]
+
+
+def test_a_number_without_an_interval_says_why(values):
+    assert to_json(values["top"])["told"]["why"] == "counts were not asked for"
+    (median,) = to_json(values["median"])["told"].values()
+    assert median["lower"] is median["upper"] is None
+    assert "not where those lie" in median["why"]
+    assert median["value"] == values["median"].columns[0].values
+    assert median["rank_error"] == values["median"].columns[0].errors()
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "top"])
+def test_what_0_2_wrote_without_the_intervals_is_read(values, name):
+    fields = {key: each for key, each in to_json(values[name]).items() if key not in wire._DERIVED}
+    assert facts(from_json(fields)) == facts(values[name])
+
+
+@pytest.mark.parametrize("scale", [2**201, 10**4000])
+def test_noise_that_nobody_draws_is_refused_before_its_error_is_looked_for(values, scale):
+    fields = to_json(values["query"])
+    fields["columns"][0]["noise_scale"] = str(scale)
+    with pytest.raises(ValueError, match=r"^$"):
+        query_from_json(fields)
+
+
 def places(tree, path=()):
     """The path of everything in an object of JSON."""
     pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
@@ -339,7 +387,7 @@ def test_what_was_cut_or_changed_is_refused_or_says_something_else(values, name,
     fields = to_json(values[name])
     paths = list(places(fields))
     for path in paths if len(paths) < 400 else paths[:100] + paths[-100:]:
-        if change is drop and path == ("covers",):  # which follows from the rest
+        if change is drop and path[-1] in wire._DERIVED:  # it follows from the rest
             continue
         damaged = changed(fields, path, change)
         value = refused(damaged)
@@ -358,7 +406,7 @@ def test_a_key_that_is_missing_is_noticed_and_a_new_one_is_not(values, name):
         "counts",
         "rows_chosen",
         "certificate",
-        "covers",
+        *wire._DERIVED,
     }  # with them it says something else
     for key in fields.keys() - optional:
         assert refused(changed(fields, (key,), drop)) is None, key

@@ -85,6 +85,8 @@ def test_every_declared_cell_is_there_with_each_aggregate_and_its_error(visits, 
         "n_error": [0, 0, 0],
         "sum_cost": [4200, 1890, 210],
         "sum_cost_error": [0, 0, 0],
+        **{key: [200, 90, 10] for key in ("n_lower", "n_upper")},
+        **{key: [4200, 1890, 210] for key in ("sum_cost_lower", "sum_cost_upper")},
         "covers": [found.covers] * 3,
     }
     assert len(found) == 3
@@ -103,6 +105,8 @@ def test_without_group_by_there_is_one_row(visits, rich):
         "count_error": [0],
         "count_": [30],
         "count__error": [0],
+        **{key: [300] for key in ("count_lower", "count_upper")},
+        **{key: [30] for key in ("count__lower", "count__upper")},
     }
     often = "SELECT COUNT(*) AS n FROM (SELECT pid FROM visits GROUP BY pid HAVING COUNT(*) >= 2)"
     assert visits.query(often, epsilon=LOTS, budget=rich).to_dict()["n"] == [300]
@@ -445,7 +449,8 @@ def test_it_is_kept_told_again_saved_and_loaded(visits, rich, tmp_path):
     assert asked() == first
     assert rich.spent == spent
     assert wire.from_json(wire.to_json(first)) == first
-    assert [each.response for each in rich.answers][-1] == wire.to_json(first)
+    *_, kept = rich.answers
+    assert wire.from_json(kept.response) == first
     with pytest.raises(tacit.errors.KeyReused):
         asked(max_cells=2)
     first.save(tmp_path / "q.json")
@@ -462,11 +467,12 @@ def test_frames_pages_and_print(visits, rich, tmp_path):
     found = visits.query(TOWNS, epsilon=LOTS, max_cells=1, budget=rich)
     assert found.to_pandas()["people"].tolist() == [200, 90, 10]
     assert found.to_polars()["people_error"].to_list() == [0, 0, 0]
-    assert found.to_arrow().column_names == ["town", "people", "people_error", "covers"]
+    names = ["town", "people", "people_error", "people_lower", "people_upper", "covers"]
+    assert found.to_arrow().column_names == names
     found.to_csv(tmp_path / "q.csv")
     assert (tmp_path / "q.csv").read_text().splitlines()[:2] == [
-        "town,people,people_error,covers",
-        f'Bruges,200,0,"{found.covers}"',
+        ",".join(names),
+        f'Bruges,200,0,200,200,"{found.covers}"',
     ]
     assert str(found).splitlines()[1] == "Bruges  200 ± 0"
     assert "each person counts in 1 cell, chosen at random" in str(found)
@@ -612,3 +618,15 @@ def test_a_weight_for_each_aggregate(visits, rich, weights):
     sql = "SELECT COUNT(DISTINCT pid), SUM(cost) FROM visits"
     with pytest.raises(BadParameter, match="weights"):
         visits.query(sql, epsilon=1, weights=weights, budget=rich)
+
+
+def test_what_is_called_like_the_end_of_an_interval_keeps_its_name(visits, rich):
+    """Of a mean, both sides of the interval differ; of a quantile, ranks alone are known."""
+    sql = "SELECT AVG(cost) AS a, COUNT(*) AS a_lower, MEDIAN(age) AS m FROM visits"
+    result = visits.query(sql, epsilon=1, max_rows=1, budget=rich)
+    found, (mean, count, _) = result.to_dict(), result.columns
+    assert found["a_lower"] == count.values
+    assert [*found][6:] == ["a_lower_", "a_upper", "a_lower_lower", "a_lower_upper"]
+    assert [(found["a_lower_"][0], found["a_upper"][0])] == [
+        tuple(map(float, ends)) for ends in mean.intervals()
+    ]

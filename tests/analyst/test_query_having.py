@@ -51,7 +51,7 @@ def test_the_cells_above_are_told_and_no_others(visits, rich, having, towns):
     people = {"Bruges": 200, "Ghent": 90, "Ypres": 10}
     assert found.to_dict()["town"] == towns
     # A value from the gap is shifted by a public constant, which its interval knows.
-    for town, (low, high) in zip(towns, _intervals(found.column("n")), strict=True):
+    for town, (low, high) in zip(towns, found.column("n").intervals(), strict=True):
         assert low <= people[town] <= high
         assert high - low <= 2
     assert not found.halted
@@ -76,12 +76,6 @@ def test_the_cells_above_are_told_and_no_others(visits, rich, having, towns):
 def test_the_threshold_is_the_least_value_that_is_above(visits, having, least):
     planned = visits.plan_query(PEOPLE.format(having), epsilon=1, at_most=1)
     assert planned.select.above.threshold == least
-
-
-def _intervals(column):
-    if hasattr(column, "intervals"):
-        return column.intervals()
-    return column.ranges(Fraction(1, 20))
 
 
 def test_what_having_compares_is_told_by_the_stream_and_the_rest_is_measured(visits, rich):

@@ -267,7 +267,7 @@ def test_the_interval_of_a_variance_is_the_range_over_all_that_the_noise_allows(
         parts = (column([count], 1), column([total], 3, "1/2"), column([squares], 5, "1/8"))
         spread = SpreadColumn("v", *parts, (Fraction(-5), Fraction(5)), sample, False)
         (low, high), third = spread.intervals("1/3")[0], Fraction(1, 9)
-        (n0, n1), (t0, t1), (s0, s1) = (part.ranges(third)[0] for part in parts)
+        (n0, n1), (t0, t1), (s0, s1) = (part.intervals(third)[0] for part in parts)
         found = []
         for n in range(max(int(n0), 1 + sample), int(n1) + 1):
             for t, s in product((t0, (t0 + t1) / 2, t1, max(t0, min(t1, Fraction(0)))), (s0, s1)):
@@ -305,7 +305,7 @@ def test_a_plan_says_no_less_than_the_result_will_say(several):
             noisy = []
             for at, (part, true) in enumerate(zip(asked.parts, truths[asked.name], strict=True)):
                 scale = planned.noise_scale(place, at)
-                reach = int(column([0], scale).ranges(Fraction(1, 20 * len(asked.parts)))[0][1])
+                reach = int(column([0], scale).intervals(Fraction(1, 20 * len(asked.parts)))[0][1])
                 steps = (true + coins.choice([-reach, reach, coins.randint(-reach, reach)]),)
                 noisy.append(QueryColumn(part.name, tacit.Privacy(1), part.grid, scale, steps))
             from tacit.analyst.query import _made_of
@@ -404,7 +404,7 @@ def test_all_of_them_are_kept_and_read_again(several, rich, tmp_path):
     found.save(tmp_path / "q.json")
     assert tacit.load_query(tmp_path / "q.json") == found
     assert all(name in str(found) for name in names)
-    assert list(found.to_pandas().columns)[1::2] == names
+    assert list(found.to_pandas().columns)[1 : 2 * len(names) : 2] == names
     found.to_polars()
     found.to_arrow()
     fields = wire.to_json(found)

@@ -302,6 +302,17 @@ def test_every_error_has_its_exit_code(capsys):
     assert found == KNOWN
 
 
+def left_by_rich():
+    """What rich makes of a pipe that nobody reads."""
+    try:
+        try:
+            raise BrokenPipeError
+        except BrokenPipeError:
+            sys.exit(1)
+    except SystemExit as error:
+        return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -316,6 +327,7 @@ def test_every_error_has_its_exit_code(capsys):
         (SystemExit(1), 1, ""),
         (SystemExit(), 0, ""),
         (SystemExit(POISON), 1, ""),
+        (left_by_rich(), 141, ""),
     ],
 )
 def test_whatever_a_command_raises_ends_in_a_code_and_quotes_nothing(

@@ -283,8 +283,8 @@ def test_ranges_are_counted_and_written(tacit, folder):
     done = tacit(*RELEASE, *asked, "--budget", "b.budget", *files)
     assert done.code == 0, done.err
     lines = list(csv.reader(done.out.splitlines()))
-    assert lines[0] == ["age", "up_to"]
-    counts = [int(count) for _, count in lines[1:]]
+    assert lines[0] == ["age", "up_to", "up_to_lower", "up_to_upper"]
+    counts = [int(count) for _, count, *_ in lines[1:]]
     assert counts == sorted(counts)
     assert load_ranges(folder / "ages.json").curve.tolist() == counts
     assert (folder / "ages.png").stat().st_size > 1000
@@ -298,8 +298,8 @@ def test_the_largest_cells_are_written_in_order(tacit, folder):
     done = tacit(*RELEASE, *asked, "--budget", "b.budget", "--save", "top.json")
     assert done.code == 0, done.err
     lines = list(csv.reader(done.out.splitlines()))
-    assert lines[0] == ["town", "count"]
-    assert load_top(folder / "top.json").to_dict()["town"] == [town for town, _ in lines[1:]]
+    assert lines[0] == ["town", "count", "count_lower", "count_upper"]
+    assert load_top(folder / "top.json").to_dict()["town"] == [town for town, *_ in lines[1:]]
     assert "ε = 0.5, δ = 0" in tacit("budget", "show", "b.budget").out
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from tacit.tables import propose_schema, sniffing
+from tacit.tables import propose, propose_schema, sniffing
+from tacit.tables.normal import normal_form
 from tacit.tables.schema import read_schema
 
 
@@ -33,6 +34,8 @@ def test_a_table_of_a_duckdb_file(tacit):
 
 def test_files_that_cannot_be_read(tacit, folder):
     assert tacit("schema", "nosuch.csv").code == 2
+    (folder / "many").mkdir()
+    assert "it is a folder: for many files give what DuckDB reads" in tacit("schema", "many").err
     assert tacit("schema", "visits.toml").code == 2
     (folder / "broken.parquet").write_text("no parquet")
     assert tacit("schema", "broken.parquet").code == 4
@@ -43,6 +46,8 @@ def test_what_a_text_file_should_not_be_like_is_said(tacit, folder):
     ended = tacit("schema", "no-header.csv")
     assert "the first line looks like a row" in ended.err
     assert "the first line looks like a row" in ended.out
+    (folder / "texts.csv").write_text("ann, Ghent\nbea,Mons\neva,Ghent\n")
+    assert "the first line looks like a row" in tacit("schema", "texts.csv").err
     assert "looks like a row" not in tacit("schema", "visits.csv").err
     (folder / "index.csv").write_text(",pid,age\n0,1,2\n")
     assert "write to_csv(..., index=False)" in tacit("schema", "index.csv").err
@@ -57,10 +62,24 @@ def test_a_wide_file_takes_no_query_for_each_column_and_type(tmp_path, monkeypat
     wide = ",".join(f"c{n}" for n in range(60))
     (tmp_path / "wide.csv").write_text(f"{wide}\n" + ",".join(["1.5"] * 60) + "\n")
     asked = []
-    query = sniffing._by_column
-    monkeypatch.setattr(sniffing, "_by_column", lambda *given: asked.append(given) or query(*given))
+    query = sniffing.by_column
+    monkeypatch.setattr(sniffing, "by_column", lambda *given: asked.append(given) or query(*given))
     assert propose_schema(tmp_path / "wide.csv").count('type = "real"') == 60
     assert len(asked) < 60
+
+
+def test_no_query_for_a_column_is_planned_with_all_of_them(tmp_path, monkeypatch):
+    """One of the view would be: the time would grow with the square of their number."""
+    (tmp_path / "wide.csv").write_text("a,b,c\n1,2,x\n")
+    rows = []
+
+    def noted(*given):
+        rows.append(given[3:])
+        return normal_form(*given)
+
+    monkeypatch.setattr(propose, "normal_form", noted)
+    propose_schema(tmp_path / "wide.csv")
+    assert rows == [("kept",)] * 3
 
 
 def test_a_report_says_what_does_not_fit(tacit, folder):

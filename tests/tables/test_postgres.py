@@ -26,6 +26,7 @@ import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch, TacitError
 from tacit.tables import Column, Engine, Schema, load, parse, propose_schema
 from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.postgres import kind_of_failure
 from tacit.tables.schema import read_schema
 from tacit.tables.shards import Shard
 from tacit.testing.meaning import code_of
@@ -733,6 +734,51 @@ def test_the_kind_of_a_failure_is_named(
     )
     with pytest.raises(EngineFailed, match=said):
         load(clinic.url, person="pid", table="visits")
+
+
+def test_a_timeout_that_ends_the_opening_is_named(clinic: Clinic) -> None:
+    clinic.table("pid int")
+    clinic.run(f"ALTER ROLE {clinic.role} SET statement_timeout = '1ms'")
+    with pytest.raises(EngineFailed, match="statement_timeout of PostgreSQL"):
+        load(clinic.url, person="pid", table="visits")
+
+
+PHRASES = ["No space left on device", "canceling statement due to statement timeout"]
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_value_that_reads_like_a_failure_is_not_taken_for_one(
+    clinic: Clinic, phrase: str
+) -> None:
+    """What is said would depend on the value, and be wrong."""
+    clinic.run(
+        f"CREATE VIEW visits AS SELECT i AS pid, CAST('ERROR:  {phrase}' || i AS int) AS age "
+        "FROM generate_series(1, 3) i",
+        f"GRANT SELECT ON visits TO {clinic.role}",
+    )
+    with pytest.raises(EngineFailed, match="withheld") as failed:
+        load(clinic.url, person="pid", table="visits")
+    assert "PostgreSQL" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ('ERROR:  could not write to file "base/pgsql_tmp/1.0": No space left on device', "disk"),
+        ('ERROR:  could not extend file "base/5/16384": No space left on device', "disk"),
+        ("ERROR:  canceling statement due to user request", "somebody cancelled it"),
+        ("ERROR:  out of memory\nDETAIL:  Failed on request", "out of memory"),
+        ("WARNING:  terminating connection because of crash of another server process", "crashed"),
+        ("FATAL:  terminating connection due to administrator command", "ended the connection"),
+        ('ERROR:  invalid input syntax for type integer: "out of memory"', None),
+        ('FEHLER:  kaputt: "ERROR:  out of memory"', None),
+        ("FEHLER:  'kaputt': ERROR:  out of memory", None),
+        ("ERROR:  kaputt\nERROR:  out of memory", None),
+    ],
+)
+def test_of_what_a_server_says_the_beginning_is_compared(words: str, said: str | None) -> None:
+    known = kind_of_failure(f"Invalid Input Error: [libpq] Execution error [X]: {words}\n")
+    assert known is None if said is None else said in (known or "")
 
 
 def test_a_lost_connection_is_named(clinic: Clinic) -> None:

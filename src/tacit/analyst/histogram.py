@@ -35,6 +35,7 @@ from tacit.analyst.tabular import (
     rows_chosen_as_json,
     rows_chosen_from_json,
     rows_that_count,
+    with_intervals,
 )
 from tacit.book.laplace import Estimate, error_steps
 from tacit.book.noisy_number import About
@@ -200,7 +201,12 @@ class Histogram(CellNoise, SavedTabular):
         name = "count"
         while name in shown:
             name += "_"
-        return {**shown, name: self.counts.tolist()}
+        return with_intervals({**shown, name: self.counts.tolist()}, {name: self.intervals()})
+
+    def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
+        """Between what each count lies by itself, except with probability β."""
+        error = self.error(beta)
+        return [(count - error, count + error) for count in self.counts.tolist()]
 
     def _first(self, most: int) -> dict[str, list[Any]]:
         return {
@@ -266,6 +272,8 @@ def histogram_from_json(fields: Any) -> Histogram:
         raise ValueError
     privacy, max_rows = Privacy.from_json(fields["privacy"]), whole(fields["max_rows"], "max_rows")
     chosen = rows_chosen_from_json(fields)
+    if max_rows / privacy.epsilon > _WIDEST_NOISE:  # its error would take long to find
+        raise ValueError
     return Histogram(schema, columns, cells, counts, privacy, max_rows, rows_chosen=chosen)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from tacit.analyst.query_derived import (
     Derived,
@@ -18,6 +18,7 @@ from tacit.analyst.query_measured import Interval, QueryColumn, name_of, rows_of
 from tacit.analyst.query_quantiles import QuantileTree
 from tacit.analyst.tabular import plain_value
 from tacit.book.answer import Answer
+from tacit.book.coins import WIDEST_NOISE
 from tacit.book.quantile import QuantileMechanism
 from tacit.numbers import Number, exact, positive, spaced
 from tacit.tables.codes import NUMBERS
@@ -51,6 +52,10 @@ class QuantileColumn:
     mechanism: QuantileMechanism | QuantileTree
     codes: tuple[int, ...]
     max_rows: int | None = None
+
+    why_no_intervals: ClassVar[str] = (
+        "how many values may lie between it and the true one is known, and not where those lie"
+    )
 
     @property
     def values(self) -> list[Any]:
@@ -149,6 +154,10 @@ class StreamColumn:
         like = Answer.from_json(fields["told by"])
         if not like.above or like.value != 0 or like.value_from is None or like.grid <= 0:
             raise ValueError
+        gap = like.gap_noise
+        scales = [like.noise_scale] if gap is None else [gap.question_scale, gap.threshold_scale]
+        if any(scale is not None and scale > WIDEST_NOISE for scale in scales):
+            raise ValueError  # its error would take long to find
         return cls(name_of(fields), like, steps_of(fields), rows_of(fields))
 
 

@@ -60,7 +60,7 @@ class Derived:
         is told lies in it, too, though a count that says nothing may stand for another value.
         """
         each = probability(beta, "beta") / len(self.measured)
-        cells = zip(*(column.ranges(each) for column in self.measured), strict=True)
+        cells = zip(*(column.intervals(each) for column in self.measured), strict=True)
         ends = [[self.factor * end for end in self._between(*parts)] for parts in cells]
         told = zip(self.values, ends, strict=True)
         return [(min(value, *pair), max(value, *pair)) for value, pair in told]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from tacit.book.coins import WIDEST_NOISE
 from tacit.book.laplace import Estimate, error_steps
 from tacit.numbers import Number, positive
 from tacit.privacy import Privacy
@@ -38,7 +39,7 @@ class QueryColumn:
         """How far each of the values may be off by itself, except with probability β."""
         return [error_steps(self.noise_scale, beta) * self.grid] * len(self.steps)
 
-    def ranges(self, beta: Fraction) -> list[Interval]:
+    def intervals(self, beta: Number = "1/20") -> list[Interval]:
         """Between what each true value lies by itself, except with probability β."""
         off = error_steps(self.noise_scale, beta) * self.grid
         return [(value - off, value + off) for value in self.values]
@@ -74,7 +75,7 @@ class QueryColumn:
             name_of(fields),
             Privacy(fields["epsilon"]),
             positive(fields["grid"], "grid"),
-            positive(fields["noise_scale"], "noise_scale"),
+            scale_of(fields),
             steps_of(fields),
             max_rows=rows_of(fields),
             max_keys=None if keys is None else row_bound(keys, "max_keys"),
@@ -97,6 +98,14 @@ def steps_of(fields: Mapping[str, Any], name: str = "steps") -> tuple[int, ...]:
     if not all(type(steps) is int for steps in fields[name]):
         raise TypeError
     return tuple(fields[name])
+
+
+def scale_of(fields: Mapping[str, Any]) -> Fraction:
+    """The scale of some noise; the error of a wider one than coins draw would take long to find."""
+    scale = positive(fields["noise_scale"], "noise_scale")
+    if scale > WIDEST_NOISE:
+        raise ValueError
+    return scale
 
 
 def rows_of(fields: Mapping[str, Any]) -> int | None:

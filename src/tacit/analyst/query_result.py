@@ -23,9 +23,11 @@ from tacit.analyst.tabular import (
     Tabular,
     covers_as_json,
     load_json,
+    of_one_type,
     plain_value,
     save_json,
     with_covers,
+    with_intervals,
 )
 from tacit.arguments import text
 from tacit.errors import BadParameter
@@ -119,13 +121,15 @@ class QueryResult(Tabular):
     # Other forms --------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The keys, and each aggregate followed by its error at 95 %, and what these cover."""
+        """The keys, each aggregate and its error, between what it lies, and what that covers."""
         shown = self._keys(len(self))
         for column in self.columns:
             ranked = isinstance(column, QuantileColumn)
             name = f"{column.name}_rank_error" if ranked else f"{column.name}_error"
-            shown[column.name] = _of_one_type(column.values)
-            shown[name] = _of_one_type(column.errors())
+            shown[column.name] = of_one_type(column.values)
+            shown[name] = of_one_type(column.errors())
+        known = [each for each in self.columns if not isinstance(each, QuantileColumn)]
+        shown = with_intervals(shown, {each.name: each.intervals() for each in known})
         return with_covers(shown, self.covers)
 
     def _keys(self, most: int) -> dict[str, list[Any]]:
@@ -235,15 +239,6 @@ class QueryResult(Tabular):
         rows = [html_row(*(html_cell(text, "th", align="left") for text in head))]
         rows += [html_row(*(html_cell(text, align="left") for text in line)) for line in body]
         return f"<table>{''.join(rows)}</table><p>{escape(self._under())}</p>"
-
-
-def _of_one_type(values: list[Any]) -> list[Any]:
-    """All as integers, or all as floats: frames have columns of one type."""
-    if not all(isinstance(value, Fraction) for value in values):  # dates
-        return values
-    if all(value.denominator == 1 for value in values):
-        return [value.numerator for value in values]
-    return [float(value) for value in values]
 
 
 def with_error(value: Any, error: Fraction) -> str:

@@ -28,6 +28,7 @@ from tacit.analyst.tabular import (
     plain_value,
     rows_that_count,
     save_json,
+    with_intervals,
     writing,
 )
 from tacit.book.laplace import Estimate
@@ -268,13 +269,19 @@ class Ranges(SavedTabular):
     # Shapes -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The values, and how many there are up to each."""
+        """The values, how many there are up to each, and between what all of those lie together."""
         ordered = self.plan.ordered
         name = "up_to" if ordered.name != "up_to" else "up_to_"
-        return {
+        shown = {
             ordered.name: [self._plain(code) for code in ordered.values],
             name: self.curve.tolist(),
         }
+        return with_intervals(shown, {name: self.intervals()})
+
+    def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
+        """Between what the counts up to each value lie, all but with probability β together."""
+        error = self.worst_error(beta)
+        return [(count - error, count + error) for count in self.curve.tolist()]
 
     def plot(self, path: str | Path) -> None:
         """Draw the count up to each value, and how far it may be off, to a file."""
@@ -320,7 +327,7 @@ class Ranges(SavedTabular):
     def __str__(self) -> str:
         columns = self.to_dict()
         every = max(len(self.curve) // _MOST_SHOWN, 1)
-        (name, values), (_, counts) = columns.items()
+        (name, values), (_, counts), *_ = columns.items()
         shown = [
             (str(value), spaced(Fraction(count)))
             for value, count in zip(values[::-every], counts[::-every], strict=True)
@@ -335,7 +342,7 @@ def _draw(ranges: Ranges, path: Path) -> None:
     check_can_plot(path)
     from matplotlib.figure import Figure
 
-    (name, values), (_, counts) = ranges.to_dict().items()
+    (name, values), (_, counts), *_ = ranges.to_dict().items()
     error = int(ranges.worst_error())
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -89,6 +90,29 @@ class SavedTabular(Tabular):
 
     def __hash__(self) -> int:
         return hash(self._digest)
+
+
+def of_one_type(values: Sequence[Any]) -> list[Any]:
+    """All as integers, or all as floats: frames have columns of one type."""
+    if not all(isinstance(value, Fraction) for value in values):  # dates
+        return list(values)
+    if all(value.denominator == 1 for value in values):
+        return [value.numerator for value in values]
+    return [float(value) for value in values]
+
+
+def with_intervals(
+    columns: dict[str, list[Any]], intervals: Mapping[str, Sequence[tuple[Fraction, Fraction]]]
+) -> dict[str, list[Any]]:
+    """The same columns, and after all of them between what the true value of each lies (95 %)."""
+    found = dict(columns)
+    for name, ends in intervals.items():
+        for which, place in (("lower", 0), ("upper", 1)):
+            called = f"{name}_{which}"
+            while called in found:
+                called += "_"
+            found[called] = of_one_type([pair[place] for pair in ends])
+    return found
 
 
 def write_csv(columns: Mapping[str, Sequence[Any]], file: IO[str]) -> None:

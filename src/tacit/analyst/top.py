@@ -16,7 +16,7 @@ import numpy as np
 from tacit.analyst.alternatives import Alternative, Comparison
 from tacit.analyst.alternatives import lines as as_lines
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json
+from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json, with_intervals
 from tacit.book.coins import clamped
 from tacit.book.laplace import Estimate, error_steps
 from tacit.book.top import TopMechanism
@@ -126,17 +126,14 @@ class Top(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The cells, or the questions, and the counts if there are any."""
-        shown: dict[str, list[Any]] = {
-            column.name: [plain_value(column, cell[place]) for cell in self.cells]
-            for place, column in enumerate(self.columns)
-        }
-        shown = shown or {"question": list(self.questions)}
+        shown = self.keys
         if self.counts is None:
             return shown
         name = "count"
         while name in shown:
             name += "_"
-        return {**shown, name: [float(each.value) for each in self.counts]}
+        told = {**shown, name: [float(each.value) for each in self.counts]}
+        return with_intervals(told, {name: [each.interval() for each in self.counts]})
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in plain JSON; `top_from_json` is the inverse."""
@@ -167,17 +164,20 @@ class Top(Tabular):
         return f"<Top {len(self)}, {self.privacy}>"
 
     def __str__(self) -> str:
-        named = [", ".join(map(str, row)) for row in zip(*self._shown().values(), strict=True)]
+        named = [", ".join(map(str, row)) for row in zip(*self.keys.values(), strict=True)]
         if self.counts is None:
             return "\n".join(f"{place}. {name}" for place, name in enumerate(named, start=1))
         pairs = zip(named, self.counts, strict=True)
         return "\n".join(f"{at}. {name}: {count}" for at, (name, count) in enumerate(pairs, 1))
 
-    def _shown(self) -> dict[str, list[Any]]:
-        columns = self.to_dict()
-        if self.counts is not None:
-            columns.popitem()
-        return columns
+    @property
+    def keys(self) -> dict[str, list[Any]]:
+        """The cells, or the questions."""
+        shown: dict[str, list[Any]] = {
+            column.name: [plain_value(column, cell[place]) for cell in self.cells]
+            for place, column in enumerate(self.columns)
+        }
+        return shown or {"question": list(self.questions)}
 
 
 # What it will be like, before it is paid ----------------------------------------------------------

@@ -79,6 +79,11 @@ class Estimate(NoisyNumber):
         """An error bound that holds except with probability β."""
         return error_steps(self.noise_scale, beta) * self.grid
 
+    def interval(self, beta: Number = "1/20") -> tuple[Fraction, Fraction]:
+        """Bounds on the true value, which hold except with probability β."""
+        error = self.error(beta)
+        return self.value - error, self.value + error
+
     def _number(self) -> Fraction:
         return self.value
 

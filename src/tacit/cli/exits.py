@@ -97,6 +97,8 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
         case errors.TacitError():
             say("\n  ".join([_fact(error, arguments), *_next(error, arguments)]))
             return error.exit_code
+        case SystemExit(__context__=BrokenPipeError()):  # rich makes an exit with 1 of it
+            return 128 + signal.SIGPIPE
         case SystemExit(code=code):
             return code if isinstance(code, int) else DONE if code is None else CHECK_FAILED
         case Signalled(number=number):

@@ -322,8 +322,9 @@ def save_release(service: Service, who: TokenRecord, asked: Saved) -> Content:
 
 def _columns(value: Any) -> dict[str, list[Any]]:
     if isinstance(value, Estimate):
-        told = {"value": [plain(value.value)], "error": [plain(value.error())]}
-        return with_covers(told, value.covers)
+        told = {"value": value.value, "error": value.error()}
+        told |= dict(zip(("lower", "upper"), value.interval(), strict=True))
+        return with_covers({name: [plain(each)] for name, each in told.items()}, value.covers)
     columns: dict[str, list[Any]] = value.to_dict()
     return columns
 

@@ -148,7 +148,7 @@ def _place(value: Fraction | date) -> float:
 
 @series_of.register
 def _(released: Ranges) -> Iterable[Series]:
-    (name, values), (_, counts) = released.to_dict().items()
+    (name, values), (_, counts), *_ = released.to_dict().items()
     error = released.worst_error()
     words = f"all of it within {spaced(error)} (95 %)"
     numbers = _within([Fraction(count) for count in counts], [error] * len(counts))
@@ -161,10 +161,8 @@ def _(released: Ranges) -> Iterable[Series]:
 def _(released: Top) -> Iterable[Series]:
     if released.counts is None:
         return
-    columns = released.to_dict()
-    *names, _ = columns
-    named = list(columns.values())[:-1]
-    ordered, keys = _in_order(names, list(zip(*named, strict=True)))
+    columns = released.keys
+    ordered, keys = _in_order(list(columns), list(zip(*columns.values(), strict=True)))
     values = [count.value for count in released.counts]
     numbers = _within(values, [count.error() for count in released.counts])
     yield Series("The largest, in the order of draw", ordered, keys, numbers)

@@ -106,7 +106,7 @@ def header(path: Path, layout: LineFormat, called: str) -> list[str]:
     if both is not None:
         raise SchemaMismatch(
             f"the header of {called} has {both[0]!r} and {both[1]!r}, which SQL cannot tell "
-            "apart: rename one of them"
+            "apart: rename one of them, or put a line of names above it if it is a row"
         )
     return names
 

@@ -9,6 +9,7 @@ A view is a program of its owner: it must not fail on a row, and not mix the row
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -163,21 +164,43 @@ class RemoteColumn:
     hint: str = ""  # why it cannot be declared, and what to do
 
 
-# What ended a query, by words of the server or of libpq, in the classes 08, 53 and 57 of SQLSTATE:
-# ADBC hands on no code.  What is said of each is written here, and nothing of the server's text.
+# What ended a query, in the classes 08, 53 and 57 of SQLSTATE: ADBC hands on no code, only what the
+# server or libpq said.  Of that only the beginning is compared, and with whole phrases: a message
+# that quotes a value begins with words of its own.  What is told is written here.
+_SAID = re.compile(
+    r"\[libpq\] (?:[^\n:']*(?:'(?s:.*?)')?: )?(?:(?:ERROR|FATAL|PANIC|WARNING):  )?(?=(.*))"
+)
+_LOST = "the connection to PostgreSQL was lost: try again"
 _FAILURES = {
-    "statement timeout": "statement_timeout of PostgreSQL ended it: raise that for this role",
-    "user request": "somebody cancelled it in PostgreSQL: try again",
-    "No space left": "the disk of PostgreSQL is full: make room there, and try again",
-    "temp_file_limit": "temp_file_limit of PostgreSQL ended it: raise that for this role",
-    "out of memory": "PostgreSQL is out of memory: try again when less is running there",
-    "another server process": "PostgreSQL crashed or was killed: try again when it is back",
-    "administrator command": "PostgreSQL ended the connection or is stopping: try again",
-    "closed the connection": "the connection to PostgreSQL was lost: try again",
-    "connection to server": "the connection to PostgreSQL was lost: try again",
-    "could not receive data": "the connection to PostgreSQL was lost: try again",
-    "SSL SYSCALL": "the connection to PostgreSQL was lost: try again",
+    "canceling statement due to statement timeout": (
+        "statement_timeout of PostgreSQL ended it: raise that for this role"
+    ),
+    "canceling statement due to user request": "somebody cancelled it in PostgreSQL: try again",
+    r"could not [a-z ]+( \d+ of)?( temporary)? file\b.*: No space left on device": (
+        "the disk of PostgreSQL is full: make room there, and try again"
+    ),
+    'temporary file size exceeds "temp_file_limit"': (
+        "temp_file_limit of PostgreSQL ended it: raise that for this role"
+    ),
+    "out of (shared )?memory": (
+        "PostgreSQL is out of memory: try again when less is running there"
+    ),
+    "terminating connection because of crash of another server process": (
+        "PostgreSQL crashed or was killed: try again when it is back"
+    ),
+    "terminating connection due to administrator command": (
+        "PostgreSQL ended the connection or is stopping: try again"
+    ),
+    "(server closed the connection|connection to server|could not receive data|SSL SYSCALL)": _LOST,
 }
+
+
+def kind_of_failure(said: str) -> str | None:
+    """In our own words, if the server's are those of a failure that says nothing of any value."""
+    words = _SAID.search(said)
+    if words is None:
+        return None
+    return next((why for known, why in _FAILURES.items() if re.match(known, words[1])), None)
 
 
 def failures_named(work: Callable[Concatenate[Session, _P], _R]) -> Any:
@@ -190,8 +213,7 @@ def failures_named(work: Callable[Concatenate[Session, _P], _R]) -> Any:
         except TacitError:
             raise
         except Exception as error:
-            said = str(error)
-            known = next((why for words, why in _FAILURES.items() if words in said), None)
+            known = kind_of_failure(str(error))
             if known is None:
                 raise
         raise EngineFailed(f"reading from {session.place} failed: {known}")
@@ -215,9 +237,14 @@ class Session:
         except ImportError:
             advice = "pip install 'tacit[postgres]'"
             raise BadParameter("source", self.place, "it needs more packages", advice) from None
-        self._database = adbc_driver_postgresql.connect(address.conninfo)
-        self._connection = AdbcConnection(self._database)
+        self._database = self._begun(adbc_driver_postgresql.connect, address.conninfo)
+        self._connection = self._begun(AdbcConnection, self._database)
         self._encoding = ""
+
+    @failures_named
+    def _begun(self, begin: Callable[[Any], Any], given: Any) -> Any:
+        """What ADBC connects with; it reads the catalogue at once."""
+        return begin(given)
 
     def close(self) -> None:
         """End it; ending it again does no harm."""

@@ -21,7 +21,7 @@ from tacit.tables.declaring import unaskable
 from tacit.tables.engine import told
 from tacit.tables.normal import is_no_null, normal_form, pointed, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
-from tacit.tables.sniffing import file_format, holding, value_format
+from tacit.tables.sniffing import by_column, file_format, holding, value_format
 from tacit.tables.sources import Source, open_source
 from tacit.tables.spill import byte_limit
 from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines
@@ -118,12 +118,14 @@ def _notes(source: Source, types: Mapping[str, Type]) -> list[str]:
     """What a text file should not be like, and what to write instead."""
     notes = []
     measured = [name for name, type_ in types.items() if type_ != "text"]
-    if measured and all(map(_LOOKS_LIKE_A_VALUE.fullmatch, measured)):
+    texts = {name: f"trim({quoted(name)})" for name in types if name not in measured}
+    looks = measured and all(map(_LOOKS_LIKE_A_VALUE.fullmatch, measured))
+    # Or else a name is one of the values below it.
+    if looks or by_column(source, texts, "v = trim(name)", "count(*)"):
         notes.append(
             "the first line looks like a row, and would make it public as names of columns; if "
             "it is one, put a line of names above it:  sed -i '1i pid,town,age' FILE"
         )
-    texts = {name: f"trim({quoted(name)})" for name in types if name not in measured}
     numbers = f"regexp_full_match(v, '{_NUMBER}')"
     hold = holding(source, texts, [numbers], is_no_null("v", source.written))
     notes += [
@@ -184,7 +186,8 @@ def _written(source: Source, column: Column) -> str:
         lines.append(f'{"" if given else "# "}grid = "{grid}"')
     if column.type == "timestamp":
         lines.append("# its days and hours are those of UTC, unless: " + _ZONE)
-    form = normal_form(source, Schema("table", EACH_ROW, (column,)), {column.name})
+    alone = Schema("table", EACH_ROW, (column,))
+    form = normal_form(source, alone, {column.name}, source.quickest)
     value = quoted(column.name)
     ordered = column.type in ("integer", "date", "timestamp") or column.grid is not None
     ends = source.connection.execute(f"SELECT min({value}), max({value}) FROM ({form})").fetchone()

@@ -127,7 +127,7 @@ def value_format(source: Source) -> TextFormat:
     if max(day_first, month_first):
         dates = DAY_FIRST if day_first >= month_first else MONTH_FIRST
     typed = {name: value for name, value in columns.items() if hold[name]}
-    nulls = {null for _, null in _by_column(source, typed, f"v IN ({listed})", "v")}
+    nulls = {null for _, null in by_column(source, typed, f"v IN ({listed})", "v")}
     return replace(
         written, decimal=decimal, nulls=tuple(null for null in NULLS if null in nulls), dates=dates
     )
@@ -145,20 +145,20 @@ def holding(
     tests = sorted(set(tests))
     left = {name: set(tests) for name in columns}
     counts = ", ".join(f"count(({test}) OR NULL)" for test in tests)
-    for name, present, *passed in _by_column(
+    for name, present, *passed in by_column(
         source, columns, among, f"count(*), {counts}", f"LIMIT {_ROWS}"
     ):
         left[name] = {test for test, n in zip(tests, passed, strict=True) if n == present}
     for test in tests:
         asked = {name: value for name, value in columns.items() if test in left[name]}
-        found = _by_column(source, asked, among, f"count(*) = count(({test}) OR NULL)")
+        found = by_column(source, asked, among, f"count(*) = count(({test}) OR NULL)")
         all_pass = {name for name, passes in found if passes}
         for name in asked.keys() - all_pass:
             left[name].remove(test)
     return left
 
 
-def _by_column(
+def by_column(
     source: Source, columns: Mapping[str, str], among: str, asked: str, rows: str = ""
 ) -> list[Any]:
     """What is asked of the values ``v`` of each of these columns, in one query."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import file_digest
-from os.path import isfile
+from os.path import isdir, isfile
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any
@@ -164,6 +164,14 @@ class Source:
         self.kept = True
 
     @property
+    def quickest(self) -> str:
+        """What shows the rows of the view, for one query after another.
+
+        A query of a view is planned with all its columns, and one of a table with those it names.
+        """
+        return _KEPT if self.kept else "source"
+
+    @property
     def by_column(self) -> bool:
         """Whether a column can be read later, and without the others."""
         return self.rows is not None
@@ -305,6 +313,8 @@ def _is_file(source: object) -> bool:
     if "://" in said:
         raise BadParameter("source", said, f"no such address can be read: give {kinds()}")
     if not isfile(path):  # unlike Path.is_file, it never fails, even if the path is far too long
+        if isdir(path):
+            raise BadParameter("source", said, f"it is a folder: {MANY_FILES}")
         hint = MANY_FILES if set("*?[") & set(said) else "check its path"
         raise BadParameter("source", said, f"there is no such file: {hint}")
     if _is_sqlite(path):

@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 VERSION = 1
 
-_DERIVED = frozenset({"covers"})
+_DERIVED = frozenset({"covers", "lower", "upper", "told"})
 """Names of what follows from the rest of an object: earlier versions did not write them."""
 
 _OF_AN_ENTRY = frozenset({"number", "previous", "kind", "at"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tacit import errors
 from tacit.errors import BadParameter, TacitError
-from tacit.numbers import exact, positive
+from tacit.numbers import exact, plain, positive
 from tacit.wire.forms import Form, Json, fraction, integer, string, text
 
 if TYPE_CHECKING:  # a command loads only the modules that it uses
@@ -139,7 +139,8 @@ def _read_history(fields: Json) -> History:
 
 
 def _write_estimate(estimate: Estimate) -> Json:
-    return estimate.as_json()
+    lower, upper = estimate.interval()
+    return {**estimate.as_json(), "lower": plain(lower), "upper": plain(upper)}
 
 
 def _read_estimate(fields: Json) -> Estimate:
@@ -416,7 +417,9 @@ def _read_release(fields: Json) -> Release:
 
 
 def _write_ranges(ranges: Ranges) -> Json:
-    return ranges.as_json()
+    from tacit.wire.told import of_ranges
+
+    return {**ranges.as_json(), "told": of_ranges(ranges)}
 
 
 def _read_ranges(fields: Json) -> Ranges:
@@ -436,7 +439,9 @@ def _read_synthetic(fields: Json) -> Synthetic:
 
 
 def _write_top(top: Top) -> Json:
-    return top.as_json()
+    from tacit.wire.told import of_top
+
+    return {**top.as_json(), "told": of_top(top)}
 
 
 def _read_top(fields: Json) -> Top:
@@ -446,7 +451,9 @@ def _read_top(fields: Json) -> Top:
 
 
 def _write_query(result: QueryResult) -> Json:
-    return result.as_json()
+    from tacit.wire.told import of_query
+
+    return {**result.as_json(), "told": of_query(result)}
 
 
 def _read_query(fields: Json) -> QueryResult:
@@ -456,7 +463,9 @@ def _read_query(fields: Json) -> QueryResult:
 
 
 def _write_histogram(histogram: Histogram) -> Json:
-    return histogram.as_json()
+    from tacit.wire.told import of_histogram
+
+    return {**histogram.as_json(), "told": of_histogram(histogram)}
 
 
 def _read_histogram(fields: Json) -> Histogram:
