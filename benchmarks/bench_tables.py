@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,15 +16,12 @@ from typing import Any
 import duckdb
 import numpy as np
 import sqlglot
-from sqlglot import exp
 
-from benchmarks.report import Report, memory, seconds
+from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import raw_names
-from tacit.tables.question import Rows, Term
 from tacit.tables.schema import Schema, read_schema
 from tacit.tables.shard_sets import new_set, write
 from tacit.tables.shards import ShardedEngine
@@ -87,7 +82,7 @@ def run(report: Report) -> None:
             _conjunctions(report, path, rival)
             _cells(report, path, rival)
             _people(report, path, rival)
-            _scans(report, path)
+            _beyond_memory(report, path)
             _shards(report, path, Path(folder))
     _reading(report)
 
@@ -219,59 +214,22 @@ def _people(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) -> Non
     engine.close()
 
 
-def _scans(report: Report, path: Path) -> None:
-    """A table that does not fit into the memory limit."""
-    with load(path, person=EACH_ROW, schema=SCHEMA, memory_limit="128MB") as engine:
-        if isinstance(engine, DuckDBEngine):
-            questions = [parse(text, engine.schema) for text in _texts()[:128]]
-            each = seconds(lambda: engine.values(questions), 1) / len(questions)
-            report.note(
-                "beyond the memory limit: a question, of 128 a scan", f"{each * 1e3:.1f} ms"
-            )
-    _people_scans(report, path)
-
-
-class _CountedScans(DuckDBEngine):
-    """The plan of 0.1: a count for every question and person."""
-
-    def _of_person(self, terms: list[Term]) -> tuple[list[exp.Expr], list[exp.Expr]]:
-        rows = [Rows(term.where, 1) for term in terms]
-        return super()._of_person(list(rows))
-
-
-def _people_scans(report: Report, path: Path) -> None:
-    """People counted beyond the memory limit, against a count for every question and person."""
+def _beyond_memory(report: Report, path: Path) -> None:
+    """A table that does not fit into the memory limit: its codes lie on the disk."""
     taken = {}
-    for plan in (DuckDBEngine, _CountedScans):
-        schema = read_schema(SCHEMA, name="visits", person="pid")
-        with plan(schema, _source(path, schema, 2**27)) as engine:
-            terms = [parse(text, schema).terms[0] for text in _texts()[:100]]
-            taken[plan] = seconds(partial(engine.totals, terms), 1, process_time)
-    report.at_most(
-        "people beyond memory, 100 questions in a scan, against a count for each person",
-        taken[DuckDBEngine] / taken[_CountedScans],
-        0.25,
+    for limit in ("8GB", "128MB"):
+        start = process_time()
+        with load(path, person="pid", schema=SCHEMA, memory_limit=limit) as engine:
+            questions = [parse(text, engine.schema) for text in _texts()[:128]]
+            engine.values(questions)
+            taken[limit] = process_time() - start
+            each = seconds(partial(engine.values, questions), 3) / len(questions)
+            assert isinstance(engine, ShardedEngine) == (limit == "128MB")
+    report.note("beyond the memory limit: a question", f"{each * 1e3:.2f} ms")
+    report.note(
+        "beyond the memory limit: opening and 128 questions, against all in memory",
+        f"{taken['128MB'] / taken['8GB']:.1f} ×",
     )
-    for name in _PLANS:
-        more = (_scan_memory(name, 120, path) - _scan_memory(name, 1, path)) / 2**20
-        what = f"people scanned: more memory for 120 questions than for 1, {name}"
-        report.note(what, f"{more:.0f} MB")
-
-
-_PLANS: dict[str, type[DuckDBEngine]] = {"bits": DuckDBEngine, "counts as in 0.1": _CountedScans}
-
-
-def _scan_memory(plan: str, questions: int, path: Path) -> int:
-    """The most memory that a process takes which does nothing but one scan."""
-    asked = [sys.executable, "-m", "benchmarks.bench_tables", plan, str(questions), str(path)]
-    return int(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
-
-
-def _scan_alone(plan: str, questions: int, path: Path) -> int:
-    schema = read_schema(SCHEMA, name="visits", person="pid")
-    with _PLANS[plan](schema, _source(path, schema, 2**33)) as engine:
-        engine.totals([parse(text, schema).terms[0] for text in _texts()[:questions]])
-    return memory("VmHWM")
 
 
 def _shards(report: Report, path: Path, folder: Path) -> None:
@@ -322,7 +280,3 @@ def _reading(report: Report) -> None:
     ours = _each(lambda text: parse(text, schema), texts, 50)
     report.note("sqlglot's own parse", f"{parsing * 1e6:.0f} µs")
     report.at_most("reading a new text, against sqlglot's parse", ours / parsing, 2)
-
-
-if __name__ == "__main__":
-    print(_scan_alone(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))

@@ -18,7 +18,6 @@ from tacit.budget import Budget
 from tacit.draws.keystream import InsecureTestKeyStream, KeyStream
 from tacit.errors import CannotCopy, TacitError
 from tacit.privacy import Cost, Privacy
-from tacit.tables.duckdb import DuckDBEngine
 
 ROWS = pd.DataFrame({"pid": range(40), "age": [20 + n % 50 for n in range(40)]})
 
@@ -52,7 +51,6 @@ HELD: dict[str, Callable[..., object]] = {
     ),
     "table": lambda visits, budget: visits,
     "engine": lambda visits, budget: visits.engine,
-    "scanning engine": lambda visits, budget: DuckDBEngine.__new__(DuckDBEngine),
     "budget": lambda visits, budget: budget,
     "ledger": lambda visits, budget: budget._ledger,
     "lease": lambda visits, budget: _lease_of(budget),

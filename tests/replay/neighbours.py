@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from tests.replay.runs import Opener, Row
-from tests.tables.engines import scans as scanning
 
 import tacit
 from tacit.analyst.table import Table
@@ -136,10 +135,6 @@ def _parquet(rows: Sequence[Row], folder: Path) -> Table:
     return _open(folder / "visits.parquet", type_of="text")
 
 
-def _scan(rows: Sequence[Row], folder: Path) -> Table:
-    return tacit.open(scanning(_arrow(rows), SCHEMA.format(person="integer"), "pid"), people=9)
-
-
 def _shards(rows: Sequence[Row], folder: Path) -> Table:
     import pyarrow.parquet as pq
 
@@ -153,7 +148,7 @@ SOURCES = {
     "text people": _opener(lambda rows, _: _open(_arrow(rows, text=True), type_of="text")),
     "csv": _opener(_csv),
     "parquet": _opener(_parquet),
-    "scan": _opener(_scan),
+    "spilled": _opener(lambda rows, _: _open(_arrow(rows), memory_limit=1)),
     "shards": _opener(_shards),
 }
 EVERY_ROW = _opener(lambda rows, _: _open(_arrow(rows), person=tacit.EACH_ROW))

@@ -12,7 +12,6 @@ import pyarrow as pa
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import Held, hold_numbers, hold_words, placed
-from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import check_columns, raw_names
@@ -73,12 +72,6 @@ def sliced(source: object, toml: str, person: Person) -> Engine:
     return with_slices(bitmaps(source, toml, person))
 
 
-def scans(source: object, toml: str, person: Person) -> Engine:
-    """DuckDB reads the source for every question."""
-    found, schema = opened(source, toml, person)
-    return DuckDBEngine(schema, found)
-
-
 def shards(source: object, toml: str, person: Person) -> Engine:
     """Three parts, if there are people for them, written and mapped."""
     found, schema = opened(source, toml, person)
@@ -93,7 +86,6 @@ ENGINES: dict[str, Opener] = {
     "bitmaps": bitmaps,
     "cramped": cramped,
     "sliced": sliced,
-    "scans": scans,
     "shards": shards,
 }
 

@@ -18,17 +18,17 @@ from tacit.tables.codes import Type
 from tacit.tables.parquet import _fields, _footer, _skip, _written
 
 Write = Callable[[pa.Table, Path], object]
-ENGINES = ("bitmaps", "scans", "shards", "spilled")
+ENGINES = ("bitmaps", "shards", "spilled")
 
 
 @contextmanager
 def opened(source: object, schema: Schema, engine: str, folder: Path) -> Iterator[Engine]:
     """One of our engines on a source."""
     shards = None
-    if engine in ("shards", "spilled"):
+    if engine == "shards":
         shards = folder / f"shards-{next(_NUMBERS)}"
         shards.mkdir(parents=True)
-    limit = 1 if engine in ("scans", "spilled") else "1GB"
+    limit = 1 if engine == "spilled" else "1GB"
     with load(
         source,
         person=schema.person,

@@ -173,7 +173,7 @@ def test_is_null_of_predicates_cannot_double_without_end() -> None:
 DEEPEST = {"not": 98, "is true": 98, "not in parentheses": 25, "and in or": 15, "is null": 4}
 
 
-@pytest.mark.parametrize("memory_limit", ["1GB", "1B"], ids=["bitmaps", "scan"])
+@pytest.mark.parametrize("memory_limit", ["1GB", "1B"], ids=["bitmaps", "spilled"])
 def test_every_engine_answers_the_deepest_question_that_is_read(memory_limit: str) -> None:
     rows = pyarrow.table({"pid": [1, 1, 2], "smoker": [True, False, None], "age": [3, 4, 50]})
     types = {"pid": "integer", "smoker": "boolean", "age": "integer"}

@@ -19,8 +19,8 @@ import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema
 from tacit.tables import sources as module
-from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.fetching import FEW_ROWS
+from tacit.tables.shards import ShardedEngine
 from tacit.tables.sources import Source, SourceKind, register
 
 POISON = "patient 4711"
@@ -60,7 +60,7 @@ def test_a_stream_is_read_once_and_not_before(limit: str | int) -> None:
     stream = Once(TABLE)
     assert stream.read == 0
     with load(stream, person="pid", memory_limit=limit) as engine:
-        assert isinstance(engine, DuckDBEngine) == (limit == 1)
+        assert isinstance(engine, ShardedEngine) == (limit == 1)
         assert stream.read == 3
         assert answers(engine) == EXPECTED
         assert answers(engine) == EXPECTED

@@ -59,10 +59,6 @@ class TestCrampedBitmaps(TestBitmaps):
     name = "cramped"
 
 
-class TestScans(TestBitmaps):
-    name = "scans"
-
-
 class TestShards(TestBitmaps):
     name = "shards"
 

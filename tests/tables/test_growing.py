@@ -299,7 +299,7 @@ def test_a_label_must_be_a_later_one() -> None:
     column = SCHEMA.column("day")
     for until in ("2026-10-05", "2026-10-04"):
         with pytest.raises(BadParameter, match="give a later"):
-            window_of(SCHEMA, column, "2026-10-05", until)
+            window_of(column, "2026-10-05", until)
 
 
 def test_labels_beyond_all_that_a_column_can_hold() -> None:

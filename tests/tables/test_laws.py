@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +30,7 @@ from tests.tables.laws import ENGINES, Write, answered, misstated, parquet, prob
 import tacit
 from tacit.errors import SchemaMismatch, StreamMismatch
 from tacit.tables import EACH_ROW, Column, Schema, load, parse
+from tacit.tables.sources import OPTIMIZERS, open_source
 from tacit.tables.together import TogetherEngine
 
 NAN, INF, LEAST, MOST = float("nan"), float("inf"), -(2**63), 2**63 - 1
@@ -180,7 +182,7 @@ def test_a_row_means_what_it_means_alone(writer: str, tmp_path: Path) -> None:
     """In small: every writer, the engines and the declared types in turn."""
     draw = random.Random(writer)
     for rows in _tables(draw, 2):
-        _check_rows(writer, draw.choice(("bitmaps", "scans")), draw.randrange(2), rows, tmp_path)
+        _check_rows(writer, draw.choice(("bitmaps", "spilled")), draw.randrange(2), rows, tmp_path)
 
 
 @pytest.mark.long
@@ -273,10 +275,8 @@ def test_one_text_of_a_fixed_length_stops_nobody(engine: str, tmp_path: Path) ->
 
 def test_only_what_follows_from_a_query_may_change_it() -> None:
     """Every optimizer that DuckDB has is off, but the few that look at nothing else."""
-    from tacit.tables.sources import OPTIMIZERS
-
-    with load(_costs([1.0]), person="pid", name="t", schema=COSTS, memory_limit=1) as engine:
-        run = engine._source.connection.execute  # type: ignore[attr-defined]
+    with closing(open_source(_costs([1.0]), table=None, memory_limit=1)) as source:
+        run = source.connection.execute
         ((off,),) = run("SELECT current_setting('disabled_optimizers')").fetchall()
         known = {name for (name,) in run("SELECT name FROM duckdb_optimizers()").fetchall()}
     assert {each.strip() for each in off.split(",")} == known - OPTIMIZERS
@@ -285,8 +285,7 @@ def test_only_what_follows_from_a_query_may_change_it() -> None:
 
 def test_duckdb_is_shown_no_statistics_and_no_other_column(tmp_path: Path) -> None:
     made = parquet(write_page_index=True)(table(range(5)), tmp_path / "t")
-    with load(made, person="pid", name="t", schema=schema(0), memory_limit=1) as engine:
-        source = engine._source  # type: ignore[attr-defined]
+    with closing(open_source(made, table=None, memory_limit=1)) as source:
         source.fetch(["pid", "f"])
         shown = source.shown.partition("'")[2].partition("'")[0]
         query = "SELECT path_in_schema, stats_min, stats_max, stats_null_count, bloom_filter_offset"
@@ -422,7 +421,7 @@ def test_columns_may_be_asked_in_any_order(tmp_path: Path) -> None:
 # Text files: a row is a line
 
 
-@pytest.mark.parametrize("engine", ["bitmaps", "scans"])
+@pytest.mark.parametrize("engine", ["bitmaps", "spilled"])
 def test_a_line_means_what_it_means_alone(engine: str, tmp_path: Path) -> None:
     toml = "[source]\nquoted_newlines = false\n" + "".join(
         f'[columns.{name}]\ntype = "{type_}"\n'
@@ -435,7 +434,7 @@ def test_a_line_means_what_it_means_alone(engine: str, tmp_path: Path) -> None:
     def asks(lines: Sequence[bytes]) -> list[int]:
         path = tmp_path / "t.csv"
         path.write_bytes(b"pid,n,r,t\n" + b"".join(line + b"\n" for line in lines))
-        limit = 1 if engine == "scans" else "1GB"
+        limit = 1 if engine == "spilled" else "1GB"
         with load(path, person="pid", name="t", schema=toml, memory_limit=limit) as found:
             return found.values([parse(text, found.schema) for text in asked])
 

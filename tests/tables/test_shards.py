@@ -32,7 +32,6 @@ from tacit.tables import (
     shard_sets,
     sources,
 )
-from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import count_rows, cut_up, read_all
 from tacit.tables.schema import Person
 from tacit.tables.shards import NotAShard, Shard, ShardedEngine, map_shard
@@ -256,7 +255,7 @@ def refuse_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_table_beyond_memory_is_answered_from_shards(file: Path, folder: Path) -> None:
     with load(file, person="pid", schema=SMALL, memory_limit=1) as scanned:
-        assert isinstance(scanned, DuckDBEngine)
+        assert isinstance(scanned, ShardedEngine)
         expected, points = values(scanned, ASKED), scanned.points(["x"], max_rows=2).tolist()
     assert expected == FOUND
     with kept(file, folder) as engine:

@@ -15,16 +15,19 @@ import pytest
 import tacit
 from tacit.errors import BadParameter
 from tacit.tables import EACH_ROW, load, parse, spill
+from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.schema import Person
+from tacit.tables.shards import ShardedEngine
 
 TABLE = pa.table({"x": [1, 2]})
 
 SPILLS = """
 import sys
 import pyarrow
-from tacit.tables import EACH_ROW, load
+from tacit.tables.sources import open_source
 
-engine = load(pyarrow.table({"x": [1]}), person=EACH_ROW, memory_limit=1, spill_folder=sys.argv[1])
-engine._source.connection.execute(
+source = open_source(pyarrow.table({"x": [1]}), table=None, memory_limit=1, folder=sys.argv[1])
+source.connection.execute(
     "CREATE TABLE big AS SELECT 'PLAIN ' || hash(n) || hash(n + 1) AS word FROM range(4000000) r(n)"
 )
 print("spilled", flush=True)
@@ -59,13 +62,35 @@ def test_what_a_killed_process_spilled_is_swept_at_the_next_start(tmp_path: Path
 
 
 def test_a_table_that_is_open_keeps_its_folder(tmp_path: Path) -> None:
-    with load(TABLE, person=EACH_ROW, memory_limit=1, spill_folder=tmp_path) as engine:
+    with load(TABLE, person=EACH_ROW, spill_folder=tmp_path) as engine:
         (first,) = _folders(tmp_path)
         with load(TABLE, person=EACH_ROW, spill_folder=tmp_path):
             assert len(_folders(tmp_path)) == 2
         assert _folders(tmp_path) == [first]
         assert engine.values([parse("x = 1", engine.schema)]) == [1]
     assert _folders(tmp_path) == []
+
+
+@pytest.mark.parametrize("person", ["x", EACH_ROW])
+def test_a_table_that_does_not_fit_has_no_files_that_a_killed_process_would_leave(
+    tmp_path: Path, person: Person
+) -> None:
+    with load(TABLE, person=person, memory_limit=1, spill_folder=tmp_path) as engine:
+        assert isinstance(engine, ShardedEngine)
+        assert list(tmp_path.iterdir()) == []
+        assert engine.values([parse("x = 1", engine.schema)]) == [1]
+
+
+def test_a_table_that_does_not_fit_is_refused_if_nothing_may_be_written(tmp_path: Path) -> None:
+    with load(TABLE, person="x", spill_folder=tmp_path, spill=False) as engine:
+        assert isinstance(engine, BitmapEngine)
+    with pytest.raises(BadParameter, match=r"spill .*does not fit.*raise the limit"):
+        load(TABLE, person="x", memory_limit=1, spill_folder=tmp_path, spill=False)
+    assert _folders(tmp_path) == []
+    shards = tmp_path / "shards"  # which the steward named
+    shards.mkdir()
+    with load(TABLE, person="x", memory_limit=1, shards=shards, spill=False) as engine:
+        assert isinstance(engine, ShardedEngine)
 
 
 def test_a_table_that_nobody_holds_any_more_leaves_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from tacit.errors import QuestionRefused, SchemaMismatch
 from tacit.tables import EACH_ROW, Schema, parse, parse_batch, read_schema
-from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.prepared import Reader
 from tacit.tables.question_key import canonical, question_key
@@ -80,7 +79,7 @@ ROWS = [
 
 Row = tuple[object, ...]
 
-KINDS = ["bitmaps", "scans", "shards"]
+KINDS = ["bitmaps", "shards"]
 
 
 def rows_of(seed: int, person: str) -> tuple[list[Row], list[Row]]:
@@ -118,8 +117,6 @@ def engine_of(kind: str, name: str, toml: str, person: str, rows: list[Row], tmp
     source = open_source(table, table=None, memory_limit=2**30)
     if kind == "bitmaps":
         return hold(source, schema, 2**30)
-    if kind == "scans":
-        return DuckDBEngine(schema, source)
     with new_set(tmp_path) as path:
         parts = cut_up(source, schema, count_rows(source, schema), 3, path / "parts")
         made = write(path, parts, None)

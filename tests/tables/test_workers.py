@@ -190,7 +190,7 @@ def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 def test_only_the_rows_of_the_window_count(tmp_path: Path) -> None:
     schema = read_schema(SMALL, name="t", person="pid")
-    window = window_of(schema, growing_column(schema, "x"), "1", "2")
+    window = window_of(growing_column(schema, "x"), "1", "2")
     table = pa.table({"pid": list(range(9)), "x": [1, 2, 3] * 3})
     with new_set(tmp_path) as path:
         made = finish(path, cluster(Work(schema, window, path), split(table, 2)), None)

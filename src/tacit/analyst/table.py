@@ -45,6 +45,7 @@ def open_table(
     memory_limit: int | str | None = None,
     as_of: str | None = None,
     spill_folder: str | Path | None = None,
+    spill: bool = True,
     shards: str | Path | None = None,
     grows_by: str | None = None,
 ) -> Table:
@@ -60,11 +61,11 @@ def open_table(
     from the steward, for planning; it is never read from the data.  ``schema`` is a TOML
     file (by default the one beside the data), TOML text or a Schema.  ``as_of`` is a public label
     from the steward that says which state of the data this is, such as "2026-11-01": recorded
-    answers belong to it, and if it is a date, ``:as_of`` in questions stands for it.  Rows that do
-    not fit into ``memory_limit`` are kept in a folder of their own under ``spill_folder`` while the
-    table is open.  ``shards`` is a folder in which the table's codes are kept, in the clear: a
-    table that does not fit is then answered from there instead of being scanned for each question,
-    and a file that has not changed is not read again; Spark's executors write there.  ``grows_by``
+    answers belong to it, and if it is a date, ``:as_of`` in questions stands for it.  The codes of
+    a table that does not fit into ``memory_limit`` are kept under ``spill_folder`` while the table
+    is open, in files without a name; with ``spill=False`` such a table is refused.  ``shards`` is a
+    folder in which the codes are kept for good, in the clear: a file that has not changed is not
+    read again; Spark's executors write there.  ``grows_by``
     is a column of dates, times or numbers: only rows up to ``as_of`` in it are read, and
     `Table.refresh` adds those after it.
     """
@@ -78,6 +79,7 @@ def open_table(
         table=table,
         memory_limit=memory_limit,
         spill_folder=spill_folder,
+        spill=spill,
         shards=shards,
         as_of=label,
         grows_by=grows_by,
@@ -87,6 +89,7 @@ def open_table(
         table=table,
         memory_limit=memory_limit,
         spill_folder=spill_folder,
+        spill=spill,
         shards=shards,
         grows_by=grows_by,
     )

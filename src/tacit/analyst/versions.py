@@ -102,6 +102,7 @@ class Rereading:
     table: str | None = None
     memory_limit: int | str | None = None
     spill_folder: str | Path | None = None
+    spill: bool = True
     shards: str | Path | None = None
     grows_by: str | None = None
 
@@ -114,7 +115,7 @@ class Rereading:
         if self.grows_by is not None:
             assert before.as_of is not None
             column = growing_column(schema, self.grows_by)
-            window_of(schema, column, before.as_of, as_of)  # the new label must be a later one
+            window_of(column, before.as_of, as_of)  # the new label must be a later one
             if not whole and not is_folder(given):  # whose shards are whole
                 return load_more(
                     before.engine,
@@ -125,6 +126,7 @@ class Rereading:
                     table=self.table,
                     memory_limit=self.memory_limit,
                     spill_folder=self.spill_folder,
+                    spill=self.spill,
                     shards=self.shards,
                 )
         return load(
@@ -135,6 +137,7 @@ class Rereading:
             table=self.table,
             memory_limit=self.memory_limit,
             spill_folder=self.spill_folder,
+            spill=self.spill,
             shards=self.shards,
             as_of=as_of,
             grows_by=self.grows_by,

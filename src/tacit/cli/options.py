@@ -79,10 +79,12 @@ class TableOptions:
     memory
         The most memory to use, such as 2GB; by default a quarter of the machine's.
     spill_folder
-        Where to put rows that do not fit into memory while the table is open.
+        Where the codes of a table that does not fit into memory are while it is open.
+    spill
+        Whether such a table may be written there; with --no-spill it is refused.
     shards
-        A folder for the table's codes, unencrypted: larger tables are faster, and
-        an unchanged file is not read again.
+        A folder for the table's codes, unencrypted: an unchanged file is not read
+        again.
     as_of
         Which state of the data this is, such as 2026-11-01: a public label that
         the steward chooses.  Recorded answers belong to it; :as_of is its date.
@@ -105,6 +107,7 @@ class TableOptions:
     people: Whole | None = None
     memory: Size | None = None
     spill_folder: Folder | None = None
+    spill: bool = True
     shards: Folder | None = None
     as_of: Label | None = None
     grows_by: Column | None = None
@@ -134,6 +137,7 @@ class TableOptions:
                     table=self.table,
                     memory_limit=self.memory,
                     spill_folder=self.spill_folder,
+                    spill=self.spill,
                     shards=self.shards,
                     as_of=self.as_of,
                     grows_by=self.grows_by,
@@ -149,6 +153,7 @@ class TableOptions:
                     name=name,
                     memory_limit=self.memory,
                     spill_folder=self.spill_folder,
+                    spill=self.spill,
                 )
                 together[name] = opened.enter_context(other)
             if others:

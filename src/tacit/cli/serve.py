@@ -31,7 +31,7 @@ person = "patient_id"           # whose row it is; each_row = true if nobody has
 # as_of = "2026-11-01"          # which state of the data this is: a public label
 # grows_by = "admitted"         # a column: only rows up to as_of in it are read
 # memory = "2GB"                # by default a quarter of the machine's
-# spill_folder = "/var/tmp"     # for rows that do not fit into memory
+# spill_folder = "/var/tmp"     # for a table that does not fit into memory
 # shards = "/secure/shards"     # keeps the table's codes there, unencrypted: larger tables are
 #                               # faster, and an unchanged file is not read again
 

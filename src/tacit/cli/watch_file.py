@@ -47,6 +47,7 @@ _TABLE: dict[str, tuple[type, ...]] = {
     "people": _WHOLE,
     "memory_limit": (int, str),
     "spill_folder": _TEXT,
+    "spill": _YES,
     "shards": _TEXT,
     "grows_by": _TEXT,
     "password_file": _TEXT,

@@ -109,6 +109,7 @@ class ServedTable:
     as_of: str | None = None
     memory: str | None = None
     spill_folder: Path | None = None
+    spill: bool = True
     shards: Path | None = None
     grows_by: str | None = None
 
@@ -162,7 +163,7 @@ _ALLOWED = {
 _TOP = ("budget", "password_file", "tokens", "listen", "limits", "clock", "tables")
 _OF_A_TABLE = (
     *("source", "person", "each_row", "schema", "table", "people", "as_of", "memory"),
-    *("spill_folder", "shards", "password_file", "grows_by"),
+    *("spill_folder", "spill", "shards", "password_file", "grows_by"),
 )
 
 
@@ -320,6 +321,7 @@ class _Reading:
             as_of=section.read("as_of", checked_label),
             memory=section.read("memory", _memory),
             spill_folder=section.read("spill_folder", self._folder_there),
+            spill=section.read("spill", _true_or_false) is not False,
             shards=section.read("shards", self._folder_there),
             grows_by=section.read("grows_by", _text),
         )
@@ -425,6 +427,12 @@ def _memory(value: object) -> str:
 def _yes(value: object) -> bool:
     if value is not True:
         raise _Wrong("write true, or leave it out")
+    return value
+
+
+def _true_or_false(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _Wrong("write true or false")
     return value
 
 

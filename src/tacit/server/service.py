@@ -180,6 +180,7 @@ def _opened(served: ServedTable, as_of: str | None) -> Table:
         memory_limit=served.memory,
         as_of=as_of,
         spill_folder=served.spill_folder,
+        spill=served.spill,
         shards=served.shards,
         grows_by=served.grows_by,
     )

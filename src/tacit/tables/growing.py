@@ -3,8 +3,7 @@
 A table that grows is read up to its label ``as_of``, a public value of one of its columns.  When it
 is refreshed, the rows after the old label and up to the new one are read, and nothing else.  Which
 rows count follows from these two labels and from each row alone, never from how many rows there
-are: so a table that is too large for memory is held as shards on the disk, and is not scanned where
-it lies, which would also show rows that came late.
+are.
 
 Rows of a person who is held already join the shard that holds them.  A person in two shards would
 count twice.
@@ -22,10 +21,9 @@ from numpy.typing import NDArray
 
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, exact
-from tacit.tables.codes import NUMBERS, Unfit
+from tacit.tables.codes import NUMBERS, Unfit, double_of_rank
 from tacit.tables.columns import Held, hold_numbers, hold_words, numbered
-from tacit.tables.duckdb import condition
-from tacit.tables.question import Among, Predicate, Range
+from tacit.tables.declared import quoted
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shard_sets import new_set, write
 from tacit.tables.shards import Shard
@@ -63,7 +61,7 @@ def label_place(column: Column, as_of: str | None) -> int:
     return floor(place)
 
 
-def window_of(schema: Schema, column: Column, after: str | None, until: str) -> RowWindow:
+def window_of(column: Column, after: str | None, until: str) -> RowWindow:
     """The rows after one label, or from the start, and up to another.  Those with NULL never count.
 
     Privacy: both labels are public, so whether a row counts depends on this row alone.
@@ -78,14 +76,28 @@ def window_of(schema: Schema, column: Column, after: str | None, until: str) -> 
     nothing = high < least or (low is not None and low > most)
     sent = not nothing and column.zone is None  # a database does not know the clocks of the zone
     low = low if low is not None and low > least else None  # every code is at least the least
-    rows: Predicate = Range(column.name, low, min(high, most))
     return RowWindow(
         column.name,
-        condition(schema, Among(column.name, ()) if nothing else rows).sql("duckdb"),
+        "false" if nothing else _between(column, low, min(high, most)),
         column.type,
         low if sent else None,
         high if sent and high < most else None,
     )
+
+
+def _between(column: Column, low: int | None, high: int) -> str:
+    """The condition that a code lies between two ends, as SQL on the normal form."""
+    ends = [("<=", high)] if low is None else [(">=", low), ("<=", high)]
+    return " AND ".join(
+        f"{quoted(column.name)} {compared} {_literal(column, end)}" for compared, end in ends
+    )
+
+
+def _literal(column: Column, code: int) -> str:
+    """A code of numbers or times in the type that the normal form has."""
+    if column.type == "real" and column.grid is None:
+        return f"CAST('{double_of_rank(code)!r}' AS DOUBLE)"
+    return f"CAST('{code}' AS BIGINT)"
 
 
 # Joining rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,12 +17,10 @@ from tacit.errors import BadParameter, EngineFailed
 from tacit.numbers import as_given
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.declaring import SCHEMA_HELP, Declaring, given_schema
-from tacit.tables.duckdb import DuckDBEngine
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.fetching import (
     MOST_COLUMNS,
     CodeSource,
-    blocks,
     code_bytes,
     read_coded,
     read_columns,
@@ -64,11 +63,11 @@ from tacit.tables.shard_sets import (
 from tacit.tables.shards import Shard, ShardedEngine
 from tacit.tables.sources import CHANGED, RowWindow, Source, open_source, unchanged
 from tacit.tables.spark import is_spark
-from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, table_limit
+from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, SPILL_HELP, table_limit
 from tacit.tables.workers import MOST_ROWS, Work
 
 FEWEST_BITMAPS = 16
-"""If fewer bitmaps than this fit into memory beside the columns, the source is scanned."""
+"""If fewer bitmaps than this fit into memory beside the columns, the codes go to the disk."""
 
 
 BYTES_WHILE_READ = 24
@@ -83,6 +82,28 @@ SHARDS_IN_MEMORY = 4
 MOST_SHARDS = 256
 
 
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How much memory a table may take, and where it goes if that is not enough."""
+
+    memory: int
+    shards: Path | None  # the steward's folder for its shards
+    spill: Path | None  # a folder that goes when the table is open; None if it must not be used
+
+    @property
+    def folder(self) -> Path:
+        """Where shards are written."""
+        folder = self.shards or self.spill
+        if folder is None:
+            raise BadParameter(
+                "spill",
+                False,
+                "the table does not fit into memory_limit, and must not be written to the disk: "
+                "raise the limit, name a folder for its shards, or leave spill=False out",
+            )
+        return folder
+
+
 def load(
     source: object,
     *,
@@ -92,6 +113,7 @@ def load(
     table: str | None = None,
     memory_limit: int | str | None = None,
     spill_folder: str | Path | None = None,
+    spill: bool = True,
     shards: str | Path | None = None,
     as_of: str | None = None,
     grows_by: str | None = None,
@@ -106,10 +128,10 @@ def load(
     of a TOML file; by default it is the file ``<name>.toml`` beside the data or, if there is none
     and the source has types, these types alone.  ``memory_limit`` is a number of bytes, or text
     such as "2GB", for the whole process; by default a quarter of the machine's memory.
-    ``spill_folder`` is where rows go that do not fit; by default the folder that TACIT_SPILL_FOLDER
-    names, or the system's for temporary files.  ``shards`` is a folder for the codes of the table,
-    in the clear: then a table that does not fit is answered from there instead of being scanned,
-    and a file that is opened again with the same schema and label ``as_of`` is not read again.
+    ``spill_folder`` is where a table goes that does not fit, as files that have no name once it is
+    open; by default the folder that TACIT_SPILL_FOLDER names, or the system's for temporary files.
+    With ``spill=False`` such a table is refused.  ``shards`` is a folder for the table's codes, in
+    the clear: a file that is opened again with the same schema and ``as_of`` is not read again.
     ``grows_by`` is a column of dates, times or numbers: then only the rows up to ``as_of`` in it
     are read.  If ``source`` is a folder, it holds shards that `make_shards` made, under this very
     name, person, schema and label.
@@ -119,10 +141,10 @@ def load(
     Privacy: names and types are checked, values never are.
     """
     if not is_frame(source) and not is_spark(source) and is_engine(source):
-        given = person, name, schema, table, memory_limit, spill_folder, shards, grows_by
-        return _own_engine(source, given)
+        kept = memory_limit, spill_folder, None if spill else spill, shards
+        return _own_engine(source, (person, name, schema, table, *kept, grows_by))
     check_kinds(person=person, schema=schema, name=name, table=table, grows_by=grows_by)
-    check_kinds(memory_limit=memory_limit, spill_folder=spill_folder, shards=shards)
+    check_kinds(memory_limit=memory_limit, spill_folder=spill_folder, spill=spill, shards=shards)
     assert person is not None
     limit, label = table_limit(memory_limit), checked_label(as_of)
     if is_folder(source):
@@ -137,9 +159,8 @@ def load(
         declared = bound_to(opened, declaring.schema(opened))
         if grows_by is not None:
             _limit_rows(opened, declared, grows_by, None, label)
-        elif folder is None:
-            return _engine(opened, declared, partial(_read, opened, declared, limit))
-        return _engine(opened, declared, partial(_sharded, opened, declared, limit, folder, label))
+        storage = Storage(limit, folder, opened.spill.path if spill else None)
+        return _engine(opened, declared, partial(_read, opened, declared, storage, label))
     except BaseException:
         opened.close()
         raise
@@ -152,6 +173,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "table": (str | None, "name a table of a DuckDB file or of PostgreSQL"),
     "memory_limit": (int | float | str | None, LIMIT_HELP),
     "spill_folder": (str | Path | None, FOLDER_HELP),
+    "spill": (bool, SPILL_HELP),
     "shards": (str | Path | None, SHARDS_HELP),
     "grows_by": (str | None, GROWS_BY_HELP),
 }
@@ -176,7 +198,7 @@ def _window(schema: Schema, grows_by: str, after: str | None, until: str | None)
     column = growing_column(schema, grows_by)
     label_place(column, until)
     assert until is not None
-    return window_of(schema, column, after, until)
+    return window_of(column, after, until)
 
 
 def load_more(
@@ -189,6 +211,7 @@ def load_more(
     table: str | None = None,
     memory_limit: int | str | None = None,
     spill_folder: str | Path | None = None,
+    spill: bool = True,
     shards: str | Path | None = None,
 ) -> Engine:
     """An engine for the rows of another, which stays as it is, and the rows between two labels.
@@ -207,14 +230,15 @@ def load_more(
     try:
         opened.spread = None if folder is None else opened.spread
         _limit_rows(opened, schema, grows_by, after, until)
-        return _engine(opened, schema, partial(_more, engine, opened, limit, folder))
+        storage = Storage(limit, folder, opened.spill.path if spill else None)
+        return _engine(opened, schema, partial(_more, engine, opened, storage))
     finally:
         opened.close()
 
 
-def _more(engine: Engine, source: Source, limit: int, folder: Path | None) -> Engine:
+def _more(engine: Engine, source: Source, storage: Storage) -> Engine:
     """Join the rows of a source to those of an engine, in memory or on the disk."""
-    schema = engine.schema
+    schema, limit = engine.schema, storage.memory
     if isinstance(engine, BitmapEngine):
         held = [Shard(*engine.held())]
     else:
@@ -222,9 +246,9 @@ def _more(engine: Engine, source: Source, limit: int, folder: Path | None) -> En
         held = engine.held()
     most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
     if source.spread is not None:
-        assert folder is not None
-        for piece in _spread(source, schema, limit, folder):
-            held = written(schema, held, piece, most, folder)
+        assert storage.shards is not None
+        for piece in _spread(source, schema, limit, storage.shards):
+            held = written(schema, held, piece, most, storage.shards)
         return ShardedEngine(schema, held, limit=limit)
     there = sum(int(np.bitwise_count(shard.layout.filled).sum()) for shard in held)
     stamp = source.stamp()
@@ -235,9 +259,10 @@ def _more(engine: Engine, source: Source, limit: int, folder: Path | None) -> En
         unchanged(source, stamp)
         shard = Shard.of(schema, new)
         return shard.engine(schema, max(limit - shard.nbytes, 0))
+    folder = storage.folder
     scratch = Path(mkdtemp(dir=source.spill.path)) / "parts"
     for piece in cut_up(source, schema, rows, _parts(rows, source, schema, limit), scratch):
-        held = written(schema, held, piece, most, folder or source.spill.path)
+        held = written(schema, held, piece, most, folder)
     unchanged(source, stamp)
     return ShardedEngine(schema, held, limit=limit)
 
@@ -249,9 +274,9 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
             "source",
             kind_of(engine),
             "an engine has its own schema: give nothing else with it, neither "
-            "person, name, schema, table, memory_limit, spill_folder, shards nor grows_by",
+            "person, name, schema, table, memory_limit, spill_folder, spill, shards nor grows_by",
         )
-    if isinstance(engine, BitmapEngine | DuckDBEngine | ShardedEngine):
+    if isinstance(engine, BitmapEngine | ShardedEngine):
         return engine
     return Guarded(engine)
 
@@ -267,18 +292,12 @@ def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engin
     return read()
 
 
-def _read(source: Source, schema: Schema, limit: int) -> Engine:
-    if source.rows is not None and _fits(source.rows, source, schema, limit):
-        return hold_on_demand(source, schema, limit, source.rows)
-    source.fetch(raw_names(source, schema.columns))
-    rows = count_rows(source, schema)
-    if _fits(rows, source, schema, limit):
-        return hold(source, schema, limit, rows)
-    if source.mending is not None:  # find what cannot be read now, not in a question
-        for block in blocks(schema.columns, MOST_COLUMNS):
-            form = normal_form(source, schema, _names(block))
-            source.connection.execute(f"SELECT count(COLUMNS(*)) FROM ({form})").fetchall()
-    return DuckDBEngine(schema, source)
+def _read(source: Source, schema: Schema, storage: Storage, as_of: str | None) -> Engine:
+    """Column by column, where a source can be read so and its rows stay as they are."""
+    rows = source.rows if storage.shards is None and source.window is None else None
+    if rows is not None and _fits(rows, source, schema, storage.memory):
+        return hold_on_demand(source, schema, storage.memory, rows)
+    return _sharded(source, schema, storage, as_of)
 
 
 def _fits(rows: int, source: Source, schema: Schema, limit: int) -> bool:
@@ -297,40 +316,39 @@ def _bytes_of(rows: int, source: Source, schema: Schema) -> int:
 # Shards
 
 
-def _sharded(
-    source: Source, schema: Schema, limit: int, folder: Path | None, as_of: str | None
-) -> Engine:
-    """The shards of this very source that lie in the folder, or new ones.
+def _sharded(source: Source, schema: Schema, storage: Storage, as_of: str | None) -> Engine:
+    """The shards of this very source that lie in their folder, or new ones.
 
-    Without a folder, what does not fit into memory is among the source's temporary files.
+    Without anything to bind them to, what fits into memory stays there.
     """
-    stamp, stamps = source.stamp(), None if source.stored else stamped(source.files)
-    identity = None
-    if folder is not None and stamps:
-        identity = noted_source(folder, source.read_as, stamps)
-    identity = identity or source.identity()
-    bound = None
-    if folder is not None and identity is not None:
-        bound = binding(schema, identity, as_of, source.window)
-    shards = None if bound is None or folder is None else find(folder, bound)
-    if source.spread is not None and folder is not None:
-        shards = _spread(source, schema, limit, folder)
+    stamp, stamps, identity, bound = source.stamp(), None, None, None
+    if storage.shards is not None:
+        stamps = None if source.stored else stamped(source.files)
+        identity = noted_source(storage.shards, source.read_as, stamps) if stamps else None
+        identity = identity or source.identity()
+        bound = None if identity is None else binding(schema, identity, as_of, source.window)
+    shards = None if bound is None or storage.shards is None else find(storage.shards, bound)
+    if source.spread is not None and storage.shards is not None:
+        shards = _spread(source, schema, storage.memory, storage.shards)
     if shards is None:
         source.fetch(raw_names(source, schema.columns))
         rows = count_rows(source, schema)
-        if bound is None and _fits(rows, source, schema, limit):
-            return hold(source, schema, limit, rows)
+        if bound is None and _fits(rows, source, schema, storage.memory):
+            return hold(source, schema, storage.memory, rows)
+        parts = _parts(rows, source, schema, storage.memory)
 
         def made(scratch: Path) -> Iterator[Shard]:
-            yield from cut_up(source, schema, rows, _parts(rows, source, schema, limit), scratch)
+            yield from cut_up(source, schema, rows, parts, scratch)
             unchanged(source, stamp)  # before the manifest says that it is this source
+            if bound is None:
+                return
             if source.identity() != identity or (stamps and stamped(source.files) != stamps):
                 raise EngineFailed(CHANGED)
 
-        with new_set(folder or source.spill.path) as path:
+        with new_set(storage.folder) as path:
             shards = write(path, made(path / "parts"), bound, stamps)
     source.close()
-    return ShardedEngine(schema, shards, limit=limit)
+    return ShardedEngine(schema, shards, limit=storage.memory)
 
 
 def _spread(

@@ -24,6 +24,7 @@ from tacit.numbers import as_given, exact
 
 LIMIT_HELP = "give a number of bytes, or text such as '512MB' or '2GB'"
 FOLDER_HELP = "name an existing folder that you may write to"
+SPILL_HELP = "give True or False: whether a table that does not fit may be written to the disk"
 FOLDER_VARIABLE = "TACIT_SPILL_FOLDER"
 
 LEAST_MEMORY = 2**27
