@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.analyst.test_query import CUT
 from tests.fit import ACCEPT_REAL, chi_square_p
 from tests.tables.engines import quick
 
@@ -217,7 +218,8 @@ def test_how_it_looks(visits, rich):
         "Bruges    200",
         "Ghent      90",
         "Ypres      10",
-        "3 cells, each ± 0 (95 %), (ε = 1000000, δ = 0); 1 row of each person, chosen at random",
+        "3 cells, each ± 0 (95 %), (ε = 1000000, δ = 0); 1 row of each person, chosen at random; "
+        "± does not cover the rest",
     ]
     assert repr(towns).startswith("<Histogram of town: 3 cells")
     assert "<td style='text-align:left'>Bruges</td>" in towns._repr_html_()
@@ -292,17 +294,17 @@ def test_a_small_database_of_a_flat_year_is_flat(year, rich):
     asked = tacit.prefixes("week")
     release = year.small_db(asked, max_rows=1, epsilon=LOTS, rows=300, budget=rich)
     assert abs(release.answer("week <= 26") - Fraction(1, 2)) < Fraction(1, 5)
-    assert str(release).endswith("; 1 row of each person, chosen at random")
+    assert str(release).endswith(f"; 1 row of each person, chosen at random; {CUT}")
 
 
 def test_it_says_what_was_counted(year, rich):
     weeks = year.histogram("week", epsilon=LOTS, max_rows=5, budget=rich)
     assert str(weeks).endswith(
-        "(ε = 1000000, δ = 0); up to 5 rows of each person, chosen at random"
+        f"(ε = 1000000, δ = 0); up to 5 rows of each person, chosen at random; {CUT}"
     )
     saved = weeks.as_json()
     assert module.histogram_from_json(saved).rows_chosen == "at random"
     del saved["rows_chosen"]  # as version 0.1 wrote it
     assert repr(module.histogram_from_json(saved)).endswith(
-        "; up to 5 rows of each person, the least>"
+        f"; up to 5 rows of each person, the least; {CUT}>"
     )

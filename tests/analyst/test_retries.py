@@ -117,7 +117,8 @@ class Client:
         paid = {answer.kept.key: answer for answer in self.budget.answers}
         responses = [answer.response for answer in paid.values()]
         for question, answer in self.told.values():
-            assert answer in responses, f"{question} was told and is not on record"
+            kept = {name: answer[name] for name in answer.keys() - {"lower", "upper"}}
+            assert kept in responses, f"{question} was told and is not on record"
         releases = [key for key in self.told if self.asked[key].startswith("release")]
         opened = [entry for entry in self.budget.history if entry.kind == "open"]
         assert self.budget.spent.epsilon == EACH * len(releases) + OPENING * len(opened)
