@@ -134,6 +134,7 @@ WRITERS: dict[str, Write] = {
     "pandas": _pandas,
     "parquet": parquet(),
     "parquet groups": parquet(row_group_size=3, write_page_index=True),
+    "parquet pieces": laws.piecewise,
     "parquet plain": parquet(**PLAIN, data_page_version="2.0"),
     "parquet delta": parquet(use_dictionary=False, column_encoding=DELTA),
     "parquet bare": parquet(write_statistics=False, compression="zstd"),
@@ -179,7 +180,7 @@ def _tables(draw: random.Random, most: int) -> list[list[int]]:
 def test_a_row_means_what_it_means_alone(writer: str, tmp_path: Path) -> None:
     """In small: every writer, the engines and the declared types in turn."""
     draw = random.Random(writer)
-    for rows in _tables(draw, 2):
+    for rows in ([], *_tables(draw, 2)):  # also a table that nobody is in
         _check_rows(writer, draw.choice(("bitmaps", "scans")), draw.randrange(2), rows, tmp_path)
 
 
@@ -191,7 +192,7 @@ def test_a_row_means_what_it_means_alone_at_length(
 ) -> None:
     draw = random.Random(f"{writer} {engine}")
     for number in range(ROUNDS):
-        for rows in (range(LONGEST), *([n] for n in range(LONGEST)), *_tables(draw, 20)):
+        for rows in ([], range(LONGEST), *([n] for n in range(LONGEST)), *_tables(draw, 20)):
             _check_rows(writer, engine, number, rows, tmp_path)
 
 
