@@ -27,6 +27,7 @@ from tacit.support import Printed
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
+from tacit.tables.key_notes import notes_on
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
 from tacit.tables.question import tables_named
 from tacit.tables.question_key import question_key
@@ -95,6 +96,12 @@ class Contest:
     def disjoint(self) -> bool:
         """Whether a person can be in one of them only: cells of a GROUP BY, one row a person."""
         return bool(self.columns) and self.schema.person is EACH_ROW
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake, though it can be asked: a value that is no declared key."""
+        asked = self.reads[:1] if self.columns else self.reads  # cells differ in declared keys only
+        return notes_on((term for read in asked for term in read.question.terms), self.schema)
 
     @property
     def described(self) -> str:
@@ -223,6 +230,7 @@ class TopPlan(Printed):
         ]
         if (error := self.error()) is not None:
             lines.append(f"  counts    ± {spaced(error)} each (95 %)")
+        lines += [f"  note      {note}" for note in asked.notes]
         # The largest of counts that are off by e each are at most 2e below the largest.
         return "\n".join([*lines, *as_lines(self.alternatives, self.alpha() / 2)])
 
