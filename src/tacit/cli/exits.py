@@ -113,6 +113,8 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
             return FAILED
         case RuntimeError(args=["Query interrupted"]):  # so DuckDB calls Ctrl-C
             return ended_by(KeyboardInterrupt())
+        case RuntimeError(__cause__=KeyboardInterrupt() as cause):  # so Python in __set_name__
+            return ended_by(cause)
         case _:
             return ended_by(errors.InternalError.instead_of(error))
 
