@@ -184,7 +184,10 @@ def test_keys_are_a_domain_in_the_order_of_their_values(people, budget):
     assert steps.to_dict() == {
         "step": [1, 3, 5],
         **{key: [125, 250, 375] for key in ("up_to", "up_to_lower", "up_to_upper")},
+        "covers": [steps.covers] * 3,
     }
+    assert "1 row of each person, chosen at random; ± does not cover the rest" in steps.covers
+    assert steps.covers in steps._repr_html_()
     assert steps.count("step between 2 and 5").value == 250
     assert steps.count("step <= 100").value == 375
     costs = people.ranges("cost", epsilon=10**5, max_rows=1, budget=budget)
