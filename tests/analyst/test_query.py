@@ -545,10 +545,13 @@ def test_a_number_about_some_rows_of_each_person_says_so(several, rich):
     stream = table.numeric_sparse(threshold=-1000, at_most=5, epsilon=1, sensitivity=2, budget=rich)
     asked = stream.ask("SELECT COUNT(*) FROM visits")
     assert str(asked).endswith(two)
-    assert wire.to_json(asked)["covers"] == two
+    assert wire.to_json(asked)["covers"] == two == wire.from_json(wire.to_json(asked)).covers
+    stream.ask("SELECT COUNT(*) FROM visits WHERE week <= 3", retry_key="monday")
+    kept = [each.response for each in rich.answers if "tacit answer" in (each.response or {})]
+    assert [wire.from_json(each).covers for each in kept] == [two]
     everybody = stream.ask("week = 3")
     assert "cover" not in str(everybody)
-    assert stream.history.to_dict()["covers"] == [two, ""]
+    assert stream.history.to_dict()["covers"] == [two, two, ""]
 
 
 def test_the_output_says_how_many_rows_were_counted(visits, rich):
