@@ -115,10 +115,9 @@ class Client:
         watch(self.budget, lambda point: None)
         self.budget.verify()
         paid = {answer.kept.key: answer for answer in self.budget.answers}
-        responses = [answer.response for answer in paid.values()]
+        responses = [wire.to_json(wire.from_json(answer.response)) for answer in paid.values()]
         for question, answer in self.told.values():
-            kept = {name: answer[name] for name in answer.keys() - {"lower", "upper"}}
-            assert kept in responses, f"{question} was told and is not on record"
+            assert answer in responses, f"{question} was told and is not on record"
         releases = [key for key in self.told if self.asked[key].startswith("release")]
         opened = [entry for entry in self.budget.history if entry.kind == "open"]
         assert self.budget.spent.epsilon == EACH * len(releases) + OPENING * len(opened)

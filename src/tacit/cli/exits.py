@@ -86,7 +86,7 @@ def _called(arguments: Sequence[str]) -> int:
     try:
         result = application(arguments)(arguments, result_action="return_value")
     except CycloptsError as error:
-        say(_misunderstood(arguments, error))
+        say(errors.TacitError(_misunderstood(arguments, error)).fact)
         return BAD_INPUT
     return result if isinstance(result, int) else DONE
 
