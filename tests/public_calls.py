@@ -879,6 +879,10 @@ def calls(folder: Path) -> dict[str, Call]:
             Answer(above=True, value=Fraction(1), noise_scale=tacit.Privacy(1).epsilon).error,
             {"beta": 0.1},
         ),
+        "Answer.unbiased_error": Call(
+            Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).unbiased_error,
+            {"beta": 0.1},
+        ),
         "Answer.interval": Call(
             Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).interval,
             {"beta": 0.1, "questions": 3},
@@ -1007,6 +1011,10 @@ def calls(folder: Path) -> dict[str, Call]:
         },
         "tacit.book.answer.Answer.error": Call(
             Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).error, {"beta": 0.1}
+        ),
+        "tacit.book.answer.Answer.unbiased_error": Call(
+            Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).unbiased_error,
+            {"beta": 0.1},
         ),
         "tacit.book.answer.Answer.interval": Call(
             Answer(above=True, value=Fraction(1), noise_scale=Fraction(1)).interval,

@@ -11,6 +11,7 @@ import pytest
 import tacit
 from tacit.cli.exits import run
 from tacit.errors import BadParameter, TacitError, _without_login
+from tacit.tables.parsing import Span, refused
 
 ADDRESSES = (
     "postgresql+psycopg://reader:hunter2@localhost/clinic",
@@ -25,6 +26,7 @@ ADDRESSES = (
     "https://reader:hunter2@host/visits.parquet",
     "host=localhost user=reader password=hunter2",
     "host=localhost user=reader password = 'hunter2'",
+    "host=localhost user=reader sslpassword=hunter2",
     "reader:hunter2@host/clinic",
     "jdbc:oracle:thin:reader/hunter2@host:1521/clinic",
     "md:clinic?motherduck_token=hunter2",
@@ -64,7 +66,10 @@ def test_no_error_names_a_password(call: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ADDRESSES[:6])
-@pytest.mark.parametrize("command", ["schema", "budget show", "serve --config", "check age=1"])
+@pytest.mark.parametrize(
+    "command",
+    ["schema", "budget show", "serve --config", "check age=1", "", "budget", "schema visits.csv"],
+)
 def test_no_command_names_a_password(
     command: str, address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +86,14 @@ def test_an_address_is_never_a_path(tmp_path: Path) -> None:
         tacit.open("mysql://host/visits.csv", person="pid")
     with pytest.raises(BadParameter, match="no ledger is known by this scheme"):
         tacit.Budget.create("jdbc:sqlite:///x.budget", epsilon=1, covers=["visits"])
+
+
+def test_a_login_in_a_question_does_not_move_what_is_underlined() -> None:
+    text = "url = 'https://reader:hunter2@shop.example/item?id=3' and nope = 1"
+    place = Span(text, text.index("nope"), text.index("nope") + 4)
+    *_, shown, marks = str(refused("no such column", place)).split("\n")
+    assert shown == "  url = 'https://shop.example/item' and nope = 1"
+    assert marks == f"{' ' * shown.index('nope')}^^^^"
 
 
 def test_what_has_no_login_stays_as_it_is() -> None:

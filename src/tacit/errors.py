@@ -49,7 +49,9 @@ _LOGIN = re.compile(r"\b([A-Za-z][A-Za-z0-9+.:-]+:/+)[^\s'\"]*@")
 _SETTINGS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.:-]+:/+[^\s?;'\"]*)[?;][^\s'\"]*")
 _BARE_LOGIN = re.compile(r"[^\s:/'\"]+:[^\s:/'\"]+@")
 _ORACLE_LOGIN = re.compile(r"(?i)\b(jdbc:oracle:[a-z0-9]+:)[^\s'\"]*@")
-_PASSWORD = re.compile(r"(?i)\b(password|passwd|pwd|motherduck_token) *= *('[^']*'|[^\s&;]+)")
+_PASSWORD = re.compile(
+    r"(?i)\b((?:ssl)?password|passwd|pwd|motherduck_token) *= *('[^']*'|[^\s&;]+)"
+)
 
 
 def _without_login(said: str) -> str:

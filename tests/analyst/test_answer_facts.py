@@ -167,8 +167,11 @@ def test_a_batch_and_a_history_become_frames(visits, budget, tmp_path):
         assert next(told) is BELOW
         frame = told.to_pandas()
         assert list(frame.columns) == [
-            *("town", "above_", "question", "above", "value", "error", "recorded", "unbiased")
+            *("town", "above_", "question", "above", "value", "error", "recorded", "unbiased"),
+            *("lower", "upper"),
         ]
+        low, high = told.told[1].interval()
+        assert (frame["lower"][1], frame["upper"][1]) == (low, high)
         assert list(frame["above"]) == [False, True, False]
         assert list(frame["town"]) == ["Bruges", "Ghent", "Ypres"]
         assert abs(frame["value"][1] - 900) < 50
@@ -178,7 +181,8 @@ def test_a_batch_and_a_history_become_frames(visits, budget, tmp_path):
         assert stream.unanswered == ("pid >= 1",)
         stream.history.to_csv(tmp_path / "history.csv")
         lines = (tmp_path / "history.csv").read_text().splitlines()
-        assert lines[0] == "town,above_,question,above,value,error,recorded,unbiased,threshold,at"
+        own = "question,above,value,error,recorded,unbiased,lower,upper,threshold,at"
+        assert lines[0] == f"town,above_,{own}"
         assert len(lines) == 1 + 5
 
 

@@ -26,6 +26,7 @@ from tacit.testing import meaning as brute
 from tacit.testing.random_questions import tables
 
 LOTS = 10**6
+CUT = "± does not cover the rest"
 CALM = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -39,6 +40,7 @@ def test_every_declared_cell_is_there_in_order(visits, rich):
     assert towns.to_dict() == {
         "town": ["Bruges", "Ghent", "Ypres"],
         **{key: [200, 90, 10] for key in ("count", "count_lower", "count_upper")},
+        "covers": [f"1 row of each person, chosen at random; {CUT}"] * 3,
     }
     both = visits.histogram("age", "town", max_rows=1, epsilon=LOTS, budget=rich)
     assert len(both) == 121 * 3
@@ -217,7 +219,7 @@ def test_how_it_looks(visits, rich):
         "Bruges    200",
         "Ghent      90",
         "Ypres      10",
-        "3 cells, each ± 0 (95 %), (ε = 1000000, δ = 0); 1 row of each person, chosen at random",
+        f"3 cells, each ± 0 (95 %), (ε = 1000000, δ = 0); {towns.covers}",
     ]
     assert repr(towns).startswith("<Histogram of town: 3 cells")
     assert "<td style='text-align:left'>Bruges</td>" in towns._repr_html_()
@@ -230,8 +232,9 @@ def test_how_it_looks(visits, rich):
 
 def test_its_shapes(visits, rich, tmp_path):
     towns = visits.histogram("town", max_rows=1, epsilon=1, budget=rich)
-    assert towns.to_arrow().column_names == ["town", "count", "count_lower", "count_upper"]
-    assert towns.to_pandas().shape == towns.to_polars().shape == (3, 4)
+    names = ["town", "count", "count_lower", "count_upper", "covers"]
+    assert towns.to_arrow().column_names == names
+    assert towns.to_pandas().shape == towns.to_polars().shape == (3, 5)
     towns.to_csv(tmp_path / "towns.csv")
     assert (tmp_path / "towns.csv").read_text().splitlines()[0].startswith("town,count,")
     (tmp_path / "people.csv").write_text("count\n1\n")
@@ -292,17 +295,17 @@ def test_a_small_database_of_a_flat_year_is_flat(year, rich):
     asked = tacit.prefixes("week")
     release = year.small_db(asked, max_rows=1, epsilon=LOTS, rows=300, budget=rich)
     assert abs(release.answer("week <= 26") - Fraction(1, 2)) < Fraction(1, 5)
-    assert str(release).endswith("; 1 row of each person, chosen at random")
+    assert str(release).endswith(f"; 1 row of each person, chosen at random; {CUT}")
 
 
 def test_it_says_what_was_counted(year, rich):
     weeks = year.histogram("week", epsilon=LOTS, max_rows=5, budget=rich)
     assert str(weeks).endswith(
-        "(ε = 1000000, δ = 0); up to 5 rows of each person, chosen at random"
+        f"(ε = 1000000, δ = 0); up to 5 rows of each person, chosen at random; {CUT}"
     )
     saved = weeks.as_json()
     assert module.histogram_from_json(saved).rows_chosen == "at random"
     del saved["rows_chosen"]  # as version 0.1 wrote it
     assert repr(module.histogram_from_json(saved)).endswith(
-        "; up to 5 rows of each person, the least>"
+        f"; up to 5 rows of each person, the least; {CUT}>"
     )

@@ -60,6 +60,14 @@ def test_the_cells_above_are_told_and_no_others(visits, rich, having, towns):
     assert "that HAVING found above" in str(found)
 
 
+def test_what_the_stream_tells_is_about_all_cells_of_a_person(visits, rich):
+    sql = PEOPLE.format("n > 50")
+    asked = {"epsilon": LOTS, "at_most": 3, "max_rows": 2, "max_cells": 1, "budget": rich}
+    assert visits.query(sql, **asked).covers == ""
+    measured = sql.replace("AS n", "AS n, SUM(cost) AS s")
+    assert "each person counts in 1 cell" in visits.query(measured, **asked).covers
+
+
 @pytest.mark.parametrize(
     ("having", "least"),
     [

@@ -43,7 +43,7 @@ def test_the_largest_cells_come_first_with_all_that_was_selected(visits, rich, b
     assert found.places == (0, 1)
     assert "2 cells that were drawn as the largest" in str(found)
     assert wire.from_json(wire.to_json(found)) == found
-    assert found.to_pandas().shape == (2, 9)
+    assert found.to_pandas().shape == (2, 10)
     for places in ([0, 0], [-1, 0], ["0", 1], [0]):
         with pytest.raises(BadParameter):
             wire.from_json({**wire.to_json(found), "places": places})

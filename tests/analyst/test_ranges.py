@@ -51,9 +51,9 @@ def test_no_more_rows_of_a_person_count_than_said(tmp_path, most):
     (tmp_path / "people.csv").write_text(f"pid,age\n{rows}")
     schema = '[columns.pid]\ntype="integer"\n[columns.age]\ntype="integer"\nbounds=[0, 99]\n'
     paid = tacit.Budget.in_memory(epsilon=10**7, covers=["people"])
-    with tacit.open(tmp_path / "people.csv", person="pid", schema=schema) as table:
+    with tacit.open(tmp_path / "people.csv", person="pid", people=20, schema=schema) as table:
         found = table.ranges("age", max_rows=most, epsilon=10**6, budget=paid)
-    assert round(found.count("age <= 99")) == 20 * min(most, 4)
+    assert round(found.count("age <= 99")) == found.curve[-1] == 20 * min(most, 4)
 
 
 @pytest.fixture
@@ -184,7 +184,10 @@ def test_keys_are_a_domain_in_the_order_of_their_values(people, budget):
     assert steps.to_dict() == {
         "step": [1, 3, 5],
         **{key: [125, 250, 375] for key in ("up_to", "up_to_lower", "up_to_upper")},
+        "covers": [steps.covers] * 3,
     }
+    assert "1 row of each person, chosen at random; ± does not cover the rest" in steps.covers
+    assert steps.covers in steps._repr_html_()
     assert steps.count("step between 2 and 5").value == 250
     assert steps.count("step <= 100").value == 375
     costs = people.ranges("cost", epsilon=10**5, max_rows=1, budget=budget)
@@ -233,6 +236,28 @@ def test_the_errors_hold():
         ]
     assert (wrong[:3] <= 0.05 * draws).all()
     assert wrong[3] > 0.05 * draws  # a third of the error bar would be too little
+
+
+def test_what_holds_together_is_the_union_of_what_holds_alone():
+    """Of 100 counts each may miss with β/100; of the three that a quantile needs, with β/3."""
+    schema = tacit.tables.read_schema(SCHEMA, name="people", person="pid")
+    plan = plan_ranges(schema, "age", epsilon="1/2", max_rows=1, people=500)
+    ages, beta = range(100), Fraction(1, 20)
+    assert plan.tree.levels > 1
+    worst = [max(plan.error(f"age <= {a}", beta / n) for a in ages) for n in (100, 3)]
+    assert plan.worst_error(beta) >= worst[0]
+    counts = np.bincount(AGES, minlength=100).astype(np.int64)
+    coins = InsecureTestCoins(5)
+    drawn = tacit.Ranges(plan, plan.tree.measure(counts, epsilon="1/2", coins=coins))
+    up_to = [drawn.count(f"age <= {a}").value for a in ages]
+    for share in (Fraction(1, 2), Fraction(1, 10)):
+        goal, slack = share * up_to[-1], worst[1] + share * plan.error("age <= 99", beta / 3)
+        found = drawn.quantile(share, beta)
+        may_be = [
+            a for a in ages if up_to[a] + slack - 1 >= goal > (a and up_to[a - 1]) - slack + 1
+        ]
+        assert found.low <= may_be[0]
+        assert found.high >= may_be[-1]
 
 
 # Kept, shown, refused --------------------------------------------------------------------------

@@ -115,7 +115,7 @@ class Client:
         watch(self.budget, lambda point: None)
         self.budget.verify()
         paid = {answer.kept.key: answer for answer in self.budget.answers}
-        responses = [answer.response for answer in paid.values()]
+        responses = [wire.to_json(wire.from_json(answer.response)) for answer in paid.values()]
         for question, answer in self.told.values():
             assert answer in responses, f"{question} was told and is not on record"
         releases = [key for key in self.told if self.asked[key].startswith("release")]

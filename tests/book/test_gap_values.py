@@ -118,6 +118,14 @@ def test_what_is_printed_is_unbiased():
     assert fresh.unbiased_error() == fresh.error()
 
 
+@pytest.mark.parametrize("below", [False, True])
+def test_the_unbiased_value_is_in_units_of_the_grid_and_errs_to_its_longer_side(below):
+    noise = GapNoise(Fraction(20), Fraction(5), -135, below=below)
+    answer = Answer(above=True, value=Fraction(1084), gap_noise=noise, grid=Fraction(1, 2))
+    assert answer.unbiased == 1084 + (-60 if below else 60)
+    assert answer.unbiased_error() == 29
+
+
 def test_a_fresh_value_has_an_interval_too():
     answer = Answer(above=True, value=Fraction(50), noise_scale=Fraction(4))
     off = answer.error("1/100")

@@ -99,6 +99,25 @@ def test_at_one_scale_it_is_sparse():
     assert priced.at_one_scale(other) is other
 
 
+@pytest.mark.parametrize("moves", [{"directed": True}, {"directed": False}])
+def test_at_one_scale_it_has_the_noise_of_that_scale(moves):
+    recipe = stream(10, epsilon=3, monotone=False, **moves).recipe
+    alike = priced.at_one_scale(recipe)
+    assert (alike.at_most, alike.question_scale) == (PARTS // recipe.price, Fraction(10))
+
+
+def test_scales_are_in_the_units_of_the_questions():
+    """As they are asked: that of the least scale, 4, is in units of Δ = 3."""
+    recipe = priced.recipe(Privacy(1), least_scale=4, monotone=True)
+    mechanism = prepare(recipe, threshold=10, sensitivity=3, grid="1/2")
+    asked = priced.asked_at(mechanism, 30)
+    assert asked.recipe.question_scale * asked.sensitivity == 30
+    assert priced.descending_from(mechanism)[-1] == 12
+    assert list(priced.descending_from(mechanism, 15)) == [15, 12]
+    with pytest.raises(BadParameter, match="at least the least_scale"):
+        priced.asked_at(mechanism, 11)
+
+
 @pytest.mark.parametrize(("least", "reason"), [("9/10", "more than all of ε₂"), (0, "than 0")])
 def test_a_scale_that_nothing_pays_for_is_refused(least, reason):
     with pytest.raises(BadParameter, match=reason):

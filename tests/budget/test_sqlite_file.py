@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import signal
 import sqlite3
 import stat
 import threading
@@ -12,6 +13,8 @@ import time
 from contextlib import closing
 
 import pytest
+from tests.budget import children
+from tests.budget.children import run
 from tests.budget.common import ask, lost_by_resuming, open_stream, resume, sqlite_of
 from tests.budget.watched import nothing_happens, watch, watched
 
@@ -140,6 +143,21 @@ def test_no_file_is_named_that_is_gone_when_it_is_refused(path, tmp_path):
     with pytest.raises(LedgerUnwritable, match=f"chmod 600 {re.escape(str(path))}\\. People"):
         Budget.open(path)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_log_that_was_left_behind_is_there_when_it_is_refused(path, tmp_path):
+    """SQLite would fold it into the file and remove it, and then nothing would be refused."""
+    assert run(children.spend_and_die, path, tmp_path / "log") == -signal.SIGKILL
+    log = path.with_name(f"{path.name}-wal")
+    log.chmod(0o644)
+    before = path.read_bytes(), log.read_bytes()
+    for _ in range(2):
+        with pytest.raises(LedgerUnwritable, match=f"chmod 600 {re.escape(str(log))}\\. People"):
+            Budget.open(path)
+    assert (path.read_bytes(), log.read_bytes()) == before
+    log.chmod(0o600)
+    with Budget.open(path) as budget:
+        assert len(budget.history) == 14
 
 
 def test_all_files_that_others_can_read_are_named(path, tmp_path):

@@ -313,6 +313,19 @@ def left_by_rich():
         return error
 
 
+def left_by_a_class():
+    """What Python makes of Ctrl-C while it makes a class, as many imports do; 3.11 wraps it."""
+
+    class Field:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt
+
+    try:
+        type("Made", (), {"field": Field()})
+    except BaseException as error:
+        return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -328,6 +341,7 @@ def left_by_rich():
         (SystemExit(), 0, ""),
         (SystemExit(POISON), 1, ""),
         (left_by_rich(), 141, ""),
+        (left_by_a_class(), 130, "interrupted"),
     ],
 )
 def test_whatever_a_command_raises_ends_in_a_code_and_quotes_nothing(

@@ -283,7 +283,7 @@ def test_ranges_are_counted_and_written(tacit, folder):
     done = tacit(*RELEASE, *asked, "--budget", "b.budget", *files)
     assert done.code == 0, done.err
     lines = list(csv.reader(done.out.splitlines()))
-    assert lines[0] == ["age", "up_to", "up_to_lower", "up_to_upper"]
+    assert lines[0] == ["age", "up_to", "up_to_lower", "up_to_upper", "covers"]
     counts = [int(count) for _, count, *_ in lines[1:]]
     assert counts == sorted(counts)
     assert load_ranges(folder / "ages.json").curve.tolist() == counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import pytest
 
 from tacit.tables import propose, propose_schema, sniffing
 from tacit.tables.normal import normal_form
@@ -48,6 +49,8 @@ def test_what_a_text_file_should_not_be_like_is_said(tacit, folder):
     assert "the first line looks like a row" in ended.out
     (folder / "texts.csv").write_text("ann, Ghent\nbea,Mons\neva,Ghent\n")
     assert "the first line looks like a row" in tacit("schema", "texts.csv").err
+    (folder / "flags.csv").write_text("ann,33,true\nbea,44,false\n")
+    assert "the first line looks like a row" in tacit("schema", "flags.csv").err
     assert "looks like a row" not in tacit("schema", "visits.csv").err
     (folder / "index.csv").write_text(",pid,age\n0,1,2\n")
     assert "write to_csv(..., index=False)" in tacit("schema", "index.csv").err
@@ -56,6 +59,15 @@ def test_what_a_text_file_should_not_be_like_is_said(tacit, folder):
     assert 'column "cost" holds numbers with thousands separators' in ended.err
     assert ended.err.count("thousands separators") == 1
     assert read_schema(ended.out, name="costs", person="pid").column("cost").type == "text"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["1,234", "1 234,5", "1'234", "-1.234.567,8", "1\u00a0234", "1\u202f234", "12,34,567.5"],
+)
+def test_thousands_separators_are_noticed_however_they_look(tacit, folder, written):
+    (folder / "costs.csv").write_text(f'pid;cost\n1;"{written}"\n2;7\n3;9 999\n', encoding="utf-8")
+    assert "thousands separators" in tacit("schema", "costs.csv").err
 
 
 def test_a_wide_file_takes_no_query_for_each_column_and_type(tmp_path, monkeypatch):

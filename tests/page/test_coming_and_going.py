@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.page.test_ask import ask, open_stream
+from tests.page.test_release import choose
 from tests.server.conftest import Running, started
 
 
@@ -78,7 +79,7 @@ def test_a_server_that_is_restarted_is_waited_for_and_nothing_is_paid_twice(clin
 
 def test_a_release_is_listed_at_once_and_the_next_plan_knows_of_it(clinic: Running, visit):
     ana = visit(clinic, "ana")
-    ana.open("/release", "Release")
+    choose(ana, "Histogram", "histogram")
     ana.page.locator("#plan dd", has_text="ε = 1.9").wait_for()
     ana.page.get_by_role("button", name="Release…").click()
     ana.page.get_by_role("button", name="Pay and release").click()

@@ -32,9 +32,15 @@ def test_a_misspelt_key_is_noted_in_the_plan(town: str) -> None:
     with tacit.open(rows, person="pid", name="visits", schema=SCHEMA) as table:
         count = messages.CountOf("key", "visits", where, epsilon="1")
         query = messages.QueryOf("key", "visits", sql, epsilon="1")
+        cells = messages.QuestionSent(f"{sql} GROUP BY town")
+        several = [messages.QuestionSent(asked) for asked in ("town = 'Bruges'", where)]
+        small = messages.SmallDbOf("key", "visits", [where], "1", rows=3, max_rows=1)
         plans: list[Any] = [
             release_plans.plan_count(table, count),
             release_plans.plan_query(table, query),
+            release_plans.plan_top(table, messages.TopOf("key", "visits", 1, cells, "1")),
+            release_plans.plan_top(table, messages.TopOf("key", "visits", 1, several, "1")),
+            release_plans.plan_small_db(table, small),
         ]
     for plan in plans:
         assert (("note", NOTE) in plan.lines) is (town == "Gent")

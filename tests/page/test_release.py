@@ -17,10 +17,16 @@ from tacit.wire import from_json
 
 
 def choose(visitor: Visitor, form: str, call: str) -> None:
-    """Open the page, and choose what to release."""
+    """Open the page, choose what to release, and say how much of a person counts.
+
+    The page fills in nothing there, since that would cut.
+    """
     visitor.open("/release", "Release")
     visitor.page.get_by_text(form, exact=True).first.click()
     visitor.page.locator(f"#release[data-post='/page/release/{call}']").wait_for()
+    counted = ":is([name=max_rows], [name=max_cells]):not([placeholder^='as declared'])"
+    for field in visitor.page.locator(f"#release {counted}").all():
+        field.fill("1")
 
 
 def release(visitor: Visitor) -> str:

@@ -34,19 +34,19 @@ def check_paid(here: Sequence[Call], there: Sequence[Call], costs: Sequence[Cost
 
 
 def _refuse_unpaid(losses: Sequence[Fraction], costs: Sequence[Cost]) -> None:
-    """With δ = 0 losses add up; with δ > 0 each must be within a piece of its own."""
+    """With δ = 0 losses add up; with δ > 0 they must fit into the pieces, and add up in each."""
     charged, lost = sum(cost.privacy.epsilon for cost in costs), sum(losses)
     if not any(cost.privacy.delta for cost in costs):
         if lost > charged:
             raise Unpaid(f"ε = {charged} was charged, and the loss is {lost}")
         return
-    pieces = sorted(
-        (piece for cost in costs for times, piece in cost.pieces for _ in range(times)),
-        reverse=True,
-    )
-    for at, loss in enumerate(sorted(filter(None, losses), reverse=True)):
-        if at >= len(pieces) or loss > pieces[at]:
+    pieces = [piece for cost in costs for times, piece in cost.pieces for _ in range(times)]
+    left = list(pieces)
+    for loss in sorted(filter(None, losses), reverse=True):
+        room = min((each for each in left if each >= loss), default=None)
+        if room is None:
             raise Unpaid(f"the pieces that were charged are {pieces}, and the losses {losses}")
+        left[left.index(room)] -= loss
 
 
 def losses_of(pairs: Iterable[Pair]) -> list[Fraction]:

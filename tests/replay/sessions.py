@@ -162,8 +162,10 @@ def again(door: Door) -> None:
 def resumed(door: Door) -> None:
     with _stream(door, "sparse", at_most=4, name="kept") as stream:
         _ask(door, stream, RISING, 6)
-    with door.table.resume("kept", budget=door.budget) as stream:
-        _ask(door, stream, RISING, 6)
+    again = door.told(door.table.resume, "kept", budget=door.budget)
+    if again is not None:  # it is refused if the stream has halted
+        with again as stream:
+            _ask(door, stream, RISING, 6)
 
 
 def watched(door: Door) -> None:

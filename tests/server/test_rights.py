@@ -177,6 +177,14 @@ def test_whoever_may_not_ask_about_a_table_sees_no_answer_that_names_it(server, 
     assert "labs" in in_page(server, "boss", "/history").body.decode()
 
 
+@pytest.mark.parametrize(("who", "shown"), [("ana", 1), ("boss", 1), ("ann", 0), ("bob", 0)])
+def test_whoever_does_not_see_all_payments_is_not_told_what_they_leave(server, paid, who, shown):
+    """Added up without those that are hidden, more would be left than there is."""
+    page = in_page(server, who, "/history").body.decode()
+    assert page.count("<figcaption") == shown
+    assert "Payments" in page
+
+
 OLD = 'the "old" ones'
 COVERED = ("visits", "labs", OLD)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import time
 from contextlib import ExitStack
@@ -73,6 +74,23 @@ def test_who_says_nothing_keeps_nobody_out(tmp_path, monkeypatch, encrypted):
             time.sleep(0.05)
         assert dropped == 60  # each of them, and nobody else
         assert {line["status"] for line in lines if "status" in line} == {200}
+
+
+def test_who_comes_first_of_many_at_once_can_show_a_token(tmp_path):
+    """While the server is held up more connect than it may have in all, and nobody is read yet."""
+    with served(tmp_path, limits="connections = 40") as server, ExitStack() as opened:
+        server.process.send_signal(signal.SIGSTOP)
+        first = opened.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
+        token = server.tokens["ana"].encode()
+        first.sendall(
+            b"GET /v1/tables HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" % token
+        )
+        for _ in range(120):
+            other = opened.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(("127.0.0.1", server.port))
+        server.process.send_signal(signal.SIGCONT)
+        assert first.recv(12) == b"HTTP/1.1 200"
 
 
 class Caller:

@@ -140,6 +140,30 @@ def test_a_batch_of_what_was_left_in_its_midst_ends_so(face: Face) -> None:
         list(answers)
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_batches_of_two_threads_through_one_object(remote: Face, again: bool) -> None:
+    """One begins while another waits for the server: each is told about its own questions."""
+    options: dict[str, Any] = {"rounds": 2} if again else {}
+    stream = remote.sparse(threshold=THRESHOLD, at_most=9, epsilon=1000, questions=10, **options)
+    transport, send = stream._transport, stream._transport.pay_in_blocks
+    short: list[Any] = []
+
+    def after_another(*sent: Any) -> Any:
+        transport.pay_in_blocks = send
+        short.extend(stream.ask_all(["week = 1"], again=again))
+        return send(*sent)
+
+    transport.pay_in_blocks = after_another
+    asked = ["week = 1 and week = 2", "town = 'Bruges'", "smoker and smoker = false"]
+    told = stream.ask_all(asked, again=again)
+    assert list(map(bool, told)) == [False, True, False]
+    assert [answer.about.question for answer in [*short, *told.told] if answer] == [
+        "week = 1",
+        "town = 'Bruges'",
+    ]
+    assert stream.unanswered == ()
+
+
 def test_a_watched_model_that_was_left(face: Face) -> None:
     model = face.watched_model(model=rows().slice(0, 60), epsilon=10**6, surprises=1, questions=10)
     assert model.ask("smoker").source == "measured"

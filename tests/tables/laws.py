@@ -36,6 +36,7 @@ def opened(source: object, schema: Schema, engine: str, folder: Path) -> Iterato
         schema=schema,
         memory_limit=limit,
         shards=shards,
+        table=schema.name if isinstance(source, str) else None,  # of a database
     ) as found:
         yield found
 
@@ -85,23 +86,33 @@ def parquet(**how: Any) -> Write:
     return write
 
 
+def piecewise(table: pa.Table, path: Path) -> Path:
+    """pyarrow, two rows at a time, with pieces that have none in between."""
+    path = path.with_suffix(".parquet")
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for start in range(0, len(table) + 1, 2):
+            writer.write_table(table.slice(0, 0))
+            writer.write_table(table.slice(start, 2))
+    return path
+
+
 def by_polars(table: pa.Table, path: Path) -> Path:
     """polars."""
     path = path.with_suffix(".parquet")
-    pl.from_arrow(_held_by_all(table)).write_parquet(path)  # type: ignore[union-attr]
+    pl.from_arrow(held_by_all(table)).write_parquet(path)  # type: ignore[union-attr]
     return path
 
 
 def polars_frame(table: pa.Table, path: Path) -> object:
     """A frame of polars."""
-    return pl.from_arrow(_held_by_all(table))
+    return pl.from_arrow(held_by_all(table))
 
 
 def by_duckdb(table: pa.Table, path: Path) -> Path:
     """DuckDB."""
     path = path.with_suffix(".parquet")
     with duckdb.connect() as connection:
-        connection.register("given", _held_by_all(table))
+        connection.register("given", held_by_all(table))
         connection.execute(f"COPY (FROM given) TO '{path}' (FORMAT parquet)")
     return path
 
@@ -111,15 +122,39 @@ def duckdb_file(table: pa.Table, path: Path) -> Path:
     path = path.with_suffix(".duckdb")
     path.unlink(missing_ok=True)
     with duckdb.connect(str(path)) as connection:
-        connection.register("given", _held_by_all(table, zoned_ns=False))
+        connection.register("given", held_by_all(table, zoned_ns=False))
         connection.execute("CREATE TABLE t AS FROM given")
     return path
+
+
+def csv(table: pa.Table, path: Path) -> Path:
+    """A CSV file, with the bytes of texts as they are."""
+    path = path.with_suffix(".csv")
+    fields = [map(_field, column.to_pylist()) for column in _with_bytes(table).columns]
+    lines = [",".join(table.column_names).encode(), *map(b",".join, zip(*fields, strict=True))]
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return path
+
+
+def _with_bytes(table: pa.Table) -> pa.Table:
+    """The same table, with texts as bytes, which need not be Unicode."""
+    kinds = {name: table[name] for name in table.column_names}
+    for name, column in kinds.items():
+        if pa.types.is_string(column.type):
+            kinds[name] = column.combine_chunks().view(pa.binary())
+    return pa.table(kinds)
+
+
+def _field(value: Any) -> bytes:
+    if value is None:
+        return b""
+    return b'"' + value + b'"' if isinstance(value, bytes) else str(value).encode()
 
 
 MOST_INSTANT = 2**63 - 2
 
 
-def _held_by_all(table: pa.Table, *, zoned_ns: bool = True) -> pa.Table:
+def held_by_all(table: pa.Table, *, zoned_ns: bool = True) -> pa.Table:
     """The same meaning in what every writer takes.
 
     Some refuse what means NULL: text that is not Unicode, and instants that do not fit into 64 bits

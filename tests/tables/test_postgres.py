@@ -18,9 +18,11 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.postgres import Server
-from tests.tables.laws import ENGINES, answered, probes
+from tests.tables.laws import ENGINES, answered, held_by_all, probes
+from tests.tables.test_laws import check_people
 
 import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch, TacitError
@@ -882,3 +884,32 @@ def test_a_row_means_what_it_means_alone(shared: Clinic, tmp_path: Path) -> None
     expected = [sum(each) for each in zip(*alone, strict=True)]
     for engine in ENGINES:
         assert told(*range(len(rows)), engine=engine) == expected, engine
+
+
+_STORED_AS = {"int64": "bigint", "double": "float8", "string": "text"}
+
+
+def _check_people(shared: Clinic, engine: str, seed: int, folder: Path) -> None:
+    def written(part: pa.Table, path: Path) -> str:
+        types = [f"{column.name} {_STORED_AS[str(column.type)]}" for column in part.schema]
+        rows = zip(*(column.to_pylist() for column in held_by_all(part).columns), strict=True)
+        listed = [["NULL" if value is None else f"'{value}'" for value in row] for row in rows]
+        shared.table(", ".join(types), *(f"({', '.join(row)})" for row in listed), name=path.name)
+        return shared.url
+
+    check_people(written, engine, seed, folder)
+
+
+def test_what_is_asked_is_the_sum_over_people(shared: Clinic, tmp_path: Path) -> None:
+    """The person law, with whole questions."""
+    for seed, engine in enumerate(ENGINES):
+        _check_people(shared, engine, seed, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_asked_is_the_sum_over_people_at_length(
+    engine: str, shared: Clinic, tmp_path: Path
+) -> None:
+    for seed in range(12):
+        _check_people(shared, engine, seed, tmp_path)

@@ -35,6 +35,7 @@ from tacit.analyst.tabular import (
     rows_chosen_as_json,
     rows_chosen_from_json,
     rows_that_count,
+    with_covers,
     with_intervals,
 )
 from tacit.book.laplace import Estimate, error_steps
@@ -196,12 +197,13 @@ class Histogram(CellNoise, SavedTabular):
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The cells, column by column, and their noisy counts."""
+        """The cells, column by column, their noisy counts, between what, and what that covers."""
         shown = self._first(len(self))
         name = "count"
         while name in shown:
             name += "_"
-        return with_intervals({**shown, name: self.counts.tolist()}, {name: self.intervals()})
+        counted = {**shown, name: self.counts.tolist()}
+        return with_covers(with_intervals(counted, {name: self.intervals()}), self.covers)
 
     def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
         """Between what each count lies by itself, except with probability β."""

@@ -173,11 +173,11 @@ class History(Sequence[Asked], Tabular):
     def _with_facts(self, words: str | Read, answer: Answer, seconds: float | None) -> Answer:
         if self._by is None or answer.about is not None:
             return answer
-        if answer.recorded is not None:
-            return replace(answer, about=self._by.about(words, answer.recorded.at))
-        if seconds is None:
+        if answer.recorded is None and seconds is None:
             return answer
-        return replace(answer, about=self._by.about(words, told_at(seconds)))
+        at = told_at(seconds or 0) if answer.recorded is None else answer.recorded.at
+        about = self._by.about(words, at)
+        return replace(answer, about=about, covers=about.covers or answer.covers)
 
     def clear(self) -> None:
         """Forget everything: what was answered stays on record where it was recorded."""
@@ -283,8 +283,12 @@ def as_columns(rows: Iterable[tuple[str | Read, Answer | None]]) -> dict[str, li
     if any(answer is not None and answer.value_from == "gap" for _, answer in rows):
         told = (answer for _, answer in rows)
         ours["unbiased"] = [None if answer is None else plain(answer.unbiased) for answer in told]
+    ends = [None if answer is None else answer.interval() for _, answer in rows]
+    if any(ends):
+        for place, name in enumerate(("lower", "upper")):
+            ours[name] = [None if both is None else plain(both[place]) for both in ends]
     keys = dict.fromkeys(key for cell in cells for key in cell)
-    taken = {*ours, "covers", "unbiased", "threshold", "at"}
+    taken = {*ours, "covers", "unbiased", "lower", "upper", "threshold", "at"}
     grouped = {key + "_" * (key in taken): [cell.get(key) for cell in cells] for key in keys}
     of_each = [
         covers_of(words) if told is not None and told.value is not None else ""

@@ -25,6 +25,7 @@ from tacit.analyst.covering import Covering
 from tacit.analyst.history import AnsweredBy, History
 from tacit.analyst.on_record import OnRecord, UnderWay
 from tacit.analyst.paying import tagged
+from tacit.analyst.tabular import covers_as_json
 from tacit.analyst.task import Planned, accuracy_of
 from tacit.book.answer import Answer
 from tacit.book.priced import epsilon_of, too_dear
@@ -33,7 +34,7 @@ from tacit.errors import EngineFailed, Halted, LedgerDamaged, TacitError
 from tacit.numbers import Number, show
 from tacit.support import Uncopyable
 from tacit.tables.prepared import CellReads
-from tacit.tables.question import tables_named
+from tacit.tables.question import covers, tables_named
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -290,7 +291,10 @@ class LiveStream(Uncopyable):
 
         names = named_in([asked.read])
         room = self._room(asked.as_of, len(json.dumps(asked.read.text)), names)
-        return Telling(retry, tagged("answer", answer.as_told()), room)
+        said = covers(asked.read.question) if self.recipe.values else ""
+        cut = covers_as_json(said)  # of ⊤ and of ⊥, which are of one length
+        told = tagged("answer", answer.as_told() | cut)
+        return Telling(retry, told, room + len(json.dumps(cut)))
 
     def _room(self, as_of: str | None, words: int, names: Collection[str]) -> int:
         """How long a record may become, with a question of so many characters in it."""

@@ -16,6 +16,7 @@ from tacit.analyst.query_columns import (
     AnyColumn,
     QuantileColumn,
     QueryColumn,
+    StreamColumn,
     column_from_json,
     lengths_of,
 )
@@ -170,8 +171,9 @@ class QueryResult(Tabular):
     @property
     def covers(self) -> str:
         """How much of each person the errors are about, in words; nothing if it is all of them."""
-        counted = [
-            counted_cells(self.schema, self.max_cells, len(self)),
+        chosen = any(not isinstance(column, StreamColumn) for column in self.columns)
+        counted = [  # a stream looks at all cells of a person
+            counted_cells(self.schema, self.max_cells, len(self)) if chosen else "",
             counted_rows((column.name, column.max_rows) for column in self.columns),
         ]
         counted += [

@@ -27,6 +27,7 @@ from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given
 from tacit.support import waiting
 from tacit.tables.codes import Code
+from tacit.tables.key_notes import notes_on
 from tacit.tables.point_counts import chosen_counts
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
 from tacit.tables.question import People, Predicate, Range
@@ -265,6 +266,11 @@ class FiniteClass:
                 f"{MOST_ANSWERS} answers: give fewer predicates, or declare smaller domains"
             )
         return cls(schema, columns, tuple(predicates))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake, though it can be asked: a value that is no declared key."""
+        return notes_on(map(People, self.predicates), self.schema)
 
     @cached_property
     def universe(self) -> list[tuple[Code, ...]]:

@@ -28,6 +28,7 @@ from tacit.analyst.tabular import (
     plain_value,
     rows_that_count,
     save_json,
+    with_covers,
     with_intervals,
     writing,
 )
@@ -269,14 +270,14 @@ class Ranges(SavedTabular):
     # Shapes -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The values, how many there are up to each, and between what all of those lie together."""
+        """The values, how many are up to each, between what all lie together, what that covers."""
         ordered = self.plan.ordered
         name = "up_to" if ordered.name != "up_to" else "up_to_"
         shown = {
             ordered.name: [self._plain(code) for code in ordered.values],
             name: self.curve.tolist(),
         }
-        return with_intervals(shown, {name: self.intervals()})
+        return with_covers(with_intervals(shown, {name: self.intervals()}), self.covers)
 
     def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
         """Between what the counts up to each value lie, all but with probability β together."""

@@ -16,7 +16,15 @@ import numpy as np
 from tacit.analyst.alternatives import Alternative, Comparison
 from tacit.analyst.alternatives import lines as as_lines
 from tacit.analyst.paying import refuse_other_schema
-from tacit.analyst.tabular import Tabular, load_json, plain_value, save_json, with_intervals
+from tacit.analyst.tabular import (
+    Tabular,
+    covers_as_json,
+    load_json,
+    plain_value,
+    save_json,
+    with_covers,
+    with_intervals,
+)
 from tacit.book.coins import clamped
 from tacit.book.laplace import Estimate, error_steps
 from tacit.book.top import TopMechanism
@@ -27,8 +35,9 @@ from tacit.support import Printed
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
+from tacit.tables.key_notes import notes_on
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
-from tacit.tables.question import tables_named
+from tacit.tables.question import covers, tables_named
 from tacit.tables.question_key import question_key
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
@@ -97,6 +106,17 @@ class Contest:
         return bool(self.columns) and self.schema.person is EACH_ROW
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake, though it can be asked: a value that is no declared key."""
+        asked = self.reads[:1] if self.columns else self.reads  # cells differ in declared keys only
+        return notes_on((term for read in asked for term in read.question.terms), self.schema)
+
+    @property
+    def covers(self) -> str:
+        """How much of each person the counts are about: of all questions, not of those drawn."""
+        return "; ".join(sorted({covers(read.question) for read in self.reads} - {""}))
+
+    @property
     def described(self) -> str:
         """In a few words."""
         if self.columns:
@@ -125,7 +145,7 @@ class Top(Tabular):
         return len(self.questions)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The cells, or the questions, and the counts if there are any."""
+        """The cells, or the questions, and the counts if there are any, with what they cover."""
         shown = self.keys
         if self.counts is None:
             return shown
@@ -133,7 +153,13 @@ class Top(Tabular):
         while name in shown:
             name += "_"
         told = {**shown, name: [float(each.value) for each in self.counts]}
-        return with_intervals(told, {name: [each.interval() for each in self.counts]})
+        ends = [each.interval() for each in self.counts]
+        return with_covers(with_intervals(told, {name: ends}), self.covers)
+
+    @property
+    def covers(self) -> str:
+        """How much of each person the counts are about, in words; nothing if it is all of them."""
+        return self.counts[0].covers if self.counts else ""
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in plain JSON; `top_from_json` is the inverse."""
@@ -154,6 +180,7 @@ class Top(Tabular):
             fields["counts_epsilon"] = str(counts[0].privacy.epsilon)
             fields["noise_scale"] = str(counts[0].noise_scale)
             fields["grid"] = str(counts[0].grid)
+            fields |= covers_as_json(self.covers)
         return fields
 
     def save(self, path: str | Path) -> None:
@@ -223,6 +250,7 @@ class TopPlan(Printed):
         ]
         if (error := self.error()) is not None:
             lines.append(f"  counts    ± {spaced(error)} each (95 %)")
+        lines += [f"  note      {note}" for note in asked.notes]
         # The largest of counts that are off by e each are at most 2e below the largest.
         return "\n".join([*lines, *as_lines(self.alternatives, self.alpha() / 2)])
 
@@ -348,12 +376,17 @@ class NoisyTop:
         return Top(asked.schema, texts, asked.columns, cells, self.cost.privacy, counts)
 
     def _noisy(self, values: Sequence[int], coins: Coins) -> Iterable[Estimate]:
-        scale, extra, grid = self.plan.noise_scale, self.plan.counts_epsilon, self.plan.contest.grid
+        scale, extra, asked = self.plan.noise_scale, self.plan.counts_epsilon, self.plan.contest
         assert scale is not None
         assert extra is not None
         for value in values:
-            noisy = (value + coins.laplace(scale)) * grid
-            yield Estimate(value=noisy, noise_scale=scale, privacy=Privacy(extra), grid=grid)
+            yield Estimate(
+                value=(value + coins.laplace(scale)) * asked.grid,
+                noise_scale=scale,
+                privacy=Privacy(extra),
+                grid=asked.grid,
+                covers=asked.covers,
+            )
 
 
 # Reading a saved one ------------------------------------------------------------------------------
@@ -395,8 +428,10 @@ def _read_counts(fields: Any, places: int) -> tuple[Estimate, ...] | None:
     scale, grid = positive(fields["noise_scale"], "noise_scale"), positive(fields["grid"], "grid")
     if len(fields["counts"]) != places or scale > _WIDEST_NOISE:
         raise ValueError
-    privacy = Privacy(fields["counts_epsilon"])
-    return tuple(
-        Estimate(value=exact(count, "counts"), noise_scale=scale, privacy=privacy, grid=grid)
-        for count in fields["counts"]
-    )
+    said: dict[str, Any] = {
+        "noise_scale": scale,
+        "privacy": Privacy(fields["counts_epsilon"]),
+        "grid": grid,
+        "covers": fields.get("covers", ""),
+    }
+    return tuple(Estimate(value=exact(count, "counts"), **said) for count in fields["counts"])

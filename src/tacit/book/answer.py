@@ -117,6 +117,8 @@ class Answer(NoisyNumber):
     grid: Fraction = field(default=Fraction(1), repr=False)
     recorded: Recorded | None = field(default=None, compare=False)  # None: it is new
     about: About | None = field(default=None, compare=False, repr=False)  # None for a plain ⊥
+    covers: str = field(default="", compare=False, repr=False)
+    """How much of each person its error is about, in words; empty if it is all of them."""
 
     def __bool__(self) -> bool:
         return self.above
@@ -125,11 +127,6 @@ class Answer(NoisyNumber):
     def privacy(self) -> Privacy | None:
         """What all answers of its stream cost together."""
         return None if self.about is None else self.about.privacy
-
-    @property
-    def covers(self) -> str:
-        """How much of each person its error is about, in words; empty if it is all of them."""
-        return "" if self.about is None else self.about.covers
 
     def _number(self) -> Fraction:
         if self.value is None:
@@ -262,6 +259,7 @@ class Answer(NoisyNumber):
         """The inverse of `as_told`."""
         numbers = {name: fields["exact"][name] for name in _EXACT if name in fields["exact"]}
         answer = cls.from_json({"above": "⊤" if fields["above"] is True else "⊥", **numbers})
+        answer = replace(answer, covers=fields.get("covers", ""))
         since = fields["recorded"]
         return answer if since is None else answer.on_record(since["at"], since["as_of"])
 

@@ -240,7 +240,9 @@ class SqliteLedger(Uncopyable):
     def _connect(self) -> Opened | Snapshot:
         if identity(self.path) in ABANDONED:
             raise replaced(self.path, "its -wal or -shm was")
-        opened = self._opened_to_write() if is_writable(self.path) else self._opened_to_read()
+        shown = shown_files(self.path)
+        to_write = is_writable(self.path) and not shown
+        opened = self._opened_to_write() if to_write else self._opened_to_read(shown)
         self._identity = opened.database = self._identity or opened.database
         # Not __del__: among garbage, the connection might be finalised before its ledger.
         opened.forgotten = finalize(self, _close_here, opened, os.getpid())
@@ -250,14 +252,13 @@ class SqliteLedger(Uncopyable):
 
     def _opened_to_write(self) -> Opened:
         """Open it in our turn, so that nobody folds or removes the log at the same time."""
-        line, shown = WritersLine(beside(self.path, "lock")), shown_files(self.path)
+        line = WritersLine(beside(self.path, "lock"))
         try:
             if not line.take(self.wait):
                 raise busy(self.place, self.wait)
             connection = connect(self.path, self.wait)
             try:
                 _check_kind(connection, self.path)
-                refuse_shown(self.path, shown)
                 _use_log(connection, self.path)
                 opened = Opened(self.path, connection, line)
             except BaseException:
@@ -269,8 +270,8 @@ class SqliteLedger(Uncopyable):
         line.let_go()
         return opened
 
-    def _opened_to_read(self) -> Snapshot:
-        shown = shown_files(self.path)
+    def _opened_to_read(self, shown: list[Path]) -> Snapshot:
+        """A copy in memory: what is to be refused keeps its files, and its log, as they are."""
         snapshot = Snapshot(self.path)
         try:
             _check_kind(snapshot.connection, self.path)

@@ -194,7 +194,7 @@ def _may(path: Path, how: int) -> bool:
 def shown_files(path: Path) -> list[Path]:
     """Those of a budget's files that others may read or write.
 
-    It is asked before SQLite connects, which makes files of the same mode, and takes them away.
+    Asked before SQLite connects to write: it makes some of the same mode, and takes them away.
     """
     return [file for file in (path, *(beside(path, end) for end in _BESIDE)) if _is_shown(file)]
 

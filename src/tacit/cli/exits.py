@@ -86,7 +86,7 @@ def _called(arguments: Sequence[str]) -> int:
     try:
         result = application(arguments)(arguments, result_action="return_value")
     except CycloptsError as error:
-        say(_misunderstood(arguments, error))
+        say(errors.TacitError(_misunderstood(arguments, error)).fact)
         return BAD_INPUT
     return result if isinstance(result, int) else DONE
 
@@ -113,6 +113,8 @@ def ended_by(error: BaseException, arguments: Sequence[str] = ()) -> int:
             return FAILED
         case RuntimeError(args=["Query interrupted"]):  # so DuckDB calls Ctrl-C
             return ended_by(KeyboardInterrupt())
+        case RuntimeError(__cause__=KeyboardInterrupt() as cause):  # so Python in __set_name__
+            return ended_by(cause)
         case _:
             return ended_by(errors.InternalError.instead_of(error))
 

@@ -11,7 +11,7 @@ from tacit.page.rendering import UNITS, amount, fragment, page
 from tacit.server.desk import verify_history
 from tacit.server.endpoints import Content
 from tacit.server.service import Service, show_budget
-from tacit.server.spent import SpentLine, list_spent, shown_head
+from tacit.server.spent import SpentLine, list_spent, sees_all_spent, shown_head
 from tacit.server.tokens import TokenRecord
 from tacit.wire import from_json
 
@@ -36,7 +36,9 @@ def history_page(service: Service, who: TokenRecord) -> Content:
     lines = list_spent(service, who)
     facts = show_budget(service, who)
     told = facts.whole if who.role == "steward" else facts.own
-    share = None if told is None else from_json(told, Share)
+    # What is left after payments that are not shown would be more than there is.
+    drawn = told is not None and sees_all_spent(service, who)
+    share = from_json(told, Share) if drawn else None
     entries, head = shown_head(service)
     return page(
         "history.html",

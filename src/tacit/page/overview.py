@@ -1,4 +1,4 @@
-"""The overview: tables, the promise as gauges, live streams and the last answers."""
+"""The overview: tables, the promise as gauges, open streams and the last answers."""
 
 from __future__ import annotations
 

@@ -165,7 +165,8 @@ def _(released: Top) -> Iterable[Series]:
     ordered, keys = _in_order(list(columns), list(zip(*columns.values(), strict=True)))
     values = [count.value for count in released.counts]
     numbers = _within(values, [count.error() for count in released.counts])
-    yield Series("The largest, in the order of draw", ordered, keys, numbers)
+    covers = released.covers
+    yield Series("The largest, in the order of draw", ordered, keys, numbers, covers=covers)
 
 
 @series_of.register

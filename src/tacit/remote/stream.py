@@ -146,20 +146,25 @@ class RemoteStream(RemoteHeld):
         self._batch, self._told = reads, ()
         if not reads:
             return BatchAnswers(reads, iter(()))
-        answers = self._answered(made_key(retry_key), fields, rounds, limit)
+        answers = self._answered(made_key(retry_key), fields, reads, rounds, limit)
         told = BatchAnswers(reads, answers, advise(self._covering, self.planned, reads))
-        self._told = told.told
+        self._batch, self._told = reads, told.told
         return told
 
     def _answered(
-        self, key: str, fields: dict[str, Any], rounds: int, limit: Fraction | None
+        self,
+        key: str,
+        fields: dict[str, Any],
+        batch: Sequence[Read],
+        rounds: int,
+        limit: Fraction | None,
     ) -> Iterator[Answer]:
-        """The answers to the batch; what is refused is refused now."""
+        """The answers to a batch; what is refused is refused now."""
         if rounds > 1:
-            return self._answers_again(key, fields, rounds, limit)
-        blocks = self._blocks(key, fields, len(self._batch))
+            return self._answers_again(key, fields, batch, rounds, limit)
+        blocks = self._blocks(key, fields, len(batch))
         first = next(blocks)
-        return self._answers(chain([first], blocks), self._batch, limit, fields["below"])
+        return self._answers(chain([first], blocks), batch, limit, fields["below"])
 
     def _rounds(self, again: bool, scale: Number | None, descending: bool) -> int:
         """In how many rounds a batch is asked."""
@@ -171,16 +176,21 @@ class RemoteStream(RemoteHeld):
         return times * len(descending_from(self._covering.mechanism, scale))
 
     def _answers_again(
-        self, key: str, fields: dict[str, Any], rounds: int, limit: Fraction | None
+        self,
+        key: str,
+        fields: dict[str, Any],
+        batch: Sequence[Read],
+        rounds: int,
+        limit: Fraction | None,
     ) -> Iterator[Answer]:
         """Ask what is ⊥ up to so often; then tell the last answer to each, in order.
 
         A round is a batch of those that are left, under a key of its own.
         """
         told: dict[int, Answer] = {}
-        left = list(range(len(self._batch)))
+        left = list(range(len(batch)))
         for number in range(rounds):
-            reads = [self._batch[place] for place in left]
+            reads = [batch[place] for place in left]
             only = {**fields, "only": left}
             if fields["descending"]:
                 only["round_number"] = number
@@ -188,7 +198,7 @@ class RemoteStream(RemoteHeld):
             answers = self._answers(blocks, reads, limit, fields["below"])
             told.update(zip(left, answers, strict=False))  # fewer, if it halts
             left = [place for place in left if not told.get(place)]
-            if not left or len(told) < len(self._batch):  # it has halted in the first round
+            if not left or len(told) < len(batch):  # it has halted in the first round
                 break
         return (told[place] for place in range(len(told)))
 

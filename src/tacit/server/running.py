@@ -35,6 +35,7 @@ _GRACE_SECONDS = 7  # of the ten; then streams are suspended and files closed
 _SWEEP_SECONDS = 5
 _OTHER_FILES = 1000  # beside connections: tables, shards, the budget
 _LONGEST_HEADER = 16_384
+_WAITING = 2048  # connections that the system has made and nobody has taken yet
 
 Pages = Callable[[Service, bool], Sequence[Endpoint]]
 """What is shown in a browser, of a service that is encrypted or not."""
@@ -69,7 +70,7 @@ def run(
         limits = config.limits
         among = Connections(limits.connections, by_address=not behind_proxy, log=log)
         speaking = protocol(limits, among, _encryption(config.listen))
-        server = uvicorn.Server(_settings(application, limits, speaking))
+        server = _Server(_settings(application, limits, speaking))
         logging.disable()  # our own lines say all there is to say; others' might quote data
         # From here on, since a signal may come before uvicorn listens for it.  When it is done it
         # sends itself the signal once more, while we still have to close.
@@ -131,6 +132,20 @@ def listening(listen: Listening) -> socket.socket:
     return listener
 
 
+class _Server(uvicorn.Server):
+    """Takes a part of the connections that wait in one go, however many wait.
+
+    Nothing is read of those that are taken in one go before all of them are there, nor of the
+    next ones: if that were more than there may be in all, those who came first would have to make
+    room before they could show a token.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)
+
+
 def _settings(application: Application, limits: Limits, speaking: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
@@ -145,6 +160,7 @@ def _settings(application: Application, limits: Limits, speaking: Any) -> uvicor
         server_header=False,
         timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        backlog=max(1, limits.connections // 4),
         h11_max_incomplete_event_size=_LONGEST_HEADER,
     )
 

@@ -69,11 +69,20 @@ class SpentIndex:
 
 def list_spent(service: Service, who: TokenRecord) -> list[SpentLine]:
     """An analyst's own payments; for a steward all about the tables that they may see."""
+    return [line for line in _paid_by(service, who) if who.may_ask(*line.tables)]
+
+
+def sees_all_spent(service: Service, who: TokenRecord) -> bool:
+    """Whether these add up to all that was spent: some may name tables that are hidden."""
+    return all(who.may_ask(*line.tables) for line in _paid_by(service, who))
+
+
+def _paid_by(service: Service, who: TokenRecord) -> list[SpentLine]:
+    """All payments from a token's share; for a steward from every one."""
     return [
         line
         for line in service.spent.up_to(service.underway.shown())
-        if who.may_ask(*line.tables)
-        and (who.role == "steward" or (who.share is not None and line.analyst == who.share))
+        if who.role == "steward" or (who.share is not None and line.analyst == who.share)
     ]
 
 

@@ -57,7 +57,9 @@ class ParquetFile:
             raise EngineFailed(f"{called} is encrypted")
         self._root, *elements = map(_structure, _listed(whole[_SCHEMA][1]))
         self._columns = list(_columns(elements))
-        self._groups = [_structure(group) for group in _listed(whole[_GROUPS][1])]
+        groups = map(_structure, _listed(whole[_GROUPS][1]))
+        # Some writers make groups without rows, which have no pages.
+        self._groups = [group for group in groups if _number(group, _GROUP_ROWS, 0)]
 
     @property
     def names(self) -> list[str]:

@@ -9,7 +9,7 @@ from logging import getLogger
 from sqlglot import Dialect, ParseError, Parser, Token, Tokenizer, TokenType, exp
 
 from tacit.arguments import LONGEST_QUESTION
-from tacit.errors import QuestionRefused
+from tacit.errors import QuestionRefused, TacitError
 
 UNREADABLE = "this cannot be read as SQL"
 _TANGLED = "this question has too many possible readings"
@@ -91,7 +91,12 @@ class Span:
             first += len(head) - cut
             length = min(length, len(line) - first)
         shown = "".join(letter if letter.isprintable() else " " for letter in line)
-        return f"  {shown}\n  {' ' * first}{'^' * length}"
+        # An error leaves logins out, which must not move what is underlined.
+        before, part, after = (
+            TacitError(some).fact
+            for some in (shown[:first], shown[first : first + length], shown[first + length :])
+        )
+        return f"  {before}{part}{after}\n  {' ' * len(before)}{'^' * max(1, len(part))}"
 
 
 def refused(problem: str, place: Span, hint: str = "") -> QuestionRefused:

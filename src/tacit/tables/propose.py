@@ -52,8 +52,12 @@ _CANNOT = """
 # Columns that are there but cannot be asked about.
 [cannot_ask]
 """
-_NUMBER = "[+-]?[0-9]{1,3}([ ,.''’][0-9]{3})+([.,][0-9]+)?|[+-]?[0-9]+([.,][0-9]+)?"
-_LOOKS_LIKE_A_VALUE = re.compile(r"[+-]?[0-9][0-9.,:/ T-]*")
+# Spaces that do not break, too, as office programs write them, and groups of two, as in India.
+_NUMBER = (
+    "[+-]?([0-9]{1,3}([ \u00a0\u202f,.''’][0-9]{3})+|[0-9]{1,2}(,[0-9]{2})*,[0-9]{3}|[0-9]+)"
+    "([.,][0-9]+)?"
+)
+_LOOKS_LIKE_A_VALUE = re.compile(r"[+-]?[0-9][0-9.,:/ TZ+-]*|(?i:true|false|yes|no)")
 _ZONE = 'zone = "Europe/Brussels"'
 _MAX_ROWS = "# max_rows = 10\n"
 
