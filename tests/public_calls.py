@@ -604,6 +604,7 @@ def calls(folder: Path) -> dict[str, Call]:
                 "table": None,
                 "memory_limit": None,
                 "spill_folder": None,
+                "spill": True,
                 "shards": None,
                 "grows_by": None,
             },
@@ -950,7 +951,7 @@ def calls(folder: Path) -> dict[str, Call]:
             tacit.tables.load,
             {"source": pyarrow.table({"pid": [1]}), "person": "pid", "name": "visits"}
             | {"schema": None, "table": None, "memory_limit": None, "spill_folder": None}
-            | {"shards": None, "as_of": None, "grows_by": None},
+            | {"spill": True, "shards": None, "as_of": None, "grows_by": None},
         ),
         "tacit.tables.propose_schema": Call(
             tacit.tables.propose_schema, {"source": pyarrow.table({"pid": [1]}), "table": None}

@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 
+import duckdb
 import pytest
 from tests.cli.running import ASK, CONVERSE, NEW, PATIENCE, POISON
 from tests.signals import as_usual
@@ -216,10 +217,12 @@ def test_output_that_fails_is_told_without_a_traceback(start, clinic):
 
 
 def test_nothing_is_shown_of_a_table_that_breaks_under_it(start, clinic, folder):
-    """A table too large for its memory is scanned on disk; here it is changed meanwhile."""
-    process = start(*ASK, *CONVERSE, "--json", "--memory", "1KB")
+    """A Parquet file is read column by column; here it is changed meanwhile."""
+    file = folder / "visits.parquet"
+    duckdb.execute(f"COPY (FROM '{folder / 'visits.csv'}') TO '{file}'")
+    process = start("ask", file.name, *ASK[2:], *CONVERSE, "--json")
     assert put(process, "age >= 0")["above"]
-    (folder / "visits.csv").write_text(f"pid,town,age\n{POISON},{POISON},{POISON}\n" * 3)
+    file.write_bytes(POISON.encode() * 9)
     out, err = process.communicate("town = \"Ghent\"\ntown = 'Ghent'\n", timeout=PATIENCE)
     assert process.returncode == 4
     assert POISON not in out + err

@@ -241,7 +241,7 @@ def test_a_file_in_the_hands_of_nobody_else(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": _bytes(b"a", b"\xff")}), path)
     spill = tmp_path / "spill"
     spill.mkdir()
-    with load(path, person=EACH_ROW, memory_limit=1, spill_folder=spill) as engine:
+    with load(path, person=EACH_ROW, spill_folder=spill) as engine:
         assert engine.values([parse("x is null", engine.schema)]) == [1]
         held = [entry.name for folder in spill.iterdir() for entry in folder.iterdir()]
         if Path("/proc/self/fd").exists():

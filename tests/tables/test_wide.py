@@ -75,17 +75,6 @@ def test_statements_grow_by_blocks_of_columns() -> None:
         assert engine.values([parse("c1 = 'b' and c6 is null", engine.schema)]) == [1]
 
 
-def test_a_question_plans_the_columns_that_it_asks_for() -> None:
-    table, schema = wide(1000)
-    with load(table, person="pid", schema=schema, memory_limit=1) as engine:
-        source = engine._source  # type: ignore[attr-defined]
-        counting = Counting(source.connection)
-        source.connection = counting
-        assert engine.values([parse("c1 = 'a' and c0 = 1", engine.schema)]) == [1]
-        assert len(counting.statements) == 1
-        assert counting.statements[0] < 3000
-
-
 @pytest.mark.parametrize("rows", [FEW_ROWS, FEW_ROWS + 1])
 def test_texts_are_numbered_alike_however_many_rows_there_are(rows: int) -> None:
     words = ["é", "Z", "a", "b\0", "", "z" * 100, None]

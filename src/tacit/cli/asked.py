@@ -97,7 +97,7 @@ def opened_unpaid(
 def _of_a_server(
     budget: str | None, where: TableOptions, server: ServerOptions
 ) -> Iterator[AskedTable]:
-    given = [each.name for each in fields(where) if getattr(where, each.name) not in (None, False)]
+    given = [each.name for each in fields(where) if getattr(where, each.name) != each.default]
     if where.table is None or given != ["table"] or budget is not None:
         raise Misuse(
             "name the FILE with the table, and --budget; or, for a server, --url and --table "
