@@ -166,7 +166,7 @@ def test_two_keys_are_a_heat_map_whatever_is_selected(table: tacit.Table):
     assert isinstance(median, HeatMap)
     assert isinstance(mean, HeatMap)
     assert "ranks" in median.error
-    assert mean.error.endswith("at most (95 %)")
+    assert " at most (95 %); each person counts in 1 cell" in mean.error
 
 
 def test_three_keys_are_bars(tmp_path, table: tacit.Table):

@@ -17,11 +17,11 @@ from tacit.wire import from_json
 
 
 def choose(visitor: Visitor, form: str, call: str) -> None:
-    """Open the page, and choose what to release: of one row of each person where one must say."""
+    """Open the page, and choose what to release: of one row of each person."""
     visitor.open("/release", "Release")
     visitor.page.get_by_text(form, exact=True).first.click()
     visitor.page.locator(f"#release[data-post='/page/release/{call}']").wait_for()
-    for rows in visitor.page.locator("#release [name=max_rows][required]").all():
+    for rows in visitor.page.locator("#release [name=max_rows]").all():
         rows.fill("1")
 
 
