@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from random import Random
+from typing import Any
 
 import pytest
 from tests.fit import ACCEPT, chi_square_p
@@ -621,6 +622,8 @@ def test_one_row_of_a_person_lies_in_one_cell(visits_file, rich):
         assert table.plan_query(TOWNS, epsilon=1).max_cells == 2
     with tacit.open(visits_file, person="pid", schema=declared) as table:
         assert table.plan_query(rows, epsilon=1, max_rows=1).max_cells == 1
+        typed: dict[str, Any] = {"max_rows": "1"}  # as a form sends it
+        assert table.plan_query(rows, epsilon=1, **typed).max_cells == 1
         assert table.plan_query(largest, epsilon=1, max_rows=1).max_cells == 2
         with pytest.raises(BadParameter, match="max_cells"):
             table.plan_query(rows, epsilon=1, max_rows=2)

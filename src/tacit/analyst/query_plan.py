@@ -34,7 +34,7 @@ from tacit.numbers import (
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
 from tacit.tables.kinds import Distinct, FromStream, Plain, Ranked
-from tacit.tables.schema import EACH_ROW, most_cells
+from tacit.tables.schema import EACH_ROW, most_cells, row_bound
 
 if TYPE_CHECKING:
     from tacit.tables.selected import Select, Selected
@@ -275,7 +275,8 @@ def plan_query(
 ) -> QueryPlan:
     """Divide ε among the aggregates and what chooses cells; refuse, at no cost, what cannot be."""
     most = most_cells(select.schema, max_cells)
-    if most is None and max_rows == 1 and select.largest is None and select.above is None:
+    one_row = max_rows is not None and row_bound(max_rows) == 1
+    if most is None and one_row and select.largest is None and select.above is None:
         most = 1  # a single row lies in a single cell
     select = _with_at_most(_with_distinct(select, most), at_most)
     privacy, largest, above = Privacy(epsilon, delta), select.largest, select.above
