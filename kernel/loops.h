@@ -79,8 +79,8 @@ CODES_BETWEEN(32, 16)
 CODES_BETWEEN(64, 8)
 #undef CODES_BETWEEN
 
-/* The same for codes of any width. */
-TARGET static void NAME(scan)(const struct range *range, Py_ssize_t at, Py_ssize_t words, word *found)
+/* The same for codes of any width: the slots of a range. */
+TARGET static void NAME(in_range)(const struct range *range, Py_ssize_t at, Py_ssize_t words, word *found)
 {
     const char *first = (const char *)range->codes.buf + 64 * range->width * at;
     if (range->width == 1)
@@ -93,46 +93,10 @@ TARGET static void NAME(scan)(const struct range *range, Py_ssize_t at, Py_ssize
         NAME(between_64)((const codes_64 *)first, words, range->low, range->high, found);
 }
 
-/* The slots of a range, by the leading bits of their codes if those are given.
- *
- * Where these are the leading bits of an end, the codes decide: one by one if they are few in a
- * word, or else all of that word.
- */
-TARGET static void NAME(in_range)(const struct range *range, Py_ssize_t at, Py_ssize_t words,
-                                  word *found)
-{
-    if (range->leading.buf == NULL) {
-        NAME(scan)(range, at, words, found);
-        return;
-    }
-    const codes_16 *leading = (const codes_16 *)range->leading.buf + 64 * at;
-    word may[LEADING_AT_ONCE];
-    for (Py_ssize_t start = 0; start < words; start += LEADING_AT_ONCE) {
-        Py_ssize_t size = words - start < LEADING_AT_ONCE ? words - start : LEADING_AT_ONCE;
-        word *sure = found + start;
-        NAME(between_16)(leading + 64 * start, size, range->first, range->last, may);
-        if (range->sure_first <= range->sure_last)
-            NAME(between_16)(leading + 64 * start, size, range->sure_first, range->sure_last, sure);
-        else
-            memset(sure, 0, 8 * (size_t)size);
-        for (Py_ssize_t i = 0; i < size; i++) {
-            uint64_t open = may[i] & ~sure[i];
-            if (open == 0)
-                continue;
-            if (ones_of(open) > FEW_IN_A_WORD) {
-                NAME(scan)(range, at + start + i, 1, sure + i);
-                continue;
-            }
-            keep_in_range(&open, 1, range, at + start + i);
-            sure[i] |= open;
-        }
-    }
-}
-
 /* How many people have a slot that is set in all of several bitmaps and lies in several ranges.
  *
  * Up to the word `one_row` each slot is a person; from there on `inner` are all slots but the last
- * one of each person, and a carry through them finds who has one (src/tacit/tables/columns.py).
+ * one of each person, and a carry through them finds who has one (src/tacit/tables/layout.py).
  * A range is tested only on the slots that are left, if those are few.
  */
 TARGET static uint64_t NAME(people_in_all)(const struct conjunction *all, const word *inner,

@@ -10,10 +10,8 @@
 #include "bits.h"
 
 #define CHUNK 512           /* words that are worked on at once: 4 KB, in the nearest cache */
-#define LEADING_AT_ONCE 128 /* words whose leading codes, 16 KB, stay there for both ends */
 #define KEPT_AT_ONCE 128    /* words whose slots are looked up at once */
 #define FEW 128             /* slots are looked up one by one if at most one in so many is left */
-#define FEW_IN_A_WORD 4
 #define MOST 64 /* bitmaps of a conjunction, and ranges */
 
 typedef uint8_t codes_8;
@@ -31,11 +29,9 @@ typedef uint64_t codes_64 __attribute__((aligned(1), may_alias));
 
 /* A range of a column's codes, both ends included. */
 struct range {
-    Py_buffer codes, leading; /* `leading` are their leading 16 bits, if `buf` is not NULL */
-    int width;                /* bytes of a code */
+    Py_buffer codes;
+    int width; /* bytes of a code */
     unsigned long long low, high;
-    unsigned short first, last;           /* leading bits that codes in the range can have, */
-    unsigned short sure_first, sure_last; /* and those that only such codes have */
 };
 
 struct conjunction {
@@ -163,30 +159,17 @@ static PyObject *ones_in_each(PyObject *module, PyObject *arguments)
 static int read_range(PyObject *given, Py_ssize_t words, struct range *range)
 {
     memset(range, 0, sizeof *range);
-    if (!PyArg_ParseTuple(given, "y*iKK|y*HHHH", &range->codes, &range->width, &range->low,
-                          &range->high, &range->leading, &range->first, &range->last,
-                          &range->sure_first, &range->sure_last))
+    if (!PyArg_ParseTuple(given, "y*iKK", &range->codes, &range->width, &range->low, &range->high))
         return 0;
     int width = range->width;
     if ((width == 1 || width == 2 || width == 4 || width == 8) && words >= 0 &&
-        range->codes.len / width / 64 >= words &&
-        (range->leading.buf == NULL || range->leading.len / 2 / 64 >= words))
+        range->codes.len / width / 64 >= words)
         return 1;
     PyErr_SetString(PyExc_ValueError, "there are no codes of that width for all of these words");
     return -1;
 }
 
-static void release_range(struct range *range)
-{
-    PyBuffer_Release(&range->codes);
-    if (range->leading.buf != NULL)
-        PyBuffer_Release(&range->leading);
-}
-
-#define RANGE_DOC                                                                                  \
-    "A range is (codes, bytes of a code, low, high), and may have, too: the codes' leading 16\n"   \
-    "bits, the first and last that codes in the range can have, and the first and last that\n"     \
-    "only such codes have."
+#define RANGE_DOC "A range is (codes, bytes of a code, low, high)."
 
 PyDoc_STRVAR(set_in_range_doc, "set_in_range(words, at, range)\n--\n\n"
                                "Set the bits of the slots, from word ``at`` on, that lie in a range,\n"
@@ -215,7 +198,7 @@ static PyObject *change_words(PyObject *arguments, int keep)
         Py_END_ALLOW_THREADS
     }
     if (read)
-        release_range(&range);
+        PyBuffer_Release(&range.codes);
     PyBuffer_Release(&words);
     if (read <= 0)
         return NULL;
@@ -272,7 +255,7 @@ static PyObject *people_in_all(PyObject *module, PyObject *arguments)
         found = PyLong_FromUnsignedLongLong(people);
     }
     while (all.ranges_many > 0)
-        release_range(all.ranges + --all.ranges_many);
+        PyBuffer_Release(&all.ranges[--all.ranges_many].codes);
     while (opened > 0)
         PyBuffer_Release(buffers + --opened);
     PyBuffer_Release(&inner);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tacit.tables import EACH_ROW, Engine, Schema, read_schema
 from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.cache import Cache
 from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.layout import by_person, every_row
 from tacit.tables.loading import count_rows, cut_up, hold
@@ -60,16 +61,21 @@ def cramped(source: object, toml: str, person: Person) -> Engine:
     return hold(found, schema, 0)
 
 
-def with_slices(engine: Engine) -> Engine:
-    """The same, with the bits of all codes at hand from the first question on."""
+class _Eager(Cache):
+    def is_wanted(self, key: Hashable) -> bool:
+        return True
+
+
+def eager(engine: Engine) -> Engine:
+    """The same, with everything kept from the first question on."""
     assert isinstance(engine, BitmapEngine)
-    engine._bits.at_once, engine._bits.wide = True, 1
+    engine._cache = _Eager(engine._cache.most)
     return engine
 
 
 def sliced(source: object, toml: str, person: Person) -> Engine:
-    """What is new is answered from the bits of codes."""
-    return with_slices(bitmaps(source, toml, person))
+    """Sums are added up from the bits of codes."""
+    return eager(bitmaps(source, toml, person))
 
 
 def shards(source: object, toml: str, person: Person) -> Engine:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import kernel
+from tacit.tables.bit_trees import CodeRange
 from tacit.tables.layout import by_person, pack, unpack
-from tacit.tables.leading_codes import CodeRange, code_range, leading_codes
 from tacit.tables.totals import people_total
 
 pytestmark = pytest.mark.skipif(kernel.compiled is None, reason="the loops are not compiled here")
@@ -73,24 +73,20 @@ def coded(draw: st.DrawFn) -> Drawn:
     return codes, low, high, at
 
 
-def as_range(drawn: Drawn, leading: bool) -> CodeRange:
-    """Codes up to ``high``; those above the greatest of them but one are NULL."""
+def as_range(drawn: Drawn) -> CodeRange:
     codes, low, high, _ = drawn
-    null = int(codes.max(initial=1))
-    top = null - 1
-    bits = leading_codes(codes, null) if leading else None
-    return code_range(codes, min(low, top), min(high, top), top, bits)
+    return codes, codes.itemsize, low, high
 
 
 def inside(given: CodeRange, slots: slice) -> list[bool]:
-    codes, _, low, high = given[:4]
+    codes, _, low, high = given
     return [low <= code <= high for code in codes[slots].tolist()]
 
 
 @SOME
-@given(coded(), st.booleans())
-def test_set_in_range(drawn: Drawn, leading: bool) -> None:
-    asked, at = as_range(drawn, leading), drawn[3]
+@given(coded())
+def test_set_in_range(drawn: Drawn) -> None:
+    asked, at = as_range(drawn), drawn[3]
     words = random_words(1, len(drawn[0]) // 64 - at)
     kernel.compiled.set_in_range(words, at, asked)
     assert unpack(words).tolist() == inside(asked, slice(64 * at, None))
@@ -99,7 +95,7 @@ def test_set_in_range(drawn: Drawn, leading: bool) -> None:
 @SOME
 @given(coded(), st.integers(0, 2**32), st.sampled_from([0.0, 0.01, 0.5, 1.0]))
 def test_keep_in_range(drawn: Drawn, seed: int, share: float) -> None:
-    asked, at = as_range(drawn, False), drawn[3]
+    asked, at = as_range(drawn), drawn[3]
     before = np.random.default_rng(seed).random(len(drawn[0]) - 64 * at) < share
     words = pack(before)
     kernel.compiled.keep_in_range(words, at, asked)
@@ -114,7 +110,7 @@ def test_keep_in_range(drawn: Drawn, seed: int, share: float) -> None:
     alone=st.sampled_from([0, 1, 63, 64, 40_000]),
     many=st.integers(0, 63),
     share=st.sampled_from([0.001, 0.5, 0.99]),
-    widths=st.lists(st.tuples(st.sampled_from(WIDTHS), st.booleans()), max_size=3),
+    widths=st.lists(st.sampled_from(WIDTHS), max_size=3),
 )
 def test_people_in_all(
     seed: int,
@@ -122,7 +118,7 @@ def test_people_in_all(
     alone: int,
     many: int,
     share: float,
-    widths: list[tuple[Width, bool]],
+    widths: list[Width],
 ) -> None:
     """People of up to 64 rows, by the carry, and as numpy finds them."""
     sizes = [*sizes, *[1] * alone]
@@ -131,13 +127,12 @@ def test_people_in_all(
     maps = [pack(chance.random(layout.slots) < share ** (1 / many)) for _ in range(many)]
     ranges, filled = [], unpack(layout.filled)
     truths = filled & unpack(np.bitwise_and.reduce([layout.filled, *maps]))
-    for width, leading in widths:
+    for width in widths:
         null = min(int(np.iinfo(width).max), 10**6)
         codes = chance.integers(0, null, layout.slots, dtype=width)
         codes[~filled | (chance.random(layout.slots) < 0.1)] = null
         low, high = sorted(chance.integers(0, null, 2).tolist())
-        bits = leading_codes(codes, null) if leading else None
-        ranges.append(code_range(codes, low, high, null - 1, bits))
+        ranges.append((codes, codes.itemsize, low, high))
         truths &= (codes >= low) & (codes <= high)
     if not ranges:
         maps.append(layout.filled)
@@ -158,7 +153,6 @@ def test_what_does_not_fit_is_refused() -> None:
         ([], [(codes[1:], 1, 0, 0)], 10),
         ([], [some, (codes, 2, 0, 0)], 10),
         ([], [(codes, 3, 0, 0)], 1),
-        ([], [(*some, codes, 0, 0, 0, 0)], 10),
     ):
         with pytest.raises(ValueError, match=r"bitmaps|shorter|no codes"):
             count(maps, ranges, np.zeros(20, np.uint64), 0, stop)
@@ -170,18 +164,3 @@ def test_what_does_not_fit_is_refused() -> None:
         for at in (1, -1, 2**63 - 1):
             with pytest.raises(ValueError, match="no codes"):
                 change(words, at, some)
-
-
-@SOME
-@given(coded())
-def test_leading_codes_are_sure_only_of_what_is_so(drawn: Drawn) -> None:
-    codes = drawn[0]
-    asked = as_range(drawn, True)
-    _, _, low, high, leading, first, last, sure_first, sure_last = asked
-    null = int(codes.max(initial=1))
-    for code, bits in zip(codes.tolist(), leading.tolist(), strict=True):
-        if sure_first <= bits <= sure_last:
-            assert low <= code <= high
-        if low <= code <= high:
-            assert first <= bits <= last
-        assert (bits == 2**16 - 1) == (code == null)

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.bit_slices import BitSlices
-from tacit.tables.layout import WORD, BitWords, Layout, pack
-from tacit.tables.leading_codes import CodeRange
-from tacit.tables.totals import Matching
+from tacit.tables.layout import WORD, BitWords, Codes, Layout, pack
 
 BUILD = 1 << 11
 """Words that are built at once: 128 K rows, whose codes and bits stay in the cache."""
@@ -54,41 +50,32 @@ Maker = Callable[[Slots], NDArray[np.bool_]]
 """Makes the bits of some slots: of whole words, or of a list of slots that hold rows."""
 
 
+CodeRange = tuple[Codes, int, int, int]
+"""Codes, the bytes of each, and the least and greatest that are meant (kernel/module.c)."""
+
+
 @dataclass(slots=True)
 class Unbuilt:
     """A bitmap that is not kept: the first time it is asked for, or if there is no room for it."""
 
     make: Maker
-    range: tuple[str, int, int] | None = None
-    """A column, and the least and greatest of its codes for which it holds; None if not so."""
-    find_quick: Callable[[], Matching | CodeRange | None] | None = None
-    """Looks, when all words are wanted, for a quicker way to them than making each bit."""
-    _quick: Matching | CodeRange | None = None
-
-    def quick(self) -> Matching | CodeRange | None:
-        """A quicker way to all words: what gives them, or a range for the compiled loops."""
-        if self.find_quick is not None:
-            self._quick, self.find_quick = self.find_quick(), None
-        return self._quick
+    range: CodeRange | None = None
+    """The same for the compiled loops, if it is a range of codes that are values."""
 
     def words(self, start: int, stop: int) -> BitWords:
         """The words from start to stop."""
-        quick = self.quick()
-        if quick is None:
+        if self.range is None or kernel.compiled is None:
             return _made(self.make, start, stop)
-        if not isinstance(quick, tuple):
-            return quick(start, stop)
         words = np.empty(stop - start, dtype=WORD)
-        kernel.compiled.set_in_range(words, start, quick)
+        kernel.compiled.set_in_range(words, start, self.range)
         return words
 
     def kept_of(self, words: BitWords, start: int) -> BitWords:
         """The few slots, in words from ``start`` on, for which it holds, too."""
-        quick = None if kernel.compiled is None else self.quick()
-        if not isinstance(quick, tuple):
+        if self.range is None or kernel.compiled is None:
             return _tested(words, self.make, start)
         left = words.copy()
-        kernel.compiled.keep_in_range(left, start, quick)
+        kernel.compiled.keep_in_range(left, start, self.range)
         return left
 
 
@@ -120,36 +107,22 @@ def words_of(node: Node, filled: BitWords, start: int, stop: int) -> BitWords:
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunction:
-    """Bitmaps and ranges of codes that must all hold, for the compiled loops."""
+def people_of_conjunction(node: Node, layout: Layout) -> int | None:
+    """How many people a conjunction of bitmaps and ranges leaves, counted in one pass.
 
-    maps: list[BitWords]
-    ranges: list[CodeRange]
-
-    def people(self, layout: Layout) -> partial[int]:
-        """Counts the people that it leaves, in one pass."""
-        return partial(
-            kernel.compiled.people_in_all,
-            self.maps,
-            self.ranges,
-            layout.inner,
-            layout.one_row,
-            layout.words,
-        )
-
-
-def conjunction_of(node: Node, layout: Layout) -> Conjunction | None:
-    """A node as a conjunction whose people are counted in one pass; None if it takes several."""
+    None if it is another node, or takes several passes.
+    """
     if kernel.compiled is None or layout.many_words < layout.words:
         return None
     parts = [*node.parts, *node.new] if type(node) is All else [node]
     maps = [part for part in parts if type(part) is np.ndarray]
-    quick = [part.quick() for part in parts if type(part) is Unbuilt]
-    ranges = [each for each in quick if type(each) is tuple]
+    ranges = [part.range for part in parts if type(part) is Unbuilt and part.range is not None]
     if len(maps) + len(ranges) < len(parts) or len(parts) > _MOST_AT_ONCE:
         return None
-    return Conjunction(maps, ranges)
+    count: int = kernel.compiled.people_in_all(
+        maps, ranges, layout.inner, layout.one_row, layout.words
+    )
+    return count
 
 
 def _made(make: Maker, start: int, stop: int) -> BitWords:
@@ -159,17 +132,6 @@ def _made(make: Maker, start: int, stop: int) -> BitWords:
         end = min(at + BUILD, stop)
         words[at - start : end - start] = pack(make(slice(at * 64, end * 64)))
     return words
-
-
-def ranged(
-    bits: BitSlices, make: Maker, low: int, high: int, top: int, start: int, stop: int
-) -> BitWords:
-    """The words of a range by the leading bits of codes; codes are looked at where these differ."""
-    sure, still = bits.between(low, high, top, start, stop)
-    left = int(np.add.reduce(np.bitwise_count(still)))
-    if left * _FEW > len(still) * 64:
-        return _made(make, start, stop)
-    return np.bitwise_or(sure, _tested(still, make, start), out=sure) if left else sure
 
 
 def _sifted(parts: list[BitWords], new: list[Unbuilt], start: int, stop: int) -> BitWords:

@@ -9,8 +9,7 @@ conjunction leaves, if those are few.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -19,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit import kernel
 from tacit.errors import EngineFailed
-from tacit.tables.bit_slices import BitSlices
+from tacit.tables.bit_slices import BitSlices, sliced
 from tacit.tables.bit_trees import (
     All,
     Except,
@@ -30,13 +28,13 @@ from tacit.tables.bit_trees import (
     Slots,
     Some,
     Unbuilt,
-    conjunction_of,
-    ranged,
+    people_of_conjunction,
     words_of,
 )
+from tacit.tables.cache import Cache
 from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
-from tacit.tables.columns import CodeIntervals, CodeSet, Held, comparison, in_order
+from tacit.tables.columns import CodeSet, Held, comparison, in_order
 from tacit.tables.engine import (
     CLOSED,
     Answering,
@@ -47,9 +45,7 @@ from tacit.tables.engine import (
 )
 from tacit.tables.functions import part_of_codes, parts_that_hold
 from tacit.tables.having import having_people
-from tacit.tables.kept_bits import KeptBits
-from tacit.tables.layout import WORD, BitWords, Layout, unpack
-from tacit.tables.leading_codes import CodeRange, code_range
+from tacit.tables.layout import WORD, BitWords, Codes, Layout, unpack
 from tacit.tables.person_rows import Coded, PersonRows
 from tacit.tables.point_counts import (
     CountedPoints,
@@ -87,23 +83,12 @@ FEWEST_CELLS = 64
 """From this many terms that differ only in their cell, one scan is faster than bitmaps."""
 
 
-_MOST_RANGES = 1 << 12
-_MOST_SEEN = 1 << 12  # atoms that were asked for once
 _MOST_KEPT = 1 << 13  # bitmaps: of a small table they cost little, to keep or to make again
 _ENTRY_BYTES = 512  # what a kept bitmap takes besides its words
 _NO_SLOTS = np.zeros(0, dtype=np.int64)
 
 
-Atom = Range | Among | Like | IsNull
-
-
-class _WordsSorted(Exception):
-    """The codes of a column are others now."""
-
-
-def _is_by_code(key: object, column: str) -> bool:
-    """Whether a bitmap is kept under codes of this column, which may mean other words later."""
-    return isinstance(key, tuple) and key[0] == column
+Atom = Range | Among | Like | IsNull | Computed | SameOrder | Members
 
 
 class BitmapEngine(Answering):
@@ -121,13 +106,8 @@ class BitmapEngine(Answering):
         self.schema = schema
         self._layout = layout
         self._columns = columns
-        self._most = min(max(limit // (layout.words * 8 + _ENTRY_BYTES), 1), _MOST_KEPT)
-        self._kept: OrderedDict[object, BitWords] = OrderedDict()
-        self._ranges: dict[int, tuple[Range, tuple[str, CodeIntervals]]] = {}
-        self._counted: dict[int, tuple[Predicate, partial[int]]] = {}
-        self._seen: set[object] = set()
-        self._bits = KeptBits(self._most // 2)
-        self._used = 0
+        self._cache = Cache(min(max(limit // (layout.words * 8 + _ENTRY_BYTES), 1), _MOST_KEPT))
+        self._used = 0  # bitmaps of the predicate that is being answered
         self._nothing = np.zeros(layout.words, dtype=WORD)
         self._release = release
         self._lock = RLock()
@@ -141,11 +121,7 @@ class BitmapEngine(Answering):
         with self._lock:
             if self._open:
                 self._open = False
-                self._kept.clear()
-                self._ranges.clear()
-                self._counted.clear()
-                self._seen.clear()
-                self._bits.clear()
+                self._cache.clear()
                 self._columns = {}
                 self._release()
 
@@ -254,7 +230,6 @@ class BitmapEngine(Answering):
 
     def _truths(self, tree: Predicate) -> NDArray[np.bool_]:
         """For each slot, whether it has a row for which a predicate is TRUE."""
-        self._used = 0
         words = words_of(self._tree(tree), self._layout.filled, 0, self._layout.words)
         return unpack(words) & unpack(self._layout.filled)
 
@@ -264,7 +239,6 @@ class BitmapEngine(Answering):
         groups, single = grouped(terms, FEWEST_CELLS)
         totals = [0] * len(terms)
         for group in groups:
-            self._used = 0
             matching = self._matching(group.like.where)
             counted = count_cells(group, self._layout, self._columns, matching)
             if counted is None:  # too many combinations for one scan
@@ -279,37 +253,31 @@ class BitmapEngine(Answering):
     def _total(self, term: Term) -> int:
         if isinstance(term, People):
             return self._people_with(term.where)
-        self._used = 0
         layout, matching = self._layout, self._matching(term.where)
         if isinstance(term, Rows):
             return rows_total(layout, matching, term.most)
         if isinstance(term, Having):
             return sum(int(holds.sum()) for _, holds in having_people(*self._having(term)))
         column = self._columns[term.column]
-        slices = None if column.base is None else self._bits.every(term.column, column)
-        self._make_room()
+        slices = None if column.base is None else self._slices(term.column, column)
         return sum_total(layout, matching, column, term.low, term.high, slices)
 
     def _people_with(self, where: Predicate) -> int:
-        """How many people have a match; a conjunction of kept bitmaps is remembered.
-
-        That is by identity, for which `_range` has the reason.  Bitmaps that are no longer kept are
-        not held here, either.
-        """
-        known = self._counted.get(id(where))
-        if known is not None:
-            return known[1]()
-        self._used = 0
+        """How many people have a match."""
         node = self._tree(where)
-        conjunction = conjunction_of(node, self._layout)
-        if conjunction is None:
-            return people_total(self._layout, partial(words_of, node, self._layout.filled))
-        count = conjunction.people(self._layout)
-        if not conjunction.ranges:
-            if len(self._counted) >= _MOST_RANGES:
-                self._counted.clear()
-            self._counted[id(where)] = where, count
-        return count()
+        counted = people_of_conjunction(node, self._layout)
+        if counted is not None:
+            return counted
+        return people_total(self._layout, partial(words_of, node, self._layout.filled))
+
+    def _slices(self, name: str, column: Held) -> BitSlices | None:
+        """Every bit of a column's codes, if they are worth keeping and there is room for them."""
+        found: BitSlices | None = self._cache.find(name)
+        fits = column.null.bit_length() < self._cache.most // 2
+        if found is None and fits and self._cache.is_wanted(name):
+            found = sliced(column.codes, column.null)
+            self._cache.keep(name, found)
+        return found
 
     @withheld("answering")
     def cell_totals(
@@ -321,7 +289,6 @@ class BitmapEngine(Answering):
         with self._lock:
             if not self._open:
                 raise EngineFailed(CLOSED)
-            self._used = 0
             asked = dict(zip(keys, values, strict=True))
             matching = self._matching(like.where)
             return count_product(like, asked, self._layout, self._columns, matching)
@@ -330,7 +297,6 @@ class BitmapEngine(Answering):
         self, term: Having
     ) -> tuple[Having, Schema, Layout, Mapping[str, Held], Matching, Mapping[str, Matching]]:
         """What finds out of whom a condition holds."""
-        self._used = 0
         matching = self._matching(term.where)
         tallied = {name: self._matching(tally.where) for name, tally in term.tallies}
         return term, self.schema, self._layout, self._columns, matching, tallied
@@ -343,29 +309,17 @@ class BitmapEngine(Answering):
 
     def _tree(self, where: Predicate) -> Node:
         """Where a predicate is TRUE."""
-        while True:
-            try:
-                return self._node(where, True)
-            except _WordsSorted:  # once for each column of words, at most
-                self._used = 0
+        self._used = 0
+        return self._node(where, True)
 
     def _node(self, tree: Predicate, wanted: bool) -> Node:
         """Where a predicate is TRUE (if wanted) or FALSE (if not)."""
         if type(tree) is And or type(tree) is Or:
-            every = (type(tree) is And) == wanted and len(tree.parts) > 1
-            parts = [
-                self._atom(part, wanted, every) if type(part) is Range else self._node(part, wanted)
-                for part in tree.parts
-            ]
-            if len(parts) == 1:
-                return parts[0]
-            return self._all_of(parts) if every else Some(parts)
-        if isinstance(tree, Range | Among | Like | IsNull):
-            return self._atom(tree, wanted)
-        if isinstance(tree, Computed):
-            if self.schema.column(tree.column).type == "text":
-                return self._words_atom(tree, wanted)
-            return self._part_atom(tree, wanted)
+            if len(tree.parts) == 1:
+                return self._node(tree.parts[0], wanted)
+            if (type(tree) is And) == wanted:
+                return self._all_of(tree.parts, wanted)
+            return Some([self._node(part, wanted) for part in tree.parts])
         if isinstance(tree, Not):
             return self._node(tree.part, not wanted)
         if isinstance(tree, IsTrue):
@@ -373,149 +327,73 @@ class BitmapEngine(Answering):
             return true if wanted else Except(true)
         if isinstance(tree, Constant):
             return self._layout.filled if tree.value is wanted else self._nothing
-        if isinstance(tree, Members):
-            return self._members_atom(tree, wanted)
-        assert isinstance(tree, SameOrder)
-        return self._columns_atom(tree, wanted)
+        assert isinstance(tree, Atom)
+        return self._atom(tree, wanted)
 
-    def _atom(self, tree: Atom, wanted: bool, merged: bool = False) -> Node:
-        """The bitmap of an atom; a new range is only named if it may be ``merged`` with others."""
-        if type(tree) is Range and wanted:  # by far most often
-            known = self._ranges.get(id(tree))
-            key = known[1] if known is not None else self._range(tree)
-        elif isinstance(tree, Range | IsNull):
-            if isinstance(tree, Range):
-                self._need_order(tree)
-            key = (tree.column, self._columns[tree.column].intervals(tree, wanted))
-        else:
-            return self._words_atom(tree, wanted)
-        kept = self._kept.get(key)
+    def _all_of(self, trees: Sequence[Predicate], wanted: bool) -> Node:
+        """All of these; new ranges of one column, such as its two ends, are one range."""
+        ranges: dict[str, Range] = {}
+        nodes: list[Node] = []
+        for tree in trees:
+            if type(tree) is not Range or not wanted:
+                nodes.append(self._node(tree, wanted))
+            elif (kept := self._kept_as(tree)) is not None:
+                nodes.append(kept)
+            else:
+                other = ranges.get(tree.column)
+                ranges[tree.column] = tree if other is None else _both(tree, other)
+        nodes += [self._atom(tree, True) for tree in ranges.values()]
+        if len(nodes) == 1:
+            return nodes[0]
+        new = [node for node in nodes if type(node) is Unbuilt]
+        return All([node for node in nodes if type(node) is not Unbuilt] if new else nodes, new)
+
+    def _atom(self, tree: Atom, wanted: bool) -> Node:
+        """The bitmap of an atom, kept from the second time on, or what makes it."""
+        key = tree if wanted else (tree, False)
+        kept = self._kept_as(key)
+        if kept is not None:
+            return kept
+        new = self._unbuilt(tree, wanted)
+        self._used += 1
+        if self._used > self._cache.most or not self._cache.is_wanted(key):
+            return new
+        bitmap = new.words(0, self._layout.words)
+        self._cache.keep(key, bitmap)
+        return bitmap
+
+    def _kept_as(self, key: Hashable) -> BitWords | None:
+        kept: BitWords | None = self._cache.find(key)
         if kept is not None:
             self._used += 1
-            self._kept.move_to_end(key)
-            return kept
-        column, intervals = key
-        if not intervals:
-            return self._nothing
-        new = self._new(column, intervals)
-        return new if merged and new.range is not None else self._build(key, new)
+        return kept
 
-    def _new(self, name: str, codes: CodeSet) -> Unbuilt:
-        """Some codes of a column."""
-        if isinstance(codes, tuple) and len(codes) == 1:
-            return self._new_range(name, *codes[0])
-        return Unbuilt(self._in(self._columns[name], codes))
+    def _unbuilt(self, tree: Atom, wanted: bool) -> Unbuilt:
+        """What makes the bitmap of an atom."""
+        if isinstance(tree, SameOrder):
+            return Unbuilt(self._compared(tree, wanted))
+        if isinstance(tree, Members):
+            column = self._columns[tree.column]
+            return Unbuilt(_known(column, column.finder(tree.codes), wanted))
+        if isinstance(tree, Computed) and self.schema.column(tree.column).type != "text":
+            return Unbuilt(self._part_of_date(tree, wanted))
+        column = self._column_for(tree)
+        if isinstance(tree, Range | IsNull):
+            codes: CodeSet = column.intervals(tree, wanted)
+        else:
+            codes = column.codes_of(tree, wanted)
+        range_ = None
+        if isinstance(codes, tuple) and len(codes) == 1 and codes[0][1] <= column.top:
+            range_ = column.codes, column.codes.itemsize, *codes[0]
+        return Unbuilt(self._in(column, codes), range_)
 
-    def _new_range(self, name: str, low: int, high: int) -> Unbuilt:
-        """A range of codes that is not kept; the bits of the column's codes may tell most of it."""
-        column = self._columns[name]
-        make = self._in(column, ((low, high),))
-
-        def find() -> Matching | CodeRange | None:
-            if high > column.top:
-                return None  # slots without a row have the code of NULL, too
-            # Of a column that was put in order meanwhile, bits are kept of its new codes.
-            same = self._columns[name] is column
-            bits = self._bits.leading(name, column) if same else None
-            self._make_room()
-            if isinstance(bits, BitSlices):
-                return partial(ranged, bits, make, low, high, column.top)
-            if kernel.compiled is None:
-                return None
-            return code_range(column.codes, low, high, column.top, bits)
-
-        return Unbuilt(make, (name, low, high), find)
-
-    def _make_room(self, more: int = 0) -> None:
-        """Drop the bitmaps that were not used for longest, so that there is room for more."""
-        while self._kept and len(self._kept) + self._bits.count + more > self._most:
-            self._kept.popitem(last=False)
-            self._counted.clear()
-
-    def _all_of(self, parts: list[Node]) -> Node:
-        """All of these; new ranges of one column, such as its two ends, are one range."""
-        unbuilt = [part for part in parts if type(part) is Unbuilt]
-        if not unbuilt:
-            return All(parts, unbuilt)
-        others = [part for part in parts if type(part) is not Unbuilt]
-        both: dict[str, tuple[int, int]] = {}
-        for column, low, high in [part.range for part in unbuilt if part.range is not None]:
-            least, most = both.get(column, (low, high))
-            both[column] = max(low, least), min(high, most)
-        tested = [part for part in unbuilt if part.range is None]
-        for column, (low, high) in both.items():
-            if low > high:
-                return self._nothing
-            key = column, ((low, high),)
-            kept = self._kept_as(key)
-            new = self._new_range(column, low, high)
-            node: Node = self._build(key, new) if kept is None else kept
-            if type(node) is Unbuilt:
-                tested.append(node)
-            else:
-                others.append(node)
-        return others[0] if len(others) == 1 and not tested else All(others, tested)
-
-    def _range(self, tree: Range) -> tuple[str, CodeIntervals]:
-        """The key of a range's bitmap; ranges with the same codes share it.
-
-        It is remembered by the identity of the range, which is faster than its hash: prepared
-        questions use the same objects again.  The range is kept with it, so that no other object
-        can take its identity.
-        """
-        self._need_order(tree)
-        key = tree.column, self._columns[tree.column].interval(tree.low, tree.high)
-        if len(self._ranges) >= _MOST_RANGES:
-            self._ranges.clear()
-        self._ranges[id(tree)] = tree, key
-        return key
-
-    def _part_atom(self, tree: Computed, wanted: bool) -> Node:
-        """A part of dates, such as their month, computed from their codes."""
-        kept = self._kept_as((tree, wanted))
-        if kept is not None:
-            return kept
-        column, type_ = self._columns[tree.column], self.schema.column(tree.column).type
-        listed = parts_that_hold(tree)
-
-        def make(slots: Slots) -> NDArray[np.bool_]:
-            codes = column.codes[slots]
-            parts = part_of_codes(tree.function, type_, column.values(codes))
-            bits: NDArray[np.bool_] = (codes != column.null) & (np.isin(parts, listed) == wanted)
-            return bits
-
-        return self._build((tree, wanted), Unbuilt(make))
-
-    def _need_order(self, tree: Range | Like) -> None:
-        """Sort the words of a column the first time that a question compares them.
-
-        The codes are others then, and what was made of the old ones is worth nothing: whoever
-        builds the tree of a question begins again.
-        """
-        name = tree.column
-        if isinstance(tree, Range) and tree.low == tree.high:
-            return  # one word is found in any order
-        if not self._columns[name].unsorted:
-            return
-        self._columns[name] = in_order(self._columns[name])
-        self._bits.forget(name)
-        self._counted.clear()
-        self._ranges = {at: known for at, known in self._ranges.items() if known[1][0] != name}
-        for key in [key for key in self._kept if _is_by_code(key, name)]:
-            del self._kept[key]
-        self._seen = {key for key in self._seen if not _is_by_code(key, name)}
-        raise _WordsSorted
-
-    def _words_atom(self, tree: Among | Like | Computed, wanted: bool) -> Node:
-        """An atom for which all distinct values of a column must be searched."""
-        kept = self._kept_as((tree, wanted))
-        if kept is not None:
-            return kept
-        if isinstance(tree, Like):
-            self._need_order(tree)
+    def _column_for(self, tree: Range | Among | Like | IsNull | Computed) -> Held:
+        """The column of an atom, whose words are sorted the first time that one compares them."""
         column = self._columns[tree.column]
-        codes = column.codes_of(tree, wanted)
-        return self._build((tree, wanted), self._new(tree.column, codes))
+        compares = isinstance(tree, Like) or (isinstance(tree, Range) and tree.low != tree.high)
+        if compares and column.unsorted:
+            column = self._columns[tree.column] = in_order(column)
+        return column
 
     def _in(self, column: Held, codes: CodeSet) -> Maker:
         # Slots without a row have the code of NULL, too.
@@ -529,10 +407,17 @@ class BitmapEngine(Answering):
 
         return make
 
-    def _columns_atom(self, tree: SameOrder, wanted: bool) -> Node:
-        kept = self._kept_as((tree, wanted))
-        if kept is not None:
-            return kept
+    def _part_of_date(self, tree: Computed, wanted: bool) -> Maker:
+        """A part of dates, such as their month, computed from their codes."""
+        column, type_ = self._columns[tree.column], self.schema.column(tree.column).type
+        listed = parts_that_hold(tree)
+
+        def holds(codes: Codes) -> NDArray[np.bool_]:
+            return np.isin(part_of_codes(tree.function, type_, column.values(codes)), listed)
+
+        return _known(column, holds, wanted)
+
+    def _compared(self, tree: SameOrder, wanted: bool) -> Maker:
         left, right = self._columns[tree.left], self._columns[tree.right]
         compare = comparison(self.schema, tree, left, right)
 
@@ -542,43 +427,22 @@ class BitmapEngine(Answering):
             bits: NDArray[np.bool_] = known & (compare(first, second) == wanted)
             return bits
 
-        return self._build((tree, wanted), Unbuilt(make))
+        return make
 
-    def _members_atom(self, tree: Members, wanted: bool) -> Node:
-        """Whose rows they are; a slot without a row has no person."""
-        kept = self._kept_as((tree, wanted))
-        if kept is not None:
-            return kept
-        column = self._columns[tree.column]
-        is_meant = column.finder(tree.codes)
 
-        def make(slots: Slots) -> NDArray[np.bool_]:
-            codes = column.codes[slots]
-            bits: NDArray[np.bool_] = (codes != column.null) & (is_meant(codes) == wanted)
-            return bits
+def _both(one: Range, other: Range) -> Range:
+    """The values that lie in two ranges of a column."""
+    lows = [each.low for each in (one, other) if each.low is not None]
+    highs = [each.high for each in (one, other) if each.high is not None]
+    return Range(one.column, max(lows, default=None), min(highs, default=None))
 
-        return self._build((tree, wanted), Unbuilt(make))
 
-    def _kept_as(self, key: object) -> BitWords | None:
-        """The bitmap kept under this key, if there is one."""
-        bitmap = self._kept.get(key)
-        if bitmap is not None:
-            self._used += 1
-            self._kept.move_to_end(key)
-        return bitmap
+def _known(column: Held, holds: Callable[[Codes], NDArray[np.bool_]], wanted: bool) -> Maker:
+    """Whether a condition on codes is TRUE, or FALSE; that of NULL is neither."""
 
-    def _build(self, key: object, new: Unbuilt) -> Node:
-        """A new bitmap, kept from the second time on; none if a question needs too many."""
-        self._used += 1
-        if self._used > self._most - self._bits.count:
-            return new
-        if key not in self._seen:
-            if len(self._seen) >= _MOST_SEEN:
-                self._seen.clear()
-            self._seen.add(key)
-            return new
-        self._seen.discard(key)
-        bitmap = new.words(0, self._layout.words)
-        self._make_room(1)
-        self._kept[key] = bitmap
-        return bitmap
+    def make(slots: Slots) -> NDArray[np.bool_]:
+        codes = column.codes[slots]
+        bits: NDArray[np.bool_] = (codes != column.null) & (holds(codes) == wanted)
+        return bits
+
+    return make
