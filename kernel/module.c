@@ -1,4 +1,4 @@
-/* Compiled loops over packed bits: tacit._kernel.
+/* Compiled loops over packed bits, and over words: tacit._kernel.
  *
  * Everything here is also done in numpy (tacit.kernel says which of the two is used), so a machine
  * without a compiler loses speed and nothing else.  Only CPython's stable interface of version 3.11
@@ -268,6 +268,8 @@ PyDoc_STRVAR(shattered_set_doc,
              "``below`` and ``link`` may be None.  ``check_time`` is called every few milliseconds.");
 
 PyObject *shattered_set(PyObject *module, PyObject *arguments); /* in shattering.c */
+PyObject *number_words(PyObject *module, PyObject *arguments);  /* in words.c */
+extern const char number_words_doc[];
 
 static int best_kind(void)
 {
@@ -303,6 +305,7 @@ static PyMethodDef methods[] = {
     {"set_in_range", set_words_in_range, METH_VARARGS, set_in_range_doc},
     {"keep_in_range", keep_words_in_range, METH_VARARGS, keep_in_range_doc},
     {"shattered_set", shattered_set, METH_VARARGS, shattered_set_doc},
+    {"number_words", number_words, METH_VARARGS, number_words_doc},
     {"use_kind", use_kind, METH_VARARGS, use_kind_doc},
     {NULL, NULL, 0, NULL},
 };
@@ -316,7 +319,7 @@ static int set_kind(PyObject *module)
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, set_kind}, {0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "tacit._kernel", "Compiled loops over packed bits.", 0, methods, slots,
+    PyModuleDef_HEAD_INIT, "tacit._kernel", "Compiled loops.", 0, methods, slots,
     NULL, NULL, NULL,
 };
 

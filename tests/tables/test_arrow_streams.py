@@ -19,7 +19,6 @@ import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema
 from tacit.tables import sources as module
-from tacit.tables.fetching import FEW_ROWS
 from tacit.tables.shards import ShardedEngine
 from tacit.tables.sources import Source, SourceKind, register
 
@@ -81,7 +80,7 @@ def many_rows() -> pa.Table:
         "CASE WHEN i % 7 > 0 THEN (hash(i + 1) % 100)::INTEGER END AS age, "
         "CASE WHEN i % 5 > 0 THEN 'town ' || hash(i + 2) % 50 END AS town, "
         "hash(i + 3) % 4 = 0 AS smoker, 'k' || hash(i + 4) % 9 AS kind, "
-        f"(hash(i + 5) % 1000) / 8 AS cost FROM range({FEW_ROWS + 5_000}) AS r(i)"
+        "(hash(i + 5) % 1000) / 8 AS cost FROM range(70_000) AS r(i)"
     )
     assert rows is not None
     return rows.to_arrow_table()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit import kernel
 from tacit.errors import EngineFailed
-from tacit.tables import EACH_ROW, fetching, lane_table
+from tacit.tables import EACH_ROW, fetching
 from tacit.tables.arrow_chunks import SETTINGS, ChunkColumn, chunks
-from tacit.tables.building import NumberColumn, TextColumn
-from tacit.tables.columns import Held, hold_numbers, in_order, placed
-from tacit.tables.lane_table import LaneTable
+from tacit.tables.building import LONGEST, NumberColumn, TextColumn
+from tacit.tables.columns import Held, hold_numbers, placed
 from tacit.tables.layout import narrowest
 from tacit.tables.packed_words import packed, put_in_order, sorted_places
 from tacit.tables.schema import read_schema
-from tacit.tables.shards import Shard, map_shard
-from tacit.tables.unsorted_words import UnsortedWords
-from tacit.tables.word_rows import LONGEST, class_of, row_of
 
 LETTERS = "ab\0é水😀\U0010ffff"
+needs_compiler = pytest.mark.skipif(
+    kernel.compiled is None, reason="without the compiled loops DuckDB numbers words"
+)
 SIZES = (0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 24, 31, 32, 33, 63, 64)
 WORDS = st.text(st.sampled_from(LETTERS), max_size=16)  # at most 64 bytes
 
@@ -102,28 +101,6 @@ def test_other_rows_than_were_counted_are_refused(
 # Words
 
 
-@pytest.mark.parametrize("lanes", [2, 3, 9])
-@pytest.mark.parametrize("mixed", [True, False], ids=["by hash", "all alike"])
-def test_a_table_numbers_words_as_they_first_come(
-    lanes: int, mixed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not mixed:  # all words begin their search at one place, and most end it in a dict
-        monkeypatch.setattr(lane_table, "_THEN", np.uint64(0))
-    monkeypatch.setattr(lane_table, "_AT_ONCE", 50)
-    draw = np.random.default_rng(lanes)
-    table = LaneTable(lanes, 4)
-    known: dict[bytes, int] = {}
-    for size in (1, 5, 0, 200, 1000, 1000):
-        rows = draw.integers(0, 6, (size, lanes)).astype(np.uint64) << np.uint64(60)
-        rows[:, -1] |= draw.integers(0, 40, size).astype(np.uint64)
-        for row, number in zip(rows, table.codes(rows).tolist(), strict=True):
-            assert number >= 1
-            assert known.setdefault(row.tobytes(), number) == number
-    assert sorted(known.values()) == list(range(1, table.count + 1))
-    listed = table.end()
-    assert all(listed[number - 1].tobytes() == key for key, number in known.items())
-
-
 def built(words: list[str | None], sizes: list[int]) -> TextColumn:
     """The column of these words, of which so many come in each chunk."""
     column, at = TextColumn(len(words)), 0
@@ -142,7 +119,7 @@ def built(words: list[str | None], sizes: list[int]) -> TextColumn:
 
 def check(held: Held, words: list[str | None]) -> None:
     known = {word for word in words if word is not None}
-    assert sorted(held.words) == sorted(known)
+    assert list(held.words) == sorted(known)
     assert held.top == len(known) - 1
     assert held.codes.dtype == narrowest(len(known))
     codes = held.codes.tolist()
@@ -158,19 +135,15 @@ def of_size(draw: random.Random, size: int) -> str:
     return word
 
 
-@pytest.mark.parametrize("sorted_at_once", [True, False])
+@needs_compiler
 @pytest.mark.parametrize("seed", range(6))
-def test_words_of_every_size_are_numbered(seed: int, sorted_at_once: bool) -> None:
+def test_words_of_every_size_are_numbered(seed: int) -> None:
     draw = random.Random(seed)
     some = [of_size(draw, size) for size in SIZES for _ in range(1 + seed)]
     words = draw.choices([*some, None] if seed % 2 else some, k=900)
     column = built(words, [300, 0, 1, 599])
     assert column.fits
-    held = column.held(sorted_at_once)
-    check(held, words)
-    assert isinstance(held.words, UnsortedWords) != sorted_at_once
-    check(in_order(held), words)
-    assert list(in_order(held).words) == sorted(set(words) - {None})  # type: ignore[type-var]
+    check(column.held(), words)
 
 
 @pytest.mark.parametrize(
@@ -182,24 +155,78 @@ def test_words_of_every_size_are_numbered(seed: int, sorted_at_once: bool) -> No
         ["", None, "\0", "\0\0", "a", "a\0", None],
         ["same"] * 500,
         [f"different {number}" for number in range(500)],
-        [f"{number}" for number in range(300)] + [None],
-        ["x" * size for size in range(65)],
-        ["\0" * size for size in range(65)],
+        [f"{number}" for number in range(5000)] + [None],
+        ["x" * size for size in range(LONGEST + 1)],
+        ["\0" * size for size in range(LONGEST + 1)],
     ],
     ids=lambda words: f"{len(words)} of {len(set(words))}",
 )
+@needs_compiler
 def test_columns_at_their_limits(words: list[str | None]) -> None:
-    for sorted_at_once in (True, False):
-        check(built(words, [len(words)]).held(sorted_at_once), words)
+    check(built(words, [len(words)]).held(), words)
 
 
-def test_a_word_that_is_too_long_or_one_too_many_does_not_fit() -> None:
+@needs_compiler
+def test_a_word_that_is_too_long_does_not_fit() -> None:
     assert built(["x" * LONGEST], [1]).fits
     assert not built(["a", "x" * (LONGEST + 1)], [2]).fits
-    column = built(["a", "b"], [1, 1])
-    column.most_words = 3
-    column.take(0, ChunkColumn(np.zeros((1, 2), np.uint64), None, np.zeros(0, np.uint8)))
-    assert not column.fits
+    assert built([None], [1]).fits
+
+
+@needs_compiler
+@pytest.mark.parametrize("key", [0, 1, 2**64 - 1])
+def test_words_that_begin_their_search_at_one_place_are_told_apart(key: int) -> None:
+    """Whatever the hash is: here nearly all places of a small table are taken, again and again."""
+    words = [of_size(random.Random(n), n % 40) + str(n) for n in range(64)]
+    views = np.zeros((64, 16), np.uint8)
+    texts = b"".join(word.encode() for word in words)
+    at = 0
+    for view, word in zip(views, map(str.encode, words), strict=True):
+        view[:4] = list(len(word).to_bytes(4, "little"))
+        view[4:16] = list(word[:12].ljust(12, b"\0"))
+        if len(word) > 12:
+            view[12:] = list(at.to_bytes(4, "little"))
+        at += len(word)
+    table, ends = np.zeros(128, np.uint64), np.zeros(64, np.int64)
+    letters, codes = np.zeros(len(texts), np.uint8), np.zeros(64, np.uint32)
+    given = np.frombuffer(texts, np.uint8)
+    for _ in range(2):  # new ones, then known ones
+        count = 0 if not codes.any() else 64
+        found = kernel.compiled.number_words(
+            *(views, given, codes, table, ends, letters, count, key, False)
+        )
+        assert found == (64, 64)
+        assert codes.tolist() == list(range(1, 65))
+    assert letters.tobytes() == texts
+    table[:] = 0
+    found = kernel.compiled.number_words(views, given, codes, table, ends, letters, 64, key, True)
+    assert (found, codes.tolist()) == ((64, 64), list(range(1, 65)))
+
+
+@needs_compiler
+def test_what_has_no_room_is_left_and_what_does_not_fit_is_refused() -> None:
+    views = np.zeros((3, 2), np.uint64)
+    views[:, 0] = [1 | ord(letter) << 32 for letter in "abc"]
+    nothing, codes = np.zeros(0, np.uint8), np.zeros(3, np.uint32)
+    number = kernel.compiled.number_words
+
+    def room(places: int, words: int, letters: int) -> list[object]:
+        kept = np.zeros(places, np.uint64), np.zeros(words, np.int64), np.zeros(letters, np.uint8)
+        return [views, nothing, codes, *kept, 0, 7, False]
+
+    assert number(*room(8, 3, 3)) == (3, 3)
+    assert number(*room(4, 3, 3)) == (2, 2)  # at most half of all places
+    assert number(*room(8, 1, 3)) == (1, 1)
+    assert number(*room(8, 3, 2)) == (2, 2)
+    views[1, 0] = 13  # a long word, whose texts are not there
+    for wrong in (room(8, 3, 3), room(6, 3, 3), room(0, 3, 3)):
+        with pytest.raises(ValueError, match="shorter"):
+            number(*wrong)
+    views[1, 0] = 1
+    with pytest.raises(ValueError, match="shorter"):
+        number(views, nothing, codes[:2], *room(8, 3, 3)[3:])
+    with pytest.raises(ValueError, match="shorter"):
+        number(*room(8, 3, 3)[:6], 4, 7, False)
 
 
 @given(some=st.sets(WORDS, max_size=40))
@@ -208,40 +235,6 @@ def test_words_are_sorted_as_python_sorts_them(some: set[str]) -> None:
     order = sorted_places(words)
     assert [words[place] for place in order] == sorted(some)
     assert list(put_in_order(words, order)) == sorted(some)
-
-
-def unsorted(words: list[str]) -> UnsortedWords:
-    classes: dict[int, list[Any]] = {}
-    for word in words:
-        classes.setdefault(class_of(len(word.encode())), []).append(row_of(word.encode()))
-    return UnsortedWords({number: np.stack(rows) for number, rows in classes.items()})
-
-
-@given(some=st.sets(WORDS, max_size=30), sought=WORDS)
-def test_unsorted_words_are_found(some: set[str], sought: str) -> None:
-    listed = list(unsorted(sorted(some)))
-    assert sorted(listed) == sorted(some)
-    for word in (sought, *some):
-        expected = listed.index(word) if word in some else None
-        words = unsorted(sorted(some))
-        assert [words.code(word) for _ in range(3)] == [expected] * 3  # by scan, then by order
-
-
-def test_a_word_that_no_row_could_be_is_not_found() -> None:
-    words = unsorted(["a", "b" * 64])
-    assert words.code("b" * 65) is None
-    assert words.code("b" * 1000) is None
-
-
-def test_a_shard_of_unsorted_words_is_written_in_their_order(tmp_path: Any) -> None:
-    words: list[str | None] = ["b", "a", None, "c", "a", "ß"]
-    held = built(words, [6]).held(in_order=False)
-    schema = read_schema("[columns.x]\ntype = 'text'", name="t", person=EACH_ROW)
-    shard = Shard.of(schema, {"x": held})
-    mapped = map_shard(tmp_path / "x", shard.save(tmp_path / "x")).columns["x"]
-    assert list(mapped.words) == ["a", "b", "c", "ß"]
-    assert mapped.codes[:6].tolist() == [1, 0, 4, 2, 0, 3]
-    assert set(mapped.codes[6:].tolist()) == {4}
 
 
 # Numbers

@@ -19,7 +19,6 @@ from tacit.tables.engine import Engine
 from tacit.tables.on_demand import ColumnsOnDemand
 from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Person
-from tacit.tables.unsorted_words import UnsortedWords
 
 SCHEMA = """
 max_rows = 3
@@ -67,12 +66,6 @@ TEXTS = [
     "SELECT SUM(cost) FROM t",
     "SELECT SUM(age) FROM t WHERE smoker",
 ]
-
-
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files are read as large ones are."""
-    monkeypatch.setattr(fetching, "FEW_ROWS", 0)
 
 
 def rows(seed: int, count: int) -> pa.Table:
@@ -145,11 +138,10 @@ ONE_WORD = ["town = ''", "town = 'a'", "town = 'b' and age < 5", "other = 'c'", 
 
 @pytest.mark.parametrize("person", ["pid", EACH_ROW], ids=["people", "each row"])
 @pytest.mark.parametrize("seed", range(3))
-def test_words_in_no_order_give_the_answers_of_a_scan(
-    person: Person, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_columns_that_are_read_late_give_the_answers_of_shards(
+    person: Person, seed: int, tmp_path: Path
 ) -> None:
-    """Whatever was asked before: words are sorted once a question needs it."""
-    monkeypatch.setattr(fetching, "FEW_WORDS", 0)
+    """Whatever was asked before."""
     draw, path = random.Random(seed), tmp_path / "t.parquet"
     towns = [None, "", "a", "b", "ß", "aß", "🙂", "Z" * 40, "a" * 13, "b" * 12]
     table = pa.table(
@@ -181,13 +173,10 @@ def test_words_in_no_order_give_the_answers_of_a_scan(
         words = asked(scanned, ONE_WORD)
     for mixed in (UNSORTED, draw.sample(UNSORTED, len(UNSORTED))):
         with load(path, person=person, name="t", schema=schema) as engine:
-            for _ in range(3):  # of which bitmaps are kept, by codes that are in no order
+            for _ in range(3):
                 assert asked(engine, ONE_WORD) == words
-            columns = engine.held()[1]  # type: ignore[attr-defined]
-            assert isinstance(columns["town"].words, UnsortedWords)
-            assert answers(engine, mixed) == expected
-            assert not columns["town"].unsorted
-            assert answers(engine, mixed) == expected  # from bitmaps that are kept by now
+            for _ in range(2):  # the second time from bitmaps that are kept by now
+                assert answers(engine, mixed) == expected
             assert asked(engine, ONE_WORD) == words
 
 
@@ -202,14 +191,13 @@ def test_only_the_columns_that_are_named_are_read(tmp_path: Path) -> None:
         assert read(engine) == set()
 
 
-@pytest.mark.parametrize("few_words", [0, 2**12])
+@pytest.mark.usefixtures("both_loops")
 @pytest.mark.parametrize("collide", [False, True])
-@pytest.mark.parametrize("longest", [10, 60, 70, 300])
+@pytest.mark.parametrize("longest", [10, 60, 300])
 def test_every_way_to_number_texts_gives_the_same(
-    few_words: int, collide: bool, longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    collide: bool, longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a type of DuckDB's, by lanes, and by the hashes of texts that are longer than these."""
-    monkeypatch.setattr(fetching, "FEW_WORDS", few_words)
+    """By the compiled loop, by DuckDB's hashes of long texts, and by a type of DuckDB's."""
     monkeypatch.setattr(fetching, "MOST_TEXT", 5)
     if collide:
         monkeypatch.setattr(fetching, "finder_by_mark", lambda marks: None)

@@ -34,7 +34,7 @@ from tacit.tables.bit_trees import (
 from tacit.tables.cache import Cache
 from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
-from tacit.tables.columns import CodeSet, Held, comparison, in_order
+from tacit.tables.columns import CodeSet, Held, comparison
 from tacit.tables.engine import (
     CLOSED,
     Answering,
@@ -377,7 +377,7 @@ class BitmapEngine(Answering):
             return Unbuilt(_known(column, column.finder(tree.codes), wanted))
         if isinstance(tree, Computed) and self.schema.column(tree.column).type != "text":
             return Unbuilt(self._part_of_date(tree, wanted))
-        column = self._column_for(tree)
+        column = self._columns[tree.column]
         if isinstance(tree, Range | IsNull):
             codes: CodeSet = column.intervals(tree, wanted)
         else:
@@ -386,14 +386,6 @@ class BitmapEngine(Answering):
         if isinstance(codes, tuple) and len(codes) == 1 and codes[0][1] <= column.top:
             range_ = column.codes, column.codes.itemsize, *codes[0]
         return Unbuilt(self._in(column, codes), range_)
-
-    def _column_for(self, tree: Range | Among | Like | IsNull | Computed) -> Held:
-        """The column of an atom, whose words are sorted the first time that one compares them."""
-        column = self._columns[tree.column]
-        compares = isinstance(tree, Like) or (isinstance(tree, Range) and tree.low != tree.high)
-        if compares and column.unsorted:
-            column = self._columns[tree.column] = in_order(column)
-        return column
 
     def _in(self, column: Held, codes: CodeSet) -> Maker:
         # Slots without a row have the code of NULL, too.

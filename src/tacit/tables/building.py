@@ -1,4 +1,4 @@
-"""Columns that are built while chunks of their rows come by: numbers, and texts with few bytes.
+"""Columns that are built while chunks of their rows come by: numbers, and texts that are not long.
 
 What is kept of a row is its code alone, in a type as narrow as the column's public ends allow; so
 hardly more memory is needed than the column takes in the end.
@@ -6,22 +6,22 @@ hardly more memory is needed than the column takes in the end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.arrow_chunks import INLINE, ChunkColumn
+from tacit import kernel
+from tacit.tables.arrow_chunks import ChunkColumn
 from tacit.tables.columns import Held, hold_numbers, ranks_of_doubles, with_room
-from tacit.tables.lane_table import LaneTable
 from tacit.tables.layout import Codes, narrowest
-from tacit.tables.packed_words import put_in_order, sorted_places
-from tacit.tables.unsorted_words import UnsortedWords
-from tacit.tables.word_rows import LONGEST, Rows, class_of, laid_out
+from tacit.tables.packed_words import PackedWords, put_in_order, sorted_places
 
-_LARGEST = 23  # a table has at first at most so many bits: places for half as many words
-_CLASS = 28  # the bits of a code while it is built that say which word of its class it is
+LONGEST = 256
+"""Bytes of a word that is numbered as it comes: a chunk of longer ones would be large."""
+
+_FIRST_WORDS = 1 << 10  # for so many there is room at first
 _SOME = 1 << 17  # rows or words that are handled at once
 
 
@@ -91,108 +91,65 @@ def _bits(octets: NDArray[np.uint8], where: slice) -> NDArray[np.bool_]:
 
 
 class TextColumn:
-    """Words, numbered as they come.
-
-    While it is built, a code is the number of a word in its class; the class is in the leading
-    bits, and 0 is NULL.
-    """
+    """Words, numbered as they come and put in order at the end; by the compiled loops alone."""
 
     def __init__(self, rows: int) -> None:
-        self._codes = with_room(rows, np.uint32)
-        self._bits = min(max(rows.bit_length() - 1, 4), _LARGEST)
-        self._classes: dict[int, LaneTable] = {}
-        self.fits = True  # whether all words are short enough, and not too many
-        self.most_words = 1 << _CLASS
-
-    @property
-    def count(self) -> int:
-        """How many different words there are so far."""
-        return sum(table.count for table in self._classes.values())
+        self._codes = with_room(rows, np.uint32)  # numbers of words from 1 on; 0 is NULL
+        self._count = 0
+        self._ends = np.zeros(_FIRST_WORDS, np.int64)
+        self._letters = np.zeros(8 * _FIRST_WORDS, np.uint8)
+        self._table = np.zeros(2 * _FIRST_WORDS, np.uint64)
+        # So that nobody can write words that are searched for at one place.  It changes no code.
+        self._key = int.from_bytes(os.urandom(8))
+        self.fits = True  # whether all words are short enough
 
     def take(self, at: int, given: ChunkColumn) -> None:
         """The rows from ``at`` on."""
+        codes, views = self._codes[at : at + len(given.values)], given.values
+        if given.nulls is not None:
+            views = views[~given.nulls]
+        self.fits = self.fits and int(views.view(np.uint32)[:, 0].max(initial=0)) <= LONGEST
         if not self.fits:
             return
-        codes = self._codes[at : at + len(given.values)]
-        views, nulls = given.values, given.nulls
-        if nulls is not None:
-            codes[nulls] = 0
-            there = np.flatnonzero(~nulls)
-            found = np.zeros(len(there), np.uint32)
-            self._number(views[there], given.texts, found)
-            codes[there] = found
-        else:
+        if given.nulls is None:
             self._number(views, given.texts, codes)
+        else:
+            found = np.empty(len(views), np.uint32)
+            self._number(views, given.texts, found)
+            codes[given.nulls], codes[~given.nulls] = 0, found
 
-    def _number(self, views: Rows, texts: NDArray[np.uint8], codes: Codes) -> None:
-        sizes = views.view(np.uint32)[:, 0]
-        longest = int(sizes.max(initial=0))
-        if longest <= INLINE:
-            codes[:] = self._coded(0, views)
-            return
-        if longest > LONGEST:
-            self.fits = False
-            return
-        padded = np.concatenate([texts, np.zeros(LONGEST, np.uint8)])
-        numbers = np.array([class_of(size) for size in range(longest + 1)])[sizes]
-        for number in np.unique(numbers).tolist():
-            these = np.flatnonzero(numbers == number)
-            rows = laid_out(views[these], padded, number) if number else views[these]
-            codes[these] = self._coded(number, rows)
+    def _number(self, views: NDArray[Any], texts: NDArray[np.uint8], codes: Codes) -> None:
+        done, anew = 0, False
+        while done < len(views):
+            some, self._count = kernel.compiled.number_words(
+                *(views[done:], texts, codes[done:]),
+                *(self._table, self._ends, self._letters),
+                *(self._count, self._key, anew),
+            )
+            done += some
+            anew = done < len(views) and self._grow()
 
-    def _coded(self, number: int, rows: Rows) -> Codes:
-        """The codes of words of one class."""
-        table = self._classes.get(number)
-        if table is None:
-            bits = self._bits if number == 0 else 4
-            table = self._classes[number] = LaneTable(rows.shape[1], bits)
-        if table.count + len(rows) >= self.most_words:
-            self.fits = False
-            return np.zeros(len(rows), np.uint32)
-        found = table.codes(rows)
-        return found | np.uint32(number << _CLASS) if number else found
+    def _grow(self) -> bool:
+        """Room for more words; whether the table is empty now."""
+        if self._count < len(self._ends):
+            self._letters.resize(2 * len(self._letters), refcheck=False)
+            return False
+        self._ends.resize(2 * len(self._ends), refcheck=False)
+        self._table = np.zeros(2 * len(self._table), np.uint64)
+        return True
 
-    def held(self, in_order: bool = True) -> Held:
-        """The column, still by row; to be called once, if it fits.
-
-        Unless it must be ``in_order``, its codes are in the order in which its words first came.
-        """
-        classes = {number: table.end() for number, table in self._classes.items()}
-        self._classes.clear()
-        words, begins = UnsortedWords(classes), _begins(classes)
-        if not in_order:
-            self._renumber(begins, len(words), None)
-            return Held(self._codes, len(words) - 1, None, _words=words)
-        order = sorted_places(words.packed)
-        ranks = np.empty(len(words) + 1, np.uint32)
-        ranks[0] = len(words)  # NULL
-        ranks[order + 1] = np.arange(len(words), dtype=np.uint32)
-        self._renumber(begins, len(words), ranks)
-        return Held(self._codes, len(words) - 1, None, _words=put_in_order(words.packed, order))
-
-    def _renumber(
-        self, begins: NDArray[np.uint32], count: int, new: NDArray[np.uint32] | None
-    ) -> None:
-        """Turn what codes are while the column is built into those that it keeps."""
+    def held(self) -> Held:
+        """The column, still by row; to be called once, if it fits."""
+        count, ends = self._count, self._ends[: self._count].copy()
+        words = PackedWords(self._letters[: int(ends[-1]) if count else 0], ends)
+        del self._table
+        order = sorted_places(words)
+        ranks = np.empty(count + 1, np.uint32)
+        ranks[0] = count  # NULL
+        ranks[order + 1] = np.arange(count, dtype=np.uint32)
         given = self._codes
         if narrowest(count) is not np.uint32:
             self._codes = with_room(len(given), narrowest(count))
         for at in range(0, len(given), _SOME):
-            codes, kept = given[at : at + _SOME], self._codes[at : at + _SOME]
-            if len(begins) > 1:
-                codes = begins[codes >> np.uint32(_CLASS)] + (codes & np.uint32((1 << _CLASS) - 1))
-            if new is not None:
-                kept[:] = new[codes]
-                continue
-            nulls = np.flatnonzero(codes == 0)
-            np.subtract(codes, np.uint32(1), out=kept, casting="unsafe")
-            kept[nulls] = count
-
-
-def _begins(classes: Mapping[int, Rows]) -> NDArray[np.uint32]:
-    """How many words come before those of each class."""
-    begins, before = np.zeros(max(classes, default=0) + 1, np.uint32), 0
-    for number, rows in sorted(classes.items()):
-        begins[number] = before
-        before += len(rows)
-    return begins
+            self._codes[at : at + _SOME] = ranks[given[at : at + _SOME]]
+        return Held(self._codes, count - 1, None, _words=put_in_order(words, order))

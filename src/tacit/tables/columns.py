@@ -1,9 +1,7 @@
 """Columns as narrow codes, one for every slot.
 
 Codes are small unsigned integers in the order of the values, so every atom is a set of code
-intervals.  Those of a column with `UnsortedWords` are in no order: one value is an interval, but a
-range of them is not, and `in_order` gives other codes for that.  The code after the greatest one
-stands for NULL, and for slots that hold no row.
+intervals.  The code after the greatest one stands for NULL, and for slots that hold no row.
 """
 
 from __future__ import annotations
@@ -22,10 +20,8 @@ from numpy.typing import NDArray
 from tacit.tables.codes import Code
 from tacit.tables.functions import holds_of
 from tacit.tables.layout import Codes, RowSlots, narrowest, some_rows
-from tacit.tables.packed_words import put_in_order
 from tacit.tables.question import Among, Computed, IsNull, Like, Range, SameOrder
 from tacit.tables.schema import Schema
-from tacit.tables.unsorted_words import UnsortedWords
 from tacit.tables.words import WordSearch
 
 _HUGE = 1 << 22  # bytes of an array from which on numpy asks for huge pages
@@ -80,28 +76,12 @@ class Held:
                 first = max(low - self.base, 0)
             if isinstance(high, int):
                 last = min(high - self.base, self.top)
-        elif isinstance(self.words, UnsortedWords):
-            return self._unsorted_interval(self.words, low, high)
         else:
             if low is not None:
                 first = bisect_left(self.words, low)
             if high is not None:
                 last = bisect_right(self.words, high) - 1
         return ((first, last),) if first <= last else ()
-
-    def _unsorted_interval(
-        self, words: UnsortedWords, low: Code | None, high: Code | None
-    ) -> CodeIntervals:
-        assert low == high  # whoever asks for more has put it in order
-        if low is None:
-            return ((0, self.top),) if self.top >= 0 else ()
-        code = words.code(str(low))
-        return () if code is None else ((code, code),)
-
-    @property
-    def unsorted(self) -> bool:
-        """Whether its codes are in no order."""
-        return self.base is None and isinstance(self.words, UnsortedWords)
 
     def intervals(self, atom: Range | IsNull, wanted: bool) -> CodeIntervals:
         """The codes for which an atom is TRUE (if wanted) or FALSE (if not)."""
@@ -130,7 +110,6 @@ class Held:
         return others
 
     def _like(self, pattern: str) -> CodeSet:
-        assert not self.unsorted
         if self._search is None:
             self._search = WordSearch(self.words)
         found = self._search.like(pattern)
@@ -317,20 +296,6 @@ def hold_words(
     """A text column whose distinct values were numbered in order, still by row."""
     kept = np.where(nulls, count, codes).astype(narrowest(count))
     return Held(kept, count - 1, None, read)
-
-
-def in_order(held: Held) -> Held:
-    """The column with codes that are in the order of its words."""
-    if held.base is not None or not isinstance(held.words, UnsortedWords):
-        return held
-    order = held.words.in_order.codes
-    ranks = np.empty(len(order) + 1, held.codes.dtype)
-    ranks[order], ranks[-1] = np.arange(len(order), dtype=ranks.dtype), held.null
-    words = put_in_order(held.words.packed, order)
-    codes = np.empty_like(held.codes)
-    for at in some_rows(len(codes)):  # numpy widens indices: not all at once
-        codes[at] = ranks[held.codes[at]]
-    return Held(codes, held.top, None, _words=words)
 
 
 def comparison(

@@ -14,9 +14,10 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import kernel
 from tacit.errors import EngineFailed
 from tacit.tables.arrow_chunks import ChunkColumn, chunks
-from tacit.tables.building import NumberColumn, TextColumn
+from tacit.tables.building import LONGEST, NumberColumn, TextColumn
 from tacit.tables.codes import widest
 from tacit.tables.columns import Held, hold_numbers, hold_words, with_room
 from tacit.tables.declared import quoted
@@ -25,7 +26,6 @@ from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import Shard
 from tacit.tables.sources import CHANGED
-from tacit.tables.word_rows import LONGEST
 
 MOST_COLUMNS = 256
 """Columns in one query: the time that DuckDB plans it grows faster than their number."""
@@ -35,15 +35,6 @@ MOST_VALUES = 2**22
 
 CHUNK = 2**17
 """Rows in a chunk that DuckDB hands over."""
-
-SOME_ROWS = 2**14
-"""The first rows of a text column, by which its words seem to be few or many."""
-
-FEW_ROWS = 2**16
-"""Up to this many rows, all columns are fetched together."""
-
-FEW_WORDS = 2**12
-"""Up to this many words, DuckDB looks them up; with more of them a table of hashes is faster."""
 
 MOST_TEXT = 2**24
 """Bytes of words that are fetched at once; one word more may be with them."""
@@ -87,38 +78,20 @@ def read_coded(
     return Shard.from_rows(schema, read_columns(CodeSource(connection, form), schema, rows))
 
 
-def read_columns(
-    source: CodeSource, schema: Schema, rows: int, *, by_column: bool = False
-) -> dict[str, Held]:
-    """Columns by row, in one scan; or, where one column can be read without the others, in several.
+def read_columns(source: CodeSource, schema: Schema, rows: int) -> dict[str, Held]:
+    """Columns by row, in one scan if there are not very many.
 
     DuckDB keeps the order of rows from table to table, and to its results.
     """
-    run = source.connection.execute
     columns: dict[str, Held] = {}
     for block in blocks(schema.columns, MOST_COLUMNS):
-        if rows <= FEW_ROWS:
-            columns |= _fetched(source, f"({source.form(block)})", block, rows)
-            continue
-        texts = [column for column in block if column.type == "text"]
-        others = [column for column in block if column.type != "text"]
-        if by_column:
-            columns |= {column.name: read_column(source, column, rows) for column in texts}
-            columns |= _fetched(source, f"({source.form(others)})", others, rows)
-        else:
-            run(f"CREATE OR REPLACE TABLE read AS FROM ({source.form(block)})")
-            columns |= {column.name: _coded(source, "read", column, rows) for column in texts}
-            columns |= _fetched(source, "read", others, rows)
-            run("DROP TABLE read")
+        columns |= _read_block(source, block, rows)
     return columns
 
 
-def read_column(source: CodeSource, column: Column, rows: int, *, in_order: bool = True) -> Held:
-    """One column of so many rows; the codes of many words need not be ``in_order``."""
-    table = f"({source.form([column])})"
-    if column.type == "text":
-        return _coded(source, table, column, rows, in_order)
-    return _fetched(source, table, [column], rows)[column.name]
+def read_column(source: CodeSource, column: Column, rows: int) -> Held:
+    """One column of so many rows."""
+    return _read_block(source, [column], rows)[column.name]
 
 
 def no_rows(schema: Schema) -> Shard:
@@ -141,34 +114,27 @@ def blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
         yield columns[start : start + most]
 
 
-def _fetched(
-    source: CodeSource,
-    table: str,
-    columns: Sequence[Column],
-    rows: int,
-    in_order: bool = True,
-) -> dict[str, Held]:
-    """Columns of a table, many in one statement."""
-    held: dict[str, Held] = {}
-    for block in blocks(columns, MOST_VALUES // min(max(rows, 1), CHUNK)):
-        built = _built(source, table, block, rows)
-        for column in block:
-            found = built.pop(column.name)
-            if isinstance(found, NumberColumn):
-                held[column.name] = found.held()
-            elif found.fits:
-                held[column.name] = found.held(in_order or found.count <= FEW_WORDS)
-            else:
-                listed = _listed(source.connection, table, column, rows, rows)
-                assert listed is not None  # there are no more words than rows
-                held[column.name] = listed
-    return held
+def _read_block(source: CodeSource, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+    """Columns that one query gives, in one scan unless a chunk of all of them would be large."""
+    table, at_once = f"({source.form(columns)})", MOST_VALUES // min(max(rows, 1), CHUNK)
+    if len(columns) > at_once:
+        source.connection.execute(f"CREATE OR REPLACE TABLE read AS FROM {table}")
+        table = "read"
+    built: dict[str, Held] = {}
+    numbered = [each for each in columns if each.type != "text" or kernel.compiled is not None]
+    for block in blocks(numbered, at_once):
+        built |= _built(source, table, block, rows)
+    for column in columns:
+        if column.name not in built:
+            alone = table if table == "read" else f"({source.form([column])})"
+            built[column.name] = _listed(source.connection, alone, column, rows)
+    if table == "read":
+        source.connection.execute("DROP TABLE read")
+    return built
 
 
-def _built(
-    source: CodeSource, table: str, columns: Sequence[Column], rows: int
-) -> dict[str, NumberColumn | TextColumn]:
-    """Columns in one scan, as their rows come."""
+def _built(source: CodeSource, table: str, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+    """Columns in one scan, as their rows come; without those that have long words."""
     built: dict[str, NumberColumn | TextColumn] = {}
     for column in columns:
         low, high = source.ends_of(column)
@@ -180,7 +146,8 @@ def _built(
     for at, chunk in _rows_of(source.connection, f"SELECT {chosen} FROM {table}", rows):
         for each, given in zip(built.values(), chunk, strict=True):
             each.take(at, given)
-    return built
+    names = [name for name, each in built.items() if isinstance(each, NumberColumn) or each.fits]
+    return {name: built.pop(name).held() for name in names}
 
 
 def _rows_of(
@@ -206,52 +173,33 @@ def _narrow(column: Column, ends: Ends) -> str:
     return value if unsigned is None else f"CAST({value} - ({ends[0]}) AS {unsigned})"
 
 
-# Text columns with many rows
+# Text columns that are not numbered as they come
 
 
-def _coded(
-    source: CodeSource, table: str, column: Column, rows: int, in_order: bool = True
-) -> Held:
-    """A text column: DuckDB looks up its words if they seem to be few."""
-    value, run = quoted(column.name), source.connection.execute
-    some = f"(SELECT {value} FROM {table} LIMIT {SOME_ROWS})"
-    ((words,),) = run(f"SELECT count(DISTINCT {value}) FROM {some}").fetchall()
-    if words <= FEW_WORDS // 4:
-        held = _listed(source.connection, table, column, rows, FEW_WORDS)
-        if held is not None:
-            return held
-    return _fetched(source, table, [column], rows, in_order)[column.name]
-
-
-def _listed(
-    connection: duckdb.DuckDBPyConnection, table: str, column: Column, rows: int, most: int
-) -> Held | None:
-    """A text column whose words DuckDB puts in order; None if there are too many of them."""
-    run, value = connection.execute, quoted(column.name)
+def _listed(connection: duckdb.DuckDBPyConnection, table: str, column: Column, rows: int) -> Held:
+    """A text column whose words DuckDB lists in order."""
+    run = connection.execute
+    run(f"CREATE OR REPLACE TABLE texts AS SELECT {quoted(column.name)} AS word FROM {table}")
     run(
         "CREATE OR REPLACE TABLE listed AS SELECT word, hash(word) AS mark "
-        f"FROM (SELECT DISTINCT {value} AS word FROM {table}) WHERE word IS NOT NULL ORDER BY word"
+        "FROM (SELECT DISTINCT word FROM texts) WHERE word IS NOT NULL ORDER BY word"
     )
     ((count,),) = run("SELECT count(*) FROM listed").fetchall()
-    held = None
-    if count <= most:
-        codes = _by_mark(connection, table, value, rows) if count > FEW_WORDS else None
-        if codes is None:
-            codes = _by_word(connection, table, value, rows, count)
-        held = Held(codes, count - 1, None, _words=_packed(connection))
-    run("DROP TABLE listed")
+    codes = _by_mark(connection, rows) if count else None
+    if codes is None:
+        codes = _by_word(connection, rows, count)
+    held = Held(codes, count - 1, None, _words=_packed(connection))
+    run("DROP TABLE listed; DROP TABLE texts")
     return held
 
 
-def _by_mark(
-    connection: duckdb.DuckDBPyConnection, table: str, value: str, rows: int
-) -> Codes | None:
+def _by_mark(connection: duckdb.DuckDBPyConnection, rows: int) -> Codes | None:
     """The code of each row by the hash of its text; None if two texts have the same hash."""
     marks = _values(connection, "SELECT mark FROM listed")
     find = finder_by_mark(marks)
     if find is None:
         return None
-    query = f"SELECT CASE WHEN {value} IS NOT NULL THEN hash({value}) END FROM {table}"
+    query = "SELECT CASE WHEN word IS NOT NULL THEN hash(word) END FROM texts"
     codes = with_room(rows, narrowest(len(marks)))
     for at, (given,) in _rows_of(connection, query, rows):
         part, nulls = codes[at : at + len(given.values)], given.nulls
@@ -261,16 +209,14 @@ def _by_mark(
     return codes
 
 
-def _by_word(
-    connection: duckdb.DuckDBPyConnection, table: str, value: str, rows: int, count: int
-) -> Codes:
+def _by_word(connection: duckdb.DuckDBPyConnection, rows: int, count: int) -> Codes:
     """The same by the texts themselves, as a type that lists them."""
     run, codes = connection.execute, with_room(rows, narrowest(count))
     if not count:  # DuckDB knows no empty type
         codes[:] = 0
         return codes
     run("CREATE TYPE listed_word AS ENUM (SELECT word FROM listed)")
-    query = f"SELECT enum_code(TRY_CAST({value} AS listed_word)) FROM {table}"
+    query = "SELECT enum_code(TRY_CAST(word AS listed_word)) FROM texts"
     for at, (given,) in _rows_of(connection, query, rows):
         part = codes[at : at + len(given.values)]
         part[:] = given.values

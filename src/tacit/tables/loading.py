@@ -480,8 +480,7 @@ def read_all(source: Source, schema: Schema, rows: int) -> Shard:
     given = CodeSource(
         source.connection, lambda block: form(_names(block)), code_ends(source, schema)
     )
-    by_column = source.by_column or source.kept or raw == "raw"
-    columns = read_columns(given, schema, rows, by_column=by_column)
+    columns = read_columns(given, schema, rows)
     run("DROP TABLE IF EXISTS raw")
     source.forget()
     return Shard.from_rows(schema, columns)

@@ -79,6 +79,6 @@ class ColumnsOnDemand(MutableMapping[str, Held]):
         form = partial(normal_form, source, self._schema, {column.name}, all_rows=True)
         ends = code_ends(source, self._schema)
         given = CodeSource(source.connection, lambda _: form(), ends)
-        held = read_column(given, column, self._count, in_order=False)
+        held = read_column(given, column, self._count)
         unchanged(source, self._stamp)
         return held

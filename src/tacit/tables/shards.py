@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tacit.errors import BadParameter
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import Code
-from tacit.tables.columns import Held, in_order, is_dense, numbered, placed
+from tacit.tables.columns import Held, is_dense, numbered, placed
 from tacit.tables.engine import Answering, exact_added, withheld
 from tacit.tables.engine import in_order as points_in_order
 from tacit.tables.layout import Layout, RowSlots, by_person, every_row, unpack
@@ -131,8 +131,7 @@ class Shard:
         head: Head = {name: getattr(self.layout, name) for name in _NUMBERS}
         head |= {name: placed_at(getattr(self.layout, name)) for name in _ARRAYS}
         head["columns"] = []
-        for name, each in self.columns.items():
-            held = in_order(each)
+        for name, held in self.columns.items():
             entry: Head = {"name": name, "top": held.top, "base": held.base}
             entry["codes"] = placed_at(held.codes)
             if held.base is None and held.top >= 0 and isinstance(held.words[0], int):
