@@ -32,13 +32,9 @@ from tacit.tables.columns import Held
 from tacit.tables.person_rows import first_at_random, first_of_each
 from tacit.tables.point_counts import CountedPoints, one_each
 from tacit.tables.question import (
-    And,
     Computed,
     Having,
-    IsTrue,
     Like,
-    Not,
-    Or,
     PersonIn,
     Predicate,
     Question,
@@ -50,6 +46,7 @@ from tacit.tables.question import (
     all_hold,
     conjuncts,
     limits,
+    walk,
     with_where,
 )
 from tacit.tables.schema import EACH_ROW, Schema
@@ -506,21 +503,15 @@ def _needed(term: Term, schema: Schema) -> Iterator[str]:
 
 
 def _needed_by(predicate: Predicate) -> Iterator[str]:
-    match predicate:
-        case Like():
-            yield "patterns"
-        case Computed(_, atom):
+    for tree in walk(predicate):
+        if isinstance(tree, Computed):
             yield "functions"
-            yield from _needed_by(atom)
-        case SameOrder():
-            yield "column pairs"
-        case PersonIn():
-            yield "people"
-        case Not(part) | IsTrue(part):
-            yield from _needed_by(part)
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _needed_by(part)
+            yield from _needed_by(tree.atom)
+        elif type(tree) in _NEEDED:
+            yield _NEEDED[type(tree)]
+
+
+_NEEDED: dict[type, str] = {Like: "patterns", SameOrder: "column pairs", PersonIn: "people"}
 
 
 # Points: the rows themselves as codes.

@@ -12,18 +12,14 @@ from difflib import get_close_matches
 from tacit.tables.codes import Code
 from tacit.tables.question import (
     Among,
-    And,
     Having,
-    IsTrue,
-    Not,
-    Or,
     People,
     PersonIn,
-    Predicate,
     Question,
     Range,
     Term,
     predicates_of,
+    walk,
 )
 from tacit.tables.schema import Column, Schema
 
@@ -70,23 +66,14 @@ def _closest(column: Column, code: Code) -> str | None:
 
 
 def _in_term(term: Term, schema: Schema) -> Iterator[tuple[Column, Code]]:
-    for tree in predicates_of(term):
-        yield from _in_predicate(tree, schema)
-
-
-def _in_predicate(tree: Predicate, schema: Schema) -> Iterator[tuple[Column, Code]]:
     """Each value that a column is compared with by = or IN, or their opposites."""
-    match tree:
-        case Range(column, low, high) if low is not None and low == high:
-            yield schema.column(column), low
-        case Among(column, values):
-            yield from ((schema.column(column), value) for value in values)
-        case Not(part) | IsTrue(part):
-            yield from _in_predicate(part, schema)
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _in_predicate(part, schema)
-        case PersonIn(table=table, term=People() | Having() as term):
-            yield from _in_term(term, schema.table(table))
-        case _:  # also a comparison with a parameter that is not given yet
-            pass
+    for tree in (each for where in predicates_of(term) for each in walk(where)):
+        match tree:
+            case Range(column, low, high) if low is not None and low == high:
+                yield schema.column(column), low
+            case Among(column, values):
+                yield from ((schema.column(column), value) for value in values)
+            case PersonIn(table=table, term=People() | Having() as inner):
+                yield from _in_term(inner, schema.table(table))
+            case _:  # also a comparison with a parameter that is not given yet
+                pass

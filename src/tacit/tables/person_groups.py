@@ -15,17 +15,14 @@ from tacit.tables.parsing import Span, refused
 from tacit.tables.predicates import PredicateReader
 from tacit.tables.question import (
     TRUE,
-    And,
     Having,
-    IsTrue,
-    Not,
-    Or,
     People,
     Predicate,
     SameOrder,
     Tally,
     Term,
     all_of,
+    walk,
 )
 from tacit.tables.show import name
 
@@ -206,8 +203,4 @@ class PersonGroups:
 
 def _of_constants(tree: Predicate) -> bool:
     """Whether a condition compares tallies with constants only, and not with each other."""
-    if isinstance(tree, And | Or):
-        return all(map(_of_constants, tree.parts))
-    if isinstance(tree, Not | IsTrue):
-        return _of_constants(tree.part)
-    return not isinstance(tree, SameOrder)
+    return not any(isinstance(each, SameOrder) for each in walk(tree))

@@ -14,7 +14,7 @@ holds codes (see ``codes.py``), and no text that an engine would have to parse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import gcd, lcm
@@ -270,25 +270,43 @@ def with_where(term: Term, where: Predicate) -> Term:
     return Total(term.column, where, term.low, term.high)
 
 
+# One walk over predicates, and one way to change them.
+
+
+def walk(tree: Predicate) -> Iterator[Predicate]:
+    """A predicate and all that it is made of, down to atoms; a `Computed` is an atom."""
+    yield tree
+    if isinstance(tree, And | Or):
+        for part in tree.parts:
+            yield from walk(part)
+    elif isinstance(tree, Not | IsTrue):
+        yield from walk(tree.part)
+
+
+def mapped(tree: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
+    """A predicate whose atoms are changed."""
+    if isinstance(tree, And | Or):
+        return type(tree)(tuple(mapped(part, change) for part in tree.parts))
+    if isinstance(tree, Not | IsTrue):
+        return type(tree)(mapped(tree.part, change))
+    return change(tree)
+
+
+def mapped_term(term: Term, change: Callable[[Predicate], Predicate]) -> Term:
+    """A term whose predicates about rows are changed; a condition on tallies is none."""
+    if not isinstance(term, Having):
+        return with_where(term, change(term.where))
+    tallies = tuple(
+        (name, replace(tally, where=change(tally.where))) for name, tally in term.tallies
+    )
+    return Having(change(term.where), tallies, term.condition)
+
+
 def names_people(tree: Predicate) -> bool:
     """Whether it has a `PersonIn`."""
-    kind = type(tree)
-    if kind is Range:  # by far most often
+    if type(tree) is Range:  # by far most often
         return False
-    if isinstance(tree, And | Or):
-        return any(map(names_people, tree.parts))
-    if isinstance(tree, Not | IsTrue):
-        return names_people(tree.part)
-    return kind is PersonIn
-
-
-def _tables_in(tree: Predicate) -> frozenset[str]:
-    """The tables whose rows say who is meant, in every `PersonIn` that it has."""
-    if isinstance(tree, And | Or):
-        return frozenset().union(*map(_tables_in, tree.parts))
-    if isinstance(tree, Not | IsTrue):
-        return _tables_in(tree.part)
-    return frozenset({tree.table}) if isinstance(tree, PersonIn) else frozenset()
+    return any(type(each) is PersonIn for each in walk(tree))
 
 
 def covers(asked: Question) -> str:
@@ -300,8 +318,8 @@ def covers(asked: Question) -> str:
 
 def tables_named(terms: Iterable[Term]) -> frozenset[str]:
     """The tables that terms name, besides the one that they are about: rights follow from them."""
-    trees = (tree for term in terms for tree in predicates_of(term))
-    return frozenset().union(*map(_tables_in, trees))
+    trees = (tree for term in terms for where in predicates_of(term) for tree in walk(where))
+    return frozenset(tree.table for tree in trees if isinstance(tree, PersonIn))
 
 
 def predicates_of(term: Term) -> Iterator[Predicate]:

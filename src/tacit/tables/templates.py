@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, floor
 from typing import TYPE_CHECKING, cast
 
@@ -34,6 +35,8 @@ from tacit.tables.question import (
     Question,
     Range,
     Term,
+    mapped,
+    mapped_term,
     with_where,
 )
 from tacit.tables.schema import Column
@@ -371,29 +374,9 @@ def with_labels(question: Question, labels: Mapping[str, str | None]) -> Questio
     """The question, which names people of other tables as those are labelled now."""
     if not question.promise.names_people:
         return question
-    return question.with_terms(tuple(_labelled_term(term, labels) for term in question.terms))
+    change = partial(mapped, change=partial(_labelled, labels))
+    return question.with_terms(tuple(mapped_term(term, change) for term in question.terms))
 
 
-def _labelled_term(term: Term, labels: Mapping[str, str | None]) -> Term:
-    where = _labelled(term.where, labels)
-    if not isinstance(term, Having):
-        return with_where(term, where)
-    tallies = tuple(
-        (name, replace(tally, where=_labelled(tally.where, labels))) for name, tally in term.tallies
-    )
-    return Having(where, tallies, term.condition)
-
-
-def _labelled(tree: Predicate, labels: Mapping[str, str | None]) -> Predicate:
-    match tree:
-        case PersonIn(table=table):
-            return replace(tree, as_of=labels.get(table))
-        case Not(part):
-            return Not(_labelled(part, labels))
-        case IsTrue(part):
-            return IsTrue(_labelled(part, labels))
-        case And(parts):
-            return And(tuple(_labelled(part, labels) for part in parts))
-        case Or(parts):
-            return Or(tuple(_labelled(part, labels) for part in parts))
-    return tree
+def _labelled(labels: Mapping[str, str | None], tree: Predicate) -> Predicate:
+    return replace(tree, as_of=labels.get(tree.table)) if isinstance(tree, PersonIn) else tree

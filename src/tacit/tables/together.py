@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -27,19 +26,15 @@ from tacit.tables.engine import Answering, Engine
 from tacit.tables.person_rows import PersonRows
 from tacit.tables.point_counts import CountedPoints
 from tacit.tables.question import (
-    And,
-    Having,
-    IsTrue,
     Members,
-    Not,
-    Or,
     PersonIn,
     Predicate,
     Question,
     Term,
+    mapped,
+    mapped_term,
     names_people,
     predicates_of,
-    with_where,
 )
 from tacit.tables.schema import Schema
 
@@ -127,30 +122,15 @@ class TogetherEngine(Answering):
     def _term(self, term: Term) -> Term:
         if not any(names_people(where) for where in predicates_of(term)):
             return term
-        if isinstance(term, Having):
-            tallies = tuple(
-                (name, replace(tally, where=self._looked_up(tally.where)))
-                for name, tally in term.tallies
-            )
-            return Having(self._looked_up(term.where), tallies, term.condition)
-        return with_where(term, self._looked_up(term.where))
+        return mapped_term(term, self._looked_up)
 
     def _looked_up(self, tree: Predicate) -> Predicate:
         """The predicate with the codes of those who are meant."""
-        if not names_people(tree):
-            return tree
-        match tree:
-            case PersonIn():
-                return self._members(tree)
-            case Not(part):
-                return Not(self._looked_up(part))
-            case IsTrue(part):
-                return IsTrue(self._looked_up(part))
-            case And(parts):
-                return And(tuple(map(self._looked_up, parts)))
-            case Or(parts):
-                return Or(tuple(map(self._looked_up, parts)))
-        raise AssertionError("nothing else names people")
+
+        def found(atom: Predicate) -> Predicate:
+            return self._members(atom) if isinstance(atom, PersonIn) else atom
+
+        return mapped(tree, found) if names_people(tree) else tree
 
     def _members(self, tree: PersonIn) -> Members:
         kept = self._kept.get(tree)

@@ -32,6 +32,7 @@ from tacit.tables.question import (
     Predicate,
     Range,
     SameOrder,
+    walk,
 )
 from tacit.tables.schema import Column, Schema
 
@@ -46,20 +47,11 @@ _SMALL = rank_of_double(2.0**-255)  # 511 · 2^52 doubles in between, and as man
 
 def columns_of(predicate: Predicate) -> Iterator[str]:
     """The columns that the predicate names; a column may come more than once."""
-    match predicate:
-        case Range(column=name) | Among(column=name) | Like(column=name) | IsNull(column=name):
-            yield name
-        case Computed(atom=atom):
-            yield atom.column
-        case PersonIn(column=name):
-            yield name
-        case SameOrder(left=left, right=right):
-            yield from (left, right)
-        case Not(part=part) | IsTrue(part=part):
-            yield from columns_of(part)
-        case And(parts=parts) | Or(parts=parts):
-            for part in parts:
-                yield from columns_of(part)
+    for tree in walk(predicate):
+        if isinstance(tree, SameOrder):
+            yield from (tree.left, tree.right)
+        elif isinstance(tree, Range | Among | Like | IsNull | Computed | PersonIn):
+            yield tree.column
 
 
 def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Truths:
