@@ -36,6 +36,7 @@ from tacit.tables.schema import Schema
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
     from tacit.tables.engine import Engine
+    from tacit.tables.question import Question
     from tacit.tables.selected import Selected
 
 Trees = dict[tuple[int, ...], list[Any]]
@@ -126,24 +127,22 @@ class Query:
         """Answer every aggregate of every cell that is told, and add noise to each."""
         above = self._above(engine, coins)
         places = self._largest(engine, coins) if above is None else above.places
-        told = range(self.plan.select.cells) if places is None else places
-        return Query(for_told(self.plan, len(told)))._of_told(engine, coins, told, places, above)
+        told = self.plan.select.cells if places is None else len(places)
+        return Query(for_told(self.plan, told))._of_told(engine, coins, places, above)
 
     def _of_told(
         self,
         engine: Engine,
         coins: Coins,
-        told: Sequence[int],
         places: tuple[int, ...] | None,
         above: ToldAbove | None,
     ) -> QueryResult:
         """What is told, once it is clear of which cells."""
         plan, select = self.plan, self.plan.select
         true: list[Any] = [[[]] * len(column.parts) for column in select.measured]
-        if told:
-            true = (
-                self._chosen(engine, coins, told) if plan.by_person else self._whole(engine, told)
-            )
+        if places != ():
+            by_person = plan.by_person
+            true = self._chosen(engine, coins, places) if by_person else self._whole(engine, places)
         measured, trees = iter(true), Trees()
         columns = tuple(
             self._stream_column(column, above)
@@ -168,7 +167,7 @@ class Query:
         plan, asked = self.plan, self.plan.select.above
         if plan.stream is None or asked is None:
             return None
-        return plan.stream.draw(engine.values(plan.select.of_each_cell(asked.question)), coins)
+        return plan.stream.draw(self._of_cells(engine, asked.question), coins)
 
     def _largest(self, engine: Engine, coins: Coins) -> tuple[int, ...] | None:
         """The cells that are told, if not all are.
@@ -179,7 +178,7 @@ class Query:
         plan, largest = self.plan, self.plan.select.largest
         if plan.top is None or largest is None:
             return None
-        values = engine.values(plan.select.of_each_cell(largest.question))
+        values = self._of_cells(engine, largest.question)
         steps = np.array([clamped(value) for value in values], np.int64)
         return tuple(plan.top.draw(steps, coins))
 
@@ -225,17 +224,23 @@ class Query:
             codes = tuple(domain[drawn.draw(places, coins)] for places in true)
         return QuantileColumn(asked.name, column, drawn, codes, asked.max_rows)
 
+    def _of_cells(
+        self, engine: Engine, question: Question, told: Sequence[int] | None = None
+    ) -> list[int]:
+        """The true values of a question in all cells, or in some, in steps."""
+        cells = self.plan.select.of_each_cell(question)
+        if told is not None:
+            return engine.values([cells[place] for place in told])
+        values: list[int] = (
+            engine.cell_values(cells).tolist() if cells.keys else engine.values(cells)
+        )
+        return values
+
     def _whole(self, engine: Engine, told: Sequence[int] | None = None) -> list[list[list[int]]]:
         """The true values, in steps, where everybody counts wherever they are."""
-        select = self.plan.select
-        asked = [question for column in select.measured for question in column.questions]
-        cells = range(select.cells) if told is None else told
-        by_cell = map(select.of_each_cell, asked)
-        values = engine.values([every[place] for every in by_cell for place in cells])
-        found = [values[at : at + len(cells)] for at in range(0, len(values), len(cells))]
         whole = []
-        for column in select.measured:
-            parts, found = found[: len(column.questions)], found[len(column.questions) :]
+        for column in self.plan.select.measured:
+            parts = [self._of_cells(engine, question, told) for question in column.questions]
             if isinstance(column.kind, Portion):  # the whole, and what is inside
                 rest = [most - part for most, part in zip(*parts, strict=True)]
                 parts = [parts[1], rest]

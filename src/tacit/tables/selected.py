@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, prod
 
+from tacit.tables.cell_questions import CellQuestions
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, source_of
 from tacit.tables.key_notes import notes_on
@@ -205,9 +206,9 @@ class Select:
         """The aggregates that are measured in the cells that are told: all but HAVING's own."""
         return tuple(each for each in self.columns if not isinstance(each.kind, FromStream))
 
-    def of_each_cell(self, question: Question) -> Sequence[Question]:
+    def of_each_cell(self, question: Question) -> CellQuestions:
         """A question about every cell."""
-        return Prepared("", frozenset(), question, self.keys, self.schema).bind_batch({}).questions
+        return CellQuestions(question, self.keys)
 
     @property
     def questions(self) -> tuple[Question, ...]:
