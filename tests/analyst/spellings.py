@@ -6,7 +6,7 @@ What must be answered is known beforehand: there is so much ε that noise is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import product
+from itertools import count, product
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow
@@ -38,6 +38,8 @@ KEYS: dict[str, tuple[Any, ...]] = {
 # In each cell of all three so many people: whatever is asked, it is far from the threshold.
 PEOPLE = dict(zip(product(*KEYS.values()), (40, 3, 2, 40, 1, 40, 3, 0, 1, 0, 2, 1), strict=True))
 THRESHOLD, LOW = 20, -5  # nothing is below the lower one
+
+_KEYS = count()  # of all machines, which ask one budget
 
 SPELT = {
     "town": ("town = '{}'", "(town = '{}')", "town in ('{}') and town = '{}'"),
@@ -120,7 +122,6 @@ class StreamMachine(RuleBasedStateMachine):
         super().__init__()
         self.face = face
         self.known: dict[Identity, Any] = {}
-        self.keys = 0
 
     @initialize(at_most=st.sampled_from([3, 30]))
     def open(self, at_most: int) -> None:
@@ -239,8 +240,7 @@ class StreamMachine(RuleBasedStateMachine):
         return iter(self.stream.ask_all(asked, threshold=limit, **self.asking))
 
     def key(self) -> str:
-        self.keys += 1
-        return f"key {id(self)} {self.keys}"
+        return f"key {next(_KEYS)}"
 
     def teardown(self) -> None:
         if hasattr(self, "stream"):
