@@ -65,9 +65,8 @@ def open_table(
     a table that does not fit into ``memory_limit`` are kept under ``spill_folder`` while the table
     is open, in files without a name; with ``spill=False`` such a table is refused.  ``shards`` is a
     folder in which the codes are kept for good, in the clear: a file that has not changed is not
-    read again; Spark's executors write there.  ``grows_by``
-    is a column of dates, times or numbers: only rows up to ``as_of`` in it are read, and
-    `Table.refresh` adds those after it.
+    read again; Spark's executors write there.  ``grows_by`` is a column of dates, times or numbers:
+    only rows up to ``as_of`` in it are read, and `Table.refresh` adds those after it.
     """
     public_people = None if people is None else whole(people, "people")
     label = checked_label(as_of)

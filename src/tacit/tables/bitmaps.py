@@ -9,7 +9,7 @@ conjunction leaves, if those are few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -98,7 +98,7 @@ class BitmapEngine(Answering):
         self,
         schema: Schema,
         layout: Layout,
-        columns: MutableMapping[str, Held],
+        columns: Mapping[str, Held],
         *,
         limit: int,
         release: Callable[[], None] = lambda: None,

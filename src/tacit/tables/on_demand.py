@@ -7,7 +7,7 @@ all columns must be of the same rows.  One that was replaced by another of its n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from tacit.tables.shards import layout_of
 from tacit.tables.sources import Source, unchanged
 
 
-class ColumnsOnDemand(MutableMapping[str, Held]):
+class ColumnsOnDemand(Mapping[str, Held]):
     """The columns of a source by slot.  Only who is where is read at once."""
 
     def __init__(self, source: Source, schema: Schema, rows: int) -> None:
@@ -46,12 +46,6 @@ class ColumnsOnDemand(MutableMapping[str, Held]):
             held = placed(self._rows(self._schema.column(name)), self.layout.slots, self._slots)
             self._held[name] = held
         return held
-
-    def __setitem__(self, name: str, held: Held) -> None:
-        self._held[name] = held
-
-    def __delitem__(self, name: str) -> None:
-        del self._held[name]  # it is read again if it is asked for again
 
     def __iter__(self) -> Iterator[str]:
         return (column.name for column in self._schema.columns)
