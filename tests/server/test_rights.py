@@ -13,11 +13,11 @@ from tests.server.test_joins import clinic
 
 from tacit import Budget
 from tacit.budget import Lease
-from tacit.errors import NotAuthorised, NotCovered
-from tacit.server import messages, releases, streams
+from tacit.errors import BadParameter, NotAuthorised, NotCovered
+from tacit.server import desk, messages, releases, streams
 from tacit.server.config import read_config
 from tacit.server.rights import tables_of_entry
-from tacit.server.service import Service
+from tacit.server.service import Service, list_tokens
 from tacit.server.stopped import StoppedFile
 from tacit.server.tokens import TokenFile
 
@@ -394,3 +394,108 @@ def test_a_steward_of_one_table_hears_of_no_other_and_gives_no_more_than_they_ha
     assert in_page(server, "boss", "/page/token", {**made, "name": "any"}).status == 200
     for kind, name in {"table": "labs", "stream": "of ben"}.items():
         assert asked(server, "/v1/go_on", "boss", kind=kind, name=name).status == 200
+
+
+def named(told: Any) -> set[str]:
+    return {one["name"] for one in told.json["tokens"]}
+
+
+def stops(server: Running, who: str) -> set[str]:
+    told = server.ask("GET", "/v1/stopped", token=who).json["stopped"]
+    return {one["name"] for one in told if one["kind"] == "token"}
+
+
+@pytest.mark.parametrize("name", ["ana", "ben", "vera", "boss", "ben and ann"])
+def test_a_steward_of_one_table_can_neither_see_nor_end_a_token_for_another(server, name):
+    file = TokenFile(server.folder / "clinic.budget-tokens")
+    if name not in named(server.ask("GET", "/v1/tokens", token="boss")):
+        server.tokens[name] = file.add(name, share="ana", tables=["visits", "labs"])
+    assert name not in named(server.ask("GET", "/v1/tokens", token="bob"))
+    missing = in_page(server, "bob", "/page/revoke", {"key": "0", "name": "nosuch"})
+    assert missing.status == 422
+    told = in_page(server, "bob", "/page/revoke", {"key": name, "name": name})
+    assert told.status == 422
+    assert told.body.decode().replace(name, "nosuch") == missing.body.decode()
+    assert f"'{name}'" not in missing.body.decode()
+    told = asked(server, "/v1/stop", "bob", kind="token", name=name)
+    assert told.status == 422
+    assert f"'{name}'" not in told.json["detail"].partition("there are ")[2]
+    assert server.ask("GET", "/v1/tables", token=name).status == 200
+    if name != "boss":
+        assert asked(server, "/v1/stop", "boss", kind="token", name=name).status == 200
+        assert name in stops(server, "boss") - stops(server, "bob")
+        assert server.ask("GET", "/v1/tables", token=name).status == 403
+        for who, shown in {"boss": True, "bob": False}.items():
+            page = in_page(server, who, "/steward").body.decode()
+            assert (f"<tr><td>{name}</td>" in page) is shown  # among the tokens
+            assert (f"</time></td><td>{name}</td>" in page) is shown  # among those refused lately
+        assert asked(server, "/v1/go_on", "bob", kind="token", name=name).status == 422
+        assert asked(server, "/v1/go_on", "boss", kind="token", name=name).status == 200
+
+
+def test_a_steward_of_one_table_ends_tokens_for_that_one(server):
+    made = {"key": "made", "name": "passing", "role": "viewer", "tables": ["visits"]}
+    assert in_page(server, "bob", "/page/token", made).status == 200
+    assert named(server.ask("GET", "/v1/tokens", token="bob")) >= {"ann", "vic", "bob", "passing"}
+    assert asked(server, "/v1/stop", "bob", kind="token", name="passing").status == 200
+    assert "passing" in stops(server, "bob")
+    assert asked(server, "/v1/go_on", "bob", kind="token", name="passing").status == 200
+    ended = {"key": "ended", "name": "passing"}
+    assert in_page(server, "bob", "/page/revoke", ended).status == 200
+    told = in_page(server, "bob", "/page/revoke", {**ended, "key": "again"})
+    assert told.status == 422
+
+
+def test_a_revoked_token_for_another_table_stays_hidden_under_a_name_that_was_given_again(service):
+    """Its name is that of the last token that had it."""
+    service.tokens.revoke("ben")
+    service.tokens.add("ben", role="viewer", tables=["visits"])
+    bob = next(one for one in service.tokens.records if one.name == "bob")
+    facts = [one for one in list_tokens(service, bob).tokens if one.name == "ben"]
+    assert [(one.role, one.tables) for one in facts] == [("viewer", ["visits"])]
+    desk.revoke_token(service, bob, desk.TokenNamed("ben"))
+    with pytest.raises(BadParameter, match="no token has this name"):
+        desk.revoke_token(service, bob, desk.TokenNamed("ben"))
+
+
+def test_shares_are_of_all_tables(server):
+    """They may be spent on any, and are set aside from what is for all."""
+    told = server.ask("GET", "/v1/budget", token="bob").json
+    assert (told["shares"], told["own"]) == ([], None)
+    assert "ben" in str(server.ask("GET", "/v1/budget", token="boss").json["shares"])
+    share = {"key": "s", "analyst": "bob", "epsilon": 1}
+    assert in_page(server, "bob", "/page/share", share).status == 403
+    more = {"epsilon": 1, "reason": "labs of the old"}
+    number = asked(server, "/v1/request", "ben", **more).json["request"]["number"]
+    assert server.ask("GET", "/v1/requests", token="bob").json == {"requests": []}
+    assert len(server.ask("GET", "/v1/requests", token="boss").json["requests"]) == 1
+    for approve in (True, False):
+        decision = {"number": number, "approve": approve}
+        assert asked(server, "/v1/decide", "bob", **decision).status == 403
+        assert in_page(server, "bob", "/page/decide", {"key": "d", **decision}).status == 403
+    assert asked(server, "/v1/decide", "boss", number=number, approve=False).status == 200
+    assert "may spend" in in_page(server, "boss", "/history").body.decode()
+    for path in ("/", "/steward", "/history"):
+        page = in_page(server, "bob", path).body.decode()
+        for hidden in ("may spend", "Set a share", "Not shared", ">ben<", more["reason"]):
+            assert hidden not in page, (path, hidden)
+
+
+def test_a_steward_of_one_table_gives_their_own_share_to_others_and_no_other(server):
+    server.tokens["cleo"] = TokenFile(server.folder / "clinic.budget-tokens").add(
+        "cleo", role="steward", share="ana", tables=["visits"]
+    )
+    made = {"key": "1", "name": "of ana", "share": "ana", "tables": ["visits"]}
+    for who, status in {"bob": 403, "cleo": 200}.items():
+        assert in_page(server, who, "/page/token", made).status == status
+    of_ben = {**made, "key": "2", "name": "of ben", "share": "ben"}
+    assert in_page(server, "cleo", "/page/token", of_ben).status == 403
+    assert server.ask("GET", "/v1/budget", token="cleo").json["own"]["analyst"] == "ana"
+    assert "<option>ana</option>" in in_page(server, "cleo", "/steward").body.decode()
+
+
+def test_metrics_count_what_concerns_every_table(server):
+    told = server.ask("GET", "/metrics", token="bob")
+    assert told.status == 403
+    assert "all tables" in told.json["detail"]
+    assert server.ask("GET", "/metrics", token="boss").status == 200

@@ -100,7 +100,7 @@ def _in_the_file(
     elif thing is not None:
         tables = [table.name for table in served.tables]
         with Budget.open(served.budget) as budget:
-            tokens, streams = TokenFile(served.tokens), budget.streams()
+            tokens, streams = TokenFile(served.tokens).records, budget.streams()
             check_known(*thing, tables=tables, tokens=tokens, streams=streams)
         stopped.stop(*thing, by="the command line", reason=reason)
     return stopped.records

@@ -18,6 +18,7 @@ from tacit.page.rendering import fragment, page
 from tacit.server import desk, messages
 from tacit.server.endpoints import Content
 from tacit.server.requests import ask_for_more, decide, list_requests
+from tacit.server.rights import reaches, sees_all_shares
 from tacit.server.service import Service, list_tables, list_tokens, seen
 from tacit.server.stopped import go_on, list_stopped, stop
 from tacit.server.tokens import TokenRecord
@@ -114,7 +115,9 @@ def steward_page(service: Service, who: TokenRecord) -> Content:
 def _steward(service: Service, who: TokenRecord, new: str = "") -> dict[str, Any]:
     stopped = {(one["kind"], one["name"]) for one in list_stopped(service, who).stopped}
     found = [from_json(one) for one in list_requests(service, who).requests]
+    refusals = [line for other, line in service.refusals if reaches(who, other)]
     return {
+        "everything": sees_all_shares(who),
         "shares": gauges(service, who, [])[1:],
         "units": service.budget.whole.limit.units,
         "tokens": list_tokens(service, who).tokens[::-1],
@@ -123,7 +126,7 @@ def _steward(service: Service, who: TokenRecord, new: str = "") -> dict[str, Any
         "stopped": stopped,
         "open_requests": [one for one in found if one.status == "open"],
         "decided": [one for one in found if one.status != "open"][:-21:-1],
-        "refusals": list(service.refusals)[:-51:-1],
+        "refusals": refusals[:-51:-1],
         "new": new,
     }
 

@@ -13,6 +13,7 @@ from tacit.errors import TacitError
 from tacit.page.lines import last_lines
 from tacit.page.rendering import fragment, page
 from tacit.server.endpoints import Content
+from tacit.server.rights import sees_all_shares
 from tacit.server.service import Service, list_tables, seen, show_budget
 from tacit.server.tokens import TokenRecord
 from tacit.tables.show import declared_in_words
@@ -105,7 +106,7 @@ def _live(service: Service, who: TokenRecord) -> dict[str, Any]:
 
 
 def gauges(service: Service, who: TokenRecord, going_on: list[StreamState]) -> list[Gauge]:
-    """The whole promise, one's own share, and for a steward everybody's."""
+    """The whole promise, one's own share, and for a steward of all tables everybody's."""
     facts = show_budget(service, who)
     reserved: dict[str | None, Amount] = {}
     for stream in going_on:
@@ -114,7 +115,7 @@ def gauges(service: Service, who: TokenRecord, going_on: list[StreamState]) -> l
             paid = service.budget.accountant.charge(recipe.cost)
             before = reserved.get(stream.analyst)
             reserved[stream.analyst] = paid if before is None else before + paid
-    everybody = who.role == "steward"
+    everybody = sees_all_shares(who)
     total = list(reserved.values()) if everybody else []
     whole = sum(total[1:], total[0]) if total else None
     found = [Gauge("The whole promise", from_json(facts.whole, Share), whole, whole=True)]

@@ -218,7 +218,7 @@ class Application:
             why=notes.why,
         )
         if notes.error is not None and status >= 400:  # where one signs in, nothing is refused
-            self.service.refusals.append(line)
+            self.service.refusals.append((notes.who, line))
         self._log(line)
 
     # One request ----------------------------------------------------------------------------

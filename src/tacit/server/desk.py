@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from tacit.errors import NotAuthorised
 from tacit.server.messages import Number
+from tacit.server.rights import permit_all_tables, reaches, sees_share
 from tacit.server.tokens import Role
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class TokenNamed(Struct, forbid_unknown_fields=True):
 
 def set_share(service: Service, who: TokenRecord, asked: ShareOf) -> Share:
     """Give an analyst a share, or change it."""
+    permit_all_tables(who, "shares")
     service.check_name(asked.analyst, "analyst")
     given = {"epsilon": asked.epsilon, "delta": asked.delta, "rho": asked.rho}
     return service.budget.share(
@@ -51,10 +54,13 @@ def set_share(service: Service, who: TokenRecord, asked: ShareOf) -> Share:
 
 
 def make_token(service: Service, who: TokenRecord, asked: NewToken) -> str:
-    """A new token, which nobody can show again; it may ask about no more than its maker."""
+    """A new token, which nobody can show again; it may ask and spend no more than its maker."""
     if who.tables is not None and (asked.tables is None or not who.may_ask(*asked.tables)):
         some = ", ".join(who.tables) or "none"
         raise NotAuthorised("a token cannot give more than it has", advice=f"choose among {some}")
+    if asked.share is not None and not sees_share(who, asked.share):
+        own = "no share" if who.share is None else f"the share of {who.share}, or from none"
+        raise NotAuthorised("a token cannot give more than it has", advice=f"draw from {own}")
     return service.tokens.add(
         asked.name,
         role=asked.role,
@@ -66,7 +72,7 @@ def make_token(service: Service, who: TokenRecord, asked: NewToken) -> str:
 
 def revoke_token(service: Service, who: TokenRecord, asked: TokenNamed) -> None:
     """Refuse a token from now on."""
-    service.tokens.revoke(asked.name)
+    service.tokens.revoke(asked.name, among=partial(reaches, who))
 
 
 def verify_history(service: Service, who: TokenRecord) -> Verified:

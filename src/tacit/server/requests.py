@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tacit.errors import NotAuthorised
 from tacit.server import messages
+from tacit.server.rights import permit_all_tables, sees_share
 from tacit.wire import to_json
 
 if TYPE_CHECKING:
@@ -26,18 +27,19 @@ def ask_for_more(
 
 
 def list_requests(service: Service, who: TokenRecord) -> messages.RequestList:
-    """An analyst's own requests; everybody's for a steward."""
+    """An analyst's own requests; everybody's for a steward of all tables."""
     return messages.RequestList(
         [
             to_json(request)
             for request in service.budget.requests
-            if who.role == "steward" or (who.share is not None and request.analyst == who.share)
+            if sees_share(who, request.analyst)
         ]
     )
 
 
 def decide(service: Service, who: TokenRecord, asked: messages.Decision) -> messages.RequestTold:
     """Approve or decline a request; a decision stays."""
+    permit_all_tables(who, "requests for more")
     requests = service.budget.requests
     if asked.approve:
         return messages.RequestTold(to_json(requests.approve(asked.number)))

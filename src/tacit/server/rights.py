@@ -4,6 +4,10 @@ Rights and stops follow from the tables that something names.  A question names 
 about, and those whose people it looks up.  A stream names its table, and those that its questions
 could name when it was opened: they can name no others here.  An answer names what its history says.
 So whoever may ask about one table learns nothing that was asked about another.
+
+A token names the tables that it is for, or it is for all that are served, now and later.  A share
+of the budget names none: whoever draws from it may spend it on any, and what it has is taken from
+all.  So the shares of others are for stewards of all tables only, and so are counts of everything.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.analyst.binding import tables_beside
 from tacit.budget import StreamState
-from tacit.errors import NotCovered
+from tacit.errors import NotAuthorised, NotCovered
 from tacit.server.tokens import TokenRecord, utc_now
 
 if TYPE_CHECKING:
@@ -71,6 +75,38 @@ def stopped_streams(service: Service) -> list[str]:
         if ("stream", state.name) in stopped
         or any(("table", table) in stopped for table in tables_of_stream(state))
     ]
+
+
+# What names no single table -----------------------------------------------------------------------
+
+
+def reaches(who: TokenRecord, other: TokenRecord | None) -> bool:
+    """Whether a steward may know of a token and end it: it is for no table that theirs is not for.
+
+    Whoever presents no token (None) touches no table.
+    """
+    if who.tables is None or other is None:
+        return True
+    return other.tables is not None and who.may_ask(*other.tables)
+
+
+def sees_share(who: TokenRecord, analyst: str | None) -> bool:
+    """Whether a share is the token's own, or it may see everybody's."""
+    return sees_all_shares(who) or (analyst is not None and analyst == who.share)
+
+
+def sees_all_shares(who: TokenRecord) -> bool:
+    """Whether a token is that of a steward of all tables."""
+    return who.role == "steward" and who.tables is None
+
+
+def permit_all_tables(who: TokenRecord, what: str) -> None:
+    """Refuse a token for some tables what concerns every table."""
+    if who.tables is not None:
+        raise NotAuthorised(
+            f"{what} concern every table, and this token is for some of them",
+            advice="ask a steward whose token is for all tables",
+        )
 
 
 # Which tables something names ---------------------------------------------------------------------

@@ -28,7 +28,13 @@ from tacit.server.log import LogLine
 from tacit.server.paid import PaidIndex
 from tacit.server.problems import refused
 from tacit.server.refreshed import LabelFile
-from tacit.server.rights import permit, tables_of_stream
+from tacit.server.rights import (
+    permit,
+    permit_all_tables,
+    reaches,
+    sees_all_shares,
+    tables_of_stream,
+)
 from tacit.server.served_head import ServedHead
 from tacit.server.spent import SpentIndex
 from tacit.server.stopped import StoppedFile
@@ -63,7 +69,7 @@ class Service(Closing):
         self.underway = Underway(budget)
         self.paid = PaidIndex(budget)
         self.spent = SpentIndex(budget)
-        self.refusals: deque[LogLine] = deque(maxlen=_REFUSALS)  # the last, for stewards
+        self.refusals: deque[tuple[TokenRecord | None, LogLine]] = deque(maxlen=_REFUSALS)
         self.served_head: ServedHead | None = None
         self.labels: LabelFile | None = None
         self.served: dict[str, ServedTable] = {}  # as the server's file has them
@@ -270,7 +276,7 @@ def find_price(service: Service, who: TokenRecord, asked: messages.PriceOf) -> m
 
 
 def show_budget(service: Service, who: TokenRecord) -> messages.BudgetFacts:
-    """The totals, the token's own share, and for a steward everybody's."""
+    """The totals, the token's own share, and for a steward of all tables everybody's."""
     told = summary(service.budget)
     return messages.BudgetFacts(
         promise=messages.PromiseFacts(str(told.promise.epsilon), str(told.promise.delta)),
@@ -279,7 +285,7 @@ def show_budget(service: Service, who: TokenRecord) -> messages.BudgetFacts:
         people={name: group for name, group in told.people.items() if who.may_ask(name)},
         whole=to_json(told.whole),
         own=None if (own := _own(told.shares, who)) is None else to_json(own),
-        shares=[to_json(share) for share in (told.shares if who.role == "steward" else ())],
+        shares=[to_json(share) for share in (told.shares if sees_all_shares(who) else ())],
     )
 
 
@@ -305,20 +311,21 @@ def seen(service: Service, who: TokenRecord) -> list[StreamState]:
 
 
 def list_tokens(service: Service, who: TokenRecord) -> messages.TokenList:
-    """All tokens that were ever made, by name."""
+    """All tokens that were ever made, by name, as far as a steward may know of them."""
     now = utc_now()
     return messages.TokenList(
         [
             messages.TokenFacts(
                 name=one.name,
                 role=one.role,
-                tables=None if one.tables is None else list(filter(who.may_ask, one.tables)),
+                tables=None if one.tables is None else list(one.tables),
                 share=one.share,
                 made=one.made,
                 expires=one.expires,
                 status=one.status(now),
             )
             for one in service.tokens.records
+            if reaches(who, one)
         ]
     )
 
@@ -328,6 +335,7 @@ def show_metrics(service: Service, who: TokenRecord) -> str:
 
     There are no durations, and neither memory nor processor time: they tell how much data there is.
     """
+    permit_all_tables(who, "metrics")
     shown = service.budget.streams(up_to=service.underway.shown())
     now, states = utc_now(), Counter(state.status for state in shown)
     lines = ["# TYPE tacit_requests_total counter"]

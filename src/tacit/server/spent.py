@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tacit.budget import Amount, Budget
-from tacit.server.rights import tables_of_entry, tables_of_stream
+from tacit.server.rights import sees_share, tables_of_entry, tables_of_stream
 
 if TYPE_CHECKING:
     from tacit.budget import Entry
@@ -69,7 +69,11 @@ class SpentIndex:
 
 def list_spent(service: Service, who: TokenRecord) -> list[SpentLine]:
     """An analyst's own payments; for a steward all about the tables that they may see."""
-    return [line for line in _paid_by(service, who) if who.may_ask(*line.tables)]
+    return [
+        line
+        for line in _paid_by(service, who)
+        if who.may_ask(*line.tables) and (line.table is not None or sees_share(who, line.analyst))
+    ]
 
 
 def sees_all_spent(service: Service, who: TokenRecord) -> bool:

@@ -7,7 +7,7 @@ the file again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +17,8 @@ from tacit.errors import BadParameter, NotAuthorised, TacitError
 from tacit.numbers import as_given
 from tacit.server import messages
 from tacit.server.owners_file import OwnersFile
-from tacit.server.rights import stopped_streams, tables_of_stream
-from tacit.server.tokens import TokenFile, TokenRecord, utc_now
+from tacit.server.rights import reaches, stopped_streams, tables_of_stream
+from tacit.server.tokens import TokenRecord, utc_now
 from tacit.wire import StoppedThing, to_json
 from tacit.wire.stopped import Stoppable, read_stopped
 
@@ -74,13 +74,13 @@ def check_known(
     name: str,
     *,
     tables: Iterable[str],
-    tokens: TokenFile,
+    tokens: Iterable[TokenRecord],
     streams: Iterable[StreamState],
 ) -> None:
     """Refuse a name that nothing has: a slip would leave running what was to be stopped."""
     known = {
         "table": lambda: list(tables),
-        "token": lambda: [one.name for one in tokens.records if one.revoked is None],
+        "token": lambda: [one.name for one in tokens if one.revoked is None],
         "stream": lambda: [state.name for state in streams],
     }[kind]()
     if name not in known:
@@ -103,9 +103,15 @@ def suspend_stopped(service: Service) -> None:
 
 def list_stopped(service: Service, who: TokenRecord) -> messages.StoppedList:
     """All that is stopped now, as far as a steward may know of it."""
-    seen = {state.name for state in _streams(service, who)}
+    streams = {state.name for state in _streams(service, who)}
+    last = {one.name: one for one in service.tokens.records}  # whose name it is still
+    may_see: dict[Stoppable, Callable[[str], bool]] = {
+        "stream": lambda name: name in streams,
+        "table": who.may_ask,
+        "token": lambda name: reaches(who, last.get(name)),
+    }
     return messages.StoppedList(
-        [to_json(one) for one in service.stopped.records if _may_see(who, one, seen)]
+        [to_json(one) for one in service.stopped.records if may_see[one.kind](one.name)]
     )
 
 
@@ -115,7 +121,7 @@ def stop(service: Service, who: TokenRecord, asked: messages.StopOf) -> messages
         asked.kind,
         asked.name,
         tables=filter(who.may_ask, service.tables),
-        tokens=service.tokens,
+        tokens=[one for one in service.tokens.records if reaches(who, one)],
         streams=_streams(service, who),
     )
     service.stopped.stop(asked.kind, asked.name, by=who.name, reason=asked.reason)
@@ -136,9 +142,3 @@ def _streams(service: Service, who: TokenRecord) -> Iterator[StreamState]:
     """The streams that a steward may know of."""
     every = service.budget.streams()
     return (state for state in every if who.may_ask(*tables_of_stream(state)))
-
-
-def _may_see(who: TokenRecord, one: StoppedThing, streams: Collection[str]) -> bool:
-    if one.kind == "table":
-        return who.may_ask(one.name)
-    return one.kind == "token" or one.name in streams

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -102,16 +102,23 @@ class TokenFile:
         """Refuse the name of a token that there is, or one that none may have."""
         _refuse_taken(_checked_name(name), self.records)
 
-    def revoke(self, name: str) -> TokenRecord:
-        """From now on the token is refused; its name may be given to a new one."""
+    def revoke(
+        self, name: str, *, among: Callable[[TokenRecord], bool] = lambda _: True
+    ) -> TokenRecord:
+        """From now on the token is refused; its name may be given to a new one.
+
+        Tokens that are not ``among`` those who may be known of are as if there were none.
+        """
         _checked_name(name)
         with self._file.changing() as records:
-            for place, record in enumerate(records):
-                if record.name == name and record.revoked is None:
+            good = [one for one in records if one.revoked is None and among(one)]
+            for record in good:
+                if record.name == name:
                     now = utc_now().isoformat(timespec="seconds")
-                    records[place] = replace(record, revoked=now)
-                    return records[place]
-            known = ", ".join(repr(one.name) for one in records if one.revoked is None)
+                    revoked = replace(record, revoked=now)
+                    records[records.index(record)] = revoked
+                    return revoked
+            known = ", ".join(repr(one.name) for one in good)
             allowed = f"known are {known}" if known else "there are no tokens"
             raise BadParameter("name", as_given(name), f"no token has this name; {allowed}")
 
