@@ -126,9 +126,16 @@ class SchemaMismatch(TacitError):
 
 
 class EngineFailed(TacitError):
-    """The data engine failed.  Its own message is withheld because it may quote data."""
+    """The data engine failed.  Its own message is withheld because it may quote data.
+
+    ``reason`` is why, for the steward's log: in words that carry no data, and not in the message.
+    """
 
     exit_code: ClassVar[int] = 4
+
+    def __init__(self, fact: str = "", *, advice: str = "", reason: str = "") -> None:
+        super().__init__(fact, advice=advice)
+        self.reason = reason
 
 
 class Infeasible(TacitError):

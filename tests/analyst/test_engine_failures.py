@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pandas
 import pytest
 
 import tacit
 from tacit.analyst.table import Table
 from tacit.budget import Budget
 from tacit.errors import EngineFailed, QuestionRefused, StreamEnded
+from tacit.server.log import why_it_happened
 
 POISON = "patient 4711 has a row of 2 MB"
 FAILURES = [EngineFailed, MemoryError]
@@ -208,3 +212,37 @@ def test_single_answers_are_paid_before_the_engine_is_asked(engine, table, look)
         look(table, epsilon="1/4", budget=budget)
     assert engine.calls == 1
     assert budget.spent.epsilon * 4 == 1
+
+
+FULL = OSError(errno.ENOSPC, POISON)
+
+
+def in_a_release(table, budget, calm):
+    table.count("town = 'Ghent'", epsilon=1, budget=budget, retry_key="k")
+
+
+def in_a_stream(table, budget, calm):
+    stream = table.sparse(threshold=100, at_most=4, budget=budget, name="flu", **calm)
+    stream.ask("town = 'Ghent'")
+
+
+def in_a_watched_model(table, budget, calm):
+    rows = pandas.DataFrame(
+        {"pid": [1, 2], "town": ["Ghent", "Ypres"], "age": [1, 2], "cost": [1.0, 2.0]}
+    )
+    watched = table.watched_model(model=rows, epsilon=1, questions=10, budget=budget)
+    watched.ask("town = 'Ghent'")
+
+
+@pytest.mark.parametrize("fail", [in_a_release, in_a_stream, in_a_watched_model])
+@pytest.mark.parametrize("failure", [FULL, EngineFailed("answering failed", reason="disk is full")])
+def test_the_reason_goes_on_to_whoever_writes_the_log(engine, table, budget, calm, fail, failure):
+    engine.failure = failure
+    words = failure.reason if isinstance(failure, EngineFailed) else os.strerror(errno.ENOSPC)
+    with pytest.raises(EngineFailed) as raised:
+        fail(table, budget, calm)
+    assert words in raised.value.reason
+    assert words not in str(raised.value)
+    assert words in str(why_it_happened(raised.value))
+    for entry in budget.history:
+        assert words not in str(entry.body)

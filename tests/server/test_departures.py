@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.server.conftest import PATIENCE
 
 from tacit import Budget
-from tacit.errors import BadParameter, LedgerUnwritable, QuestionRefused
+from tacit.errors import BadParameter, EngineFailed, LedgerUnwritable, QuestionRefused
 from tacit.server.app import Application
 from tacit.server.clock import PERIODS, Departures
 from tacit.server.config import Limits, Timing
@@ -262,6 +262,9 @@ def test_what_an_engine_says_is_withheld(play):
         ),
         (OSError(errno.ENOSPC, "somebody's name"), os.strerror(errno.ENOSPC)),
         (OSError("somebody's name"), None),
+        (OSError(4711, "somebody's name"), None),
+        (MemoryError("somebody's name"), "out of memory"),
+        (EngineFailed("failed", reason="out of memory"), "failed: out of memory"),
         (ValueError("somebody's name"), None),
         (QuestionRefused("somebody asked"), None),  # which is told to whoever asked, and no failure
     ],

@@ -31,6 +31,7 @@ from tacit.book.answer import Answer
 from tacit.book.priced import epsilon_of, too_dear
 from tacit.book.sparse_vector import SparseVector, State
 from tacit.errors import EngineFailed, Halted, LedgerDamaged, TacitError
+from tacit.failures import reason
 from tacit.numbers import Number, show
 from tacit.support import Uncopyable
 from tacit.tables.prepared import CellReads
@@ -197,14 +198,17 @@ class LiveStream(Uncopyable):
             return answering(questions)
         except TacitError as failure:
             said = failure.fact
-        except Exception:
+            why = getattr(failure, "reason", "")
+        except Exception as failure:
             said = (
                 "answering failed; the engine's own message is withheld because it may quote data"
             )
+            why = reason(failure)
         raise EngineFailed(
             f"{said}; since a failure may depend on the data, stream {self.name!r} has ended and "
             "the ⊤ that was reserved is lost",
             advice="table.resume(...) goes on with what is left",
+            reason=why,
         )
 
     def _recorded(self, asked: UnderWay) -> Answer | None:

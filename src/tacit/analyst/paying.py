@@ -194,7 +194,8 @@ def pay_draw_and_keep(
         released, response = _drawn(version.asked, table.coins, mechanism)
         if response is not None:
             if retry is not None:
-                told = _as_told(mechanism, budget.keep(receipt.number, response))
+                why = getattr(released, "reason", "")  # which is not kept
+                told = _as_told(mechanism, budget.keep(receipt.number, response), why)
                 return _with_facts(mechanism, told)
             with suppress(BudgetError):  # it is paid for, and cannot be asked for again
                 budget.keep(receipt.number, response)
@@ -279,10 +280,12 @@ def _drawn(
         return failure, response if isinstance(mechanism, Keepable) else None
 
 
-def _as_told(mechanism: ReleaseMechanism[Drawn], response: Mapping[str, Any]) -> Drawn:
-    """A release that is kept; or the failure that is."""
+def _as_told(
+    mechanism: ReleaseMechanism[Drawn], response: Mapping[str, Any], why: str = ""
+) -> Drawn:
+    """A release that is kept; or the failure that is, with why it came about."""
     if "tacit error" in response:
-        raise EngineFailed(response["message"])
+        raise EngineFailed(response["message"], reason=why)
     assert isinstance(mechanism, Keepable)
     drawn: Drawn = mechanism.read_release(response)
     return drawn

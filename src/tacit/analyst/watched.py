@@ -41,6 +41,7 @@ from tacit.errors import (
     StreamEnded,
     TacitError,
 )
+from tacit.failures import reason
 from tacit.numbers import whole
 from tacit.support import Uncopyable
 from tacit.tables.prepared import given_by_name
@@ -353,12 +354,15 @@ class WatchedModel(Uncopyable):
         """Inside a turn: the true counts.  They are secret."""
         try:
             return version.engine.values(questions)  # nobody is named in them: `where` refuses it
-        except Exception:
-            pass  # what is raised below has no context that may quote data
+        except TacitError as failure:
+            why = getattr(failure, "reason", "") or failure.fact
+        except Exception as failure:  # what is raised below has no context that may quote data
+            why = reason(failure)
         raise EngineFailed(
             "answering failed; the engine's own message is withheld because it may quote data. "
             "Since a failure may depend on the data, the surprise that was reserved is lost",
             advice="table.resume_watched_model(...) goes on with what is left",
+            reason=why,
         )
 
     def _decide(

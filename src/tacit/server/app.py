@@ -23,13 +23,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.errors import NotAuthorised
+from tacit.failures import where_it_happened
 from tacit.server.clock import PERIODS, QUICK, Departures, MonotonicClock, RequestKind, ServerClock
 from tacit.server.config import Timing
 from tacit.server.cookies import NO_TOKEN, from_cookie, refuse_forged
 from tacit.server.endpoints import ENDPOINTS, Content, Endpoint
 from tacit.server.limits import InFlight, InFlightByToken, Lines, Rate, RequestLine, Room, too_deep
 from tacit.server.live import AskedBatch
-from tacit.server.log import LogLine, to_standard_error, where_it_happened, why_it_happened
+from tacit.server.log import LogLine, to_standard_error, why_it_happened
 from tacit.server.messages import questions_in
 from tacit.server.openapi import LINES
 from tacit.server.problems import Busy, Refusal, found_wrong, problem, refused

@@ -15,9 +15,9 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from traceback import walk_tb
 
-from tacit.errors import TacitError
+from tacit.errors import EngineFailed, TacitError
+from tacit.failures import known_reason
 from tacit.server.tokens import utc_now
 
 _MODE = 0o600
@@ -93,19 +93,12 @@ def to_standard_error(line: LogLine | DroppedLine) -> None:
 
 
 def why_it_happened(error: BaseException) -> str | None:
-    """In words that carry no data: our own, or the system's for what it refused."""
-    if isinstance(error, TacitError):  # none of ours quotes data
-        cause = error.__cause__
-        return f"{error.fact}: {cause.fact}" if isinstance(cause, TacitError) else error.fact
-    if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno)  # and not what it says, which may be anything
-    return None
-
-
-def where_it_happened(error: BaseException) -> str:
-    """The class and the lines of code: neither words nor values, which may be data."""
-    places = [
-        f"{frame.f_globals.get('__name__', '?')}:{line}"
-        for frame, line in walk_tb(error.__traceback__)
-    ]
-    return " ".join([type(error).__name__, *places[-8:]])
+    """In words that carry no data: our own, or those for a failure that is known."""
+    if not isinstance(error, TacitError):
+        return known_reason(error)
+    words = [error.fact]  # none of ours quotes data
+    if isinstance(error, EngineFailed) and error.reason:
+        words.append(error.reason)
+    if isinstance(error.__cause__, TacitError):
+        words += filter(None, [why_it_happened(error.__cause__)])
+    return ": ".join(words)

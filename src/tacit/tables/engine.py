@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused, TacitError
+from tacit.failures import reason
 from tacit.numbers import as_given, whole
 from tacit.support import Closing
 from tacit.tables.codes import Code
@@ -277,17 +278,22 @@ def withheld(
     The engine's own message may quote a row, and a memory error a row count.  Errors of the type
     ``but`` are let through: our own carry nothing of the data.
     """
-    why = "; the engine's own message is withheld because it may quote data"
-    return _replaced(doing, but, lambda _: why)
+
+    def replaced(error: Exception) -> EngineFailed:
+        why = "the engine's own message is withheld because it may quote data"
+        return EngineFailed(f"{doing} failed; {why}", reason=reason(error))
+
+    return _replaced(but, replaced)
 
 
 def told(doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Replace any error inside by one with its message.  Privacy: for a steward alone."""
 
-    def said(error: Exception) -> str:
-        return ": " + (" ".join(str(error).split()) or type(error).__name__)
+    def replaced(error: Exception) -> EngineFailed:
+        said = " ".join(str(error).split()) or type(error).__name__
+        return EngineFailed(f"{doing} failed: {said}")
 
-    return _replaced(doing, TacitError, said)
+    return _replaced(TacitError, replaced)
 
 
 def was_interrupted(error: BaseException) -> bool:
@@ -296,7 +302,7 @@ def was_interrupted(error: BaseException) -> bool:
 
 
 def _replaced(
-    doing: str, but: type[Exception] | tuple[()], why: Callable[[Exception], str]
+    but: type[Exception] | tuple[()], replaced: Callable[[Exception], EngineFailed]
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """The new error is raised after the old one is gone: not even ``__context__`` holds it."""
 
@@ -310,8 +316,8 @@ def _replaced(
             except Exception as error:
                 if was_interrupted(error):
                     raise KeyboardInterrupt from None
-                said = why(error)
-            raise EngineFailed(f"{doing} failed{said}")
+                failure = replaced(error)
+            raise failure
 
         return guarded
 
