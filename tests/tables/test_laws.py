@@ -11,8 +11,9 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from tests.tables import laws
@@ -506,3 +508,71 @@ def test_a_type_that_a_value_changed_is_refused(tmp_path: Path) -> None:
         visits.resume("watch", budget=budget)
     with tacit.open(narrow, as_of="5", **given) as visits:
         visits.resume("watch", budget=budget).close()
+
+
+NUMBER, TRUTH, DAY, WORD = 2**53 + 1, True, date(2026, 1, 2), "Ghent"
+OBJECT = pd.Series([None, NUMBER], dtype=object)
+CHANGES: list[tuple[str, Any, Any, bool]] = [
+    ("integer", OBJECT, pd.Series([None, NUMBER]), False),  # which pandas makes doubles
+    ("integer", OBJECT, pd.Series([1, NUMBER]), True),
+    ("integer", OBJECT, pd.Series([None, NUMBER], dtype="Int64"), True),
+    ("integer", OBJECT, pd.Series([1, 2**64 - 1], dtype="uint64"), True),
+    ("integer", OBJECT, pd.Series([None, NUMBER], dtype="float32"), False),
+    ("integer", OBJECT, pd.Series([NUMBER, 1.5]).astype("category"), False),
+    ("integer", OBJECT, pd.Series([NUMBER, 1]).astype("category"), True),
+    ("integer", OBJECT, pl.Series([None, NUMBER]), True),
+    ("integer", OBJECT, pl.Series([None, 1.0]), False),
+    ("integer", OBJECT, pl.Series([None, Decimal(NUMBER)]), False),
+    ("integer", OBJECT, pa.array([None, NUMBER]), True),
+    ("integer", OBJECT, pa.array([None, None]), True),
+    ("real", pd.Series([None, Decimal("0.1")], dtype=object), pd.Series([None, 0.1]), False),
+    ("real", pd.Series([1, "x"], dtype=object), pd.Series([1, 2]), False),
+    ("real", pd.Series([1, NUMBER], dtype=object), pd.Series([1, None]), False),
+    ("boolean", pd.Series([None, TRUTH], dtype=object), pd.Series([False, TRUTH]), True),
+    ("boolean", pd.Series([False, TRUTH]), pd.Series([None, TRUTH], dtype=object), True),
+    ("text", pd.Series([1, WORD], dtype=object), pd.Series(["a", WORD], dtype="string"), True),
+    ("text", pd.Series([1, WORD], dtype=object), pd.Series([1, NUMBER]), True),
+    ("date", pd.Series([None, DAY], dtype=object), pa.array([None, DAY]), False),
+    ("integer", pd.Series([1, NUMBER]), OBJECT, True),
+    ("integer", pd.Series([1, None]), OBJECT, False),
+]
+
+
+def _of_two(column: Any) -> Any:
+    if isinstance(column, pd.Series):
+        return pd.DataFrame({"pid": [1, 2], "x": column})
+    if isinstance(column, pl.Series):
+        return pl.DataFrame({"pid": [1, 2], "x": column})
+    return pa.table({"pid": [1, 2], "x": column})
+
+
+@pytest.mark.parametrize(("declared", "then", "now", "alike"), CHANGES)
+def test_objects_are_a_type_of_their_own(
+    declared: str, then: Any, now: Any, alike: bool, tmp_path: Path
+) -> None:
+    """A float has not the digits of the number that it was made from: nobody may choose it."""
+    toml = f'[columns.pid]\ntype = "integer"\n[columns.x]\ntype = "{declared}"\n'
+    toml += "grid = 0.1\nbounds = [0, 100]\n" * (declared == "real")
+    given: Any = {"person": "pid", "name": "t", "schema": toml}
+    budget = tacit.Budget.create(tmp_path / "b", epsilon=1, covers=["t"])
+    with tacit.open(_of_two(then), as_of="1", **given) as table:
+        table.sparse(threshold=5, at_most=1, epsilon="1/2", name="watch", budget=budget).suspend()
+        with nullcontext() if alike else pytest.raises(SchemaMismatch, match="some values differ"):
+            table.refresh(as_of="2", source=_of_two(now))
+    with (
+        tacit.open(_of_two(now), as_of="3", **given) as table,
+        nullcontext() if alike else pytest.raises(StreamMismatch, match="column x: stored"),
+    ):
+        table.resume("watch", budget=budget).close()
+
+
+def test_objects_stay_bound_to_the_type_that_was_refreshed_first() -> None:
+    """Otherwise two refreshes would do what one may not."""
+    toml = '[columns.pid]\ntype = "integer"\n[columns.x]\ntype = "integer"\n'
+    whole, doubles = (_of_two(pd.Series([one, NUMBER])) for one in (1, None))
+    given: Any = {"person": "pid", "name": "t", "schema": toml}
+    for first, second in ((_of_two(OBJECT), whole), (whole, _of_two(OBJECT))):
+        with tacit.open(first, as_of="1", **given) as table:
+            table.refresh(as_of="2", source=second)
+            with pytest.raises(SchemaMismatch, match="is stored as double"):
+                table.refresh(as_of="3", source=doubles)

@@ -16,7 +16,7 @@ from tacit.analyst.task import Planned
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import StreamMismatch, TacitError
-from tacit.tables.codes import literal
+from tacit.tables.codes import is_read_alike, literal
 
 if TYPE_CHECKING:
     from tacit.book.sparse_vector import SparseVector
@@ -184,7 +184,7 @@ def _differing_columns(stored: Mapping[str, Any], schema: Schema) -> Iterator[st
         now = _facts(columns[name])
         if then["type"] != now["type"]:  # then nothing else can be compared
             then, now = {"type": then["type"]}, {"type": now["type"]}
-        if _STORED not in then or _STORED not in now:  # nobody noted it, or all was NULL
+        if is_read_alike(columns[name].type, then.get(_STORED), now.get(_STORED)):
             then.pop(_STORED, None), now.pop(_STORED, None)
         for fact in sorted({*then, *now}):
             before, after = _written(then, fact), _written(now, fact)

@@ -279,6 +279,32 @@ def stored_as(source_type: str) -> str | None:
     return source_type.lower() if kind == "real" else kind
 
 
+OBJECTS = "Python objects"
+"""How a column is stored that may hold objects of any kind, which are read as text."""
+
+_READ_AS_THEIR_TEXT: dict[Type, frozenset[str]] = {
+    "integer": frozenset({"integer"}),
+    "boolean": frozenset({"boolean"}),
+    "text": frozenset({"text", "integer", "wide integer"}),
+}
+
+
+def is_read_alike(declared: Type, then: str | None, now: str | None) -> bool:
+    """Whether a column of this type means the same when it is stored in another way.
+
+    A whole number, a truth value and a text mean what Python's text of them means.  All else
+    differs somewhere: a float has lost digits of the number that it was made from, the text of a
+    large one has an exponent, and that of a time may have more digits than are read.
+
+    >>> is_read_alike("integer", OBJECTS, "integer"), is_read_alike("integer", OBJECTS, "double")
+    (True, False)
+    """
+    if None in (then, now) or then == now:  # nobody noted it, or all was NULL
+        return True
+    others = {then, now} - {OBJECTS}
+    return len(others) == 1 and others <= _READ_AS_THEIR_TEXT.get(declared, frozenset())
+
+
 def are_instants(source_type: str) -> bool:
     """Whether a source says of its times that they are instants."""
     return source_type == "TIMESTAMP WITH TIME ZONE" or source_type.endswith(", UTC)")

@@ -15,10 +15,12 @@ from tacit.tables.codes import (
     DAY_INSTANTS,
     INSTANTS,
     NUMERIC,
+    OBJECTS,
     TEXT_BYTES,
     Type,
     are_instants,
     family,
+    is_read_alike,
     stored_as,
     widest,
 )
@@ -70,7 +72,7 @@ def check_columns(source: Source, schema: Schema) -> None:
                 "instants: remove that from the schema"
             )
         now = _stored(source, raw)
-        if column.stored is not None and now not in (None, column.stored):
+        if not is_read_alike(column.type, column.stored, now):
             raise SchemaMismatch(
                 f"column {column.name!r} was stored as {column.stored} when the table was opened, "
                 f"and is stored as {now} now, which reads some values differently: let whatever "
@@ -95,6 +97,8 @@ def bound_to(source: Source, schema: Schema) -> Schema:
 
 def _stored(source: Source, raw: str) -> str | None:
     """How the source stores a column; None of written text, which is read exactly as any type."""
+    if raw in source.untyped:
+        return OBJECTS
     return stored_as(source.columns[raw]) if source.is_typed(raw) else None
 
 
