@@ -21,6 +21,7 @@ from tacit.book.noise import ONE_SIDED
 from tacit.book.one_sided import prepare
 from tacit.book.recipes import Recipe
 from tacit.errors import BadParameter
+from tacit.numbers import spaced
 from tacit.privacy import Privacy
 
 PURE = Privacy(1)
@@ -110,12 +111,33 @@ def test_what_is_printed_is_unbiased():
     assert answer.unbiased == 1204
     assert str(answer) == "⊤ 1 204 (1 146 to 1 237, 95 %)"
     assert f"{answer:,}" == "1,204"
-    assert answer.value == float(answer) == 1084
+    assert answer.value == 1084
     assert answer.error() == 153
     assert answer.unbiased_error() == 58
     fresh = Answer(above=True, value=Fraction(50), noise_scale=Fraction(4))
     assert str(fresh) == "⊤ 50 ± 12 (95 %)"
     assert fresh.unbiased_error() == fresh.error()
+
+
+def test_what_is_printed_is_what_one_computes_with():
+    noise = GapNoise(Fraction(20), Fraction(5), -135)
+    answer = Answer(above=True, value=Fraction(1084), gap_noise=noise)
+    assert (float(answer), int(answer), round(answer), f"{answer:.0f}") == (
+        1204,
+        1204,
+        1204,
+        "1204",
+    )
+    assert 1200 < answer <= 1204
+    assert not answer < 1100
+    for computed, number in ((answer + 6, 1210), (10 - answer, -1194), (answer / -2, -602)):
+        assert float(computed) == computed.unbiased == number
+        assert str(computed).startswith(f"⊤ {spaced(Fraction(number))} (")
+        ends = computed.interval()
+        assert ends is not None
+        assert ends[0] < number < ends[1]
+    fresh = Answer(above=True, value=Fraction(1100), noise_scale=Fraction(4))
+    assert sorted([answer, fresh]) == [fresh, answer]
 
 
 @pytest.mark.parametrize("below", [False, True])

@@ -92,8 +92,9 @@ class Answer(NoisyNumber):
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
     A value is a *fresh* draw around the true one, or it is told from the *gap*: `value_from` says
-    which.  What is printed is the `unbiased` value; ``value`` and its `error` go together.  An
-    answer that is shown again from the record says so, and equals the original.
+    which.  What is printed, and what one computes with (``float(answer)``, ``answer > 9``), is the
+    `unbiased` value; ``value`` and its `error` go together.  An answer that is shown again from the
+    record says so, and equals the original.
 
     >>> print(Answer(above=False))
     ⊥
@@ -129,26 +130,27 @@ class Answer(NoisyNumber):
         return None if self.about is None else self.about.privacy
 
     def _number(self) -> Fraction:
-        if self.value is None:
+        if self.unbiased is None:
             told = "⊤ without a value" if self.above else "⊥"
             raise BadParameter(
                 "answer", told, "it has no number: numeric_sparse returns one with each ⊤"
             )
-        return self.value
+        return self.unbiased
 
-    def _shown(self) -> Fraction:
-        return self._number() if self.unbiased is None else self.unbiased
+    # Whatever moves or stretches the value does the same to the unbiased one and to the interval.
 
     def _moved(self, by: Fraction) -> Answer:
-        return replace(self, value=self._number() + by)
+        assert self.value is not None
+        return replace(self, value=self.value + by)
 
     def _stretched(self, factor: Fraction) -> Answer:
+        assert self.value is not None
         noise = self.gap_noise
         if noise is not None and factor < 0:  # its two sides change places
             noise = replace(noise, below=not noise.below)
         return replace(
             self,
-            value=self._number() * factor,
+            value=self.value * factor,
             gap=None if self.gap is None else self.gap * abs(factor),
             gap_noise=noise,
             grid=self.grid * abs(factor),

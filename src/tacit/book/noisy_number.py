@@ -41,7 +41,8 @@ class About:
 class NoisyNumber(ABC):
     """A number that was told with noise.
 
-    Comparisons are of the noisy values; ``==`` asks whether all of two answers is the same.
+    What is printed is what one computes with.  Comparisons are of the noisy numbers; ``==`` asks
+    whether all of two answers is the same.
     """
 
     __slots__ = ()
@@ -49,11 +50,7 @@ class NoisyNumber(ABC):
 
     @abstractmethod
     def _number(self) -> Fraction:
-        """The noisy value; refused if there is none."""
-
-    def _shown(self) -> Fraction:
-        """The number that is printed."""
-        return self._number()
+        """The number that is printed; refused if there is none."""
 
     @abstractmethod
     def _stretched(self, factor: Fraction) -> Self:
@@ -99,7 +96,7 @@ class NoisyNumber(ABC):
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
-        number = plain(self._shown())
+        number = plain(self._number())
         try:
             return format(number, spec)
         except (ValueError, TypeError):
