@@ -167,7 +167,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
         for kind in ("VcDimension", "FatShatteringDimension")
     ),
     *("tacit.book.recipes.Recipe.from_json",),
-    *("Answer.from_json", "Answer.on_record", "WatchedAnswer.on_record"),
+    *("Answer.from_json", "Answer.on_record"),
     *("tacit.audit.Law.halts", "tacit.audit.Law.restarts"),
 }
 

@@ -196,3 +196,33 @@ def test_blocks_have_the_law_of_single_questions(visits, budget):
 def test_a_block_reads_as_it_was_written():
     block = Block(3, 2, ((1, tacit.Answer(above=True)),), done=True)
     assert Block.from_json(block.as_json()) == block
+
+
+CUT = "up to 2 rows of each person; ± does not cover the rest"
+
+
+@pytest.mark.parametrize("numeric", [True, False])
+def test_a_block_says_what_was_cut_whatever_comes_out(visits, seen, numeric, tmp_path):
+    """Of all questions, so that its length does not depend on which are ⊤; only with values."""
+    rows = "SELECT COUNT(*) FROM visits WHERE age > {}"
+    asked = [rows.format(age) for age in (98, 97, 3)]
+    given: dict[str, Any] = {"threshold": 100, "at_most": 4, "epsilon": 1000, "budget": seen}
+    declared = (tmp_path / "visits.toml").read_text()
+    with tacit.open(
+        tmp_path / "visits.csv", person="pid", schema=f"max_rows = 2\n{declared}"
+    ) as table:
+        opened = table.numeric_sparse if numeric else table.sparse
+        stream = opened(name="rows", sensitivity=2, **given)
+        first = list(stream.ask_blocks(asked, size=2, most=9, keys=keys("k")))
+        again = list(stream.ask_blocks(asked, size=2, most=9, keys=keys("k")))
+    said = CUT if numeric else ""
+    assert shape(first) == [[False, False], [True]]
+    for block in (*first, *again):
+        assert block.covers == said
+        assert wire.to_json(block).get("covers", "") == said
+        assert wire.from_json(wire.to_json(block), Block) == block
+    *_, top = first[1].answers
+    assert top.covers == said
+    assert (CUT in str(top)) is numeric
+    old = {name: each for name, each in wire.to_json(first[1]).items() if name != "covers"}
+    assert wire.from_json(old, Block).covers == ""

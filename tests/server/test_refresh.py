@@ -104,6 +104,50 @@ def test_a_key_that_was_used_before_a_refresh_brings_an_answer_about_that_label(
             assert {answer.recorded.as_of for answer in again} == {"2026-11-01"}
 
 
+BY_TOWN = "select count(distinct pid) as n from visits group by town"
+RELEASES: dict[str, Any] = {
+    "count": lambda visits, **paid: visits.count("town = 'Ghent'", **paid),
+    "sum": lambda visits, **paid: visits.sum("cost", **paid),
+    "query": lambda visits, **paid: visits.query(BY_TOWN, max_cells=1, **paid),
+    "histogram": lambda visits, **paid: visits.histogram("town", max_rows=1, **paid),
+    "ranges": lambda visits, **paid: visits.ranges("age", max_rows=1, **paid),
+    "top": lambda visits, **paid: visits.top(1, BY_TOWN, **paid),
+    "synthetic": lambda visits, **paid: visits.synthetic(["town"], rows=9, max_rows=1, **paid),
+    "small_db": lambda visits, **paid: visits.small_db(
+        tacit.prefixes("age"), rows=9, max_rows=1, **paid
+    ),
+}
+
+
+def test_a_release_that_was_paid_before_a_refresh_says_which_label_it_is_about(server):
+    """As JSON, and as the client has it."""
+
+    def released(visits: Any) -> dict[str, Any]:
+        return {
+            name: release(visits, epsilon="1", retry_key=name) for name, release in RELEASES.items()
+        }
+
+    with connected(server, "ana") as clinic, connected(server, "boss") as desk:
+        visits = clinic.table("visits")
+        told, same = released(visits), released(visits)
+        assert {each.recorded for each in (*told.values(), *same.values())} == {None}
+        desk.refresh("visits", as_of="2026-12-01")
+        for table in (visits, clinic.table("visits")):
+            for name, older in released(table).items():
+                assert older == told[name]
+                assert older.recorded.as_of == "2026-11-01", name
+                assert "as of 2026-11-01" in str(older)
+                assert "as of 2026-11-01" in older._repr_html_()
+        asked = {"key": "raw", "table": "visits", "question": "town = 'Ghent'", "epsilon": "1"}
+        assert "recorded" not in server.ask("POST", "/v1/count", asked).json["released"]
+        desk.refresh("visits", as_of="2026-12-02")
+        again = server.ask("POST", "/v1/count", asked).json["released"]
+        assert again["recorded"]["as_of"] == "2026-12-01"
+        shown = [str(answer) for answer in clinic.answers]
+        assert len(shown) == len(RELEASES) + 1
+        assert all(" as of 2026-1" in line for line in shown)
+
+
 def test_only_a_steward_may_and_only_what_is_served(server):
     for name in ("ana", "vera"):
         with connected(server, name) as clinic:

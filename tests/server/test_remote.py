@@ -378,3 +378,35 @@ def test_a_busy_server_is_asked_again_when_it_says_but_not_for_longer_than_one_w
                     asks.pay("/v1/count", "c", {})
         stub.shutdown()
     assert [json.loads(body)["key"] for body in bodies] == ["k", "k", "k", "b", "b", "c", "c"]
+
+
+GENT = "'Gent' is not one of the declared keys of town; did you mean 'Ghent'?"
+
+
+def test_a_misspelt_key_is_noted_with_every_answer(server, clinic):
+    visits = clinic.table("visits")
+    wrong, right = "town = 'Gent'", "town = 'Ghent'"
+    stream = visits.numeric_sparse(threshold=150, at_most=3, epsilon="1/2", questions=10, name="n")
+    for _ in range(2):  # the second time as it was told
+        assert GENT in str(stream.ask(wrong, retry_key="one"))
+        assert not stream.ask(right, retry_key="two").notes
+        told = stream.ask_all([right, wrong], retry_key="all")
+        assert [answer.notes for answer in told] == [(), (GENT,)]
+        assert told.notes == (GENT,)
+    asked = {"key": "raw", "stream": "n", "question": wrong, "parameters": {}}
+    stream._transport.post("/v1/streams/suspend", {"stream": "n"})
+    for _ in range(2):
+        answer = server.ask("POST", "/v1/streams/ask", asked).json["answer"]
+        assert answer["notes"] == [GENT]
+    batch = {"key": "raw", "stream": "n", "questions": [{"question": wrong, "parameters": {}}]}
+    for _ in range(2):
+        body = server.ask("POST", "/v1/streams/ask_all", batch).body
+        assert [json.loads(line)["notes"] for line in body.splitlines()] == [[GENT]]
+    cells = ["town = 'Bruges'", right, wrong]
+    paid = {"epsilon": "1/10", "retry_key": "top"}
+    assert visits.top(1, cells, **paid).notes == visits.top(1, cells, **paid).notes == (GENT,)
+    model = visits.watched_model(epsilon="1/2", columns=["town"], max_rows=1, name="model")
+    for _ in range(2):
+        assert model.ask(wrong, retry_key="three").notes == (GENT,)
+        told = model.ask_all([right, wrong], retry_key="four")
+        assert [answer.notes for answer in told] == [(), (GENT,)]

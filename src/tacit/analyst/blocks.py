@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from tacit.analyst.on_record import as_told_then
-from tacit.book.answer import BELOW, Answer, Recorded
+from tacit.analyst.tabular import covers_as_json, notes_as_json, notes_from_json
+from tacit.arguments import text
+from tacit.book.answer import BELOW, Answer
+from tacit.book.recorded import Recorded, recorded_as_json, recorded_from_json
 from tacit.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ class OneBlock(Protocol):
         """If it was told again, about an older label: since when, and which."""
         ...
 
-    def on_record(self, at: str, as_of: str | None = None) -> Self:
+    def _marked(self, since: Recorded) -> Self:
         """The same, marked so."""
         ...
 
@@ -70,43 +73,53 @@ class Block:
     above: tuple[tuple[int, Answer], ...]
     done: bool  # the batch ends here: no question is left, or there was a new ⊤
     recorded: Recorded | None = None  # of all its answers, if it is about an older label
+    covers: str = ""
+    """How much of each person the errors are about, in words: of all questions, not of the ⊤."""
+    notes: tuple[str, ...] = ()
+    """What may be a mistake in the questions: a value that is no declared key; the first few."""
 
     @property
     def answers(self) -> Iterator[Answer]:
         """One for each question that was answered."""
-        tops, below = dict(self.above), replace(BELOW, recorded=self.recorded)
+        below = replace(BELOW, recorded=self.recorded)
+        tops = {place: self._covered(top) for place, top in self.above}
         return (tops.get(place, below) for place in range(self.answered))
 
-    def on_record(self, at: str, as_of: str | None = None) -> Block:
+    def _covered(self, top: Answer) -> Answer:
+        return top if top.value is None else replace(top, covers=self.covers)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What its JSON says of the questions, whatever came out."""
+        return {**covers_as_json(self.covers), **notes_as_json(self.notes)}
+
+    def _marked(self, since: Recorded) -> Block:
         """The same, told again when the table has another label."""
         above = tuple(
-            (place, top if top.recorded else top.on_record(at, as_of)) for place, top in self.above
+            (place, top if top.recorded else top._marked(since)) for place, top in self.above
         )
-        return replace(self, above=above, recorded=Recorded(at, as_of))
+        return replace(self, above=above, recorded=since)
 
     def as_json(self) -> dict[str, Any]:
         """All of it, in plain JSON."""
         above = [{"place": place, "answer": top.as_told()} for place, top in self.above]
         numbers = {"asked": self.asked, "answered": self.answered}
-        return {**numbers, "above": above, "done": self.done, **since_as_json(self.recorded)}
+        since = recorded_as_json(self.recorded)
+        return {**numbers, "above": above, "done": self.done, **since, **self.public}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Block:
         """The inverse of `as_json`."""
         above = [(each["place"], Answer.from_told(each["answer"])) for each in fields["above"]]
-        numbers = fields["asked"], fields["answered"]
-        return cls(*numbers, tuple(above), fields["done"], since_from_json(fields))
-
-
-def since_as_json(since: Recorded | None) -> dict[str, Any]:
-    """Since when a block is on record, if it says so."""
-    return {} if since is None else {"recorded": {"at": since.at, "as_of": since.as_of}}
-
-
-def since_from_json(fields: Mapping[str, Any]) -> Recorded | None:
-    """The inverse of `since_as_json`."""
-    since = fields.get("recorded")
-    return None if since is None else Recorded(since["at"], since["as_of"])
+        return cls(
+            fields["asked"],
+            fields["answered"],
+            tuple(above),
+            fields["done"],
+            recorded=recorded_from_json(fields),
+            covers=text(fields.get("covers", ""), "covers", "text"),
+            notes=notes_from_json(fields),
+        )
 
 
 def told_blocks(

@@ -78,6 +78,7 @@ class NoisyCount:
     def with_facts(self, released: Estimate, *, at: str, on_record: bool | None) -> Estimate:
         """An estimate that says what it is about."""
         privacy = self.noise.privacy
+        at = at if released.recorded is None else released.recorded.at
         about = AnsweredBy(self.read.schema.name, privacy).about(self.read, at)
         said: dict[str, Any] = {"covers": about.covers, "notes": self.notes}
         return replace(released, about=about, on_record=on_record, **said)

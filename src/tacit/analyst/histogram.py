@@ -35,18 +35,22 @@ from tacit.analyst.tabular import (
     rows_chosen_as_json,
     rows_chosen_from_json,
     rows_that_count,
-    with_covers,
+    with_facts,
     with_intervals,
+    with_since,
 )
 from tacit.book.laplace import Estimate, error_steps
 from tacit.book.noisy_number import About
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
 from tacit.numbers import Number, as_given, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import html_cell, html_row
 from tacit.tables.codes import Code, Unfit
 from tacit.tables.engine import needs_chosen_points
+from tacit.tables.key_notes import notes_on
 from tacit.tables.point_counts import chosen_counts
+from tacit.tables.question import People
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, count_elements, holds
 
@@ -75,15 +79,7 @@ class CellSum(Estimate):
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> CellSum:
         """The inverse of `as_json`."""
-        one = Estimate.from_json(fields)
-        return cls(
-            value=one.value,
-            noise_scale=one.noise_scale,
-            privacy=one.privacy,
-            grid=one.grid,
-            cells=fields["cells"],
-            covers=one.covers,
-        )
+        return cls(**cls._read(fields), cells=fields["cells"])
 
 
 class CellNoise:
@@ -114,7 +110,7 @@ class CellNoise:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Histogram(CellNoise, SavedTabular):
+class Histogram(CellNoise, Recordable, SavedTabular):
     """Noisy counts, one for each cell of the declared domains, in the order of the domains.
 
     All of it was paid for and is public: it may be printed, saved and published.
@@ -128,6 +124,8 @@ class Histogram(CellNoise, SavedTabular):
     max_rows: int
     rows_chosen: RowsChosen = "at random"
     """Which rows count of somebody who has more than `max_rows`; version 0.1 took the least."""
+    recorded: Recorded | None = None
+    """If it was told again and is about an older label: since when, and which."""
 
     # Answering ----------------------------------------------------------------------------
 
@@ -150,6 +148,7 @@ class Histogram(CellNoise, SavedTabular):
             privacy=self.privacy,
             about=About(f"histogram of {names}", self.schema.name, None, self.privacy, chosen),
             covers=self.covers,
+            recorded=self.recorded,
         )
 
     @cached_property
@@ -173,6 +172,8 @@ class Histogram(CellNoise, SavedTabular):
             privacy=self.privacy,
             cells=int(inside.sum()),
             covers=self.covers,
+            notes=notes_on([People(predicate)], self.schema),
+            recorded=self.recorded,
         )
 
     def __len__(self) -> int:
@@ -194,6 +195,7 @@ class Histogram(CellNoise, SavedTabular):
             "max_rows": self.max_rows,
             **rows_chosen_as_json(self.rows_chosen),
             **covers_as_json(self.covers),
+            **recorded_as_json(self.recorded),
         }
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -203,7 +205,8 @@ class Histogram(CellNoise, SavedTabular):
         while name in shown:
             name += "_"
         counted = {**shown, name: self.counts.tolist()}
-        return with_covers(with_intervals(counted, {name: self.intervals()}), self.covers)
+        counted = with_intervals(counted, {name: self.intervals()})
+        return with_facts(counted, self.covers, self.recorded)
 
     def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
         """Between what each count lies by itself, except with probability β."""
@@ -223,7 +226,8 @@ class Histogram(CellNoise, SavedTabular):
     def _summary(self) -> str:
         cells = f"{len(self)} cell" + "s" * (len(self) != 1)
         covers = f"; {self.covers}" if self.covers else ""
-        return f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}{covers}"
+        said = f"{cells}, each ± {spaced(self.error())} (95 %), {self.privacy}{covers}"
+        return with_since(said, self.recorded)
 
     @property
     def covers(self) -> str:
@@ -276,7 +280,10 @@ def histogram_from_json(fields: Any) -> Histogram:
     chosen = rows_chosen_from_json(fields)
     if max_rows / privacy.epsilon > _WIDEST_NOISE:  # its error would take long to find
         raise ValueError
-    return Histogram(schema, columns, cells, counts, privacy, max_rows, rows_chosen=chosen)
+    since = recorded_from_json(fields)
+    return Histogram(
+        schema, columns, cells, counts, privacy, max_rows, rows_chosen=chosen, recorded=since
+    )
 
 
 def _cell(codes: Sequence[Any], columns: Sequence[Column]) -> tuple[Code, ...]:

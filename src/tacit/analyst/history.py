@@ -8,11 +8,13 @@ from fractions import Fraction
 from time import gmtime, strftime, time
 from typing import TYPE_CHECKING, Any, Union, overload
 
+from tacit.analyst.noted import KeyNotes, notes_of, notes_of_all
 from tacit.analyst.tabular import Tabular, plain_value
 from tacit.book.answer import BELOW, Answer
 from tacit.book.noisy_number import About
 from tacit.numbers import plain, show
 from tacit.support import html_cell, html_row
+from tacit.tables.prepared import CellReads
 from tacit.tables.question import covers
 
 if TYPE_CHECKING:
@@ -41,6 +43,12 @@ def cell_of(words: str | Read) -> dict[str, Any]:
 def covers_of(words: str | Read) -> str:
     """How much of each person an answer's error is about; nothing if all, or if it is not known."""
     return "" if isinstance(words, str) else covers(words.question)
+
+
+def covers_of_all(reads: Sequence[Read]) -> str:
+    """The same for several questions: of all that are asked, whatever comes out."""
+    asked = reads[:1] if isinstance(reads, CellReads) else reads  # which differ only in their keys
+    return "; ".join(sorted({covers(read.question) for read in asked} - {""}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +132,7 @@ class History(Sequence[Asked], Tabular):
         self._entries = list(entries)
         self._forgotten = forgotten
         self._by = answered_by
+        self._key_notes = KeyNotes()
 
     @overload
     def __getitem__(self, index: int) -> Asked: ...
@@ -147,11 +156,13 @@ class History(Sequence[Asked], Tabular):
         """Add what was just answered; a ⊤ is returned with what it is about.
 
         By far most answers are ⊥, which are one shared object: what a ⊥ is about is put together
-        only when somebody looks it up here.
+        only when somebody looks it up here.  Only a ⊥ that may come from a mistake says so.
         """
         now = time()
         if answer.above:
             answer = self._with_facts(words, answer, now)
+        elif not isinstance(words, str) and (noted := self._key_notes.of(words)):
+            answer = replace(answer, notes=noted)
         self._entries.append((words, answer, threshold, now))
         if len(self._entries) > 2 * self.KEEPS:
             self._forget()
@@ -177,7 +188,8 @@ class History(Sequence[Asked], Tabular):
             return answer
         at = told_at(seconds or 0) if answer.recorded is None else answer.recorded.at
         about = self._by.about(words, at)
-        return replace(answer, about=about, covers=about.covers or answer.covers)
+        said: dict[str, Any] = {"covers": about.covers or answer.covers}
+        return replace(answer, about=about, notes=notes_of(words) or answer.notes, **said)
 
     def clear(self) -> None:
         """Forget everything: what was answered stays on record where it was recorded."""
@@ -242,6 +254,14 @@ class BatchAnswers(Iterator[Answer], Tabular):
     def told(self) -> Sequence[Answer]:
         """Those that have been fetched."""
         return self._told
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake in the questions: values that are no declared keys, a few."""
+        return notes_of_all(self._reads)
+
+    def _under(self) -> str:
+        return "; ".join(f"note: {note}" for note in self.notes)
 
     @property
     def instead(self) -> str | None:

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from tacit.analyst.covering import Covering
 from tacit.analyst.history import AnsweredBy, History
+from tacit.analyst.noted import notes_of
 from tacit.analyst.on_record import OnRecord, UnderWay
 from tacit.analyst.paying import tagged
-from tacit.analyst.tabular import covers_as_json
+from tacit.analyst.tabular import covers_as_json, notes_as_json
 from tacit.analyst.task import Planned, accuracy_of
 from tacit.book.answer import Answer
 from tacit.book.priced import epsilon_of, too_dear
@@ -296,9 +297,10 @@ class LiveStream(Uncopyable):
         names = named_in([asked.read])
         room = self._room(asked.as_of, len(json.dumps(asked.read.text)), names)
         said = covers(asked.read.question) if self.recipe.values else ""
-        cut = covers_as_json(said)  # of ⊤ and of ⊥, which are of one length
-        told = tagged("answer", answer.as_told() | cut)
-        return Telling(retry, told, room + len(json.dumps(cut)))
+        # Both follow from the question: ⊤ and ⊥ are of one length.
+        public = covers_as_json(said) | notes_as_json(notes_of(asked.read))
+        told = tagged("answer", answer.as_told() | public)
+        return Telling(retry, told, room + len(json.dumps(public)))
 
     def _room(self, as_of: str | None, words: int, names: Collection[str]) -> int:
         """How long a record may become, with a question of so many characters in it."""

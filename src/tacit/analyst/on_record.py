@@ -11,47 +11,61 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.book.recorded import Recorded
 from tacit.tables.prepared import CellReads
 from tacit.tables.question_key import KeyForm, forms_of, keys_of_cells, question_key
 
 if TYPE_CHECKING:
-    from tacit.book.answer import Recorded
-    from tacit.budget import PaidAnswer
     from tacit.tables.prepared import Read
     from tacit.tables.question import Question
 
 _HEAD = slice(-16, None)  # of a key: what two different ones share by a rare chance only
 
 
-class Recordable(Protocol):
-    """What was told, which may say that it is on record."""
+@runtime_checkable
+class MayBeTold(Protocol):
+    """What is told, which may say that it is on record: answers, blocks and releases."""
 
     @property
     def recorded(self) -> Recorded | None:
         """Since when, and about which label."""
         ...
 
-    def on_record(self, at: str, as_of: str | None = None) -> Self:
+    def _marked(self, since: Recorded) -> Self:
         """The same, marked so."""
         ...
 
 
-Told = TypeVar("Told", bound=Recordable)
+class Paid(Protocol):
+    """What was paid for."""
+
+    @property
+    def at(self) -> str:
+        """When (UTC)."""
+        ...
+
+    @property
+    def as_of(self) -> str | None:
+        """The label that the table had."""
+        ...
 
 
-def as_told_then(told: Told, paid: PaidAnswer, as_of: str | None) -> Told:
+Told = TypeVar("Told", bound=MayBeTold)
+
+
+def as_told_then(told: Told, paid: Paid, as_of: str | None) -> Told:
     """What was told under a key, for a table that now has this label.
 
     If it is about an older one it says so, as what is on record does.
     """
     if told.recorded is not None or paid.as_of == as_of:
         return told
-    return told.on_record(paid.at, paid.as_of)
+    return told._marked(Recorded(paid.at, paid.as_of))
 
 
 class UnderWay(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from tacit.analyst.history import told_at
+from tacit.analyst.on_record import MayBeTold, as_told_then
 from tacit.arguments import instance, kind_of
 from tacit.errors import BadParameter, BudgetError, EngineFailed, KeyReused, TacitError
 from tacit.numbers import as_given
@@ -190,7 +191,10 @@ def pay_draw_and_keep(
         before = receipt.before
         kept = None if before is None else _told_before(version, budget, receipt)
         if before is not None and kept is not None:
-            return _with_facts(mechanism, _as_told(mechanism, kept), before.at)
+            told = _as_told(mechanism, kept)
+            if isinstance(told, MayBeTold):
+                told = as_told_then(told, before, version.as_of)
+            return _with_facts(mechanism, told, before.at)
         released, response = _drawn(version.asked, table.coins, mechanism)
         if response is not None:
             if retry is not None:

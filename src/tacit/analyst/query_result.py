@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from html import escape
@@ -24,13 +24,17 @@ from tacit.analyst.tabular import (
     Tabular,
     covers_as_json,
     load_json,
+    notes_as_json,
+    notes_from_json,
     of_one_type,
     plain_value,
     save_json,
-    with_covers,
+    with_facts,
     with_intervals,
+    with_since,
 )
 from tacit.arguments import text
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.errors import BadParameter
 from tacit.numbers import as_given, four_digits_up, is_decimal, spaced, whole
 from tacit.privacy import Privacy
@@ -62,7 +66,7 @@ class Halt:
 
 
 @dataclass(frozen=True, repr=False)
-class QueryResult(Tabular):
+class QueryResult(Recordable, Tabular):
     """A row for each cell of the declared keys, in their order: its keys, and noisy aggregates.
 
     All of it was paid for and is public: it may be printed, saved and published.
@@ -80,6 +84,8 @@ class QueryResult(Tabular):
     """When HAVING stopped; None without one."""
     notes: tuple[str, ...] = ()
     """What may be a mistake in what was asked: a value that is no declared key."""
+    recorded: Recorded | None = field(default=None, compare=False)
+    """If it was told again and is about an older label: since when, and which."""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -131,7 +137,7 @@ class QueryResult(Tabular):
             shown[name] = of_one_type(column.errors())
         known = [each for each in self.columns if not isinstance(each, QuantileColumn)]
         shown = with_intervals(shown, {each.name: each.intervals() for each in known})
-        return with_covers(shown, self.covers)
+        return with_facts(shown, self.covers, self.recorded)
 
     def _keys(self, most: int) -> dict[str, list[Any]]:
         return {
@@ -158,7 +164,8 @@ class QueryResult(Tabular):
             "max_cells": self.max_cells,
             **drawn,
             **covers_as_json(self.covers),
-            **({"notes": list(self.notes)} if self.notes else {}),
+            **notes_as_json(self.notes),
+            **recorded_as_json(self.recorded),
         }
 
     def save(self, path: str | Path) -> None:
@@ -195,7 +202,7 @@ class QueryResult(Tabular):
         told = [f"; {self.covers}"] if self.covers else []
         told += [each.said for each in self.columns if isinstance(each, QuantileColumn)]
         said = f"{rows}, {self.privacy}{''.join(told)}{self._not_answered}"
-        return with_notes(said, self.notes)
+        return with_notes(with_since(said, self.recorded), self.notes)
 
     @property
     def _not_answered(self) -> str:
@@ -310,7 +317,8 @@ def query_from_json(fields: Any) -> QueryResult:
         max_cells=most,
         places=_places(fields),
         having=having,
-        notes=tuple(text(each, "notes", "text") for each in fields.get("notes", ())),
+        notes=notes_from_json(fields),
+        recorded=recorded_from_json(fields),
     )
     if [list(cell) for cell in result.cells] != fields["cells"] or not (columns or having):
         raise ValueError

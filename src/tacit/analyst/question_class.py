@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,6 +170,7 @@ class OrderedClass:
         return ClassFacts(structure=self.kind)
 
     by_keys = False
+    notes: ClassVar[tuple[str, ...]] = ()  # it names no value
 
     @property
     def atoms(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -28,20 +28,23 @@ from tacit.analyst.tabular import (
     plain_value,
     rows_that_count,
     save_json,
-    with_covers,
+    with_facts,
     with_intervals,
+    with_since,
     writing,
 )
 from tacit.book.laplace import Estimate
 from tacit.book.range_tree import MOST_VALUES, RangeTree, best_tree, rising
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.errors import Infeasible, QuestionRefused
 from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed, check_can_plot
 from tacit.tables.codes import Code
 from tacit.tables.engine import needs_chosen_points
+from tacit.tables.key_notes import notes_on
 from tacit.tables.point_counts import CountedPoints, chosen_counts
-from tacit.tables.question import Range
+from tacit.tables.question import People, Range
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 from tacit.tables.universe import columns_of, count_elements, holds
 
@@ -142,15 +145,7 @@ class RangeCount(Estimate):
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> RangeCount:
         """The inverse of `as_json`."""
-        one = Estimate.from_json(fields)
-        return cls(
-            value=one.value,
-            noise_scale=one.noise_scale,
-            privacy=one.privacy,
-            grid=one.grid,
-            noises=Fraction(fields["exact"]["noises"]),
-            covers=one.covers,
-        )
+        return cls(**cls._read(fields), noises=Fraction(fields["exact"]["noises"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +168,7 @@ class Quantile:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranges(SavedTabular):
+class Ranges(Recordable, SavedTabular):
     """A tree of noisy counts: it answers every prefix, interval and quantile of one column.
 
     Everything here was paid for and is public: it may be printed, saved and published.
@@ -181,6 +176,8 @@ class Ranges(SavedTabular):
 
     plan: RangePlan
     measured: tuple[NDArray[np.int64], ...]
+    recorded: Recorded | None = None
+    """If it was told again and is about an older label: since when, and which."""
 
     @property
     def privacy(self) -> Privacy:
@@ -204,15 +201,18 @@ class Ranges(SavedTabular):
 
         Accuracy: unbiased, with the least variance of all weighted sums of what was measured.
         """
-        return self._count(*self.plan.ordered.place(question))
+        asked, schema = predicate_of(question, self.schema), self.schema
+        found = self._count(*self.plan.ordered.place(question))
+        return replace(found, notes=notes_on([People(asked)], schema))
 
     def _count(self, start: int, stop: int) -> RangeCount | CellSum:
         value = Fraction(round(self._prefixes[stop] - self._prefixes[start]))
         scale, privacy, noises = self.noise_scale, self.privacy, self.plan.noises(start, stop)
         told: dict[str, Any] = {"value": value, "noise_scale": scale, "privacy": privacy}
+        told |= {"covers": self.covers, "recorded": self.recorded}
         if isinstance(noises, int):
-            return CellSum(**told, covers=self.covers, cells=noises)
-        return RangeCount(**told, covers=self.covers, noises=noises)
+            return CellSum(**told, cells=noises)
+        return RangeCount(**told, noises=noises)
 
     @cached_property
     def _prefixes(self) -> list[float]:
@@ -277,7 +277,8 @@ class Ranges(SavedTabular):
             ordered.name: [self._plain(code) for code in ordered.values],
             name: self.curve.tolist(),
         }
-        return with_covers(with_intervals(shown, {name: self.intervals()}), self.covers)
+        shown = with_intervals(shown, {name: self.intervals()})
+        return with_facts(shown, self.covers, self.recorded)
 
     def intervals(self, beta: Number = "1/20") -> list[tuple[Fraction, Fraction]]:
         """Between what the counts up to each value lie, all but with probability β together."""
@@ -305,6 +306,7 @@ class Ranges(SavedTabular):
             "branching": tree.branching,
             "counts": [level.tolist() for level in self.measured],
             **covers_as_json(self.covers),
+            **recorded_as_json(self.recorded),
         }
 
     def save(self, path: str | Path) -> None:
@@ -318,7 +320,9 @@ class Ranges(SavedTabular):
         error = spaced(self.worst_error())
         covers = f"; {self.covers}" if self.covers else ""
         values = f"{len(self.curve)} values, each count up to one ± {error} (95 %)"
-        return f"{values}, {self.privacy}{covers}"
+        return with_since(f"{values}, {self.privacy}{covers}", self.recorded)
+
+    _under = _summary
 
     @property
     def covers(self) -> str:
@@ -558,4 +562,5 @@ def ranges_from_json(fields: Any) -> Ranges:
         tree,
     )
     tree.scale(plan.privacy.epsilon, plan.max_rows)
-    return Ranges(plan, tuple(np.array(level, np.int64) for level in listed))
+    measured = tuple(np.array(level, np.int64) for level in listed)
+    return Ranges(plan, measured, recorded_from_json(fields))

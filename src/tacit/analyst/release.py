@@ -32,15 +32,17 @@ from tacit.analyst.tabular import (
     rows_chosen_as_json,
     rows_chosen_from_json,
     save_json,
+    with_since,
     writing,
 )
 from tacit.arguments import function
 from tacit.book.laplace import Estimate, error_steps
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.book.small_db import small_db
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
-from tacit.support import Progress, check_can_plot, waiting
+from tacit.support import Progress, check_can_plot, waiting, with_notes
 from tacit.tables.codes import Code
 from tacit.tables.engine import needs_chosen_points
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
@@ -57,7 +59,7 @@ _NEARLY_SURE = Fraction(999, 1000)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(SavedTabular):
+class Release(Recordable, SavedTabular):
     """What SmallDB released: m rows, and what is promised about them.
 
     All of it was paid for and is public: it may be printed, saved and published.
@@ -71,6 +73,8 @@ class Release(SavedTabular):
     """Which rows took part of somebody who has more than `max_rows`; 0.1 took the least."""
     off_by: Estimate | None = None
     """How far the worst answer is off, in people, with noise: the certificate if it was paid."""
+    recorded: Recorded | None = None
+    """If it was told again and is about an older label: since when, and which."""
 
     @property
     def privacy(self) -> Privacy:
@@ -169,6 +173,7 @@ class Release(SavedTabular):
             "max_rows": self.plan.max_rows,
             **rows_chosen_as_json(self.rows_chosen),
             **covers_as_json(self.covers),
+            **recorded_as_json(self.recorded),
             "codes": self.codes.tolist(),
         }
         if self._class.by_keys:
@@ -192,7 +197,15 @@ class Release(SavedTabular):
             of = "people" if self.plan.max_rows == 1 else "rows"
             bound += f", measured: within {spaced(Fraction(ceil(certified)))} {of} (95 %)"
         covers = f"; {self.covers}" if self.covers else ""
-        return f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}{covers}"
+        said = f"{self.rows} rows for {self.plan.questions}, {self.privacy}{bound}{covers}"
+        return with_notes(with_since(said, self.recorded), self.notes)
+
+    _under = __str__
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What may be a mistake in what was asked: a value that is no declared key."""
+        return self._class.notes
 
     @property
     def covers(self) -> str:
@@ -328,7 +341,8 @@ def release_from_json(fields: Any) -> Release:
     extra = None if measured is None else Privacy(measured["epsilon"]).epsilon
     planned = plan_release(task, rows=len(codes), certificate_epsilon=extra)
     off_by = None if measured is None else _measured(planned, Fraction(measured["off_by"]))
-    return Release(planned, schema, asked, codes, rows_chosen_from_json(fields), off_by)
+    chosen, since = rows_chosen_from_json(fields), recorded_from_json(fields)
+    return Release(planned, schema, asked, codes, chosen, off_by=off_by, recorded=since)
 
 
 def _measured(plan: ReleasePlan, value: Fraction) -> Estimate:

@@ -128,8 +128,7 @@ class ReleasePlan(Printed):
             *self._certified_lines(),
             f"  time      about {'a second or less' if seconds < 1 else f'{seconds:.0f} s'}",
         ]
-        if isinstance(self.question_class, FiniteClass):
-            lines += [f"  note      {note}" for note in self.question_class.notes]
+        lines += [f"  note      {note}" for note in self.question_class.notes]
         if self.advice:
             lines.append(f"  advice    {self.advice}")
         return "\n".join([*lines, *as_lines(self.alternatives, self._least)])

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from tacit.analyst.alternatives import advise
 from tacit.analyst.blocks import Block, Blocks, block_told, told_blocks
 from tacit.analyst.covering import AskedHow
-from tacit.analyst.history import BatchAnswers
+from tacit.analyst.history import BatchAnswers, covers_of_all
 from tacit.analyst.live_stream import MOST_WORDS, LiveStream, named_in
+from tacit.analyst.noted import KeyNotes, notes_of_all
 from tacit.analyst.on_record import BatchUnderWay, RecordedPlaces, UnderWay, as_told_then
 from tacit.analyst.paying import tagged
 from tacit.analyst.task import Planned
@@ -427,7 +428,10 @@ class Stream(LiveStream):
                 above.append((at - 1, top))
             if manner.below:
                 above = [(place, turned_back(answer)) for place, answer in above]
-            block = Block(len(batch), at, tuple(above), last or top is not None)
+            done, reads = last or top is not None, batch.reads
+            cut = covers_of_all(reads) if self.recipe.values else ""
+            noted = notes_of_all(reads)
+            block = Block(len(batch), at, tuple(above), done, covers=cut, notes=noted)
             names = named_in(batch.reads)
             telling = self._telling_block(block, batch.as_of, known.values(), names, retry)
             if top is None:
@@ -457,6 +461,7 @@ class Stream(LiveStream):
         from tacit.budget.answers import Telling
 
         shown = sum(len(json.dumps(answer.as_told())) + 64 for answer in known)
+        shown += len(json.dumps(block.public))
         room = self._room(as_of, 6 * MOST_WORDS, names) + shown
         return Telling(retry, tagged(Block.FORM, block.as_json()), room)
 
@@ -541,7 +546,7 @@ class Stream(LiveStream):
         rounds: int,
     ) -> Iterator[Answer]:
         reads, limit, lease = batch.reads, batch.limit, self._lease
-        add_below = self._history.adding_below(reads, limit)
+        add_below, below = self._history.adding_below(reads, limit), self._below_of(reads)
         places = RecordedPlaces(self._record, batch)
         at, directions = 0, self._directions(reads)
         while at < len(batch) and not self._over(mechanism):
@@ -566,7 +571,7 @@ class Stream(LiveStream):
             while at < end and ((lease.quiet and self._state is start) or self._still(start)):
                 add_below(at)
                 at += 1
-                yield BELOW
+                yield below(at - 1) if below else BELOW
             if at < end:  # the stream has moved on: decide again from here
                 continue
             told = None if key is None else self._on_record(key)
@@ -579,6 +584,18 @@ class Stream(LiveStream):
             if told is not None:
                 at += 1
                 yield self._tell(batch[at - 1], told)
+
+    def _below_of(self, reads: Sequence[Read]) -> Callable[[int], Answer] | None:
+        """A ⊥ to the question at some place, if one of them may be a mistake, and so says so."""
+        if isinstance(reads, CellReads):  # which differ in declared keys only
+            noted = notes_of_all(reads)
+            of_each = replace(BELOW, notes=noted)
+            return (lambda place: of_each) if noted else None
+        found = {
+            place: replace(BELOW, notes=noted)
+            for place, noted in KeyNotes().by_place(reads).items()
+        }
+        return (lambda place: found.get(place, BELOW)) if found else None
 
     def _still(self, start: State) -> bool:
         """Whether the stream has not moved on, once nobody else is in the middle of a question.

@@ -28,8 +28,10 @@ from tacit.analyst.tabular import (
     plain_value,
     rows_that_count,
     save_json,
+    with_since,
 )
 from tacit.book.laplace import error_steps
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.book.synthetic import SUPPORT, SyntheticMechanism
 from tacit.book.weighted_rows import Marginal, cell_places
 from tacit.errors import BadParameter, Infeasible
@@ -86,7 +88,7 @@ class MarginalReport:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Synthetic(SavedTabular):
+class Synthetic(Recordable, SavedTabular):
     """Invented rows, and the noisy counts that they were fitted to.
 
     Everything here was paid for and is public: it may be printed, saved and published.
@@ -96,6 +98,8 @@ class Synthetic(SavedTabular):
     measured: tuple[Marginal, ...]
     people: int  # how many the rows stand for; measured, with noise
     codes: Codes  # one row a line; of text, the places among the keys
+    recorded: Recorded | None = None
+    """If it was told again and is about an older label: since when, and which."""
 
     @property
     def privacy(self) -> Privacy:
@@ -190,6 +194,7 @@ class Synthetic(SavedTabular):
             "people": self.people,
             "codes": self.codes.T.tolist(),
             **covers_as_json(self.covers),
+            **recorded_as_json(self.recorded),
         }
 
     def save(self, path: str | Path) -> None:
@@ -202,10 +207,13 @@ class Synthetic(SavedTabular):
     def _summary(self) -> str:
         names = ", ".join(column.name for column in self.plan.columns)
         covers = f"; {self.covers}" if self.covers else ""
-        return (
+        said = (
             f"{spaced(Fraction(len(self)))} rows of {names} for about "
             f"{spaced(Fraction(self.people))} people, {self.privacy}{covers}"
         )
+        return with_since(said, self.recorded)
+
+    _under = _summary
 
     @property
     def covers(self) -> str:
@@ -476,7 +484,8 @@ def synthetic_from_json(fields: Any) -> Synthetic:
         schema, columns, privacy, max_rows, people, rows=len(codes), mechanism=mechanism
     )
     measured = tuple(_read_marginal(each, mechanism) for each in fields["measured"])
-    return Synthetic(plan, measured, whole(fields["people"], "people"), codes)
+    people, since = whole(fields["people"], "people"), recorded_from_json(fields)
+    return Synthetic(plan, measured, people, codes, since)
 
 
 def _read_column(schema: Schema, name: str, starts: list[int] | None) -> BinnedColumn:

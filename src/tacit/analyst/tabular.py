@@ -11,15 +11,17 @@ from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
-from tacit.arguments import file_path
+from tacit.arguments import file_path, text
 from tacit.errors import BadParameter, NotWritten, TacitError
 from tacit.numbers import as_given, whole
 from tacit.support import html_table, not_the_rest
 
 if TYPE_CHECKING:
+    from tacit.book.recorded import Recorded
     from tacit.tables.codes import Code
     from tacit.tables.schema import Column, Schema
 
@@ -41,7 +43,13 @@ class Tabular(ABC):
         rows = [list(map(str, row)) for row in zip(*columns.values(), strict=True)]
         left = len(rows) - _MOST_SHOWN
         more = f": the first {_MOST_SHOWN}, and {left} more rows" if left > 0 else ""
-        return html_table(f"{type(self).__name__}{more}", rows[:_MOST_SHOWN], columns)
+        shown = html_table(f"{type(self).__name__}{more}", rows[:_MOST_SHOWN], columns)
+        under = self._under()
+        return f"{shown}<p>{escape(under)}</p>" if under else shown
+
+    def _under(self) -> str:
+        """What is said under the rows, in a notebook."""
+        return ""
 
     def to_arrow(self) -> Any:
         """A pyarrow table."""
@@ -81,7 +89,9 @@ class SavedTabular(Tabular):
 
     @cached_property
     def _digest(self) -> bytes:
-        return sha256(json.dumps(self.as_json(), sort_keys=True).encode()).digest()
+        fields = self.as_json()
+        fields.pop("recorded", None)  # what is told again equals what was told
+        return sha256(json.dumps(fields, sort_keys=True).encode()).digest()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -211,14 +221,36 @@ def covers_of_rows(schema: Schema, max_rows: int, chosen: RowsChosen) -> str:
     return not_the_rest(counted_rows(schema, max_rows, chosen).removeprefix("; "))
 
 
-def with_covers(columns: dict[str, list[Any]], covers: str) -> dict[str, list[Any]]:
-    """A frame whose every line says what its errors cover, if that may be less than all."""
-    if not covers:
-        return columns
-    name = "covers"
-    while name in columns:
-        name += "_"
-    return {**columns, name: [covers] * len(next(iter(columns.values())))}
+def with_facts(
+    columns: dict[str, list[Any]], covers: str, recorded: Recorded | None
+) -> dict[str, list[Any]]:
+    """A frame whose every line says what its errors cover, and which older label it is about.
+
+    Each of them only where there is something to say.
+    """
+    found = dict(columns)
+    rows = len(next(iter(columns.values())))
+    for name, said in (("covers", covers), ("recorded", recorded)):
+        if said:
+            while name in found:
+                name += "_"
+            found[name] = [str(said)] * rows
+    return found
+
+
+def with_since(said: str, recorded: Recorded | None) -> str:
+    """What is said, and since when it is on record, if it was told again about an older label."""
+    return said if recorded is None else f"{said}; {recorded}"
+
+
+def notes_as_json(notes: tuple[str, ...]) -> dict[str, list[str]]:
+    """What may be a mistake in what was asked, if anything may."""
+    return {"notes": list(notes)} if notes else {}
+
+
+def notes_from_json(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """The inverse of `notes_as_json`."""
+    return tuple(text(each, "notes", "text") for each in fields.get("notes", ()))
 
 
 def covers_as_json(covers: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import ceil
@@ -15,18 +15,23 @@ import numpy as np
 
 from tacit.analyst.alternatives import Alternative, Comparison
 from tacit.analyst.alternatives import lines as as_lines
+from tacit.analyst.history import covers_of_all
+from tacit.analyst.noted import notes_of_all
 from tacit.analyst.paying import refuse_other_schema
 from tacit.analyst.tabular import (
     Tabular,
     covers_as_json,
     load_json,
+    notes_as_json,
+    notes_from_json,
     plain_value,
     save_json,
-    with_covers,
+    with_facts,
     with_intervals,
 )
 from tacit.book.coins import clamped
 from tacit.book.laplace import Estimate, error_steps
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.book.top import TopMechanism
 from tacit.errors import BadParameter, QuestionRefused
 from tacit.numbers import Number, as_given, exact, positive, show, spaced, whole
@@ -35,9 +40,8 @@ from tacit.support import Printed
 from tacit.tables.codes import Code
 from tacit.tables.date_keys import key_as_json, key_from_json
 from tacit.tables.grouping import MOST_CELLS
-from tacit.tables.key_notes import notes_on
 from tacit.tables.prepared import Askable, AskableWithValues, Prepared, Read, Reader
-from tacit.tables.question import covers, tables_named
+from tacit.tables.question import tables_named
 from tacit.tables.question_key import question_key
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 
@@ -108,13 +112,12 @@ class Contest:
     @property
     def notes(self) -> tuple[str, ...]:
         """What may be a mistake, though it can be asked: a value that is no declared key."""
-        asked = self.reads[:1] if self.columns else self.reads  # cells differ in declared keys only
-        return notes_on((term for read in asked for term in read.question.terms), self.schema)
+        return notes_of_all(self.reads[:1] if self.columns else self.reads)  # of cells, of one
 
     @property
     def covers(self) -> str:
         """How much of each person the counts are about: of all questions, not of those drawn."""
-        return "; ".join(sorted({covers(read.question) for read in self.reads} - {""}))
+        return covers_of_all(self.reads)
 
     @property
     def described(self) -> str:
@@ -128,7 +131,7 @@ class Contest:
 
 
 @dataclass(frozen=True, repr=False)
-class Top(Tabular):
+class Top(Recordable, Tabular):
     """The largest, in the order in which they were drawn; with a noisy count each if paid for.
 
     Everything here was paid for and is public: it may be printed, saved and published.
@@ -140,6 +143,10 @@ class Top(Tabular):
     cells: tuple[tuple[Code, ...], ...]
     privacy: Privacy
     counts: tuple[Estimate, ...] | None
+    notes: tuple[str, ...] = ()
+    """What may be a mistake in what was asked: a value that is no declared key."""
+    recorded: Recorded | None = field(default=None, compare=False)
+    """If it was told again and is about an older label: since when, and which."""
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -148,13 +155,13 @@ class Top(Tabular):
         """The cells, or the questions, and the counts if there are any, with what they cover."""
         shown = self.keys
         if self.counts is None:
-            return shown
+            return with_facts(shown, "", self.recorded)
         name = "count"
         while name in shown:
             name += "_"
         told = {**shown, name: [float(each.value) for each in self.counts]}
         ends = [each.interval() for each in self.counts]
-        return with_covers(with_intervals(told, {name: ends}), self.covers)
+        return with_facts(with_intervals(told, {name: ends}), self.covers, self.recorded)
 
     @property
     def covers(self) -> str:
@@ -181,7 +188,7 @@ class Top(Tabular):
             fields["noise_scale"] = str(counts[0].noise_scale)
             fields["grid"] = str(counts[0].grid)
             fields |= covers_as_json(self.covers)
-        return fields
+        return fields | notes_as_json(self.notes) | recorded_as_json(self.recorded)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a JSON file, which `load_top` reads."""
@@ -191,11 +198,19 @@ class Top(Tabular):
         return f"<Top {len(self)}, {self.privacy}>"
 
     def __str__(self) -> str:
+        return "\n".join(filter(None, [*self.lines, self._under()]))
+
+    @property
+    def lines(self) -> list[str]:
+        """What was drawn, one after another, with its count if that was paid for."""
         named = [", ".join(map(str, row)) for row in zip(*self.keys.values(), strict=True)]
-        if self.counts is None:
-            return "\n".join(f"{place}. {name}" for place, name in enumerate(named, start=1))
-        pairs = zip(named, self.counts, strict=True)
-        return "\n".join(f"{at}. {name}: {count}" for at, (name, count) in enumerate(pairs, 1))
+        if self.counts is not None:
+            named = [f"{name}: {count}" for name, count in zip(named, self.counts, strict=True)]
+        return [f"{place}. {name}" for place, name in enumerate(named, start=1)]
+
+    def _under(self) -> str:
+        since = [] if self.recorded is None else [str(self.recorded)]
+        return "; ".join([*since, *(f"note: {each}" for each in self.notes)])
 
     @property
     def keys(self) -> dict[str, list[Any]]:
@@ -373,7 +388,15 @@ class NoisyTop:
             counts = tuple(self._noisy([values[place] for place in drawn], coins))
         cells = tuple(asked.cells[place] for place in drawn) if asked.cells else ()
         texts = tuple(asked.reads[place].text for place in drawn)
-        return Top(asked.schema, texts, asked.columns, cells, self.cost.privacy, counts)
+        return Top(
+            asked.schema,
+            texts,
+            asked.columns,
+            cells,
+            privacy=self.cost.privacy,
+            counts=counts,
+            notes=asked.notes,
+        )
 
     def _noisy(self, values: Sequence[int], coins: Coins) -> Iterable[Estimate]:
         scale, extra, asked = self.plan.noise_scale, self.plan.counts_epsilon, self.plan.contest
@@ -419,7 +442,16 @@ def top_from_json(fields: Any) -> Top:
     if len(cells) != (len(texts) if columns else 0):
         raise ValueError
     privacy = Privacy(fields["epsilon"], fields["delta"])
-    return Top(schema, texts, columns, cells, privacy, _read_counts(fields, len(texts)))
+    return Top(
+        schema,
+        texts,
+        columns,
+        cells,
+        privacy=privacy,
+        counts=_read_counts(fields, len(texts)),
+        notes=notes_from_json(fields),
+        recorded=recorded_from_json(fields),
+    )
 
 
 def _read_counts(fields: Any, places: int) -> tuple[Estimate, ...] | None:

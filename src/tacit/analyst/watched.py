@@ -18,10 +18,12 @@ from weakref import finalize
 
 from tacit.analyst.blocks import Blocks, block_told, told_blocks
 from tacit.analyst.live_stream import MOST_WORDS, recorded_words, room_of_answer
+from tacit.analyst.noted import KeyNotes, notes_of_all
 from tacit.analyst.on_record import OnRecord
 from tacit.analyst.paying import tagged
 from tacit.analyst.public_model import PublicModel
 from tacit.analyst.question_class import predicate_of
+from tacit.analyst.tabular import notes_as_json
 from tacit.analyst.watched_answer import (
     LONGEST_GUESS,
     WatchedAnswer,
@@ -135,6 +137,7 @@ class WatchedModel(Uncopyable):
         self._record = OnRecord(self._tops)
         self._recorded_at = recorded
         self._was_left = False
+        self._key_notes = KeyNotes()
         self._state = WatchState(0, 0) if lease is None else from_watch_secret(lease.secret)
         for key, record in records.items():
             self._tops[key] = self._learn(key, record)
@@ -192,17 +195,27 @@ class WatchedModel(Uncopyable):
             asked = AskedCount(read, self._model.where(read), version.as_of)
             self._refuse_if_left()
             if retry_key is None:
-                return self._ask(asked, version)
-            retry = self._retry(asked, retry_key)
-            if self._lease is not None:
-                self._lease.refuse_if_forked()  # or it would wait for ever
-            with self._asked_once:
-                told = self._under(retry)
-                if told is not None:
-                    return as_told(told, asked.as_of)
-                return self._ask(asked, version, retry)
+                answer = self._ask(asked, version)
+            else:
+                answer = self._ask_once(asked, version, self._retry(asked, retry_key))
         finally:
             version.leave()
+        return self._noted(asked, answer)
+
+    def _ask_once(self, asked: AskedCount, version: Version, retry: RetryKey) -> WatchedAnswer:
+        """Ask under a key: what was told under it is told again, and nothing is drawn."""
+        if self._lease is not None:
+            self._lease.refuse_if_forked()  # or it would wait for ever
+        with self._asked_once:
+            told = self._under(retry)
+            if told is not None:
+                return as_told(told, asked.as_of)
+            return self._ask(asked, version, retry)
+
+    def _noted(self, asked: AskedCount, answer: WatchedAnswer) -> WatchedAnswer:
+        """An answer that says what may be a mistake in its question."""
+        noted = self._key_notes.of(asked.read)
+        return replace(answer, notes=noted) if noted else answer
 
     def _ask(
         self, asked: AskedCount, version: Version, retry: RetryKey | None = None
@@ -243,7 +256,7 @@ class WatchedModel(Uncopyable):
             batch = self._read_all(version, questions, given_by_name(parameters, params))
             self._refuse_if_left()
             values = self._values_if_watched(version, batch)
-        return map(self._answer, batch, values)
+        return map(self._noted, batch, map(self._answer, batch, values))
 
     def _answer(self, asked: AskedCount, value: int) -> WatchedAnswer:
         """What is told about a question of a batch, whose true count is known."""
@@ -303,7 +316,7 @@ class WatchedModel(Uncopyable):
                 with suppress(Halted):
                     return self._draw_block(self._lease, batch, values, retry, last=last)
         known = map(self._unwatched, batch)  # all of it follows from what is public
-        return WatchedBlock(len(batch), tuple(known), last)
+        return WatchedBlock(len(batch), tuple(known), last, notes=_notes_of(batch))
 
     def _draw_block(
         self,
@@ -326,7 +339,8 @@ class WatchedModel(Uncopyable):
                 told.append(answer)
                 if surprise is not None:
                     break
-            block = WatchedBlock(len(batch), tuple(told), last or surprise is not None)
+            done, noted = last or surprise is not None, _notes_of(batch)
+            block = WatchedBlock(len(batch), tuple(told), done, notes=noted)
             telling = self._telling_block(batch, block, shown, retry)
             if surprise is None:
                 self._keep_told(batch[-1], telling)
@@ -425,7 +439,8 @@ class WatchedModel(Uncopyable):
         """What is told under a key, and room for the longest that could have been told."""
         from tacit.budget.answers import Telling
 
-        room = self._room([asked], asked.read.text)
+        answer = self._noted(asked, answer)  # whatever came out
+        room = self._room([asked], asked.read.text) + len(json.dumps(notes_as_json(answer.notes)))
         return Telling(retry, tagged("watched answer", answer.as_json()), room)
 
     def _telling_block(
@@ -435,6 +450,7 @@ class WatchedModel(Uncopyable):
         from tacit.budget.answers import Telling
 
         room = self._room(batch, " " * (6 * MOST_WORDS)) + LONGEST_GUESS * len(batch) + 2 * shown
+        room += len(json.dumps(notes_as_json(block.notes)))
         return Telling(retry, tagged(WatchedBlock.FORM, block.as_json()), room)
 
     def _room(self, batch: Sequence[AskedCount], words: str) -> int:
@@ -515,6 +531,10 @@ class WatchedModel(Uncopyable):
             f"<WatchedModel {self._name!r} of {self._plan.schema.name}: {self.surprises_left} of "
             f"{self._plan.watch.surprises} surprises left>"
         )
+
+
+def _notes_of(batch: Sequence[AskedCount]) -> tuple[str, ...]:
+    return notes_of_all([asked.read for asked in batch])
 
 
 def _suspend_quietly(lease: Lease) -> None:

@@ -7,15 +7,17 @@ its first new surprise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tacit.analyst.blocks import since_as_json, since_from_json
 from tacit.analyst.on_record import as_told_then
-from tacit.book.answer import Answer, Recorded
+from tacit.analyst.tabular import notes_as_json, notes_from_json
+from tacit.book.answer import Answer
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.errors import BadParameter
 from tacit.numbers import exact, plain, spaced
+from tacit.support import with_notes
 
 if TYPE_CHECKING:
     from tacit.budget import PaidAnswer
@@ -27,7 +29,7 @@ LONGEST_GUESS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedAnswer:
+class WatchedAnswer(Recordable):
     """A number, where it came from, and within which bounds the truth lies.
 
     "model": the model's own answer, compared with the truth and not found wrong.  "measured": a
@@ -41,6 +43,8 @@ class WatchedAnswer:
     below: Fraction | None = None  # the truth is at least value − below, at 95 %
     above: Fraction | None = None  # and at most value + above
     recorded: Recorded | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What may be a mistake in what was asked: a value that is no declared key."""
 
     @property
     def interval(self) -> tuple[Fraction, Fraction] | None:
@@ -48,10 +52,6 @@ class WatchedAnswer:
         if self.below is None or self.above is None:
             return None
         return max(self.value - self.below, Fraction(0)), self.value + self.above
-
-    def on_record(self, at: str, as_of: str | None = None) -> WatchedAnswer:
-        """The same answer, told again from the record made at this time."""
-        return replace(self, recorded=Recorded(at, as_of))
 
     def as_json(self) -> dict[str, Any]:
         """As it leaves a process: numbers for people, and beside them what is exact."""
@@ -64,6 +64,7 @@ class WatchedAnswer:
             "surprises_left": self.surprises_left,
             "recorded": None if since is None else {"at": since.at, "as_of": since.as_of},
             "exact": {name: str(part) for name, part in parts.items() if part is not None},
+            **notes_as_json(self.notes),
         }
 
     @classmethod
@@ -76,15 +77,17 @@ class WatchedAnswer:
             source=fields["source"],
             surprises_left=fields["surprises_left"],
             recorded=None if since is None else Recorded(since["at"], since["as_of"]),
+            notes=notes_from_json(fields),
             **known,
         )
 
     def __str__(self) -> str:
-        if self.interval is None:
-            return f"{spaced(self.value)} (unwatched)"
-        low, high = map(spaced, self.interval)
-        said = f"{spaced(self.value)} ({low} to {high}, 95 %), {self.source}"
-        return said if self.recorded is None else f"{said}, {self.recorded}"
+        said = f"{spaced(self.value)} (unwatched)"
+        if self.interval is not None:
+            low, high = map(spaced, self.interval)
+            said = f"{spaced(self.value)} ({low} to {high}, 95 %), {self.source}"
+        said += "" if self.recorded is None else f", {self.recorded}"
+        return with_notes(said, self.notes)
 
 
 def guessed(
@@ -132,10 +135,11 @@ class WatchedBlock:
     answers: tuple[WatchedAnswer, ...]
     done: bool  # the batch ends here: no question is left, or there was a new surprise
     recorded: Recorded | None = None  # of all its answers, if it is about an older label
+    notes: tuple[str, ...] = ()
+    """What may be a mistake in the questions: a value that is no declared key; the first few."""
 
-    def on_record(self, at: str, as_of: str | None = None) -> WatchedBlock:
+    def _marked(self, since: Recorded) -> WatchedBlock:
         """The same, told again when the table has another label."""
-        since = Recorded(at, as_of)
         return replace(self, answers=_since(since, self.answers), recorded=since)
 
     @property
@@ -156,15 +160,16 @@ class WatchedBlock:
                 int(each.value) if _is_guess(each) else each.as_json() for each in self.answers
             ],
             "done": self.done,
-            **since_as_json(self.recorded),
+            **recorded_as_json(self.recorded),
+            **notes_as_json(self.notes),
         }
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> WatchedBlock:
         """The inverse of `as_json`."""
-        since, answers = since_from_json(fields), tuple(_answers(fields))
+        since, answers = recorded_from_json(fields), tuple(_answers(fields))
         answers = answers if since is None else _since(since, answers)
-        return cls(fields["asked"], answers, fields["done"], since)
+        return cls(fields["asked"], answers, fields["done"], since, notes_from_json(fields))
 
 
 def _since(since: Recorded, answers: Iterable[WatchedAnswer]) -> tuple[WatchedAnswer, ...]:

@@ -9,30 +9,16 @@ from typing import Any, Literal
 
 from tacit.book.laplace import error_steps, one_sided_error_steps
 from tacit.book.noisy_number import About, NoisyNumber
+from tacit.book.recorded import Recordable, Recorded
 from tacit.errors import BadParameter
 from tacit.numbers import Number, plain, positive, probability, spaced, whole
 from tacit.privacy import Privacy
+from tacit.support import with_notes
 
 __all__ = ["BELOW", "Answer", "Recorded"]
 
 _GAP_NOISE = ("question_scale", "threshold_scale", "value_shift", "groups", "rounds", "below")
 _EXACT = ("grid", "value", "gap", "noise_scale", *_GAP_NOISE)  # the numbers of an answer
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """When an answer was recorded, and the label of the data that it is about.
-
-    >>> print(Recorded("2026-11-03T09:30:00Z", "2026-11-01"))
-    on record since 2026-11-03 as of 2026-11-01
-    """
-
-    at: str  # UTC, as the history writes it
-    as_of: str | None = None
-
-    def __str__(self) -> str:
-        label = "" if self.as_of is None else f" as of {self.as_of}"
-        return f"on record since {self.at[:10]}{label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +74,7 @@ class GapNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(NoisyNumber):
+class Answer(Recordable, NoisyNumber):
     """⊤ (truthy) or ⊥ (falsy), with a noisy value and a gap where the algorithm gives them.
 
     A value is a *fresh* draw around the true one, or it is told from the *gap*: `value_from` says
@@ -120,6 +106,8 @@ class Answer(NoisyNumber):
     about: About | None = field(default=None, compare=False, repr=False)  # None for a plain ⊥
     covers: str = field(default="", compare=False, repr=False)
     """How much of each person its error is about, in words; empty if it is all of them."""
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What may be a mistake in what was asked: a value that is no declared key."""
 
     def __bool__(self) -> bool:
         return self.above
@@ -216,7 +204,7 @@ class Answer(NoisyNumber):
 
     def on_record(self, at: str, as_of: str | None = None) -> Answer:
         """The same answer, shown again from the record made at this time."""
-        return replace(self, recorded=Recorded(at, as_of))
+        return self._marked(Recorded(at, as_of))
 
     def as_json(self) -> dict[str, str]:
         """What was released, exactly and as text, for the record of a stream."""
@@ -261,7 +249,8 @@ class Answer(NoisyNumber):
         """The inverse of `as_told`."""
         numbers = {name: fields["exact"][name] for name in _EXACT if name in fields["exact"]}
         answer = cls.from_json({"above": "⊤" if fields["above"] is True else "⊥", **numbers})
-        answer = replace(answer, covers=fields.get("covers", ""))
+        said: dict[str, Any] = {"covers": fields.get("covers", "")}
+        answer = replace(answer, notes=tuple(fields.get("notes", ())), **said)
         since = fields["recorded"]
         return answer if since is None else answer.on_record(since["at"], since["as_of"])
 
@@ -270,7 +259,8 @@ class Answer(NoisyNumber):
         if self.unbiased is not None:
             text += f" {spaced(self.unbiased)}{self._within()}"
             text += f", {self.covers}" if self.covers else ""
-        return text if self.recorded is None else f"{text}, {self.recorded}"
+        text += "" if self.recorded is None else f", {self.recorded}"
+        return with_notes(text, self.notes)
 
     def _within(self) -> str:
         interval = self.interval() if self.value_from == "gap" else None

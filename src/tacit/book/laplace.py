@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from tacit.book.coins import WIDEST_NOISE, Coins, given_coins
 from tacit.book.noisy_number import About, NoisyNumber
+from tacit.book.recorded import Recordable, Recorded, recorded_as_json, recorded_from_json
 from tacit.errors import BadParameter
 from tacit.numbers import Number, as_given, plain, positive, probability, spaced
 from tacit.numerics import certified
@@ -55,7 +56,7 @@ def one_sided_error_steps(noise_scale: Fraction, beta: Fraction) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate(NoisyNumber):
+class Estimate(Recordable, NoisyNumber):
     """A noisy value with its error bar.
 
     >>> found = Estimate(value=Fraction(1204), noise_scale=Fraction(20), privacy=Privacy("1/20"))
@@ -74,6 +75,9 @@ class Estimate(NoisyNumber):
 
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """What may be a mistake in what was asked: a value that is no declared key."""
+
+    recorded: Recorded | None = field(default=None, compare=False, repr=False)
+    """If it was told again and is about an older label: since when, and which."""
 
     def error(self, beta: Number = "1/20") -> Fraction:
         """An error bound that holds except with probability β."""
@@ -106,25 +110,32 @@ class Estimate(NoisyNumber):
             },
             **({"covers": self.covers} if self.covers else {}),
             **({"notes": list(self.notes)} if self.notes else {}),
+            **recorded_as_json(self.recorded),
         }
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Estimate:
         """The inverse of `as_json`."""
+        return cls(**cls._read(fields))
+
+    @staticmethod
+    def _read(fields: Mapping[str, Any]) -> dict[str, Any]:
         exactly = fields["exact"]
-        return cls(
-            value=Fraction(exactly["value"]),
-            noise_scale=Fraction(exactly["noise_scale"]),
-            grid=Fraction(exactly["grid"]),
-            privacy=Privacy.from_json(fields["privacy"]),
-            covers=fields.get("covers", ""),
-            notes=tuple(fields.get("notes", ())),
-        )
+        return {
+            "value": Fraction(exactly["value"]),
+            "noise_scale": Fraction(exactly["noise_scale"]),
+            "grid": Fraction(exactly["grid"]),
+            "privacy": Privacy.from_json(fields["privacy"]),
+            "covers": fields.get("covers", ""),
+            "notes": tuple(fields.get("notes", ())),
+            "recorded": recorded_from_json(fields),
+        }
 
     def __str__(self) -> str:
         about = f", {self.covers}" if self.covers else ""
         said = f"{spaced(self.value)} ± {spaced(self.error())} (95 %){about}"
-        return with_notes(said, self.notes)
+        since = "" if self.recorded is None else f", {self.recorded}"
+        return with_notes(f"{said}{since}", self.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,7 +264,8 @@ class PaidAnswer:
     def __str__(self) -> str:
         whose = "" if self.analyst is None else f"  {self.analyst}"
         told = "" if self.kept.response is not None else "  (nothing was returned)"
-        return f"{self.number:>6}  {self.at}  {self.what}{whose}{told}"
+        label = "" if self.as_of is None else f" as of {self.as_of}"
+        return f"{self.number:>6}  {self.at}{label}  {self.what}{whose}{told}"
 
 
 def paid_answer(reader: LedgerReader, kept: KeptAnswer) -> PaidAnswer:

@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from tacit.analyst.histogram import Histogram
+from tacit.analyst.on_record import as_told_then
 from tacit.analyst.query_result import QueryResult
 from tacit.analyst.ranges import Ranges
 from tacit.analyst.release import Release
 from tacit.analyst.synthetic import Synthetic
 from tacit.analyst.table import Table
-from tacit.analyst.tabular import Tabular, with_covers, write_csv
+from tacit.analyst.tabular import Tabular, with_facts, write_csv
 from tacit.analyst.top import Top
 from tacit.book.laplace import Estimate
 from tacit.errors import BadParameter
@@ -243,7 +244,7 @@ def payer(kind: ReleaseKind) -> Callable[[Service, TokenRecord, Any], Content]:
         kind.pay(service, who, asked)
         paid = service.budget.answers.under(releases.keyed(who, asked, kind.call))
         assert paid is not None
-        return _shown(paid_summary(paid))
+        return _shown(service, paid_summary(paid))
 
     return pay
 
@@ -255,7 +256,7 @@ def open_model(service: Service, who: TokenRecord, asked: messages.WatchOf) -> C
 
 def show_release(service: Service, who: TokenRecord, asked: Numbered) -> Content:
     """What was released, once more."""
-    return _shown(_told(service, who, asked.number))
+    return _shown(service, _told(service, who, asked.number))
 
 
 def _told(service: Service, who: TokenRecord, number: int) -> PaidSummary:
@@ -265,8 +266,14 @@ def _told(service: Service, who: TokenRecord, number: int) -> PaidSummary:
     return paid
 
 
-def _shown(paid: PaidSummary) -> Content:
-    value = paid.value
+def _value(service: Service, paid: PaidSummary) -> Any:
+    """What was released; it says so if the table has another label by now."""
+    now = None if paid.table is None else service.label_of(paid.table)
+    return as_told_then(paid.value, paid, now)
+
+
+def _shown(service: Service, paid: PaidSummary) -> Content:
+    value = _value(service, paid)
     rows = value.to_dict() if isinstance(value, Tabular) else None
     shown = None
     if rows is not None:
@@ -281,23 +288,31 @@ def _shown(paid: PaidSummary) -> Content:
 def _facts(value: Any) -> list[tuple[str, str]]:
     """What is to be known about a release beside its numbers."""
     match value:
+        case Release():
+            return [("Released", str(value))]
+        case QueryResult():
+            return [("Told", str(value).rpartition("± at 95 % each; ")[2])]
+    since = [] if value.recorded is None else [("Told before", str(value.recorded))]
+    notes = value.notes if isinstance(value, Estimate | Top) else ()
+    return [*_own_facts(value), *since, *(("Note", note) for note in notes)]
+
+
+def _own_facts(value: Any) -> list[tuple[str, str]]:
+    """The same for one kind of release."""
+    match value:
         case Histogram():
             worst = f"± {spaced(value.worst_error())} (95 %)"
             return [("Each count", f"± {spaced(value.error())} (95 %)"), ("All together", worst)]
         case Ranges():
             names = {"1/4": "Lower quartile", "1/2": "Median", "3/4": "Upper quartile"}
             return [(name, str(value.quantile(share))) for share, name in names.items()]
-        case Release():
-            return [("Released", str(value))]
         case Synthetic():
             people = ("Stand for", f"about {number(value.people)} people")
             return [people, *((" × ".join(one.columns), str(one).partition(": ")[2])
                               for one in value.report[:12])]  # fmt: skip
-        case QueryResult():
-            return [("Told", str(value).rpartition("± at 95 % each; ")[2])]
         case Top() if value.counts is None:
             return [(f"{place}.", line.partition(". ")[2])
-                    for place, line in enumerate(str(value).split("\n"), 1)]  # fmt: skip
+                    for place, line in enumerate(value.lines, 1)]  # fmt: skip
     return []
 
 
@@ -307,7 +322,7 @@ def _facts(value: Any) -> list[tuple[str, str]]:
 def save_release(service: Service, who: TokenRecord, asked: Saved) -> Content:
     """What was released, as a file."""
     paid = _told(service, who, asked.number)
-    value = paid.value
+    value = _value(service, paid)
     if asked.format == "json":
         text = json.dumps(to_json(value), indent=1, allow_nan=False)
         return _file(text.encode(), "application/json", paid, "json")
@@ -324,9 +339,10 @@ def _columns(value: Any) -> dict[str, list[Any]]:
     if isinstance(value, Estimate):
         told = {"value": value.value, "error": value.error()}
         told |= dict(zip(("lower", "upper"), value.interval(), strict=True))
-        return with_covers({name: [plain(each)] for name, each in told.items()}, value.covers)
-    columns: dict[str, list[Any]] = value.to_dict()
-    return columns
+        columns = {name: [plain(each)] for name, each in told.items()}
+        return with_facts(columns, value.covers, value.recorded)
+    released: dict[str, list[Any]] = value.to_dict()
+    return released
 
 
 def _file(body: bytes, media: str, paid: PaidSummary, ending: str) -> Content:

@@ -7,6 +7,7 @@ given when it was opened is kept here, too: a server that has let go of it is gi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -114,16 +115,23 @@ class RemoteWatchedModel(RemoteHeld):
         Answers come in blocks, each on the server's disk before it is told.  Asked again under the
         same ``retry_key``, the same answers come, and then the rest.
         """
+        from tacit.analyst.noted import KeyNotes
+
         given = given_by_name(parameters, params)
         sent, several = questions_sent(questions, given)
-        count = len(self._table.reader.read_all(several, given))
+        reads = self._table.reader.read_all(several, given)
         self._refuse_if_left()
-        if not count:
+        if not reads:
             return iter(())
         fields = {"stream": self.name, "questions": sent}
-        blocks = self._blocks(made_key(retry_key), fields, count)
+        blocks = self._blocks(made_key(retry_key), fields, len(reads))
         first = next(blocks)  # what is refused is refused now
-        return (answer for block in chain([first], blocks) for answer in block.answers)
+        told = (answer for block in chain([first], blocks) for answer in block.answers)
+        noted = map(KeyNotes().of, reads)
+        return (
+            replace(answer, notes=notes) if notes else answer
+            for answer, notes in zip(told, noted, strict=False)  # nobody takes more than there is
+        )
 
     def _blocks(self, key: str, fields: dict[str, Any], count: int) -> Iterator[WatchedBlock]:
         """Blocks until all is answered; a batch that ended with a surprise is followed by one."""

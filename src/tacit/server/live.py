@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.analyst.blocks import Blocks, OneBlock, Told, told_blocks
-from tacit.analyst.on_record import as_told_then
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
 from tacit.analyst.watched import WatchedModel
@@ -25,7 +24,7 @@ from tacit.server.releases import Paying, keyed, paid_by, spender, told_before
 from tacit.server.rights import permit_stream, tables_of_stream, while_permitted
 from tacit.server.service import Service
 from tacit.server.tokens import TokenRecord
-from tacit.wire import from_json, to_json, to_line
+from tacit.wire import to_json, to_line
 
 _RESUMING: dict[type[Stream] | type[WatchedModel], Callable[..., Any]] = {
     Stream: Table.resume,
@@ -130,21 +129,14 @@ def ask_once(
     else:
         state = own_stream(service, who, asked.stream)
         paid = service.budget.answers.under(retry)
-        told = told_before(paid)
-        if paid is not None and told is not None:
-            answer = from_json(told)  # of a stream, or of a watched model
-            return from_record(to_json(as_told_then(answer, paid, _label_now(service, state))))
+        told = told_before(paid, service.label_of(state.table))
+        if told is not None:
+            return from_record(told)
     with in_use(service, state, kind) as stream:
         service.streams.note(state)
         answer = to_json(ask(stream, retry))
     permit_stream(service, who, state)
     return answer
-
-
-def _label_now(service: Service, state: StreamState) -> str | None:
-    """The label of the table that a stream is about, as it is served now; None if it is not."""
-    table = service.tables.get(state.table)
-    return None if table is None else table.as_of
 
 
 # A batch ----------------------------------------------------------------------------------------
@@ -194,7 +186,7 @@ def asked_batch(
         return RetryKey(whole.key, whole.caller, f"{call} from {start}", body)
 
     state = own_stream(service, who, asked.stream)
-    as_of = _label_now(service, state)
+    as_of = service.label_of(state.table)
     stored = list(told_blocks(service.budget.answers.under, keys, block, as_of))
     if stored and stored[-1].done:
         again = while_permitted(service, who, state, iter(stored))

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, TypeVar
 
 import msgspec
 
+from tacit.analyst.on_record import as_told_then
 from tacit.analyst.table import Table
 from tacit.budget import Budget, PaidAnswer, RetryKey
 from tacit.errors import EngineFailed, NotAuthorised
@@ -75,13 +76,16 @@ def paid_by(service: Service, who: TokenRecord, asked: Any, call: str) -> Paying
     return Paying(budget=service.budget, analyst=spender(who), retry_key=keyed(who, asked, call))
 
 
-def told_before(before: PaidAnswer | None) -> dict[str, Any] | None:
-    """What was told under a key, in the words of today; None if nothing was."""
+def told_before(before: PaidAnswer | None, as_of: str | None) -> dict[str, Any] | None:
+    """What was told under a key, in the words of today; None if nothing was.
+
+    It says so if it is about another label than the one that the table has now.
+    """
     if before is None or before.response is None:
         return None
     if "tacit error" in before.response:
         raise EngineFailed(before.response["message"])
-    return to_json(from_json(before.response))
+    return to_json(as_told_then(from_json(before.response), before, as_of))
 
 
 def _released(
@@ -94,7 +98,7 @@ def _released(
 ) -> messages.Released:
     """What was told under the key, or else what the table's method of this name draws."""
     paying = paid_by(service, who, asked, call)
-    told = told_before(_on_record(service, who, paying))
+    told = told_before(_on_record(service, who, paying), service.label_of(asked.table))
     if told is None:
         table = service.table(asked.table, who)
         if refuse is not None:

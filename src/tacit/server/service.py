@@ -161,6 +161,11 @@ class Service(Closing):
             raise NotCovered(f"there is no table {stream.table!r} here any more")
         return self._view(stream.table, tables_of_stream(stream))
 
+    def label_of(self, name: str) -> str | None:
+        """The label of a table as it is served now; None if it has none, or is not served."""
+        table = self.tables.get(name)
+        return None if table is None else table.as_of
+
     def _view(self, name: str, others: Iterable[str]) -> Table:
         """A table, whose questions may name those of the tables beside it that are among these."""
         table, among = self.tables[name], set(others)

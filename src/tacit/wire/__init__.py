@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 VERSION = 1
 
-_DERIVED = frozenset({"covers", "lower", "upper", "told"})
+_DERIVED = frozenset({"covers", "lower", "notes", "told", "upper"})
 """Names of what follows from the rest of an object: earlier versions did not write them."""
 
 _OF_AN_ENTRY = frozenset({"number", "previous", "kind", "at"})

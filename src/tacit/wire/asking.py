@@ -62,8 +62,10 @@ def _scale(written: object) -> Fraction:
 
 
 def _write_answer(answer: Answer) -> Json:
+    from tacit.analyst.tabular import notes_as_json
+
     covers = {"covers": answer.covers} if answer.covers and answer.value is not None else {}
-    return answer.as_told() | covers
+    return answer.as_told() | covers | notes_as_json(answer.notes)
 
 
 def _read_answer(fields: Json) -> Answer:
@@ -407,7 +409,9 @@ def _read_planned(fields: Json) -> Planned:
 
 
 def _write_release(release: Release) -> Json:
-    return release.as_json()
+    from tacit.analyst.tabular import notes_as_json
+
+    return release.as_json() | notes_as_json(release.notes)
 
 
 def _read_release(fields: Json) -> Release:

@@ -127,7 +127,8 @@ class PaidSummary:
         asked = self.what if self.question is None else f"{self.what}: {self.question}"
         told = "" if self.response is not None else "  (nothing was returned)"
         whose = "" if self.analyst is None else f"  {self.analyst}"
-        return f"{self.number:>6}  {self.at}  {asked}{whose}{told}"
+        label = "" if self.as_of is None else f" as of {self.as_of}"
+        return f"{self.number:>6}  {self.at}{label}  {asked}{whose}{told}"
 
 
 def paid_summary(paid: PaidAnswer) -> PaidSummary:
