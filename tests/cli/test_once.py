@@ -102,3 +102,18 @@ def test_rows_are_counted_up_to_a_bound_of_the_call(tacit, clinic):
     assert ended.code == 0, ended.err
     assert ended.out.startswith("180 ")
     assert tacit("count", "visits.csv", sql, *paid).code == 2
+
+
+def test_no_note_moves_the_cursor_of_a_terminal(tacit, clinic, folder):
+    asked = "town = '\x1b[2J'"
+    sql = f"SELECT COUNT(DISTINCT pid) FROM visits WHERE {asked}"
+    (folder / "asked.txt").write_text(f"{asked}\n")
+    for words in (
+        ("count", "visits.csv", asked, *PAID[:3], "1", *PAID[4:]),
+        ("query", "visits.csv", sql, *PAID[:3], "1", *PAID[4:]),
+        ("query", "visits.csv", sql, *PAID[:4], "--plan"),
+        ("check", "visits.csv", "asked.txt", *PAID[:2]),
+    ):
+        ended = tacit(*words)
+        assert "·[2J" in ended.out + ended.err
+        assert "\x1b" not in ended.out + ended.err

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from tacit.cli.asked import opened_unpaid
 from tacit.cli.conversation import all_of, is_silent, piped, read
-from tacit.cli.exits import CHECK_FAILED, DONE, Misuse
+from tacit.cli.exits import CHECK_FAILED, DONE, Misuse, printable
 from tacit.cli.options import TableOptions
 from tacit.cli.remote import ServerOptions
 from tacit.errors import QuestionRefused
@@ -69,7 +69,7 @@ def check(
 
                 print(to_line(stated))
             else:
-                print(f"line {number}\n{stated}\n")
+                print(printable(f"line {number}\n{stated}\n"))
     return CHECK_FAILED if refused else DONE
 
 

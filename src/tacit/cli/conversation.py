@@ -410,6 +410,6 @@ class Printer:
             where = "" if self._at_terminal else f" (line {reply.line})"
             print(f"refused{where}: {printable(reply.refusal)}", file=sys.stderr, flush=True)
         elif self._at_terminal and reply.cell is None:  # the question stands just above
-            print(reply.answer, flush=True)
+            print(printable(str(reply.answer)), flush=True)
         else:
-            print(f"{reply.answer}  {printable(reply.question)}", flush=True)
+            print(printable(f"{reply.answer}  {reply.question}"), flush=True)

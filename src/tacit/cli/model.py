@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.conversation import Asking, is_silent, piped, read
-from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, say
+from tacit.cli.exits import BAD_INPUT, DONE, Misuse, Signals, printable, say
 from tacit.cli.once import note
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, listed, numbered_bins
 from tacit.cli.remote import ServerOptions
@@ -161,7 +161,7 @@ def model(
         if about.resume is not None:
             raise Misuse("--plan does not go with --resume")
         with opened_unpaid(file, where, server) as table:
-            print(table.plan_watched_model(**about.given))
+            print(printable(str(table.plan_watched_model(**about.given))))
         return DONE
     with opened(file, asking.budget, where, server, asking.analyst) as asked, Signals():
         if about.resume is not None:
@@ -193,9 +193,10 @@ def _converse(
                 told = watched.ask(asked.question, params=asked.parameters)
             except (QuestionRefused, BadParameter) as refusal:
                 code = BAD_INPUT
-                print(to_line(refusal) if asking.json else f"refused: {refusal.fact}", flush=True)
+                said = to_line(refusal) if asking.json else printable(f"refused: {refusal.fact}")
+                print(said, flush=True)
                 continue
-            print(to_line(told) if asking.json else told, flush=True)
+            print(to_line(told) if asking.json else printable(str(told)), flush=True)
         say(f"{watched.surprises_left} surprises left; resume it with --resume {watched.name}")
     return code
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened
-from tacit.cli.exits import DONE, FAILED, Misuse, Signals, say
+from tacit.cli.exits import DONE, FAILED, Misuse, Signals, printable, say
 from tacit.cli.options import File, Name, Number, TableOptions
 from tacit.cli.remote import ServerOptions
 
@@ -103,7 +103,7 @@ def show(released: object, as_json: bool) -> None:
 
         print(to_line(released))
     else:
-        print(released)
+        print(printable(str(released)))
 
 
 # What is paid for is written wherever it can be, whatever fails on the way

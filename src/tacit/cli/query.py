@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened, opened_unpaid
-from tacit.cli.exits import DONE, Misuse, Signals
+from tacit.cli.exits import DONE, Misuse, Signals, printable
 from tacit.cli.once import PAID, Values, note, printed, show, values_of, written, wrote
 from tacit.cli.options import File, Name, Number, TableOptions, Whole, check_outputs, listed
 from tacit.cli.remote import ServerOptions
@@ -154,7 +154,7 @@ def query(
         with opened_unpaid(file, where, server) as table:
             planned = table.plan_query(sql, **given)
             note(planned.select.notes)
-            print(planned)
+            print(printable(str(planned)))
         return DONE
     with (
         opened(file, pays.budget, where, server, pays.analyst) as asks,

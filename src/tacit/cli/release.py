@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 
 from tacit.cli.asked import opened, opened_unpaid
 from tacit.cli.conversation import is_silent
-from tacit.cli.exits import DONE, Misuse, Signals, say
+from tacit.cli.exits import DONE, Misuse, Signals, printable, say
 from tacit.cli.once import PAID, printed, written, wrote
 from tacit.cli.options import (
     Column,
@@ -308,7 +308,7 @@ def release(
         raise Misuse("--plot does not go with --top or --synthetic")
     if paid.plan:
         with opened_unpaid(file, where, server) as table:
-            print(wanted.plan(table))
+            print(printable(str(wanted.plan(table))))
         return DONE
     if file is not None and paid.budget is None:
         raise Misuse(

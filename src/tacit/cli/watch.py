@@ -149,7 +149,7 @@ class Alarms:
         if reply.answer is None:
             self.printer.show(reply)
             return
-        shown = f"{table.as_of}  {reply.answer}  {printable(reply.question)}"
+        shown = printable(f"{table.as_of}  {reply.answer}  {reply.question}")
         print(line if self._as_json else shown, flush=True)
         if self._command is not None:
             self._run(line)
