@@ -26,7 +26,6 @@ from benchmarks.bench_tables import GENERATED, ROWS, SCHEMA
 from benchmarks.report import Report, seconds
 from tacit.analyst.stream import Stream
 from tacit.analyst.table import Table
-from tacit.tables.bit_trees import words_of
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.prepared import Prepared
 from tacit.tables.totals import people_total
@@ -288,9 +287,8 @@ def _bitmap_work(table: Table, prepared: Prepared) -> Callable[[dict[str, Any]],
         matching = found.get(tuple(value.values()))
         if matching is None:
             tree = prepared.question(**value).terms[0].where
-            engine._node(tree, True)  # bitmaps are built when they are asked for again
-            node = engine._node(tree, True)
-            matching = found[tuple(value.values())] = partial(words_of, node, engine._layout.filled)
+            engine._bitmaps.tree(tree)  # bitmaps are built when they are asked for again
+            matching = found[tuple(value.values())] = engine._bitmaps.matching(tree)
         return people_total(engine._layout, matching)
 
     return work

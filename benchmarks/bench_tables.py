@@ -123,7 +123,7 @@ def _conjunctions(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) 
     questions = [parse(text, engine.schema) for text in texts]
     start = process_time()
     answers = [engine.values([question])[0] for question in questions]
-    built = len(engine._cache)
+    built = len(engine._bitmaps.cache)
     first = process_time() - start
 
     mine = _each(lambda question: engine.values([question]), questions)
@@ -164,7 +164,7 @@ def _rate(rival: duckdb.DuckDBPyConnection, table: str, texts: list[str]) -> flo
 
 def _bandwidth(engine: BitmapEngine) -> float:
     """Seconds to read three bitmaps, when all those in use are read one after another."""
-    bitmaps = list(engine._cache._kept.values())
+    bitmaps = list(engine._bitmaps.cache._kept.values())
 
     return 3 * _each(np.bitwise_or.reduce, bitmaps)
 

@@ -69,7 +69,7 @@ class _Eager(Cache):
 def eager(engine: Engine) -> Engine:
     """The same, with everything kept from the first question on."""
     assert isinstance(engine, BitmapEngine)
-    engine._cache = _Eager(engine._cache.most)
+    engine._bitmaps.cache = _Eager(engine._bitmaps.cache.most)
     return engine
 
 

@@ -24,6 +24,7 @@ from tacit.tables import (
     write_schema,
 )
 from tacit.tables.bitmaps import BitmapEngine
+from tacit.tables.cache import Cache
 from tacit.tables.cells import grouped
 from tacit.tables.layout import by_person, unpack
 from tacit.tables.question import Range
@@ -245,14 +246,38 @@ def test_bitmaps_stay_within_their_limit() -> None:
     assert isinstance(engine, BitmapEngine)
     for age in range(100):
         assert ask(engine, f"age = {age}") == 7 - (age >= 40)
-        assert len(engine._cache) <= 4
+        assert len(engine._bitmaps.cache) <= 4
     many = " or ".join(f"age = {age}" for age in range(50))
     assert ask(engine, f"({many}) and week = 3") == 64 + 4
-    assert len(engine._cache) <= 4
+    assert len(engine._bitmaps.cache) <= 4
     for _ in range(3):  # the least recently used goes first
         assert ask(engine, "age = 7") == 7
         assert ask(engine, f"age >= {_}") == 640 - 7 * _
-    assert Range("age", 7, 7) in engine._cache
+    assert Range("age", 7, 7) in engine._bitmaps.cache
+
+
+def test_one_predicate_makes_no_more_bitmaps_than_may_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = quick([row(n, age=n % 100) for n in range(640)], EACH_ROW, limit=4 * (80 + 512))
+    asked = parse(
+        " or ".join(f"age = {age} or age >= {age + 90}" for age in range(9)), engine.schema
+    )
+    made: list[object] = []
+    keep = Cache.keep
+    monkeypatch.setattr(Cache, "keep", lambda *given: (made.append(given[1]), keep(*given)))
+    answers = [engine.values([asked]), engine.values([asked])]
+    assert answers[0] == answers[1]
+    assert len(made) == 4  # the others would be in memory at the same time
+
+
+def test_a_new_range_of_a_conjunction_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = quick([row(n, age=n % 100, week=n % 5) for n in range(640)], EACH_ROW)
+    sought: list[object] = []
+    find = Cache.find
+    monkeypatch.setattr(Cache, "find", lambda cache, key: (sought.append(key), find(cache, key))[1])
+    assert engine.values([parse("age >= 50 and week = 3", engine.schema)]) == [60]
+    assert sought == [Range("age", 50, None), Range("week", 3, 3)]
 
 
 @pytest.mark.usefixtures("both_loops")
@@ -272,6 +297,6 @@ def test_questions_that_come_again_when_their_bitmaps_were_dropped() -> None:
         there = [n for n in range(640) if n % 6 == week and (n % 10 == age or sign == ">=")]
         true = len({n // 2 for n in there if n % 10 >= age})
         assert engine.values([asked]) == [true]
-        assert len(engine._cache) <= 6
+        assert len(engine._bitmaps.cache) <= 6
     engine.close()
-    assert not len(engine._cache)
+    assert not len(engine._bitmaps.cache)

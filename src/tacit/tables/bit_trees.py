@@ -1,19 +1,43 @@
-"""A predicate as a tree of bitmaps, and its words.
+"""Where predicates are TRUE: trees of bitmaps, and the words that they come to.
 
-Most atoms are bitmaps that are kept.  A new one may never come again: it is tested block by block,
-and only on the rows that the rest of a conjunction leaves, if those are few.
+A bitmap says for which slots an atom is TRUE, or for which it is FALSE; negation is pushed down to
+the atoms, so three-valued logic needs nothing else.  A bitmap is built when its atom comes a second
+time.  A new atom may never come again: it is tested block by block, and only on the rows that the
+rest of a conjunction leaves, if those are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit import kernel
-from tacit.tables.layout import WORD, BitWords, Codes, Layout, pack
+from tacit.tables.bit_slices import BitSlices, sliced
+from tacit.tables.cache import Cache
+from tacit.tables.columns import CodeSet, Held, comparison
+from tacit.tables.functions import part_of_codes, parts_that_hold
+from tacit.tables.layout import WORD, BitWords, Codes, Layout, pack, unpack
+from tacit.tables.question import (
+    Among,
+    And,
+    Computed,
+    Constant,
+    IsNull,
+    IsTrue,
+    Like,
+    Members,
+    Not,
+    Or,
+    Predicate,
+    Range,
+    SameOrder,
+)
+from tacit.tables.schema import Schema
+from tacit.tables.totals import Matching
 
 BUILD = 1 << 11
 """Words that are built at once: 128 K rows, whose codes and bits stay in the cache."""
@@ -162,3 +186,169 @@ def _tested(words: BitWords, make: Maker, start: int) -> BitWords:
     words = np.zeros_like(words)
     words[some] = left.view(WORD)
     return words
+
+
+Atom = Range | Among | Like | IsNull | Computed | SameOrder | Members
+
+_MOST_KEPT = 1 << 13  # bitmaps: of a small table they cost little, to keep or to make again
+_ENTRY_BYTES = 512  # what a kept bitmap takes besides its words
+
+
+class Bitmaps:
+    """Where predicates are TRUE of the rows of one layout.  One thread at a time may use it."""
+
+    def __init__(
+        self, schema: Schema, layout: Layout, columns: Mapping[str, Held], limit: int
+    ) -> None:
+        self._schema, self._layout, self._columns = schema, layout, columns
+        most = limit // (layout.words * 8 + _ENTRY_BYTES)
+        self.cache = Cache(min(max(most, 1), _MOST_KEPT))
+        self._nothing = np.zeros(layout.words, dtype=WORD)
+
+    def matching(self, where: Predicate) -> Matching:
+        """What gives the words of a predicate from start to stop."""
+        return partial(words_of, self.tree(where), self._layout.filled)
+
+    def truths(self, where: Predicate) -> NDArray[np.bool_]:
+        """For each slot, whether it has a row for which a predicate is TRUE."""
+        return unpack(self.matching(where)(0, self._layout.words))
+
+    def slices(self, name: str) -> BitSlices | None:
+        """Every bit of a column's codes, if they are worth keeping and there is room for them."""
+        column = self._columns[name]
+        if column.base is None:
+            return None
+        found: BitSlices | None = self.cache.find(name)
+        fits = column.null.bit_length() < self.cache.most // 2
+        if found is None and fits and self.cache.is_wanted(name):
+            found = sliced(column.codes, column.null)
+            self.cache.keep(name, found)
+        return found
+
+    def tree(self, where: Predicate) -> Node:
+        """Where a predicate is TRUE."""
+        self.cache.begin()
+        return self._node(where, True)
+
+    def _node(self, tree: Predicate, wanted: bool) -> Node:
+        """Where a predicate is TRUE (if wanted) or FALSE (if not)."""
+        if type(tree) is And or type(tree) is Or:
+            if len(tree.parts) == 1:
+                return self._node(tree.parts[0], wanted)
+            if (type(tree) is And) == wanted:
+                return self._all_of(tree.parts, wanted)
+            return Some([self._node(part, wanted) for part in tree.parts])
+        if isinstance(tree, Not):
+            return self._node(tree.part, not wanted)
+        if isinstance(tree, IsTrue):
+            true = self._node(tree.part, True)
+            return true if wanted else Except(true)
+        if isinstance(tree, Constant):
+            return self._layout.filled if tree.value is wanted else self._nothing
+        assert isinstance(tree, Atom)
+        return self._atom(tree, wanted)
+
+    def _all_of(self, trees: Sequence[Predicate], wanted: bool) -> Node:
+        """All of these; new ranges of one column, such as its two ends, are one range."""
+        new_ranges: dict[str, list[Range]] = {}
+        nodes: list[Node] = []
+        for tree in trees:
+            if type(tree) is not Range or not wanted:
+                nodes.append(self._node(tree, wanted))
+            elif (kept := self.cache.find(tree)) is not None:
+                nodes.append(kept)
+            else:
+                new_ranges.setdefault(tree.column, []).append(tree)
+        for ranges in new_ranges.values():
+            alone = len(ranges) == 1
+            nodes.append(self._new(ranges[0]) if alone else self._atom(_intersection(ranges), True))
+        if len(nodes) == 1:
+            return nodes[0]
+        new = [node for node in nodes if type(node) is Unbuilt]
+        return All([node for node in nodes if type(node) is not Unbuilt] if new else nodes, new)
+
+    def _atom(self, tree: Atom, wanted: bool) -> Node:
+        """The bitmap of an atom, kept from the second time on, or what makes it."""
+        kept: BitWords | None = self.cache.find(tree if wanted else (tree, False))
+        return self._new(tree, wanted) if kept is None else kept
+
+    def _new(self, tree: Atom, wanted: bool = True) -> Node:
+        """The same for an atom of which nothing is kept."""
+        key = tree if wanted else (tree, False)
+        new = self._unbuilt(tree, wanted)
+        if not self.cache.is_wanted(key):
+            return new
+        bitmap = new.words(0, self._layout.words)
+        self.cache.keep(key, bitmap)
+        return bitmap
+
+    def _unbuilt(self, tree: Atom, wanted: bool) -> Unbuilt:
+        """What makes the bitmap of an atom."""
+        if isinstance(tree, SameOrder):
+            return Unbuilt(self._compared(tree, wanted))
+        if isinstance(tree, Members):
+            column = self._columns[tree.column]
+            return Unbuilt(_known(column, column.finder(tree.codes), wanted))
+        if isinstance(tree, Computed) and self._schema.column(tree.column).type != "text":
+            return Unbuilt(self._part_of_date(tree, wanted))
+        column = self._columns[tree.column]
+        if isinstance(tree, Range | IsNull):
+            codes: CodeSet = column.intervals(tree, wanted)
+        else:
+            codes = column.codes_of(tree, wanted)
+        range_ = None
+        if isinstance(codes, tuple) and len(codes) == 1 and codes[0][1] <= column.top:
+            range_ = column.codes, column.codes.itemsize, *codes[0]
+        return Unbuilt(self._in(column, codes), range_)
+
+    def _in(self, column: Held, codes: CodeSet) -> Maker:
+        # Slots without a row have the code of NULL, too.
+        null = not isinstance(codes, np.ndarray) and codes[-1:] and codes[-1][1] == column.null
+
+        def make(slots: Slots) -> NDArray[np.bool_]:
+            bits = column.test(codes, slots)
+            if null and isinstance(slots, slice):
+                bits &= unpack(self._layout.filled[slots.start // 64 : slots.stop // 64])
+            return bits
+
+        return make
+
+    def _part_of_date(self, tree: Computed, wanted: bool) -> Maker:
+        """A part of dates, such as their month, computed from their codes."""
+        column, type_ = self._columns[tree.column], self._schema.column(tree.column).type
+        listed = parts_that_hold(tree)
+
+        def holds(codes: Codes) -> NDArray[np.bool_]:
+            return np.isin(part_of_codes(tree.function, type_, column.values(codes)), listed)
+
+        return _known(column, holds, wanted)
+
+    def _compared(self, tree: SameOrder, wanted: bool) -> Maker:
+        left, right = self._columns[tree.left], self._columns[tree.right]
+        compare = comparison(self._schema, tree, left, right)
+
+        def make(slots: Slots) -> NDArray[np.bool_]:
+            first, second = left.codes[slots], right.codes[slots]
+            known = (first != left.null) & (second != right.null)
+            bits: NDArray[np.bool_] = known & (compare(first, second) == wanted)
+            return bits
+
+        return make
+
+
+def _intersection(ranges: Sequence[Range]) -> Range:
+    """The values that lie in all of these ranges of a column."""
+    lows = [each.low for each in ranges if each.low is not None]
+    highs = [each.high for each in ranges if each.high is not None]
+    return Range(ranges[0].column, max(lows, default=None), min(highs, default=None))
+
+
+def _known(column: Held, holds: Callable[[Codes], NDArray[np.bool_]], wanted: bool) -> Maker:
+    """Whether a condition on codes is TRUE, or FALSE; that of NULL is neither."""
+
+    def make(slots: Slots) -> NDArray[np.bool_]:
+        codes = column.codes[slots]
+        bits: NDArray[np.bool_] = (codes != column.null) & (holds(codes) == wanted)
+        return bits
+
+    return make

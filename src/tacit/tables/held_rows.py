@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.bit_trees import words_of
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.layout import BitWords, every_row, pack, unpack
@@ -34,8 +33,7 @@ class PublicRows(BitmapEngine):
     def packed(self, where: Predicate) -> BitWords:
         """Which slots have a row that satisfies the predicate, 64 in a word."""
         with self._lock:
-            self._used = 0
-            return words_of(self._node(where, True), self._layout.filled, 0, self._layout.words)
+            return self._bitmaps.matching(where)(0, self._layout.words)
 
     def matches(self, where: Predicate) -> NDArray[np.bool_]:
         """The same, one by one."""
