@@ -1,8 +1,9 @@
-"""A predicate means the same of a universe's elements as of an engine's rows."""
+"""A predicate means the same of public rows, such as elements of a universe, as of a table."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ from tests.tables.engines import quick
 
 import tacit
 from tacit.tables import EACH_ROW, parse
-from tacit.tables.universe import columns_of, holds
+from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
 from tacit.testing import meaning as brute
 from tacit.testing.random_questions import PREDICATES, ROWS
 
@@ -39,15 +40,19 @@ def whole(row):
 def test_a_predicate_holds_for_as_many_elements_as_the_engine_counts(rows, predicate):
     engine = quick(rows, EACH_ROW)
     question = parse(predicate.sql, engine.schema)
-    where = question.terms[0].where
     read = [brute.read_row(row) for row in rows]
-    values = {
-        name: [code(engine.schema.column(name), row[name]) for row in read]
-        for name in columns_of(where)
-    }
-    found = holds(where, values, len(rows), engine.schema)
+    columns = [with_keys(column, read) for column in engine.schema.columns]
+    cells = [tuple(code(column, row[column.name]) for column in columns) for row in read]
+    public = PublicRows(rows_schema(engine.schema, columns), cell_codes(columns, cells))
+    found = public.matches(question.terms[0].where)
     assert found.tolist() == [predicate.test(row) is True for row in read]
     assert [int(found.sum())] == engine.values([question])
+
+
+def with_keys(column, rows):
+    if column.type != "text":
+        return column
+    return replace(column, keys=tuple(dict.fromkeys(row[column.name] for row in rows)))
 
 
 def code(column, value):

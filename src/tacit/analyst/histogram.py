@@ -50,9 +50,10 @@ from tacit.tables.codes import Code, Unfit
 from tacit.tables.engine import needs_chosen_points
 from tacit.tables.key_notes import notes_on
 from tacit.tables.point_counts import chosen_counts
+from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
 from tacit.tables.question import People
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.universe import columns_of, count_elements, holds
+from tacit.tables.universe import columns_of, count_elements
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -164,8 +165,10 @@ class Histogram(CellNoise, Recordable, SavedTabular):
                 f"{question}\nthis histogram counts {', '.join(names)}; a question about it can "
                 "name no other column"
             )
-        values = dict(zip(names, zip(*self.cells, strict=True), strict=True))
-        inside = holds(predicate, values, len(self), self.schema)
+        cells = PublicRows(
+            rows_schema(self.schema, self.columns), cell_codes(self.columns, self.cells)
+        )
+        inside = cells.matches(predicate)
         return CellSum(
             value=Fraction(int(self.counts[inside].sum())),
             noise_scale=self.noise_scale,

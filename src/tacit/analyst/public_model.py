@@ -20,8 +20,8 @@ from tacit.analyst.release import Release
 from tacit.analyst.synthetic import Synthetic
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, Infeasible, QuestionRefused
-from tacit.tables.held_rows import rows_engine, rows_schema
 from tacit.tables.loading import load
+from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
 from tacit.tables.question import And, People, Predicate, Range, Rows
 from tacit.tables.schema import EACH_ROW, Column, Schema
 from tacit.tables.universe import columns_of
@@ -80,7 +80,7 @@ class ByWeight:
         rank = np.empty(len(weights), np.int64)
         order = np.argsort(of_row, kind="stable")
         rank[order] = np.arange(len(weights)) - np.repeat(np.cumsum(counts) - counts, counts)
-        self._engine = rows_engine(rows.schema, rows.codes, self._starts[of_row] * 64 + rank)
+        self._engine = PublicRows(rows.schema, rows.codes, self._starts[of_row] * 64 + rank)
         self._weights = values.astype(np.int64)
         self._one_weight = int(values[0]) if len(values) == 1 else None
 
@@ -101,7 +101,7 @@ class ByRow:
     """Each row has a weight of its own: for each four slots, the sum of any of them is known."""
 
     def __init__(self, rows: ModelRows, weights: Floats) -> None:
-        self._engine = rows_engine(rows.schema, rows.codes)
+        self._engine = PublicRows(rows.schema, rows.codes)
         padded = np.zeros(self._engine.slots)
         padded[: len(weights)] = weights
         four = padded.reshape(-1, 4)
@@ -126,7 +126,7 @@ class PublicModel:
 
     def __init__(self, rows: ModelRows) -> None:
         self._rows = rows
-        self._engine = rows_engine(rows.schema, rows.codes)
+        self._engine = PublicRows(rows.schema, rows.codes)
         self._names = frozenset(column.name for column in rows.schema.columns)
         self._measured: list[tuple[NDArray[np.bool_], int]] = []
         self._weights: Floats = np.rint(rows.people * _UNIT)
@@ -175,7 +175,7 @@ class PublicModel:
     def learn(self, where: Predicate, people: int) -> None:
         """Fit the weights to a measured count, and to all that were measured before."""
         weights = self._weights
-        self._measured.append((self._engine.matches(where)[: len(weights)], people))
+        self._measured.append((self._engine.matches(where), people))
         for _ in range(_SWEEPS):
             for inside, counted in self._measured:
                 if inside.any():
@@ -238,16 +238,7 @@ def _known(people: int | None) -> int:
 
 
 def _of_histogram(model: Histogram) -> ModelRows:
-    codes = np.array(
-        [
-            [
-                (column.keys or ()).index(code) if column.type == "text" else code
-                for column, code in zip(model.columns, cell, strict=True)
-            ]
-            for cell in model.cells
-        ],
-        np.int64,
-    )
+    codes = cell_codes(model.columns, model.cells)
     people = np.maximum(model.counts, 0).astype(np.float64)
     return ModelRows(rows_schema(model.schema, list(model.columns)), codes, people)
 

@@ -30,8 +30,9 @@ from tacit.tables.codes import Code
 from tacit.tables.key_notes import notes_on
 from tacit.tables.point_counts import chosen_counts
 from tacit.tables.prepared import Prepared, prepare, prepare_stored
+from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.question import People, Predicate, Range
-from tacit.tables.universe import Points, columns_of, count_elements, holds
+from tacit.tables.universe import Points, columns_of, count_elements
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -281,14 +282,12 @@ class FiniteClass:
     @cached_property
     def matrix(self) -> NDArray[np.bool_]:
         """Which elements of the universe satisfy which predicate."""
-        return np.array([self._row(predicate) for predicate in self.predicates])
+        return np.array([self._elements.matches(predicate) for predicate in self.predicates])
 
-    def _row(self, predicate: Predicate) -> NDArray[np.bool_]:
-        values = {
-            column.name: [element[place] for element in self.universe]
-            for place, column in enumerate(self.columns)
-        }
-        return holds(predicate, values, len(self.universe), self.schema)
+    @cached_property
+    def _elements(self) -> PublicRows:
+        size = prod(declared_size(column) for column in self.columns)
+        return PublicRows(rows_schema(self.schema, self.columns), self.codes(np.arange(size)))
 
     @cached_property
     def queries(self) -> LinearQueries:
@@ -357,7 +356,7 @@ class FiniteClass:
         """Whether it selects the same elements as a question of the class or its complement."""
         if not set(columns_of(predicate)) <= {column.name for column in self.columns}:
             return False
-        row = self._row(predicate)
+        row = self._elements.matches(predicate)
         return bool(
             row.all()
             or not row.any()

@@ -44,9 +44,10 @@ from tacit.tables.codes import Code
 from tacit.tables.engine import needs_chosen_points
 from tacit.tables.key_notes import notes_on
 from tacit.tables.point_counts import CountedPoints, chosen_counts
+from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.question import People, Range
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.universe import columns_of, count_elements, holds
+from tacit.tables.universe import columns_of, count_elements
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
@@ -113,7 +114,9 @@ class OrderedColumn:
             stop = len(values) if high is None else bisect_right(values, high)
             return start, max(start, stop)
         if set(columns_of(predicate)) == {self.name}:
-            inside = np.flatnonzero(holds(predicate, {self.name: values}, len(values), self.schema))
+            codes = np.array(values, np.int64)[:, np.newaxis]
+            rows = PublicRows(rows_schema(self.schema, [self.column]), codes)
+            inside = np.flatnonzero(rows.matches(predicate))
             if len(inside) == 0:
                 return 0, 0
             if inside[-1] - inside[0] == len(inside) - 1:

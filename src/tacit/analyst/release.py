@@ -45,8 +45,8 @@ from tacit.privacy import Cost, Privacy
 from tacit.support import Progress, check_can_plot, waiting, with_notes
 from tacit.tables.codes import Code
 from tacit.tables.engine import needs_chosen_points
+from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
-from tacit.tables.universe import columns_of, holds
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -117,8 +117,8 @@ class Release(Recordable, SavedTabular):
                 f"{question}\nthis release answers only {self.plan.questions}{self._class.ends}: "
                 "it promises nothing about anything else"
             )
-        values = {name: self._column_codes(name) for name in set(columns_of(predicate))}
-        return Fraction(int(holds(predicate, values, self.rows, self.schema).sum()), self.rows)
+        rows = PublicRows(rows_schema(self.schema, self._class.columns), self.codes)
+        return Fraction(rows.count(predicate), self.rows)
 
     def count(self, question: str, *, people: int | None = None) -> Fraction:
         """The answer as a number of people, out of a total that is public or was paid for."""

@@ -39,14 +39,13 @@ from tacit.numbers import Number, as_given, positive, probability, show, spaced,
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
 from tacit.tables.engine import chosen_points, needs_chosen_points
-from tacit.tables.held_rows import rows_engine, rows_schema
 from tacit.tables.prepared import parse
+from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.schema import EACH_ROW, Schema, read_schema, write_schema
 
 if TYPE_CHECKING:
     from tacit.analyst.alternatives import Alternative
     from tacit.book.coins import Coins
-    from tacit.tables.bitmaps import BitmapEngine
     from tacit.tables.engine import Engine
 
 Codes = NDArray[np.int64]
@@ -127,9 +126,9 @@ class Synthetic(Recordable, SavedTabular):
         return asked.grid * Fraction(steps * self.people, len(self))
 
     @cached_property
-    def _engine(self) -> BitmapEngine:
+    def _engine(self) -> PublicRows:
         columns = [column.column for column in self.plan.columns]
-        return rows_engine(rows_schema(self.schema, columns), self.codes)
+        return PublicRows(rows_schema(self.schema, columns), self.codes)
 
     @property
     def report(self) -> tuple[MarginalReport, ...]:

@@ -7,30 +7,16 @@ can be, and what follows from it; engines compute it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.columns import Held
-from tacit.tables.functions import part_of_codes, parts_that_hold
-from tacit.tables.layout import Layout
-from tacit.tables.question import (
-    Among,
-    And,
-    Computed,
-    Constant,
-    Having,
-    IsNull,
-    IsTrue,
-    Not,
-    Or,
-    Predicate,
-    Range,
-    Tally,
-)
+from tacit.tables.bit_trees import Bitmaps
+from tacit.tables.columns import Held, hold_numbers, placed
+from tacit.tables.layout import Layout, every_row
+from tacit.tables.question import Having, Tally
 from tacit.tables.schema import EACH_ROW, Column, Schema
 from tacit.tables.totals import Matching, bits_of, wide
 
@@ -56,60 +42,6 @@ def _column(name: str, tally: Tally, schema: Schema) -> Column:
     return Column(name, of.type, of.grid, None if tally.function == "sum" else of.bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """A tally's numbers, one for each of some people, and which of them are NULL."""
-
-    numbers: NDArray[Any]
-    null: Bits
-
-
-def true_of(
-    tree: Predicate, values: Mapping[str, Values], schema: Schema, wanted: bool = True
-) -> Bits:
-    """For whom a condition is TRUE (if wanted) or FALSE (if not), with the tallies' schema."""
-    match tree:
-        case Constant(value):
-            people = len(next(iter(values.values())).null)
-            return np.full(people, value is wanted)
-        case Not(part):
-            return true_of(part, values, schema, not wanted)
-        case And(parts) | Or(parts):
-            every = [true_of(part, values, schema, wanted) for part in parts]
-            together = np.logical_and if (type(tree) is And) == wanted else np.logical_or
-            found: Bits = together.reduce(every)
-            return found
-        case IsTrue(part):
-            true = true_of(part, values, schema)
-            return true if wanted else ~true
-        case IsNull(column):
-            null = values[column].null
-            return null if wanted else ~null
-        case Range(column, low, high):
-            return _known(values[column], _between(values[column].numbers, low, high), wanted)
-        case Among(column, listed):
-            numbers = values[column].numbers
-            return _known(values[column], np.isin(numbers, np.array(listed, numbers.dtype)), wanted)
-        case Computed(function, atom):  # of a date
-            mine, type_ = values[atom.column], schema.column(atom.column).type
-            parts_of = part_of_codes(function, type_, mine.numbers)
-            return _known(mine, np.isin(parts_of, parts_that_hold(tree)), wanted)
-    raise AssertionError("a tally is compared with constants")
-
-
-def _between(numbers: NDArray[Any], low: object, high: object) -> Bits:
-    found = np.ones(len(numbers), np.bool_)
-    if low is not None:
-        found &= (numbers >= low).astype(np.bool_)
-    if high is not None:
-        found &= (numbers <= high).astype(np.bool_)
-    return found
-
-
-def _known(values: Values, found: Bits, wanted: bool) -> Bits:
-    return ~values.null & (found if wanted else ~found)
-
-
 # From the bits of matching slots
 
 
@@ -125,14 +57,17 @@ def having_people(
     held_as = tally_schema(term.tallies, schema)
     for start, stop, starts in _stretches(layout):
         there = _any(bits_of(matching, start, stop), starts)
+        people = every_row(len(there))
         values = {}
         for name, tally in term.tallies:
             bits = bits_of(tallied[name], start, stop)
             held = None if tally.column is None else columns[tally.column]
             block = slice(start * 64, stop * 64)
-            values[name] = _values(tally.function, bits, held, block, starts, held_as.column(name))
+            of_people = _values(tally.function, bits, held, block, starts, held_as.column(name))
+            values[name] = placed(of_people, people.slots, None)
         slots = np.arange(start * 64, stop * 64) if starts is None else starts + start * 64
-        yield slots, there & true_of(term.condition, values, held_as)
+        holds = Bitmaps(held_as, people, values, limit=0).truths(term.condition)
+        yield slots, there & holds[: len(there)]
 
 
 def _stretches(layout: Layout) -> Iterator[tuple[int, int, NDArray[np.int64] | None]]:
@@ -155,15 +90,15 @@ def _values(
     slots: slice,
     starts: NDArray[np.int64] | None,
     column: Column,
-) -> Values:
-    """A tally's numbers for the people of a block."""
+) -> Held:
+    """A tally's numbers for the people of a block, exactly, as a column."""
     if held is not None:
         codes = held.codes[slots]
         bits = bits & (codes != held.null)
     if held is None or function == "count":
-        ones = bits.astype(np.int64)
+        ones = bits.astype(np.uint64)
         counts = ones if starts is None else np.add.reduceat(ones, starts)
-        return Values(counts, np.zeros(len(counts), np.bool_))
+        return Held(counts, column.range[1], 0)  # a count is its own code
     low, high = column.range
     reduce, other = _REDUCED[function]
     numbers: NDArray[Any] = np.where(bits, held.values(codes), other)
@@ -171,7 +106,8 @@ def _values(
         numbers = wide(numbers, held.reach)
     if starts is not None:
         numbers = reduce.reduceat(numbers, starts)
-    return Values(np.clip(numbers, low, high), ~_any(bits, starts))
+    fitting = np.clip(numbers, low, high).astype(np.int64, copy=False)
+    return hold_numbers(fitting, ~_any(bits, starts))
 
 
 _WORST = np.iinfo(np.int64)

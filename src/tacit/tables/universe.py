@@ -1,43 +1,28 @@
-"""The elements of a declared universe: which of them satisfy a predicate, and their order.
-
-A universe has no NULL, so two truth values are enough.  Predicates are the trees of
-``tacit.tables.question``, with the same meaning.
-"""
+"""The elements of a declared universe: how many rows are in each, and their order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.codes import NUMBERS, Code, rank_of_double
-from tacit.tables.functions import holds_of, like
+from tacit.tables.codes import rank_of_double
 from tacit.tables.point_counts import CountedPoints
 from tacit.tables.question import (
     Among,
-    And,
     Computed,
-    Constant,
     IsNull,
-    IsTrue,
     Like,
-    Members,
-    Not,
-    Or,
     PersonIn,
     Predicate,
     Range,
     SameOrder,
     walk,
 )
-from tacit.tables.schema import Column, Schema
-
-Truths = NDArray[np.bool_]
-Values = Mapping[str, Sequence[Code]]
+from tacit.tables.schema import Column
 
 MOST_POINTS = 1 << 62
 
@@ -52,81 +37,6 @@ def columns_of(predicate: Predicate) -> Iterator[str]:
             yield from (tree.left, tree.right)
         elif isinstance(tree, Range | Among | Like | IsNull | Computed | PersonIn):
             yield tree.column
-
-
-def holds(predicate: Predicate, values: Values, size: int, schema: Schema) -> Truths:
-    """For each of `size` elements, given as codes by column, whether the predicate is TRUE."""
-    match predicate:
-        case Constant(value=value):
-            return np.full(size, value is True)
-        case Range(column=name, low=low, high=high):
-            return _each(
-                values[name], lambda v: (low is None or v >= low) and (high is None or v <= high)
-            )
-        case Among(column=name, values=listed):
-            wanted = set(listed)
-            return _each(values[name], wanted.__contains__)
-        case Like(column=name, pattern=pattern):
-            return _each(values[name], like(pattern))
-        case Computed():
-            name = predicate.column
-            return _each(values[name], holds_of(predicate, schema.column(name).type))
-        case SameOrder(left=left, right=right, equal=equal):
-            pairs = zip(
-                *(_on_one_line(name, values, schema) for name in (left, right)), strict=True
-            )
-            return _truth([a == b if equal else a <= b for a, b in pairs])
-        case IsNull():
-            return np.zeros(size, np.bool_)
-        case IsTrue(part=part):
-            return holds(part, values, size, schema)
-        case Not(part=part):
-            return _not(part, values, size, schema)
-        case And(parts=parts):
-            return _all([holds(part, values, size, schema) for part in parts])
-        case Or(parts=parts):
-            return ~_all([~holds(part, values, size, schema) for part in parts])
-        case PersonIn() | Members():
-            raise AssertionError("a person column has no declared domain")
-
-
-def _not(part: Predicate, values: Values, size: int, schema: Schema) -> Truths:
-    """Where NOT of a predicate is TRUE.  NOT NULL is NULL, but only a constant can be NULL here."""
-    match part:
-        case Constant(value=value):
-            return np.full(size, value is False)
-        case Not(part=inner):
-            return holds(inner, values, size, schema)
-        case And(parts=parts):
-            return ~_all([~_not(each, values, size, schema) for each in parts])
-        case Or(parts=parts):
-            return _all([_not(each, values, size, schema) for each in parts])
-    return ~holds(part, values, size, schema)
-
-
-def _each(column: Sequence[Code], test: Callable[[Any], bool]) -> Truths:
-    """Test each distinct value once, since a universe repeats them."""
-    known = {value: bool(test(value)) for value in set(column)}
-    return _truth([known[value] for value in column])
-
-
-def _on_one_line(name: str, values: Values, schema: Schema) -> Sequence[Any]:
-    """The values of a column that is compared with another, whose grid may be different."""
-    if schema.column(name).type not in NUMBERS:
-        return values[name]
-    step = schema.column(name).step
-    return [code * step for code in values[name]]  # type: ignore[operator]
-
-
-def _truth(values: list[bool]) -> Truths:
-    return np.array(values, np.bool_)
-
-
-def _all(parts: list[Truths]) -> Truths:
-    together = parts[0].copy()
-    for part in parts[1:]:
-        together &= part
-    return together
 
 
 def count_elements(counted: CountedPoints, columns: Sequence[Column]) -> NDArray[np.int64]:
