@@ -69,7 +69,7 @@ class Truth:
         plan = adult.plan_synthetic(COLUMNS, epsilon=1, bins=BINS)
         self.columns = plan.columns
         self.sizes = plan.mechanism.sizes
-        self.places = places_of(adult.engine.points(COLUMNS), self.columns)
+        self.places = places_of(adult.engine.point_counts(COLUMNS).rows(), self.columns)
         every = range(len(COLUMNS))
         self.two, self.three = list(combinations(every, 2)), list(combinations(every, 3))
         cells = sum(map(self.size, self.three))

@@ -147,7 +147,7 @@ FOR_MECHANISMS = {  # within the engine room: integers and secrets that no calle
     *(f"tacit.book.synthetic.SyntheticMechanism.{name}" for name in ("draw", "edges", "round")),
     *("tacit.book.noise.GridNoise", "tacit.book.noise.NoiseFamily"),
     *("tacit.book.sparse_vector.SparseVector", "tacit.book.sparse_vector.State"),
-    *("tacit.tables.Engine.values", "tacit.tables.Engine.points", "tacit.tables.Question.answer"),
+    *("tacit.tables.Engine.values", "tacit.tables.Question.answer"),
     *("tacit.tables.Engine.totals", "tacit.tables.Engine.cell_values"),
     "tacit.tables.Engine.point_counts",
     *("tacit.tables.Question.with_terms", "tacit.tables.Column.place", "tacit.tables.Column.code"),

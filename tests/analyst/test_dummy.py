@@ -97,7 +97,7 @@ def test_it_follows_from_the_schema_the_people_and_the_seed_alone():
     def fingerprint(text: str = SCHEMA, **given: Any) -> bytes:
         options: dict[str, Any] = {"person": "pid", "name": "visits", "people": 50} | given
         with tacit.dummy(text, **options) as made:
-            return made.engine.points(["town", "age", "code"], max_rows=3).tobytes()
+            return made.engine.point_counts(["town", "age", "code"], max_rows=3).rows().tobytes()
 
     first = fingerprint()
     assert fingerprint() == first
@@ -110,7 +110,7 @@ def test_it_follows_from_the_schema_the_people_and_the_seed_alone():
     assert len({first, *others}) == 5
     # Rows must stay as they are from one version to the next, or examples would change.
     with tacit.dummy(SCHEMA, person="pid", name="visits", people=5) as made:
-        ages = [age for (age,) in made.engine.points(["age"], max_rows=3).tolist()]
+        ages = [age for (age,) in made.engine.point_counts(["age"], max_rows=3).rows().tolist()]
         assert ages == [18, 18, 20, 21, 23, 25, 34, 40, 49, 51, 56]
 
 
@@ -139,7 +139,7 @@ def test_bounds_of_any_width_are_kept(bounds, kind, people):
         return
     with tacit.dummy(schema, people=people) as made:
         (column,) = schema.columns
-        codes = made.engine.points(["x"]).ravel()
+        codes = made.engine.point_counts(["x"]).rows().ravel()
         assert column.bounds is not None
         assert all(column.bounds[0] <= int(code) <= column.bounds[1] for code in codes)
 

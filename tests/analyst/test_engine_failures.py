@@ -52,10 +52,6 @@ class Failing:
         self._fail_if_told()
         return self._engine.point_counts(columns, max_rows=max_rows, coins=coins)
 
-    def points(self, columns, *, max_rows=1, coins=None):
-        self._fail_if_told()
-        return self._engine.points(columns, max_rows=max_rows, coins=coins)
-
     def close(self) -> None:
         self._engine.close()
 

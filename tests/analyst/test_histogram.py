@@ -92,7 +92,7 @@ NAMES = st.lists(
 
 def true_counts(engine, names, max_rows):
     columns = [engine.schema.column(name) for name in names]
-    return count_elements(one_each(engine.points(names, max_rows=max_rows)), columns)
+    return count_elements(one_each(engine.point_counts(names, max_rows=max_rows).rows()), columns)
 
 
 @CALM

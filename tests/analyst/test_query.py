@@ -329,7 +329,7 @@ class TestMeanContract(TestQueryContract):
 
     def law(self, engine):
         """Noise of scale 1/2 on the count and 3/2 on Σ (2·age − 3)."""
-        others = engine.points(["age"], max_rows=2)[:, 0].tolist()
+        others = engine.point_counts(["age"], max_rows=2).rows()[:, 0].tolist()
         chosen = [others]
         if len(others) == 4 or 2 in others:  # person 1 is there, with ages 3 and 2
             chosen = [

@@ -245,7 +245,7 @@ class TestMedianContract(TestQueryContract):
     def law(self, engine):
         from tests.book.test_quantile import law
 
-        ages = engine.points(["age"], max_rows=2)[:, 0].tolist()
+        ages = engine.point_counts(["age"], max_rows=2).rows()[:, 0].tolist()
         chosen = [ages]
         if 2 in ages:
             chosen = [[*ages[: ages.index(x)], *ages[ages.index(x) + 1 :]] for x in (2, 3)]

@@ -64,8 +64,8 @@ class TestSum(TestCount):
 
 def one_row_of_each(engine, column, of_person_1):
     """What is counted, by equal chances: person 1 has two rows, and the others one."""
-    every = engine.points([column], max_rows=2)[:, 0].tolist()
-    if len(every) == len(engine.points([column])):  # they are not there
+    every = engine.point_counts([column], max_rows=2).rows()[:, 0].tolist()
+    if len(every) == len(engine.point_counts([column]).rows()):  # they are not there
         return [np.array(every)]
     return [np.delete(every, every.index(left_out)) for left_out in of_person_1]
 
@@ -105,7 +105,7 @@ class TestHistogramOfSeveralRows(TestHistogram):
         return super().mechanism(schema, **{"max_rows": 2, "epsilon": 2, **given})
 
     def law(self, engine):
-        return self._law_of(engine.points(["town"], max_rows=2)[:, 0])
+        return self._law_of(engine.point_counts(["town"], max_rows=2).rows()[:, 0])
 
 
 class TestSmallDb(ReleaseContract):

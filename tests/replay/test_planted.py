@@ -31,9 +31,9 @@ from tacit.book.small_db import certifying
 from tacit.book.sparse_vector import SparseVector
 from tacit.book.top import TopMechanism
 from tacit.book.watching import Watch, WatchState
-from tacit.tables import bitmaps
+from tacit.tables import point_counts
 from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.engine import rows_of_each
+from tacit.tables.point_counts import rows_of_each
 
 PAIRS = 12  # of neighbours, on each of which a session is tried
 TRIES = 60
@@ -134,7 +134,7 @@ def rows_chosen_among_all_people(monkeypatch):
     def chosen(people, *rest):
         return rows_of_each(np.zeros_like(people), *rest)
 
-    monkeypatch.setattr(bitmaps, "rows_of_each", chosen)
+    monkeypatch.setattr(point_counts, "rows_of_each", chosen)
 
 
 @planted(sessions.ranges, Unpaid)
@@ -142,7 +142,7 @@ def max_rows_not_applied(monkeypatch):
     def chosen(people, columns, max_rows, coins):
         return rows_of_each(people, columns, 10**6, coins)
 
-    monkeypatch.setattr(bitmaps, "rows_of_each", chosen)
+    monkeypatch.setattr(point_counts, "rows_of_each", chosen)
 
 
 @planted(sessions.query, Unpaid)
@@ -156,7 +156,8 @@ def a_value_read_by_other_rows(monkeypatch):
 
     def values(self, questions):
         found = usual(self, questions)
-        return [each + 5 for each in found] if len(self.points(["age"], max_rows=9)) % 2 else found
+        rows = self.point_counts(["age"], max_rows=9).counts.sum()
+        return [each + 5 for each in found] if rows % 2 else found
 
     usual = BitmapEngine.values
     monkeypatch.setattr(BitmapEngine, "values", values)
@@ -197,7 +198,7 @@ def an_error_raised_on_a_value(monkeypatch):
 @planted(sessions.count, Differs)
 def a_repr_that_shows_how_many(monkeypatch):
     def shown(self):
-        return f"<{self.name}: {len(self.engine.points(['age'], max_rows=9))} rows>"
+        return f"<{self.name}: {self.engine.point_counts(['age'], max_rows=9).counts.sum()} rows>"
 
     monkeypatch.setattr(ReleasingTable, "__repr__", shown)
 

@@ -66,10 +66,6 @@ class Scanning:
         self._work()
         return self._engine.point_counts(columns, max_rows=max_rows, coins=coins)
 
-    def points(self, columns: Any, *, max_rows: int = 1, coins: Any = None) -> Any:
-        self._work()
-        return self._engine.points(columns, max_rows=max_rows, coins=coins)
-
     def _work(self) -> None:
         self.entered = True
         assert self.sign.wait(120)

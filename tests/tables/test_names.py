@@ -92,7 +92,7 @@ def test_one_column_answers_to_all_its_spellings(tmp_path: Path) -> None:
     table = pa.table({"PId": [1, 2, 3], "x": [7, 8, 9]})
     with load(table, person="pid", schema='[columns.pID]\ntype = "integer"') as engine:
         assert engine.schema.person == "pID"
-        assert len(engine.points(["PID"])) == 3
+        assert len(engine.point_counts(["PID"]).rows()) == 3
 
 
 def test_duckdb_folds_no_more_than_we_do() -> None:
@@ -135,7 +135,7 @@ def test_keys_that_differ_count_different_rows() -> None:
     table = pa.table({"x": [*keys, "a"]})
     schema = read_schema(f'[columns.x]\ntype = "text"\nkeys = {keys!r}', name="t", person=EACH_ROW)
     with load(table, person=EACH_ROW, schema=schema) as engine:
-        places = engine.points(["x"])[:, 0].tolist()
+        places = engine.point_counts(["x"]).rows()[:, 0].tolist()
     assert places == [0, 0, 1, 2, 3, 4]
 
 

@@ -35,7 +35,7 @@ def ask(engine: Engine, text: str, **parameters: object) -> Fraction:
 
 def codes(engine: Engine, name: str) -> list[int]:
     """The codes of a column, sorted, without NULL."""
-    found: list[int] = engine.points([name], max_rows=10**6)[:, 0].tolist()
+    found: list[int] = engine.point_counts([name], max_rows=10**6).rows()[:, 0].tolist()
     return found
 
 
@@ -592,7 +592,7 @@ def test_engine_failures_carry_nothing(opener: Opener) -> None:
     assert POISON not in _everything_said(caught.value)
     assert caught.value.__context__ is None
     with pytest.raises(EngineFailed) as caught:
-        engine.points(["x"])
+        engine.point_counts(["x"]).rows()
     assert POISON not in _everything_said(caught.value)
 
 

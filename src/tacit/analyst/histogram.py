@@ -47,9 +47,8 @@ from tacit.numbers import Number, as_given, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import html_cell, html_row
 from tacit.tables.codes import Code, Unfit
-from tacit.tables.engine import needs_chosen_points
 from tacit.tables.key_notes import notes_on
-from tacit.tables.point_counts import chosen_counts
+from tacit.tables.point_counts import chosen_counts, needs_chosen_points
 from tacit.tables.public_rows import PublicRows, cell_codes, rows_schema
 from tacit.tables.question import People
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema

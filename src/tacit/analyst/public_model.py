@@ -253,7 +253,7 @@ def _of_frame(frame: Any, schema: Schema, people: int | None) -> ModelRows:
     public = Schema(schema.name, EACH_ROW, tuple(columns))
     try:
         with load(frame, person=EACH_ROW, name=schema.name, schema=public) as engine:
-            codes = engine.points([column.name for column in columns])
+            codes = engine.point_counts([column.name for column in columns]).rows()
     except BadParameter as wrong:
         if wrong.parameter != "source":
             raise

@@ -41,9 +41,8 @@ from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed, check_can_plot
 from tacit.tables.codes import Code
-from tacit.tables.engine import needs_chosen_points
 from tacit.tables.key_notes import notes_on
-from tacit.tables.point_counts import CountedPoints, chosen_counts
+from tacit.tables.point_counts import CountedPoints, chosen_counts, needs_chosen_points
 from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.question import People, Range
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema

@@ -44,7 +44,7 @@ from tacit.numbers import Number, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Progress, check_can_plot, waiting, with_notes
 from tacit.tables.codes import Code
-from tacit.tables.engine import needs_chosen_points
+from tacit.tables.point_counts import needs_chosen_points
 from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.schema import EACH_ROW, Column, Schema, read_schema, write_schema
 

@@ -38,7 +38,7 @@ from tacit.errors import BadParameter, Infeasible
 from tacit.numbers import Number, as_given, positive, probability, show, spaced, whole
 from tacit.privacy import Cost, Privacy
 from tacit.support import Printed
-from tacit.tables.engine import chosen_points, needs_chosen_points
+from tacit.tables.point_counts import chosen_counts, needs_chosen_points
 from tacit.tables.prepared import parse
 from tacit.tables.public_rows import PublicRows, rows_schema
 from tacit.tables.schema import EACH_ROW, Schema, read_schema, write_schema
@@ -434,7 +434,7 @@ class SyntheticRows:
         """Measure, fit and draw."""
         plan = self.plan
         names = [column.name for column in plan.columns]
-        points = chosen_points(engine, names, plan.max_rows, coins)
+        points = chosen_counts(engine, names, plan.max_rows, coins).rows()
         support = max(plan.rows, SUPPORT) if plan.mechanism.rounds else plan.rows
         rows = places_of(points, plan.columns)
         measured, model = plan.mechanism.draw(rows, coins, support)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -16,24 +15,11 @@ from tacit.tables.bit_trees import Bitmaps, people_of_conjunction, words_of
 from tacit.tables.cells import count_cells, count_product, grouped
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
-from tacit.tables.engine import (
-    CLOSED,
-    Answering,
-    check_points,
-    point_codes,
-    rows_of_each,
-    withheld,
-)
+from tacit.tables.engine import CLOSED, Answering, withheld
 from tacit.tables.having import having_people
 from tacit.tables.layout import Layout, unpack
 from tacit.tables.person_rows import Coded, PersonRows
-from tacit.tables.point_counts import (
-    CountedPoints,
-    can_be_counted,
-    count_codes,
-    joined_points,
-    one_each,
-)
+from tacit.tables.point_counts import CountedPoints, check_points, point_codes, points_of
 from tacit.tables.question import Having, People, Predicate, Rows, Term
 from tacit.tables.schema import Schema
 from tacit.tables.totals import Matching, people_total, rows_total, sum_total
@@ -96,52 +82,17 @@ class BitmapEngine(Answering):
             return [self._people_with(term.where) if people else self._total(term)]
 
     @withheld("reading the points")
-    def points(
+    def point_counts(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> NDArray[np.int64]:
+    ) -> CountedPoints:
         """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         with self._lock:
             if not self._open:
                 raise EngineFailed(CLOSED)
             check_points(self.schema, columns, max_rows)
             names = [self.schema.column(name).name for name in columns]
-            return self._rows_from(0, names, max_rows, coins)
-
-    @withheld("reading the points")
-    def point_counts(
-        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> CountedPoints:
-        """The same, with how many rows each stands for."""
-        with self._lock:
-            if not self._open:
-                raise EngineFailed(CLOSED)
-            check_points(self.schema, columns, max_rows)
-            names = [self.schema.column(name).name for name in columns]
-            held = [self._columns[name] for name in names]
-            if not can_be_counted(held):
-                return one_each(self.points(columns, max_rows=max_rows, coins=coins))
-            plain = self._layout.plain_until(max_rows)  # nobody before this word has more rows
-            alike, counts = count_codes(held, plain * 64)
-            found = np.ones(len(counts), np.bool_)
-            codes = [
-                point_codes(self.schema, *pair, found) for pair in zip(names, alike, strict=True)
-            ]
-            counted = CountedPoints(np.stack(codes, axis=1)[found], counts[found])
-            if plain == self._layout.words:
-                return counted
-            chosen = self._rows_from(plain, names, max_rows, coins)
-            return joined_points([counted, one_each(chosen)])
-
-    def _rows_from(
-        self, word: int, names: Sequence[str], max_rows: int, coins: Coins | None
-    ) -> NDArray[np.int64]:
-        """The rows from a word on, at most ``max_rows`` of each person."""
-        found = unpack(self._layout.filled[word:])
-        held = [self._columns[name] for name in names]
-        there = [replace(column, codes=column.codes[word * 64 :]) for column in held]
-        rows = [point_codes(self.schema, *pair, found) for pair in zip(names, there, strict=True)]
-        people = self._people()[word * 64 :]
-        return rows_of_each(people[found], [row[found] for row in rows], max_rows, coins)
+            asked = [(name, self._columns[name]) for name in names]
+            return points_of(self.schema, self._layout, asked, max_rows, coins)
 
     @withheld("reading the rows")
     def rows_by_person(
@@ -158,7 +109,7 @@ class BitmapEngine(Answering):
                 codes = point_codes(self.schema, name, self._columns[name], there)
                 coded[name] = Coded(codes[at], there[at])
             tested = {test: self._bitmaps.truths(test)[at] for test in tests}
-            return PersonRows(self._people()[at], coded, tested)
+            return PersonRows(self._layout.people()[at], coded, tested)
 
     @withheld("answering")
     def people_of(self, term: Term) -> NDArray[Any]:
@@ -173,14 +124,6 @@ class BitmapEngine(Answering):
                 slots = np.flatnonzero(self._bitmaps.truths(term.where))
             person = self._columns[str(self.schema.person)]
             return person.distinct(slots)
-
-    def _people(self) -> NDArray[np.int64]:
-        """For each slot a number that stands for its person."""
-        people = np.ones(self._layout.slots, dtype=np.int64)
-        if self._layout.one_row < self._layout.words:
-            people[self._layout.one_row * 64 :] = 0
-            people[self._layout.starts] = 1
-        return np.cumsum(people)
 
     # Terms
 

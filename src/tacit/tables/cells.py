@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.tables.code_counts import count_combinations
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held
-from tacit.tables.layout import BitWords, Codes, Layout, unpack
+from tacit.tables.layout import BitWords, Codes, Layout, narrowest, unpack
 from tacit.tables.question import (
     TRUE,
     And,
@@ -335,3 +334,24 @@ class _Adder:
         assert isinstance(self._like, Total)
         clipped = np.clip(sums, self._like.low, self._like.high)
         np.add.at(self.totals, cells, clipped.astype(self.totals.dtype))
+
+
+# Codes: how many slots have each combination, asked for or not.
+
+
+def count_combinations(columns: Sequence[Held], found: Iterable[slice | NDArray[Any]]) -> Integers:
+    """The number of found slots for each combination of codes, with an axis for each column.
+
+    Those of NULL, and so of slots without a row, are among them.
+    """
+    sizes = [held.null + 1 for held in columns]
+    every = prod(sizes)
+    kind = narrowest(every - 1)
+    totals = np.zeros(every, np.int64)
+    for slots in found:
+        numbers = columns[0].codes[slots].astype(kind)
+        for held, size in zip(columns[1:], sizes[1:], strict=True):
+            numbers *= kind(size)
+            np.add(numbers, held.codes[slots], out=numbers, casting="unsafe")
+        totals += np.bincount(numbers, minlength=every)
+    return totals.reshape(sizes)

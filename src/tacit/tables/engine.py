@@ -26,12 +26,10 @@ from numpy.typing import NDArray
 from tacit.arguments import kind_of
 from tacit.errors import BadParameter, EngineFailed, QuestionRefused, TacitError
 from tacit.failures import reason
-from tacit.numbers import as_given, whole
+from tacit.numbers import as_given
 from tacit.support import Closing
 from tacit.tables.codes import Code
-from tacit.tables.columns import Held
-from tacit.tables.person_rows import first_at_random, first_of_each
-from tacit.tables.point_counts import CountedPoints, one_each
+from tacit.tables.point_counts import CountedPoints, check_points, one_each
 from tacit.tables.question import (
     Computed,
     Having,
@@ -50,7 +48,7 @@ from tacit.tables.question import (
     walk,
     with_where,
 )
-from tacit.tables.schema import EACH_ROW, Schema
+from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tacit.book.coins import Coins
@@ -114,25 +112,20 @@ class Engine(Protocol):
         """`values` of all cells of a GROUP BY; `Answering` computes them."""
         ...
 
-    def points(
+    def point_counts(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> NDArray[np.int64]:
+    ) -> CountedPoints:
         """The rows themselves, as codes of some columns, at most ``max_rows`` rows of each person.
 
         They are for mechanisms that need the data rather than counts of it.  Rows with NULL in one
         of the columns are left out.  Text is given as its place among the declared keys, and rows
         with other text are left out.  If a person has more rows, those that are kept are chosen
         uniformly at random with the coins; without coins, the lexicographically least are kept.
-        Either way, which are kept depends on that person alone.
+        Either way, which are kept depends on that person alone.  An engine from another package
+        gives them row by row, as its ``points``.
 
         Privacy: these are secret.  A person adds or removes at most ``max_rows`` rows.
         """
-        ...
-
-    def point_counts(
-        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> CountedPoints:
-        """The same as `points`, with how many rows each stands for; `Answering` has it."""
         ...
 
     def rows_by_person(
@@ -196,16 +189,10 @@ class Answering(Closing):
         return found
 
     @abstractmethod
-    def points(
-        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> NDArray[np.int64]:
-        """See `Engine`."""
-
     def point_counts(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
     ) -> CountedPoints:
-        """The same as `points`, with how many rows each stands for."""
-        return one_each(self.points(columns, max_rows=max_rows, coins=coins))
+        """See `Engine`."""
 
     def cell_values(self, questions: CellQuestions) -> NDArray[Any]:
         """`values` of all cells of a GROUP BY, as 64-bit integers where none can be wider."""
@@ -377,9 +364,9 @@ class Guarded(Answering):
             raise ValueError
         return found
 
-    def points(
+    def point_counts(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> NDArray[np.int64]:
+    ) -> CountedPoints:
         """See `Engine`."""
         refuse_unable(self, "points")
         if coins is not None:
@@ -388,7 +375,7 @@ class Guarded(Answering):
             self._refuse_if_closed()
             check_points(self.schema, columns, max_rows)
             chosen = {} if coins is None else {"coins": coins}
-            return self._points(list(columns), {"max_rows": max_rows, **chosen})
+            return one_each(self._points(list(columns), {"max_rows": max_rows, **chosen}))
 
     @withheld("reading the points", but=())
     def _points(self, columns: list[str], which: dict[str, Any]) -> NDArray[np.int64]:
@@ -518,81 +505,3 @@ def _needed_by(predicate: Predicate) -> Iterator[str]:
 
 
 _NEEDED: dict[type, str] = {Like: "patterns", SameOrder: "column pairs", PersonIn: "people"}
-
-
-# Points: the rows themselves as codes.
-
-
-def chosen_points(
-    engine: Engine, columns: Sequence[str], max_rows: int, coins: Coins
-) -> NDArray[np.int64]:
-    """The rows of a release: of a person with more than ``max_rows``, some chosen at random.
-
-    Privacy: secret.  A person adds or removes at most ``max_rows`` rows: the choice is made for
-    each person by themselves, with coins of its own.
-    """
-    if engine.schema.person is EACH_ROW:  # nobody has more than one
-        return engine.points(columns, max_rows=max_rows)
-    return engine.points(columns, max_rows=max_rows, coins=coins)
-
-
-def needs_chosen_points(schema: Schema) -> tuple[str, ...]:
-    """What `chosen_points` needs of an engine."""
-    return ("points",) if schema.person is EACH_ROW else ("points", "random rows")
-
-
-def rows_of_each(
-    people: NDArray[np.int64],
-    columns: Sequence[NDArray[np.int64]],
-    max_rows: int,
-    coins: Coins | None,
-) -> NDArray[np.int64]:
-    """At most ``max_rows`` rows of each person: chosen at random, or without coins the least."""
-    if coins is None:
-        kept = first_of_each(people, np.lexsort((*reversed(columns), people)), max_rows)
-    else:
-        kept = first_at_random(people, max_rows, coins)
-    return in_order(np.stack([column[kept] for column in columns], axis=1))
-
-
-def in_order(points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Points in lexicographic order, which says nothing about people."""
-    return points[np.lexsort(points.T[::-1])]
-
-
-def check_points(schema: Schema, columns: Sequence[str], max_rows: int) -> None:
-    """Refuse columns whose values cannot be given as public numbers."""
-    whole(max_rows, "max_rows")
-    for name in columns:
-        column = schema.find(name)
-        if column is None or (column.type == "text" and column.keys is None):
-            raise BadParameter(
-                "columns", name, "name declared columns; a text column needs declared keys"
-            )
-    if not columns:
-        raise BadParameter("columns", columns, "name at least one column")
-
-
-def key_places(schema: Schema, name: str) -> dict[Code, int] | None:
-    """For a text column, the place of each declared key."""
-    column = schema.column(name)
-    if column.type != "text":
-        return None
-    return {key: place for place, key in enumerate(column.keys or ())}
-
-
-def point_codes(
-    schema: Schema, name: str, held: Held, found: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """The codes of a column by slot; ``found`` becomes False where there is none."""
-    found &= held.codes != held.null
-    places = key_places(schema, name)
-    if places is None:
-        return held.values(held.codes)
-    table = np.full(held.null + 1, -1, dtype=np.int64)
-    for key, place in places.items():
-        for code, _ in held.interval(key, key):
-            table[code] = place
-    by_slot = table[held.codes]
-    found &= by_slot >= 0
-    return by_slot

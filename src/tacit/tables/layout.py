@@ -71,6 +71,14 @@ class Layout:
         low, high = np.searchsorted(self.starts, (first * 64, last * 64))
         return self.starts[low:high] - first * 64
 
+    def people(self) -> NDArray[np.int64]:
+        """For each slot a number that stands for its person."""
+        begins = np.ones(self.slots, dtype=np.int64)
+        if self.one_row < self.words:
+            begins[self.one_row * 64 :] = 0
+            begins[self.starts] = 1
+        return np.cumsum(begins)
+
     def people_before(self, word: int) -> int:
         """How many people with several rows come before a word."""
         return int(np.searchsorted(self.starts, word * 64))

@@ -29,7 +29,6 @@ from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.codes import Code
 from tacit.tables.columns import Held, is_dense, numbered, placed
 from tacit.tables.engine import Answering, exact_added, withheld
-from tacit.tables.engine import in_order as points_in_order
 from tacit.tables.layout import Layout, RowSlots, by_person, every_row, unpack
 from tacit.tables.packed_words import PackedWords, packed
 from tacit.tables.person_rows import PersonRows, joined
@@ -219,18 +218,10 @@ class ShardedEngine(Answering):
         return total
 
     @withheld("reading the points")
-    def points(
-        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> NDArray[np.int64]:
-        """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
-        found = [shard.points(columns, max_rows=max_rows, coins=coins) for shard in self._shards]
-        return points_in_order(np.concatenate(found))
-
-    @withheld("reading the points")
     def point_counts(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
     ) -> CountedPoints:
-        """The same, with how many rows each stands for."""
+        """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         each = [
             shard.point_counts(columns, max_rows=max_rows, coins=coins) for shard in self._shards
         ]

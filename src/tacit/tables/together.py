@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import SchemaMismatch
@@ -87,16 +86,10 @@ class TogetherEngine(Answering):
             return self._engine.cell_totals(ready, keys, values)
         return super().cell_totals(ready, keys, values)
 
-    def points(
-        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> NDArray[np.int64]:
-        """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
-        return self._engine.points(columns, max_rows=max_rows, coins=coins)
-
     def point_counts(
         self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
     ) -> CountedPoints:
-        """The same as `points`, with how many rows each stands for."""
+        """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
         return self._engine.point_counts(columns, max_rows=max_rows, coins=coins)
 
     def rows_by_person(
