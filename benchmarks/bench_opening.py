@@ -178,7 +178,7 @@ def _tacit_read(path: Path, names: Sequence[str], rows: int) -> dict[str, float]
     _ask(engine, *names)
     taken = process_time() - start
     assert isinstance(engine, BitmapEngine)
-    held = engine.held()[1].values()
+    held = engine.held()[0].columns.values()
     stays = sum(each.codes.nbytes for each in held)
     listed = [each.words for each in held if each.base is None]
     stays += sum(words.nbytes for words in listed if isinstance(words, PackedWords))

@@ -229,7 +229,7 @@ def _alone(kind: str, url: str) -> dict[str, float]:
         assert rows == ROWS
     else:
         engine: Any = load(url, person="pid", table="visits", schema=SCHEMA)
-        codes = sum(held.codes.nbytes for held in engine.held()[1].values())
+        codes = sum(held.codes.nbytes for held in engine.held()[0].columns.values())
     own = process_time() - start
     return {"own": own, "peak": memory("VmHWM"), "stays": memory("VmRSS"), "codes": codes}
 

@@ -287,9 +287,9 @@ def _bitmap_work(table: Table, prepared: Prepared) -> Callable[[dict[str, Any]],
         matching = found.get(tuple(value.values()))
         if matching is None:
             tree = prepared.question(**value).terms[0].where
-            engine._bitmaps.tree(tree)  # bitmaps are built when they are asked for again
-            matching = found[tuple(value.values())] = engine._bitmaps.matching(tree)
-        return people_total(engine._layout, matching)
+            engine.parts[0].bitmaps.tree(tree)  # bitmaps are built when they are asked for again
+            matching = found[tuple(value.values())] = engine.parts[0].bitmaps.matching(tree)
+        return people_total(engine.held()[0].layout, matching)
 
     return work
 

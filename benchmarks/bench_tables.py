@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import sqlglot
+from tests.tables.engines import is_mapped
 
 from benchmarks.report import Report, seconds
 from tacit.tables import EACH_ROW, load, parse, prepare
@@ -24,7 +25,6 @@ from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import raw_names
 from tacit.tables.schema import Schema, read_schema
 from tacit.tables.shard_sets import new_set, write
-from tacit.tables.shards import ShardedEngine
 from tacit.tables.sources import Source, open_source
 
 ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
@@ -123,7 +123,7 @@ def _conjunctions(report: Report, path: Path, rival: duckdb.DuckDBPyConnection) 
     questions = [parse(text, engine.schema) for text in texts]
     start = process_time()
     answers = [engine.values([question])[0] for question in questions]
-    built = len(engine._bitmaps.cache)
+    built = len(engine.parts[0].bitmaps.cache)
     first = process_time() - start
 
     mine = _each(lambda question: engine.values([question]), questions)
@@ -164,7 +164,7 @@ def _rate(rival: duckdb.DuckDBPyConnection, table: str, texts: list[str]) -> flo
 
 def _bandwidth(engine: BitmapEngine) -> float:
     """Seconds to read three bitmaps, when all those in use are read one after another."""
-    bitmaps = list(engine._bitmaps.cache._kept.values())
+    bitmaps = list(engine.parts[0].bitmaps.cache._kept.values())
 
     return 3 * _each(np.bitwise_or.reduce, bitmaps)
 
@@ -224,7 +224,7 @@ def _beyond_memory(report: Report, path: Path) -> None:
             engine.values(questions)
             taken[limit] = process_time() - start
             each = seconds(partial(engine.values, questions), 3) / len(questions)
-            assert isinstance(engine, ShardedEngine) == (limit == "128MB")
+            assert is_mapped(engine) == (limit == "128MB")
     report.note("beyond the memory limit: a question", f"{each * 1e3:.2f} ms")
     report.note(
         "beyond the memory limit: opening and 128 questions, against all in memory",
@@ -242,7 +242,7 @@ def _shards(report: Report, path: Path, folder: Path) -> None:
         with new_set(folder) as place:
             made = write(place, cut_up(source, schema, rows, parts, place / "parts"), None)
         built.append(process_time() - start)
-        engines.append(ShardedEngine(schema, made, limit=2**30))
+        engines.append(BitmapEngine(schema, made, limit=2**30))
     source.close()
     questions = [parse(text, schema) for text in _texts()[:40]]
     best = [[float("inf")] * len(questions) for _ in engines]

@@ -26,6 +26,7 @@ from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.columns import Held
 from tacit.tables.layout import WORD, Layout, every_row
 from tacit.tables.schema import Person
+from tacit.tables.shards import Shard
 from tacit.tables.workers import Work
 
 COLUMNS = ("age", "week", "town")
@@ -70,7 +71,7 @@ def _of_people(rows: int) -> Layout:
 def _measured(person: Person, layout: Layout, held: dict[str, Held]) -> None:
     schema = read_schema(SCHEMA, name="visits", person=person)
     counted = "rows" if person is EACH_ROW else f"people of {ROWS_EACH} rows"
-    with BitmapEngine(schema, layout, held, limit=8 * 2**30) as engine:
+    with BitmapEngine(schema, [Shard(layout, held)], limit=8 * 2**30) as engine:
         question = parse("age < 100 and week >= 50 and town <> 7", schema)
         first = _seconds(lambda: engine.values([question]))
         again = min(_seconds(lambda: engine.values([question])) for _ in range(PASSES))

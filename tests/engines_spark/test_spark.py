@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from tests.engines_spark.sessions import find_java
 from tests.pages import ROOT, run_page
-from tests.tables.engines import arrow
+from tests.tables.engines import arrow, is_mapped
 
 import tacit
 from tacit.cli.exits import run
@@ -30,7 +30,6 @@ from tacit.tables import EACH_ROW, Engine, Schema, load, parse, write_schema
 from tacit.tables import spark as module
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.schema import Person
-from tacit.tables.shards import ShardedEngine
 from tacit.testing.engines import EngineContract
 from tacit.testing.meaning import RawRow
 
@@ -111,7 +110,7 @@ def test_any_value_means_what_it_means_in_a_file(
         expected = answers(alone, person)
     frame = spread(spark, ROWS, tmp_path)
     with load(frame, person=person, name="t", schema=toml, shards=folder) as engine:
-        assert isinstance(engine, ShardedEngine)
+        assert is_mapped(engine)
         assert answers(engine, person) == expected
     assert not list(folder.iterdir())  # nothing is left of what is bound to no state of a source
 
@@ -234,7 +233,7 @@ def test_a_table_that_grows(spark: Any, tmp_path: Path, folder: Path) -> None:
             opened.refresh(as_of=label)
             alone.refresh(as_of=label)
         found, expected = (each._versions.now.engine for each in (opened, alone))
-        assert isinstance(found, ShardedEngine)
+        assert is_mapped(found)
         assert values(found, asked) == values(expected, asked)
     opened.close()
     alone.close()

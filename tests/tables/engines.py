@@ -18,7 +18,7 @@ from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import check_columns, raw_names
 from tacit.tables.schema import Person
 from tacit.tables.shard_sets import new_set, write
-from tacit.tables.shards import ShardedEngine
+from tacit.tables.shards import Shard
 from tacit.tables.sources import Source, open_source
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import RawRow
@@ -61,6 +61,12 @@ def cramped(source: object, toml: str, person: Person) -> Engine:
     return hold(found, schema, 0)
 
 
+def is_mapped(engine: object) -> bool:
+    """Whether it is an engine of shards on the disk, and not of columns in memory."""
+    assert isinstance(engine, BitmapEngine)
+    return not engine.held()[0].layout.filled.flags.writeable
+
+
 class _Eager(Cache):
     def is_wanted(self, key: Hashable) -> bool:
         return True
@@ -69,7 +75,7 @@ class _Eager(Cache):
 def eager(engine: Engine) -> Engine:
     """The same, with everything kept from the first question on."""
     assert isinstance(engine, BitmapEngine)
-    engine._bitmaps.cache = _Eager(engine._bitmaps.cache.most)
+    engine.parts[0].bitmaps.cache = _Eager(engine.parts[0].bitmaps.cache.most)
     return engine
 
 
@@ -85,7 +91,7 @@ def shards(source: object, toml: str, person: Person) -> Engine:
         parts = cut_up(found, schema, count_rows(found, schema), 3, path / "parts")
         made = write(path, parts, None)
     found.close()
-    return ShardedEngine(schema, made, limit=2**20)
+    return BitmapEngine(schema, made, limit=2**20)
 
 
 ENGINES: dict[str, Opener] = {
@@ -118,7 +124,7 @@ def quick(rows: Sequence[RawRow], person: Person, limit: int = 2**20) -> Engine:
             codes = [0 if value is None else int(column.place(value)) for value in values]
             held = hold_numbers(np.array(codes, dtype=np.int64), nulls)
         columns[column.name] = placed(held, layout.slots, slots)
-    return BitmapEngine(schema, layout, columns, limit=limit)
+    return BitmapEngine(schema, [Shard(layout, columns)], limit=limit)
 
 
 def _text(codes: list[int], nulls: np.ndarray, words: list[str]) -> Held:

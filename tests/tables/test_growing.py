@@ -21,7 +21,7 @@ from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.growing import label_place, window_of, written
 from tacit.tables.loading import count_rows, cut_up, load_more, read_all
 from tacit.tables.schema import Person
-from tacit.tables.shards import Shard, ShardedEngine
+from tacit.tables.shards import Shard
 from tacit.testing import meaning
 from tacit.testing.engines import ASKED, FEW, PEOPLE, EngineContract, asked, row
 from tacit.testing.meaning import TOML, RawRow, Summand
@@ -67,7 +67,7 @@ class TestGrownShards(EngineContract):
                 piece = piece_of(table.slice(start, third), schema.person, write_schema(schema))
                 held = written(declared, held, piece, 40, Path(folder))
         found.close()
-        return ShardedEngine(declared, held, limit=2**20)
+        return BitmapEngine(declared, held, limit=2**20)
 
 
 # Any column, any labels
@@ -148,7 +148,7 @@ def grow_and_compare(
         as_of=labels[0],
         grows_by=column,
     )
-    assert isinstance(engine, BitmapEngine | ShardedEngine)  # never a scan, which sees late rows
+    assert isinstance(engine, BitmapEngine)  # never a scan, which sees late rows
     agree(engine, parts, expected(rows, person, column, labels[0]))
     for after, until in pairwise(labels):
         if label_place(SCHEMA.column(column), after) < label_place(SCHEMA.column(column), until):
@@ -201,7 +201,7 @@ def test_a_person_stays_in_the_shard_that_holds_them(tmp_path: Path, type_: str)
     people = [set(people_of(shard)) for shard in held]
     homes = [{place for place, old in enumerate(before) if who & old} for who in people]
     assert all(len(places) <= 1 for places in homes)  # nobody moved in with others
-    with ShardedEngine(schema, held, limit=2**20) as engine:
+    with BitmapEngine(schema, held, limit=2**20) as engine:
         questions = [parse(text, schema) for text in ("true", "x = 5", "x = 1", "sum(x)")]
         total = 50 + sum(x * (10 * x + 40) for x in range(2, 6))
         assert engine.values(questions) == [90, 90, 50, total]

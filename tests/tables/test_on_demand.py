@@ -101,7 +101,7 @@ def asked(engine: Engine, texts: Sequence[str] = TEXTS) -> list[int]:
 
 def read(engine: Engine) -> set[str]:
     assert isinstance(engine, BitmapEngine)
-    columns = engine.held()[1]
+    columns = engine.held()[0].columns
     assert isinstance(columns, ColumnsOnDemand)
     return set(columns._held)
 
@@ -206,7 +206,7 @@ def test_every_way_to_number_texts_gives_the_same(
     given = [None if text is None else text[:longest] for text in table["town"].to_pylist()]
     pq.write_table(table.set_column(3, "town", pa.array(given, pa.string())), path)
     with opened(path, EACH_ROW) as engine:
-        town = engine.held()[1]["town"]  # type: ignore[attr-defined]
+        town = engine.held()[0].columns["town"]  # type: ignore[attr-defined]
         assert sorted(town.words) == sorted({text for text in given if text is not None})
         found = [None if c == town.null else town.words[c] for c in town.codes[:300].tolist()]
         assert found == given

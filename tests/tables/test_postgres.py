@@ -30,7 +30,6 @@ from tacit.tables import Column, Engine, Schema, load, parse, propose_schema
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.postgres import kind_of_failure
 from tacit.tables.schema import read_schema
-from tacit.tables.shards import Shard
 from tacit.testing.meaning import code_of
 
 SECRET = "pa'ss w0rd-Zyzzyva"
@@ -83,7 +82,7 @@ def clinic(postgres_server: Server) -> Iterator[Clinic]:
 def codes(engine: Engine, column: str) -> dict[int, Any]:
     """The code of a column in each row, by its pid; NULL is None."""
     assert isinstance(engine, BitmapEngine)
-    rows = Shard(*engine.held()).rows
+    rows = engine.held()[0].rows
     pid, held = rows["pid"], rows[column]
     found: dict[int, Any] = {}
     for who, code in zip(pid.codes, held.codes, strict=True):

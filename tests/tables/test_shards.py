@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tests.tables.engines import arrow, opened
+from tests.tables.engines import arrow, is_mapped, opened
 
 import tacit
 from tacit.errors import BadParameter, EngineFailed, NotWritten
@@ -32,9 +32,10 @@ from tacit.tables import (
     shard_sets,
     sources,
 )
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.loading import count_rows, cut_up, read_all
 from tacit.tables.schema import Person
-from tacit.tables.shards import NotAShard, Shard, ShardedEngine, map_shard
+from tacit.tables.shards import NotAShard, Shard, map_shard
 from tacit.testing.engines import row
 from tacit.testing.meaning import TOML, RawRow
 
@@ -155,7 +156,7 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_an_engine_needs_a_shard() -> None:
     with pytest.raises(BadParameter, match="shards"):
-        ShardedEngine(read_schema(SMALL, name="t", person="pid"), [], limit=0)
+        BitmapEngine(read_schema(SMALL, name="t", person="pid"), [], limit=0)
 
 
 # Each person is in one shard
@@ -209,7 +210,7 @@ def test_a_person_is_in_one_shard_however_they_are_spelt(tmp_path: Path, kind: s
     found_schema = read_schema(toml, name="v", person="pid")
     texts = ["true", "x = 1", "x = 2 and x < 3", "count(distinct pid) - count(x = 3)"]
     with load(source, person="pid", schema=toml) as alone:
-        together = ShardedEngine(found_schema, made, limit=2**20)
+        together = BitmapEngine(found_schema, made, limit=2**20)
         assert values(together, texts) == values(alone, texts)
         assert values(together, ["true"]) == [people]
 
@@ -255,13 +256,13 @@ def refuse_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_table_beyond_memory_is_answered_from_shards(file: Path, folder: Path) -> None:
     with load(file, person="pid", schema=SMALL, memory_limit=1) as scanned:
-        assert isinstance(scanned, ShardedEngine)
+        assert is_mapped(scanned)
         expected = values(scanned, ASKED)
         points = scanned.point_counts(["x"], max_rows=2).rows().tolist()
     assert expected == FOUND
     with kept(file, folder) as engine:
-        assert isinstance(engine, ShardedEngine)
-        assert len(engine._shards) == 2
+        assert is_mapped(engine)
+        assert len(engine.held()) == 2  # type: ignore[attr-defined]
         assert values(engine, ASKED) == expected
         assert engine.point_counts(["x"], max_rows=2).rows().tolist() == points
 
@@ -528,7 +529,7 @@ def test_a_frame_leaves_nothing(folder: Path, memory: int | str) -> None:
     """It has no contents that could be recognised, so its shards are of no use to anybody later."""
     frame = pa.table({"pid": [1, 1, 2, 3], "x": [1, 2, 2, 9]})
     with load(frame, person="pid", name="t", memory_limit=memory, shards=folder) as engine:
-        assert isinstance(engine, ShardedEngine) == (memory == 1)
+        assert is_mapped(engine) == (memory == 1)
         assert sets(folder) == []
         assert values(engine, ["x = 2", "true"]) == [2, 3]
 
@@ -539,8 +540,8 @@ def test_a_file_that_fits_is_one_shard(
     kept(file, folder, memory_limit="1GB").close()
     refuse_reading(monkeypatch)
     with kept(file, folder) as engine:  # the limit is no part of what it was made from
-        assert isinstance(engine, ShardedEngine)
-        assert len(engine._shards) == 1
+        assert is_mapped(engine)
+        assert len(engine.held()) == 1  # type: ignore[attr-defined]
         assert values(engine, ASKED) == FOUND
 
 

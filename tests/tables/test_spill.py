@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.tables.engines import is_mapped
 
 import tacit
 from tacit.errors import BadParameter
 from tacit.tables import EACH_ROW, load, parse, spill
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.schema import Person
-from tacit.tables.shards import ShardedEngine
 
 TABLE = pa.table({"x": [1, 2]})
 
@@ -76,7 +76,7 @@ def test_a_table_that_does_not_fit_has_no_files_that_a_killed_process_would_leav
     tmp_path: Path, person: Person
 ) -> None:
     with load(TABLE, person=person, memory_limit=1, spill_folder=tmp_path) as engine:
-        assert isinstance(engine, ShardedEngine)
+        assert is_mapped(engine)
         assert list(tmp_path.iterdir()) == []
         assert engine.values([parse("x = 1", engine.schema)]) == [1]
 
@@ -90,7 +90,7 @@ def test_a_table_that_does_not_fit_is_refused_if_nothing_may_be_written(tmp_path
     shards = tmp_path / "shards"  # which the steward named
     shards.mkdir()
     with load(TABLE, person="x", memory_limit=1, shards=shards, spill=False) as engine:
-        assert isinstance(engine, ShardedEngine)
+        assert is_mapped(engine)
 
 
 def test_a_table_that_nobody_holds_any_more_leaves_nothing(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from tacit.errors import QuestionRefused, SchemaMismatch
 from tacit.tables import EACH_ROW, Schema, parse, parse_batch, read_schema
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.prepared import Reader
 from tacit.tables.question_key import canonical, question_key
 from tacit.tables.shard_sets import new_set, write
-from tacit.tables.shards import ShardedEngine
 from tacit.tables.show import question as show_question
 from tacit.tables.sources import open_source
 from tacit.tables.together import TogetherEngine, refuse_other_people
@@ -121,7 +121,7 @@ def engine_of(kind: str, name: str, toml: str, person: str, rows: list[Row], tmp
         parts = cut_up(source, schema, count_rows(source, schema), 3, path / "parts")
         made = write(path, parts, None)
     source.close()
-    return ShardedEngine(schema, made, limit=2**20)
+    return BitmapEngine(schema, made, limit=2**20)
 
 
 _OPEN: list[sqlite3.Connection] = []

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.tables.engines import arrow
+from tests.tables.engines import arrow, is_mapped
 
 from tacit.errors import BadParameter, EngineFailed
 from tacit.tables import EACH_ROW, Engine, Schema, load, parse, read_schema
+from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.growing import growing_column, window_of
 from tacit.tables.loading import make_shards
 from tacit.tables.schema import Person
 from tacit.tables.shard_sets import MADE_BEFOREHAND, Entry, binding, finish, new_set
-from tacit.tables.shards import Shard, ShardedEngine
+from tacit.tables.shards import Shard
 from tacit.tables.workers import FINER, PARTS, ROWS, Work
 from tacit.testing.engines import EngineContract
 from tacit.testing.meaning import RawRow
@@ -72,7 +73,7 @@ class TestMadeByWorkers(EngineContract):
     """Three tasks cut the rows, four make shards."""
 
     def open(self, rows: list[RawRow], schema: Schema) -> Engine:
-        return ShardedEngine(schema, shards(arrow(rows, schema), schema, 4), limit=2**20)
+        return BitmapEngine(schema, shards(arrow(rows, schema), schema, 4), limit=2**20)
 
 
 def people(shard: Shard) -> list[object]:
@@ -103,7 +104,7 @@ def test_each_person_is_in_one_shard(kind: str, of: int) -> None:
     texts = ["true", "x = 1", "x >= 2"]
     questions = [parse(text, schema) for text in texts]
     with load(table, person="pid", name="t", schema=toml) as alone:
-        found = ShardedEngine(schema, made, limit=2**20).values(questions)
+        found = BitmapEngine(schema, made, limit=2**20).values(questions)
         assert found == alone.values(questions)
 
 
@@ -124,7 +125,7 @@ def test_nobody_is_a_table_too(person: Person, tasks: int) -> None:
     empty = pa.schema([("pid", pa.string()), ("x", pa.int64())]).empty_table().to_batches()
     with TemporaryDirectory() as folder, new_set(Path(folder)) as path:
         made = finish(path, cluster(Work(schema, None, path), [empty] * tasks), None)
-    with ShardedEngine(schema, made, limit=2**20) as engine:
+    with BitmapEngine(schema, made, limit=2**20) as engine:
         assert engine.values([parse("x = 1 or pid = 'a'", schema)]) == [0]
         assert engine.point_counts(["x"]).rows().tolist() == []
 
@@ -155,7 +156,7 @@ def test_tasks_that_fail_or_run_twice_leave_nothing_that_counts(
         entries = cluster(work, tasks, 8, faults)
         assert {file.name for file in path.glob("*.shard")} == {each["file"] for each in entries}
         assert not (path / ROWS).exists()
-        engine = ShardedEngine(schema, finish(path, entries, None), limit=2**20)
+        engine = BitmapEngine(schema, finish(path, entries, None), limit=2**20)
     asked = [parse(text, schema) for text in ("true", "x = 2", "pid = 7 and x = 1")]
     with load(table, person=person, name="t", schema=SMALL) as alone:
         assert engine.values(asked) == alone.values(asked)
@@ -194,7 +195,7 @@ def test_only_the_rows_of_the_window_count(tmp_path: Path) -> None:
     table = pa.table({"pid": list(range(9)), "x": [1, 2, 3] * 3})
     with new_set(tmp_path) as path:
         made = finish(path, cluster(Work(schema, window, path), split(table, 2)), None)
-    assert ShardedEngine(schema, made, limit=2**20).values([parse("true", schema)]) == [3]
+    assert BitmapEngine(schema, made, limit=2**20).values([parse("true", schema)]) == [3]
 
 
 def test_there_are_as_many_shards_as_the_rows_need() -> None:
@@ -215,7 +216,7 @@ def test_a_set_that_was_made_beforehand_is_opened_by_its_folder(tmp_path: Path) 
     given: dict[str, Any] = {"person": "pid", "name": "t", "schema": SMALL, "as_of": "monday"}
     asked = [parse(text, schema) for text in ("true", "x = 2", "pid = 7 and x = 1")]
     with load(table, **given) as alone, load(tmp_path, **given) as engine:
-        assert isinstance(engine, ShardedEngine)
+        assert is_mapped(engine)
         assert engine.values(asked) == alone.values(asked)
     others: list[dict[str, Any]] = [
         {"as_of": "tuesday"},

@@ -227,7 +227,7 @@ class Bitmaps:
 
     def tree(self, where: Predicate) -> Node:
         """Where a predicate is TRUE."""
-        self.cache.begin()
+        self.cache.in_use = 0
         return self._node(where, True)
 
     def _node(self, tree: Predicate, wanted: bool) -> Node:

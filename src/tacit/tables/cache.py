@@ -22,14 +22,14 @@ Kept = BitWords | BitSlices
 class Cache:
     """Bitmaps by their keys, together no more than ``most``."""
 
-    __slots__ = ("_asked", "_in_use", "_kept", "_taken", "most")
+    __slots__ = ("_asked", "_kept", "_taken", "in_use", "most")
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
         self._asked: set[Hashable] = set()
         self._taken = 0
-        self._in_use = 0  # what was found or made for the predicate that is being answered
+        self.in_use = 0  # found or made for the predicate that is being answered; set to 0 before
 
     def __len__(self) -> int:
         """How many bitmaps are kept."""
@@ -38,21 +38,17 @@ class Cache:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._kept
 
-    def begin(self) -> None:
-        """Begin with another predicate."""
-        self._in_use = 0
-
     def find(self, key: Hashable) -> Any:
         """What is kept under a key, or None."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
-            self._in_use += 1
+            self.in_use += 1
         return found
 
     def is_wanted(self, key: Hashable) -> bool:
         """Whether it was asked for before, so that it is worth keeping, and there is room."""
-        if self._in_use >= self.most:
+        if self.in_use >= self.most:
             return False
         if key in self._asked:
             self._asked.discard(key)
@@ -66,7 +62,7 @@ class Cache:
         """Keep it under a key that has nothing yet."""
         self._kept[key] = made
         self._taken += _bitmaps_in(made)
-        self._in_use += 1
+        self.in_use += 1
         while self._taken > self.most and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
             self._taken -= _bitmaps_in(dropped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -60,7 +60,7 @@ from tacit.tables.shard_sets import (
     stamped,
     write,
 )
-from tacit.tables.shards import Shard, ShardedEngine
+from tacit.tables.shards import Shard
 from tacit.tables.sources import CHANGED, RowWindow, Source, open_source, unchanged
 from tacit.tables.spark import is_spark
 from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, SPILL_HELP, table_limit
@@ -239,32 +239,29 @@ def load_more(
 def _more(engine: Engine, source: Source, storage: Storage) -> Engine:
     """Join the rows of a source to those of an engine, in memory or on the disk."""
     schema, limit = engine.schema, storage.memory
-    if isinstance(engine, BitmapEngine):
-        held = [Shard(*engine.held())]
-    else:
-        assert isinstance(engine, ShardedEngine)
-        held = engine.held()
+    assert isinstance(engine, BitmapEngine)
+    held = engine.held()
     most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
     if source.spread is not None:
         assert storage.shards is not None
         for piece in _spread(source, schema, limit, storage.shards):
             held = written(schema, held, piece, most, storage.shards)
-        return ShardedEngine(schema, held, limit=limit)
+        return BitmapEngine(schema, held, limit=limit)
     there = sum(int(np.bitwise_count(shard.layout.filled).sum()) for shard in held)
     stamp = source.stamp()
     source.fetch(raw_names(source, schema.columns))
     rows = count_rows(source, schema)
-    if isinstance(engine, BitmapEngine) and _fits(rows + there, source, schema, limit):
-        new = joined(schema, held[0].rows, read_all(source, schema, rows).rows)
+    if storage.shards is None and _fits(rows + there, source, schema, limit):
+        new = reduce(partial(joined, schema), [shard.rows for shard in held])
+        shard = Shard.of(schema, joined(schema, new, read_all(source, schema, rows).rows))
         unchanged(source, stamp)
-        shard = Shard.of(schema, new)
-        return shard.engine(schema, max(limit - shard.nbytes, 0))
+        return BitmapEngine(schema, [shard], limit=max(limit - shard.nbytes, 0))
     folder = storage.folder
     scratch = Path(mkdtemp(dir=source.spill.path)) / "parts"
     for piece in cut_up(source, schema, rows, _parts(rows, source, schema, limit), scratch):
         held = written(schema, held, piece, most, folder)
     unchanged(source, stamp)
-    return ShardedEngine(schema, held, limit=limit)
+    return BitmapEngine(schema, held, limit=limit)
 
 
 def _own_engine(engine: object, given: Sequence[object]) -> Engine:
@@ -276,7 +273,7 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
             "an engine has its own schema: give nothing else with it, neither "
             "person, name, schema, table, memory_limit, spill_folder, spill, shards nor grows_by",
         )
-    if isinstance(engine, BitmapEngine | ShardedEngine):
+    if isinstance(engine, BitmapEngine):
         return engine
     return Guarded(engine)
 
@@ -348,7 +345,7 @@ def _sharded(source: Source, schema: Schema, storage: Storage, as_of: str | None
         with new_set(storage.folder) as path:
             shards = write(path, made(path / "parts"), bound, stamps)
     source.close()
-    return ShardedEngine(schema, shards, limit=storage.memory)
+    return BitmapEngine(schema, shards, limit=storage.memory)
 
 
 def _spread(
@@ -415,7 +412,7 @@ def _made_beforehand(
             f"this folder has no shards of {schema.name} for this person, schema, as_of and "
             f"grows_by that {made} made for you: `tacit shards make` makes them",
         )
-    return ShardedEngine(schema, found, limit=limit)
+    return BitmapEngine(schema, found, limit=limit)
 
 
 def _leave_out(given: Mapping[str, object]) -> None:
@@ -457,7 +454,8 @@ def count_rows(source: Source, schema: Schema) -> int:
 def hold(source: Source, schema: Schema, limit: int, rows: int | None = None) -> BitmapEngine:
     """Read all columns into memory, in one scan of the source unless there are very many."""
     shard = read_all(source, schema, count_rows(source, schema) if rows is None else rows)
-    return shard.engine(schema, max(limit - shard.nbytes, 0), source.close)
+    left = max(limit - shard.nbytes, 0)
+    return BitmapEngine(schema, [shard], limit=left, release=source.close)
 
 
 def hold_on_demand(source: Source, schema: Schema, limit: int, rows: int) -> BitmapEngine:
@@ -467,7 +465,8 @@ def hold_on_demand(source: Source, schema: Schema, limit: int, rows: int) -> Bit
     source.limit_memory(reading)
     columns = ColumnsOnDemand(source, schema, rows)
     left = max(left - reading, 0)
-    return BitmapEngine(schema, columns.layout, columns, limit=left, release=source.close)
+    shard = Shard(columns.layout, columns)
+    return BitmapEngine(schema, [shard], limit=left, release=source.close)
 
 
 def read_all(source: Source, schema: Schema, rows: int) -> Shard:

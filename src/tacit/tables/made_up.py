@@ -49,7 +49,7 @@ def made_up_engine(schema: Schema, people: int, seed: int) -> BitmapEngine:
             columns[column.name] = _person(column, whose, people)
         else:
             columns[column.name] = _values(schema, seed, column, len(whose))
-    return Shard.of(schema, columns).engine(schema, _MEMORY)
+    return BitmapEngine(schema, [Shard.of(schema, columns)], limit=_MEMORY)
 
 
 def _uniform(schema: Schema, seed: int, what: str, count: int) -> NDArray[np.float64]:

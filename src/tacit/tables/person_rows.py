@@ -51,6 +51,8 @@ class PersonRows:
 
 def joined(parts: Sequence[PersonRows]) -> PersonRows:
     """The rows of several parts; each person must be in one of them only."""
+    if len(parts) == 1:
+        return parts[0]
     people, start = [], 0
     for part in parts:
         people.append(part.people + start)

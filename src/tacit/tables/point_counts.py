@@ -52,6 +52,8 @@ def one_each(points: NDArray[np.int64]) -> CountedPoints:
 
 def joined_points(parts: Sequence[CountedPoints]) -> CountedPoints:
     """All points of several lists."""
+    if len(parts) == 1:
+        return parts[0]
     return CountedPoints(
         np.concatenate([part.points for part in parts]),
         np.concatenate([part.counts for part in parts]),

@@ -19,6 +19,7 @@ from tacit.tables.columns import Held, hold_numbers, hold_words, placed
 from tacit.tables.layout import BitWords, every_row, pack, unpack
 from tacit.tables.question import Predicate
 from tacit.tables.schema import EACH_ROW, Column, Schema
+from tacit.tables.shards import Shard
 
 _MEMORY = 256 << 20  # for bitmaps
 _CASTS = {datetime: "TIMESTAMP", date: "DATE"}  # numpy's own are not all read
@@ -51,18 +52,18 @@ class PublicRows(BitmapEngine):
             column.name: placed(_held(column, codes[:, place]), layout.slots, slots)
             for place, column in enumerate(schema.columns)
         }
-        super().__init__(schema, layout, held, limit=_MEMORY)
-        self._rows = len(codes)
+        super().__init__(schema, [Shard(layout, held)], limit=_MEMORY)
+        self._rows, self._layout = len(codes), layout
 
     def count(self, where: Predicate) -> int:
         """How many rows satisfy the predicate."""
-        with self._lock:
-            return self._people_with(where)  # each row is a person
+        with self.lock:
+            return self.parts[0].people(where)  # each row is a person
 
     def packed(self, where: Predicate) -> BitWords:
         """Which slots have a row that satisfies the predicate, 64 in a word."""
-        with self._lock:
-            return self._bitmaps.matching(where)(0, self._layout.words)
+        with self.lock:
+            return self.parts[0].bitmaps.matching(where)(0, self._layout.words)
 
     def matches(self, where: Predicate) -> NDArray[np.bool_]:
         """Which rows satisfy the predicate, if they follow one another."""

@@ -1,8 +1,7 @@
 """Shards: some people with all their rows, as codes in a file that is mapped into memory.
 
 Totals over different people add up, so a table can be cut into shards as long as each person is in
-exactly one of them: a person in two would count twice.  A `ShardedEngine` adds up what its shards
-say.
+exactly one of them: a person in two would count twice.
 
 A file is one shard.  It is the data, in the clear, and is laid out so that other programs can read
 it (``docs/reference/files.md``): a mark, the length of the head, the head as JSON, then arrays,
@@ -16,7 +15,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,20 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadParameter
-from tacit.tables.bitmaps import BitmapEngine
-from tacit.tables.codes import Code
 from tacit.tables.columns import Held, is_dense, numbered, placed
-from tacit.tables.engine import Answering, exact_added, withheld
 from tacit.tables.layout import Layout, RowSlots, by_person, every_row, unpack
 from tacit.tables.packed_words import PackedWords, packed
-from tacit.tables.person_rows import PersonRows, joined
-from tacit.tables.point_counts import CountedPoints, joined_points
-from tacit.tables.question import Predicate, Term
 from tacit.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from tacit.book.coins import Coins
+    pass
 
 MARK = b"tacit shard 1\n\0\0"
 ALIGNED = 64
@@ -94,12 +85,6 @@ class Shard:
     def nbytes(self) -> int:
         """What its codes take."""
         return sum(held.codes.nbytes for held in self.columns.values())
-
-    def engine(
-        self, schema: Schema, limit: int, release: Callable[[], None] = lambda: None
-    ) -> BitmapEngine:
-        """Answers from this shard alone; its bitmaps stay within the limit."""
-        return BitmapEngine(schema, self.layout, dict(self.columns), limit=limit, release=release)
 
     def save(self, path: Path) -> str:
         """Write it to a new file that only its owner can read; gives the file's SHA-256."""
@@ -186,61 +171,3 @@ def _held(entry: Head, array: Callable[[Head], NDArray[Any]]) -> Held:
 def layout_of(person: Held) -> tuple[Layout, RowSlots]:
     """Where the rows of these people lie; the column is still by row and has no NULL."""
     return by_person(person.codes if is_dense(person.codes) else numbered(person.codes))
-
-
-class ShardedEngine(Answering):
-    """Adds up what its shards say.  Each person must be in exactly one of them."""
-
-    def __init__(self, schema: Schema, shards: Sequence[Shard], *, limit: int) -> None:
-        if not shards:
-            raise BadParameter("shards", "none", "give at least one shard")
-        self.schema = schema
-        self._shards = [shard.engine(schema, limit // len(shards)) for shard in shards]
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.schema.name}>"
-
-    def held(self) -> list[Shard]:
-        """The shards, as they were given.  They are the data."""
-        return [Shard(*shard.held()) for shard in self._shards]
-
-    def totals(self, terms: Sequence[Term]) -> list[int]:
-        """For each term, the sum of what each person contributes."""
-        return list(map(sum, zip(*[shard.totals(terms) for shard in self._shards], strict=True)))
-
-    def cell_totals(
-        self, like: Term, keys: Sequence[str], values: Sequence[Sequence[Code]]
-    ) -> NDArray[Any]:
-        """The totals of a term in each combination of values of the key columns."""
-        total: NDArray[Any] = np.zeros(prod(map(len, values)), np.int64)
-        for shard in self._shards:
-            total = exact_added(total, shard.cell_totals(like, keys, values))
-        return total
-
-    @withheld("reading the points")
-    def point_counts(
-        self, columns: Sequence[str], *, max_rows: int = 1, coins: Coins | None = None
-    ) -> CountedPoints:
-        """The rows as codes of some columns, at most ``max_rows`` rows of each person."""
-        each = [
-            shard.point_counts(columns, max_rows=max_rows, coins=coins) for shard in self._shards
-        ]
-        return joined_points(each)
-
-    @withheld("reading the rows")
-    def rows_by_person(
-        self, where: Predicate, columns: Sequence[str], tests: Sequence[Predicate]
-    ) -> PersonRows:
-        """The rows for which ``where`` is TRUE, with their people as numbers."""
-        return joined([shard.rows_by_person(where, columns, tests) for shard in self._shards])
-
-    @withheld("answering")
-    def people_of(self, term: Term) -> NDArray[Any]:
-        """The codes of the people whom a term counts; nobody is in two shards."""
-        found = [people for shard in self._shards if len(people := shard.people_of(term))]
-        return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
-
-    def close(self) -> None:
-        """Release the data."""
-        for shard in self._shards:
-            shard.close()
