@@ -25,7 +25,8 @@ from tacit.tables.loading import count_rows, cut_up, hold
 from tacit.tables.normal import raw_names
 from tacit.tables.schema import Schema, read_schema
 from tacit.tables.shard_sets import new_set, write
-from tacit.tables.sources import Source, open_source
+from tacit.tables.source import Source
+from tacit.tables.sources import open_source
 
 ROWS = int(os.environ.get("TACIT_BENCH_ROWS", "10_000_000"))
 QUESTIONS = 1_000

@@ -19,7 +19,8 @@ from tacit.tables.normal import check_columns, raw_names
 from tacit.tables.schema import Person
 from tacit.tables.shard_sets import new_set, write
 from tacit.tables.shards import Shard
-from tacit.tables.sources import Source, open_source
+from tacit.tables.source import Source
+from tacit.tables.sources import open_source
 from tacit.testing import meaning as brute
 from tacit.testing.meaning import RawRow
 

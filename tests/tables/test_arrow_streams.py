@@ -20,7 +20,8 @@ import tacit
 from tacit.errors import BadParameter, EngineFailed, SchemaMismatch
 from tacit.tables import EACH_ROW, Engine, load, parse, propose_schema
 from tacit.tables import sources as module
-from tacit.tables.sources import Source, SourceKind, register
+from tacit.tables.frames import ArrowSource
+from tacit.tables.sources import register
 
 POISON = "patient 4711"
 TABLE = pa.table(
@@ -112,9 +113,9 @@ def test_other_libraries_streams_are_taken() -> None:
 def test_rows_that_came_once_are_let_go_of_once_they_are_held() -> None:
     with load(Once(TABLE), person="pid", memory_limit="1GB") as engine:
         closing: Any = engine
-        source: Source = closing._release.__self__
+        source: ArrowSource = closing._release.__self__
         shown = source.connection.execute("SHOW TABLES").fetchall()
-        assert ("kept",) not in shown
+        assert ("source",) not in shown
         assert answers(engine) == EXPECTED
 
 
@@ -176,18 +177,19 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("kinds")
 def test_a_kind_of_source_is_registered(tmp_path: Path) -> None:
-    def show(opened: Source, address: str, table: str | None) -> None:
-        opened.keep(Once(TABLE))
-        opened.name = table or address.partition("://")[2]
+    class ToyDatabase(ArrowSource):
+        called = "the address of a toy database"
+        has_tables = True
 
-    register(
-        SourceKind(
-            "the address of a toy database",
-            lambda source: isinstance(source, str) and source.startswith("toy://"),
-            show,
-            has_tables=True,
-        )
-    )
+        @classmethod
+        def accepts(cls, given: object) -> bool:
+            return isinstance(given, str) and given.startswith("toy://")
+
+        def show(self, given: str, table: str | None) -> None:
+            self.keep(Once(TABLE))
+            self.name = table or given.partition("://")[2]
+
+    register(ToyDatabase)
     with tacit.open("toy://visits", person="pid") as table:
         assert table.name == "visits"
         assert answers(table.engine) == EXPECTED

@@ -33,7 +33,8 @@ import tacit
 from tacit.errors import SchemaMismatch, StreamMismatch
 from tacit.tables import EACH_ROW, Column, Schema, load, parse
 from tacit.tables.schema import read_schema
-from tacit.tables.sources import OPTIMIZERS, open_source
+from tacit.tables.source import OPTIMIZERS
+from tacit.tables.sources import open_source
 from tacit.tables.together import TogetherEngine
 
 NAN, INF, LEAST, MOST = float("nan"), float("inf"), -(2**63), 2**63 - 1
@@ -297,7 +298,10 @@ def test_duckdb_is_shown_no_statistics_and_no_other_column(tmp_path: Path) -> No
     made = parquet(write_page_index=True)(table(range(5)), tmp_path / "t")
     with closing(open_source(made, table=None, memory_limit=1)) as source:
         source.fetch(["pid", "f"])
-        shown = source.shown.partition("'")[2].partition("'")[0]
+        ((view,),) = source.connection.execute(
+            "SELECT sql FROM duckdb_views() WHERE view_name = 'source'"
+        ).fetchall()
+        shown = view.partition("'")[2].partition("'")[0]
         query = "SELECT path_in_schema, stats_min, stats_max, stats_null_count, bloom_filter_offset"
         noted = source.connection.execute(f"{query} FROM parquet_metadata('{shown}')").fetchall()
     assert noted == [("pid", None, None, None, None), ("f", None, None, None, None)]

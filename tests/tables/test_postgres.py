@@ -654,19 +654,19 @@ def test_a_server_that_is_not_there() -> None:
 )
 @pytest.mark.parametrize("limit", [None, 1])
 def test_only_new_rows_leave_the_server(clinic, monkeypatch, type_, old, new, limit):
-    from tacit.tables.postgres import _Shown
+    from tacit.tables.postgres import Session
 
     values = [f"{n}" if type_ == "int" else f"'2026-10-0{n} 06:00+00'" for n in range(1, 10)]
     rows = [f"({pid}, {values[pid % 9]})" for pid in range(90)]
     clinic.table(f"pid bigint, grown {type_}", *rows, "(900, NULL)")
     queries: list[str] = []
-    init = _Shown.__init__
+    shown = Session._shown
 
-    def noted(self: Any, connection: Any, opened: Any, query: str) -> None:
+    def noted(self: Any, query: str) -> Any:
         queries.append(query)
-        init(self, connection, opened, query)
+        return shown(self, query)
 
-    monkeypatch.setattr(_Shown, "__init__", noted)
+    monkeypatch.setattr(Session, "_shown", noted)
     with tacit.open(
         clinic.url, person="pid", as_of=old, grows_by="grown", memory_limit=limit
     ) as table:

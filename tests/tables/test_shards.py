@@ -30,7 +30,6 @@ from tacit.tables import (
     parse,
     read_schema,
     shard_sets,
-    sources,
 )
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.loading import count_rows, cut_up, read_all
@@ -483,7 +482,7 @@ def test_a_file_that_is_as_it_was_noted_is_not_digested_again(
     monkeypatch.setattr(shard_sets, "_SETTLED_SECONDS", -60.0)
     kept(file, folder).close()
     with monkeypatch.context() as patched:
-        patched.setattr(sources, "_digest", read_anyway)
+        patched.setattr("tacit.tables.source.digest", read_anyway)
         patched.setattr("tacit.tables.shards.hashlib", SimpleNamespace(sha256=read_anyway))
         kept(file, folder).close()
         assert len(sets(folder)) == 1

@@ -14,7 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,11 +41,7 @@ def _read(path: Path, schema: Schema) -> list[tuple[Any, ...]]:
     source = open_source(path, table=None, memory_limit=2**30, written=lambda _: schema.written)
     try:
         query = normal_form(source, schema, {column.name for column in schema.columns})
-        try:
-            return source.connection.execute(query).fetchall()
-        except duckdb.Error:
-            assert source.mend()
-            return source.connection.execute(query).fetchall()
+        return source.reading(lambda: source.connection.execute(query).fetchall())
     finally:
         source.close()
 

@@ -23,7 +23,8 @@ from tacit.tables import EACH_ROW, Engine, Schema, load, parse
 from tacit.tables.codes import TYPES, Type
 from tacit.tables.normal import check_columns
 from tacit.tables.schema import Column
-from tacit.tables.sources import Source, open_source
+from tacit.tables.source import Source
+from tacit.tables.sources import open_source
 
 ABOVE = {
     "integer": "{} >= 2",

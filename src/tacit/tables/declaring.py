@@ -11,7 +11,8 @@ from tacit.tables.codes import own_grid, own_type, why_not
 from tacit.tables.declared import folded
 from tacit.tables.engine import withheld
 from tacit.tables.schema import Column, Person, Schema, read_schema
-from tacit.tables.sources import MANY_FILES, Source, open_source
+from tacit.tables.source import Source
+from tacit.tables.sources import MANY_FILES, open_source
 from tacit.tables.text_format import AS_USUAL, TextFormat
 
 SCHEMA_HELP = "give a Schema, TOML text or a TOML file"

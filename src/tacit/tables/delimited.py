@@ -6,64 +6,99 @@ it refuses is read from a copy that was rewritten by the rules of ``lines``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
+
+import duckdb
 
 from tacit.tables import lines
 from tacit.tables.declared import AS_IT_IS, exact_path, text
-from tacit.tables.text_format import AS_USUAL, format_lines, in_utf8
+from tacit.tables.source import FileSource, Source
+from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines, in_utf8
 
-if TYPE_CHECKING:
-    from tacit.tables.sources import Source
+_R = TypeVar("_R")
 
-
-def show(opened: Source, path: Path, delimiter: str, *, compressed: bool) -> None:
-    """Make the view show the fields of a file as text."""
-    written = opened.written
-    if written != AS_USUAL:  # shards of another reading do not count
-        opened.read_as = " ".join([opened.read_as, *format_lines(written)])
-    file, layout = in_own_encoding(opened, path, delimiter, compressed)
-    names = lines.header(file, layout, path.name)
-    opened.columns = dict.fromkeys(names, "VARCHAR")
-
-    def mend(source: Source, line: str | None = None) -> lines.Mended:
-        return show_mended(source, file, layout, names, line)
-
-    opened.numbered = mend
-    in_lines = lines.is_plain(file, replace(layout, quoted_newlines=False))
-    if in_lines or (layout.quoted_newlines and lines.is_plain(file, layout)):
-        opened.mending = mend
-        opened.show(_rows(str(file.absolute()), layout, names, "header = true", in_lines))
-    else:
-        mend(opened)
+_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 
-def in_own_encoding(
-    opened: Source, path: Path, delimiter: str, compressed: bool
-) -> tuple[Path, lines.LineFormat]:
-    """The file, or a copy of it in UTF-8, and how that is written."""
-    written = opened.written
-    delimiter = delimiter if written.delimiter is None else written.delimiter
-    if not in_utf8(written):
-        copy = opened.spill.path / "decoded.csv"
-        lines.write_decoded(path, compressed, written.encoding, copy)
-        path, compressed = Path(opened.spill.hidden(copy)), False
-    return path, lines.LineFormat(delimiter, compressed, written.quoted_newlines)
+class DelimitedSource(FileSource):
+    """A text file, whose fields are shown as text."""
 
+    called = "a CSV or TSV file"
+    endings = tuple(_DELIMITERS)
+    typed = False
+    _layout: lines.LineFormat
+    _is_mended: bool
 
-def show_mended(
-    source: Source, file: Path, layout: lines.LineFormat, names: list[str], line: str | None
-) -> lines.Mended:
-    """Make the view show the records of a rewritten copy, with a column of their lines if named."""
-    copy = source.spill.path / "mended.csv"
-    made = lines.write_mended(file, layout, copy, numbered=line is not None)
-    longest = max(2 * made.longest, 2**21)
-    shown, plain = source.spill.hidden(copy), lines.LineFormat(layout.delimiter, False)
-    more = f"header = false, new_line = '\\n', max_line_size = {longest}"
-    names = names if line is None else [line, *names]
-    source.show(_rows(shown, plain, names, more, not made.spans_lines))
-    return made
+    def show_file(self, path: Path, table: str | None) -> None:
+        """What it holds follows from how it is written."""
+        self._file = path
+
+    @property
+    def usual(self) -> lines.LineFormat:
+        """How a file with this ending is written, as long as nothing else is declared."""
+        return lines.LineFormat(_DELIMITERS[self.read_as], self.read_as.endswith(".gz"))
+
+    def describe(self, how: Callable[[Source], TextFormat]) -> None:
+        """Show the fields of the file, as its schema says it is written."""
+        self.written = how(self)
+        called = self._file.name
+        self._file, self._layout = self.in_own_encoding()
+        if self.written != AS_USUAL:  # shards of another reading do not count
+            self.read_as = " ".join([self.read_as, *format_lines(self.written)])
+        names = lines.header(self._file, self._layout, called)
+        self.columns = dict.fromkeys(names, "VARCHAR")
+        in_lines = lines.is_plain(self._file, replace(self._layout, quoted_newlines=False))
+        over_lines = self._layout.quoted_newlines and lines.is_plain(self._file, self._layout)
+        self._is_mended = not (in_lines or over_lines)
+        if self._is_mended:
+            self._show_mended(None)
+        else:
+            file = str(self._file.absolute())
+            self.show_rows(_rows(file, self._layout, names, "header = true", in_lines))
+
+    def in_own_encoding(self) -> tuple[Path, lines.LineFormat]:
+        """The file, or a copy of it in UTF-8, and how that is written."""
+        written, path, usual = self.written, self._file, self.usual
+        delimiter, compressed = written.delimiter or usual.delimiter, usual.compressed
+        if not in_utf8(written):
+            copy = self.spill.path / "decoded.csv"
+            lines.write_decoded(path, compressed, written.encoding, copy)
+            path, compressed = Path(self.spill.hidden(copy)), False
+        return path, lines.LineFormat(delimiter, compressed, written.quoted_newlines)
+
+    def reading(self, read: Callable[[], _R]) -> _R:
+        """Read the rows; if DuckDB refuses the file, from a copy that says the same."""
+        try:
+            return read()
+        except duckdb.Error:
+            if self._is_mended:
+                raise
+        self._show_mended(None)
+        self._is_mended = True
+        return read()
+
+    def with_lines(self, line: str) -> lines.Mended:
+        """Show the records of a rewritten copy, with a column of their lines."""
+        return self._show_mended(line)
+
+    def keep_parsed(self) -> None:
+        """Parse the file once, for a steward, who asks many questions of it."""
+        run = self.connection.execute
+        run("CREATE TABLE parsed AS SELECT * FROM source")
+        run("DROP VIEW source; ALTER TABLE parsed RENAME TO source")
+
+    def _show_mended(self, line: str | None) -> lines.Mended:
+        copy = self.spill.path / "mended.csv"
+        made = lines.write_mended(self._file, self._layout, copy, numbered=line is not None)
+        longest = max(2 * made.longest, 2**21)
+        shown, plain = self.spill.hidden(copy), lines.LineFormat(self._layout.delimiter, False)
+        more = f"header = false, new_line = '\\n', max_line_size = {longest}"
+        names = list(self.columns) if line is None else [line, *self.columns]
+        self.show_rows(_rows(shown, plain, names, more, not made.spans_lines))
+        return made
 
 
 def _rows(

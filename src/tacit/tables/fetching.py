@@ -25,7 +25,7 @@ from tacit.tables.layout import Codes, narrowest
 from tacit.tables.packed_words import PackedWords, finder_by_mark
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import Shard
-from tacit.tables.sources import CHANGED
+from tacit.tables.source import CHANGED
 
 MOST_COLUMNS = 256
 """Columns in one query: the time that DuckDB plans it grows faster than their number."""

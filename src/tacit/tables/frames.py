@@ -12,7 +12,7 @@ checked first, so that one that is Unicode is not copied; what a text means does
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tacit.arguments import kind_of
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.codes import DAY_INSTANTS, INSTANTS, UNREADABLE, is_unreadable
 from tacit.tables.declared import refuse_clashing_names
+from tacit.tables.source import Source
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame LazyFrame", "pyarrow": "Table"}
 _MOST_DIGITS = 38
@@ -40,6 +41,60 @@ class Ready:
     def is_empty(self) -> bool:
         """Whether there is no column that DuckDB could read."""
         return len(self.types) == len(self.names) and all(map(is_unreadable, self.types.values()))
+
+
+class ArrowSource(Source):
+    """Anything that gives its rows as an Arrow stream, once."""
+
+    called = "anything that has __arrow_c_stream__"
+
+    @classmethod
+    def accepts(cls, given: object) -> bool:
+        """Whether it has an Arrow stream."""
+        return is_stream(given)
+
+    def show(self, given: Any, table: str | None) -> None:
+        """Keep the rows of the stream."""
+        self.keep(given)
+
+    def keep(self, stream: object) -> None:
+        """Show the rows of an object with ``__arrow_c_stream__``, which is read now, once."""
+        self.hold(ready_stream(stream))
+
+    def pass_on(self, stream: object) -> None:
+        """Show the rows of a stream as they come, to one query and never again."""
+        self.hold(replace(ready_stream(stream), once=False))
+
+    def hold(self, ready: Ready) -> None:
+        """Show these rows; those of a stream are read now."""
+        described: dict[str, str] = {}
+        if not ready.is_empty:
+            if ready.once:
+                self.connection.register("stream", ready.frame)
+                self.keep_rows("stream")
+                self.connection.unregister("stream")
+            else:
+                self.connection.register("source", ready.frame)
+            described = self.described()
+        self.columns = {
+            name: ready.types.get(name) or described.get(name, UNREADABLE) for name in ready.names
+        }
+        self.untyped = ready.untyped
+
+
+class FrameSource(ArrowSource):
+    """A table in memory."""
+
+    called = "a pandas, polars or Arrow table"
+
+    @classmethod
+    def accepts(cls, given: object) -> bool:
+        """Whether it is such a table."""
+        return is_frame(given)
+
+    def show(self, given: Any, table: str | None) -> None:
+        """Show its rows where they are."""
+        self.hold(ready(given))
 
 
 def is_frame(source: object) -> bool:

@@ -27,7 +27,7 @@ from tacit.tables.declared import quoted
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shard_sets import new_set, write
 from tacit.tables.shards import Shard
-from tacit.tables.sources import RowWindow
+from tacit.tables.source import RowWindow
 
 GROWS_BY_HELP = "name a declared column of dates, times or numbers"
 _ORDERED = ("date", "timestamp", *NUMBERS)

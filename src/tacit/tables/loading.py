@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from tacit.arguments import kind_of
@@ -61,7 +60,8 @@ from tacit.tables.shard_sets import (
     write,
 )
 from tacit.tables.shards import Shard
-from tacit.tables.sources import CHANGED, RowWindow, Source, open_source, unchanged
+from tacit.tables.source import CHANGED, RowWindow, Source
+from tacit.tables.sources import open_source
 from tacit.tables.spark import is_spark
 from tacit.tables.spill import FOLDER_HELP, LEAST_MEMORY, LIMIT_HELP, SPILL_HELP, table_limit
 from tacit.tables.workers import MOST_ROWS, Work
@@ -155,7 +155,6 @@ def load(
     declaring = Declaring(schema, name, person)
     opened = declaring.open(source, table, limit, spill_folder)
     try:
-        opened.spread = opened.spread if folder else None
         declared = bound_to(opened, declaring.schema(opened))
         if grows_by is not None:
             _limit_rows(opened, declared, grows_by, None, label)
@@ -228,7 +227,6 @@ def load_more(
         written=lambda _: schema.written,
     )
     try:
-        opened.spread = None if folder is None else opened.spread
         _limit_rows(opened, schema, grows_by, after, until)
         storage = Storage(limit, folder, opened.spill.path if spill else None)
         return _engine(opened, schema, partial(_more, engine, opened, storage))
@@ -242,8 +240,7 @@ def _more(engine: Engine, source: Source, storage: Storage) -> Engine:
     assert isinstance(engine, BitmapEngine)
     held = engine.held()
     most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
-    if source.spread is not None:
-        assert storage.shards is not None
+    if source.has_workers and storage.shards is not None:
         for piece in _spread(source, schema, limit, storage.shards):
             held = written(schema, held, piece, most, storage.shards)
         return BitmapEngine(schema, held, limit=limit)
@@ -254,13 +251,13 @@ def _more(engine: Engine, source: Source, storage: Storage) -> Engine:
     if storage.shards is None and _fits(rows + there, source, schema, limit):
         new = reduce(partial(joined, schema), [shard.rows for shard in held])
         shard = Shard.of(schema, joined(schema, new, read_all(source, schema, rows).rows))
-        unchanged(source, stamp)
+        source.refuse_changed(stamp)
         return BitmapEngine(schema, [shard], limit=max(limit - shard.nbytes, 0))
     folder = storage.folder
     scratch = Path(mkdtemp(dir=source.spill.path)) / "parts"
     for piece in cut_up(source, schema, rows, _parts(rows, source, schema, limit), scratch):
         held = written(schema, held, piece, most, folder)
-    unchanged(source, stamp)
+    source.refuse_changed(stamp)
     return BitmapEngine(schema, held, limit=limit)
 
 
@@ -281,12 +278,7 @@ def _own_engine(engine: object, given: Sequence[object]) -> Engine:
 @withheld("loading the table")
 def _engine(source: Source, schema: Schema, read: Callable[[], Engine]) -> Engine:
     check_columns(source, schema)
-    try:
-        return read()
-    except duckdb.Error:
-        if not source.mend():
-            raise
-    return read()
+    return source.reading(read)
 
 
 def _read(source: Source, schema: Schema, storage: Storage, as_of: str | None) -> Engine:
@@ -325,7 +317,7 @@ def _sharded(source: Source, schema: Schema, storage: Storage, as_of: str | None
         identity = identity or source.identity()
         bound = None if identity is None else binding(schema, identity, as_of, source.window)
     shards = None if bound is None or storage.shards is None else find(storage.shards, bound)
-    if source.spread is not None and storage.shards is not None:
+    if source.has_workers and storage.shards is not None:
         shards = _spread(source, schema, storage.memory, storage.shards)
     if shards is None:
         source.fetch(raw_names(source, schema.columns))
@@ -336,7 +328,7 @@ def _sharded(source: Source, schema: Schema, storage: Storage, as_of: str | None
 
         def made(scratch: Path) -> Iterator[Shard]:
             yield from cut_up(source, schema, rows, parts, scratch)
-            unchanged(source, stamp)  # before the manifest says that it is this source
+            source.refuse_changed(stamp)  # before the manifest says that it is this source
             if bound is None:
                 return
             if source.identity() != identity or (stamps and stamped(source.files) != stamps):
@@ -352,7 +344,6 @@ def _spread(
     source: Source, schema: Schema, limit: int, folder: Path, bound: Binding | None = None
 ) -> list[Shard]:
     """Shards that workers make of the rows, where they are."""
-    assert source.spread is not None
     with new_set(folder) as path:
         most = max(limit, LEAST_MEMORY) // _while_made(1, schema)
         work = Work(schema, source.window, path, most_rows=min(max(most, 1), MOST_ROWS))

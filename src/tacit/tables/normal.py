@@ -27,7 +27,7 @@ from tacit.tables.codes import (
 from tacit.tables.declared import folded, quoted, text
 from tacit.tables.lines import LONGEST
 from tacit.tables.schema import EACH_ROW, Column, Schema
-from tacit.tables.sources import Source
+from tacit.tables.source import Source
 from tacit.tables.text_format import AS_USUAL, DAY_FIRST, ISO, TextFormat
 from tacit.tables.zones import on_the_wall
 

@@ -20,7 +20,7 @@ from tacit.tables.layout import Layout, RowSlots, every_row
 from tacit.tables.normal import code_ends, normal_form, raw_names
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import layout_of
-from tacit.tables.sources import Source, unchanged
+from tacit.tables.source import Source
 
 
 class ColumnsOnDemand(Mapping[str, Held]):
@@ -67,12 +67,11 @@ class ColumnsOnDemand(Mapping[str, Held]):
     def _read(self, column: Column) -> Held:
         """A column of all rows of the file, as it was when it was opened."""
         source = self._source
-        unchanged(source, self._stamp)
-        source.connect_after_fork()
+        source.refuse_changed(self._stamp)
         source.fetch(raw_names(source, [column]))
         form = partial(normal_form, source, self._schema, {column.name}, all_rows=True)
         ends = code_ends(source, self._schema)
         given = CodeSource(source.connection, lambda _: form(), ends)
         held = read_column(given, column, self._count)
-        unchanged(source, self._stamp)
+        source.refuse_changed(self._stamp)
         return held

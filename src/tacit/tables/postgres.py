@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -21,11 +21,14 @@ from tacit.postgres import URL, CannotConnect, PostgresAddress
 from tacit.tables.codes import NUMERIC, TEXT_BYTES, UNREADABLE, is_unreadable, literal
 from tacit.tables.declared import folded, quoted, refuse_clashing_names
 from tacit.tables.lines import LONGEST
+from tacit.tables.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from tacit.tables.sources import RowWindow, Source
+    from duckdb import DuckDBPyConnection
+
+    from tacit.tables.source import RowWindow
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -91,41 +94,55 @@ _CODECS = {
 }
 
 
-def is_postgres(source: object) -> bool:
-    """Whether this is a URL of PostgreSQL, or a connection of psycopg."""
-    if isinstance(source, str):
-        return URL.match(source) is not None
-    return type(source).__module__.partition(".")[0] == "psycopg" and hasattr(source, "pgconn")
+class PostgresSource(Source):
+    """A table in PostgreSQL."""
 
+    called = "a postgresql:// URL"
+    has_tables = True
+    _session: Session | None = None
 
-def show_postgres(opened: Source, source: Any, table: str | None) -> None:
-    """Find the table and the types of its columns; rows are read when the schema is known."""
-    address = PostgresAddress(source, "source") if isinstance(source, str) else _same(source)
-    if address.fragment:
-        raise BadParameter("source", address.place, "leave the # out, and name the table by table=")
-    session = Session(address, opened)
-    try:
+    @classmethod
+    def accepts(cls, given: object) -> bool:
+        """Whether this is a URL of PostgreSQL, or a connection of psycopg."""
+        if isinstance(given, str):
+            return URL.match(given) is not None
+        return type(given).__module__.partition(".")[0] == "psycopg" and hasattr(given, "pgconn")
+
+    def show(self, given: Any, table: str | None) -> None:
+        """Find the table and the types of its columns; rows are read when the schema is known."""
+        address = PostgresAddress(given, "source") if isinstance(given, str) else _same(given)
+        if address.fragment:
+            allowed = "leave the # out, and name the table by table="
+            raise BadParameter("source", address.place, allowed)
+        self._session = session = Session(address, self.connection)
         session.begin()
-        relation = session.find(table)
-        refuse_writers(session, relation)
-        columns = session.columns(relation)
-    except BaseException:
-        session.close()
-        raise
-    opened.hints = {folded(column.name): column.hint for column in columns if column.hint}
-    columns = [column for column in columns if column.granted]
-    refuse_clashing_names([column.name for column in columns])
-    opened.name = relation.name
-    opened.columns = {column.name: column.kind for column in columns}
+        self._relation = session.find(table)
+        refuse_writers(session, self._relation)
+        columns = session.columns(self._relation)
+        self.hints = {folded(column.name): column.hint for column in columns if column.hint}
+        self._granted = [column for column in columns if column.granted]
+        refuse_clashing_names([column.name for column in self._granted])
+        self.name = self._relation.name
+        self.columns = {column.name: column.kind for column in self._granted}
 
-    def fetch(names: Collection[str]) -> None:
-        try:
-            session.fetch(relation, [each for each in columns if each.name in names])
-        finally:
+    def fetch(self, names: Collection[str]) -> None:
+        """Read the rows of these columns, once."""
+        if self._session is not None:
+            chosen = [column for column in self._granted if column.name in names]
+            try:
+                self._session.fetch(self._relation, chosen, self)
+            finally:
+                self._end()
+
+    def close(self) -> None:
+        """End the session, too."""
+        self._end()
+        super().close()
+
+    def _end(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
             session.close()
-
-    opened.unfetched = fetch
-    opened.at_close = session.close
 
 
 def _same(connection: Any) -> PostgresAddress:
@@ -224,9 +241,9 @@ def failures_named(work: Callable[Concatenate[Session, _P], _R]) -> Any:
 class Session:
     """One connection, for one reading of one table."""
 
-    def __init__(self, address: PostgresAddress, opened: Source) -> None:
+    def __init__(self, address: PostgresAddress, reader: DuckDBPyConnection) -> None:
         self.place = address.place
-        self._opened = opened
+        self._reader = reader
         try:
             address.connect(wait=CONNECT_SECONDS).close()  # its messages are the better ones
         except CannotConnect as failure:
@@ -266,13 +283,23 @@ class Session:
     @failures_named
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """The few rows of a query."""
-        connection = self._opened.connection
         with self._shown(query):
-            found: list[tuple[Any, ...]] = connection.execute(f"FROM {_STREAM}").fetchall()
+            found: list[tuple[Any, ...]] = self._reader.execute(f"FROM {_STREAM}").fetchall()
         return found
 
-    def _shown(self, query: str) -> _Shown:
-        return _Shown(self._connection, self._opened, query)
+    @contextmanager
+    def _shown(self, query: str) -> Iterator[Any]:
+        """A query whose rows DuckDB sees, once, for as long as this is entered."""
+        from adbc_driver_manager import AdbcStatement
+
+        with AdbcStatement(self._connection) as statement:
+            statement.set_sql_query(query)
+            stream, _ = statement.execute_query()
+            self._reader.register(_STREAM, stream)
+            try:
+                yield stream
+            finally:
+                self._reader.unregister(_STREAM)
 
     def begin(self) -> None:
         """One snapshot from here on, and nothing of what the role or database may have set."""
@@ -348,7 +375,7 @@ class Session:
     # Rows -------------------------------------------------------------------------------------
 
     @failures_named
-    def fetch(self, relation: Relation, columns: list[RemoteColumn]) -> None:
+    def fetch(self, relation: Relation, columns: list[RemoteColumn], source: Source) -> None:
         """Read some columns of all rows, or of those in the window, into the source's table."""
         read = [column for column in columns if not is_unreadable(column.kind)]
         listed = ", ".join(
@@ -356,16 +383,14 @@ class Session:
             for column in read
         )
         query = f"SELECT {listed or 'true AS there'} FROM {relation.sql}"
-        with self._shown(query + _where(self._opened.window, read)) as stream:
+        with self._shown(query + _where(source.window, read)) as stream:
             codecs = {column.name: column.codec for column in read if column.codec is not None}
             if codecs:
-                self._opened.connection.unregister(_STREAM)
-                self._opened.connection.register(_STREAM, _decoded(stream, codecs))
-            self._opened.keep_rows(_STREAM)
-        described = self._opened.connection.execute("DESCRIBE source").fetchall()
-        delivered = {str(row[0]): str(row[1]) for row in described}
+                self._reader.unregister(_STREAM)
+                self._reader.register(_STREAM, _decoded(stream, codecs))
+            source.keep_rows(_STREAM)
         expected = {column.name: _SENT_AS.get(_head(column), column.kind) for column in read}
-        if read and delivered != expected:  # somebody altered the table in between
+        if read and source.described() != expected:  # somebody altered the table in between
             raise EngineFailed(f"the columns of {relation} have changed: open it again")
 
 
@@ -374,27 +399,6 @@ def _head(column: RemoteColumn) -> str:
 
 
 _SENT_AS = {NUMERIC: "VARCHAR", TEXT_BYTES: "BLOB"}
-
-
-class _Shown:
-    """A query whose rows DuckDB sees, once, for as long as this is entered."""
-
-    def __init__(self, connection: Any, opened: Source, query: str) -> None:
-        from adbc_driver_manager import AdbcStatement
-
-        self._opened = opened
-        self._statement = AdbcStatement(connection)
-        self._query = query
-
-    def __enter__(self) -> Any:
-        self._statement.set_sql_query(self._query)
-        stream, _ = self._statement.execute_query()
-        self._opened.connection.register(_STREAM, stream)
-        return stream
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.connection.unregister(_STREAM)
-        self._statement.close()
 
 
 def _where(window: RowWindow | None, columns: list[RemoteColumn]) -> str:

@@ -12,17 +12,17 @@ import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-import duckdb
-
 from tacit.numbers import decimal
 from tacit.tables.codes import Code, Type, own_grid, own_type
 from tacit.tables.declared import quoted
 from tacit.tables.declaring import unaskable
+from tacit.tables.delimited import DelimitedSource
 from tacit.tables.engine import told
 from tacit.tables.normal import is_no_null, normal_form, pointed, text_pattern
 from tacit.tables.schema import EACH_ROW, Column, Schema, toml_list, toml_text
 from tacit.tables.sniffing import by_column, file_format, holding, value_format
-from tacit.tables.sources import Source, open_source
+from tacit.tables.source import Source
+from tacit.tables.sources import open_source
 from tacit.tables.spill import byte_limit
 from tacit.tables.text_format import AS_USUAL, TextFormat, format_lines
 
@@ -68,7 +68,7 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
     Privacy: this shows statistics of the data.  It is not for analysts.
     """
     opened = open_source(
-        source, table=table, memory_limit=byte_limit(None), written=_looks_like, guard=told
+        source, table=table, memory_limit=byte_limit(None), written=file_format, guard=told
     )
     try:
         return _proposed(opened)
@@ -76,25 +76,14 @@ def propose_schema(source: object, *, table: str | None = None) -> str:
         opened.close()
 
 
-def _looks_like(file: Source) -> TextFormat:
-    ending = file.read_as
-    delimiter = "\t" if ending.startswith(".tsv") else ","
-    return file_format(file, delimiter, compressed=ending.endswith(".gz"))
-
-
 @told("looking at the data")
 def _proposed(source: Source) -> str:
     source.fetch([name for name, kind in source.columns.items() if own_type(kind) is not None])
-    try:
-        return _seen(source)
-    except duckdb.Error:
-        if not source.mend():
-            raise
-    return _seen(source)
+    return source.reading(lambda: _seen(source))
 
 
 def _seen(source: Source) -> str:
-    if not source.typed:
+    if isinstance(source, DelimitedSource):
         source.keep_parsed()
         source.written = value_format(source)
     types = _types(source)
@@ -191,7 +180,7 @@ def _written(source: Source, column: Column) -> str:
     if column.type == "timestamp":
         lines.append("# its days and hours are those of UTC, unless: " + _ZONE)
     alone = Schema("table", EACH_ROW, (column,))
-    form = normal_form(source, alone, {column.name}, source.quickest)
+    form = normal_form(source, alone, {column.name})
     value = quoted(column.name)
     ordered = column.type in ("integer", "date", "timestamp") or column.grid is not None
     ends = source.connection.execute(f"SELECT min({value}), max({value}) FROM ({form})").fetchone()

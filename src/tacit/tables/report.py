@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
-
 from tacit.numbers import decimal
 from tacit.tables.declared import folded, quoted
 from tacit.tables.declaring import Declaring
@@ -19,7 +17,7 @@ from tacit.tables.lines import FEW_LINES, Fault, Mended
 from tacit.tables.loading import check_kinds
 from tacit.tables.normal import check_columns, raw_names, values_with_lines
 from tacit.tables.schema import EACH_ROW, Column, Schema
-from tacit.tables.sources import Source
+from tacit.tables.source import Source
 from tacit.tables.spill import byte_limit
 from tacit.tables.text_format import ISO, TextFormat, format_lines
 
@@ -113,22 +111,16 @@ def report_schema(
 def _reported(source: Source, schema: Schema) -> SchemaReport:
     check_columns(source, schema)
     source.fetch(raw_names(source, schema.columns))
-    try:
-        return _looked_at(source, schema)
-    except duckdb.Error:
-        if not source.mend():
-            raise
-    return _looked_at(source, schema)
+    return source.reading(lambda: _looked_at(source, schema))
 
 
 def _looked_at(source: Source, schema: Schema) -> SchemaReport:
-    mended, line = None, "row_number() OVER ()"
     places = {folded(name): place for place, name in enumerate(source.columns)}
-    if source.numbered is not None:
-        name = "line"
-        while folded(name) in places:
-            name += "_"
-        mended, line = source.numbered(source, name), f"CAST({quoted(name)} AS BIGINT)"
+    name = "line"
+    while folded(name) in places:
+        name += "_"
+    mended = source.with_lines(name)
+    line = "row_number() OVER ()" if mended is None else f"CAST({quoted(name)} AS BIGINT)"
     columns = []
     for column in schema.columns:
         report = _column(source, column, line)

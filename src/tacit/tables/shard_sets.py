@@ -29,7 +29,7 @@ from tacit.errors import BadParameter, NotWritten
 from tacit.tables.declared import quoted, text
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import FileStamp, NotAShard, Shard, file_stamp, map_shard
-from tacit.tables.sources import RowWindow
+from tacit.tables.source import RowWindow
 from tacit.tables.spill import new_folder, remove, sweep
 
 SHARDS_HELP = "name an existing folder that you may write to; the data will lie there in the clear"

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tacit.tables import lines
 from tacit.tables.codes import Type
 from tacit.tables.declared import quoted, text
-from tacit.tables.delimited import in_own_encoding
+from tacit.tables.delimited import DelimitedSource
 from tacit.tables.normal import text_pattern
 from tacit.tables.text_format import DAY_FIRST, ISO, MONTH_FIRST, TextFormat, decoded
 
 if TYPE_CHECKING:
-    from tacit.tables.sources import Source
+    from tacit.tables.source import Source
 
 NULLS = ("NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "-", "--", "?", ".", "\\N")
 """Fields that often mean NULL."""
@@ -33,16 +33,16 @@ _ALIKE = 0.5  # of the first rows have as many fields as the header
 _KINDS: tuple[Type, ...] = ("boolean", "integer", "real", "date", "timestamp")
 
 
-def file_format(source: Source, delimiter: str, *, compressed: bool) -> TextFormat:
+def file_format(source: Source) -> TextFormat:
     """The encoding and the delimiter of a file, and whether quoted fields go over line ends."""
-    path = source.files[0]
-    layout = lines.LineFormat(delimiter, compressed)
+    assert isinstance(source, DelimitedSource)
+    path, layout = source.files[0], source.usual
     encoding = _encoding(path, layout)
     with lines.opened(path, layout) as file:
         start = b"".join(decoded(iter([file.read(_LOOK)]), encoding))
-    found = _delimiter(start, delimiter)
-    source.written = TextFormat(encoding, None if found == delimiter else found)
-    copy, layout = in_own_encoding(source, path, delimiter, compressed)
+    found = _delimiter(start, layout.delimiter)
+    source.written = TextFormat(encoding, None if found == layout.delimiter else found)
+    copy, layout = source.in_own_encoding()
     over = not lines.is_plain(copy, replace(layout, quoted_newlines=False))
     over = over and lines.goes_over_lines(copy, layout, source.spill.path / "looked-at")
     return replace(source.written, quoted_newlines=over)

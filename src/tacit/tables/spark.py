@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from tacit.tables.shard_sets import Entry
-    from tacit.tables.sources import Source
     from tacit.tables.workers import Work
 
 _ENTRY = ("file", "sha256")
@@ -32,31 +31,44 @@ def is_spark(source: object) -> bool:
     return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
 
-def show_spark(opened: Source, frame: Any, _: str | None) -> None:
-    """Find the types of the columns; rows are read when the schema is known."""
-    names = [field.name for field in frame.schema.fields]
-    refuse_clashing_names(names)
-    opened.hold(frames.ready_stream(_without_rows(frame.schema)))
-    opened.forget()
-    for field in frame.schema.fields:
-        if is_unreadable(opened.columns[field.name]):
-            opened.columns[field.name] = f"{UNREADABLE}({field.dataType.typeName()})"
-    kinds = dict(opened.columns)
+class SparkSource(frames.ArrowSource):
+    """A DataFrame of Spark, which is read here or spread over its executors."""
 
-    def chosen(wanted: Collection[str]) -> Any:
-        read = [name for name in names if name in wanted and not is_unreadable(kinds[name])]
-        return frame.select(*("`" + name.replace("`", "``") + "`" for name in read))
+    called = "a Spark DataFrame"
+    has_workers = True
 
-    def fetch(wanted: Collection[str]) -> None:
-        opened.hold(frames.ready(chosen(wanted).toArrow()))
+    @classmethod
+    def accepts(cls, given: object) -> bool:
+        """Whether this is such a DataFrame."""
+        return is_spark(given)
 
-    def spread(work: Work) -> list[Entry]:
-        _refuse_other_versions(frame.sparkSession)
-        wanted = {name for name in names if work.schema.find(name) is not None}
-        return _made(chosen(wanted), frame.sparkSession, work)
+    def show(self, given: Any, table: str | None) -> None:
+        """Find the types of the columns; rows are read when the schema is known."""
+        self._frame = given
+        fields = given.schema.fields
+        refuse_clashing_names([field.name for field in fields])
+        self.keep(_without_rows(given.schema))
+        self.forget()
+        for field in fields:
+            if is_unreadable(self.columns[field.name]):
+                self.columns[field.name] = f"{UNREADABLE}({field.dataType.typeName()})"
+        self._known = dict(self.columns)
 
-    opened.unfetched = fetch
-    opened.spread = spread
+    def fetch(self, names: Collection[str]) -> None:
+        """Read the rows of these columns."""
+        self.hold(frames.ready(self._chosen(names).toArrow()))
+
+    def spread(self, work: Work) -> list[Entry]:
+        """Let the executors make the shards."""
+        _refuse_other_versions(self._frame.sparkSession)
+        wanted = {name for name in self._known if work.schema.find(name) is not None}
+        return _made(self._chosen(wanted), self._frame.sparkSession, work)
+
+    def _chosen(self, names: Collection[str]) -> Any:
+        read = [
+            name for name, kind in self._known.items() if name in names and not is_unreadable(kind)
+        ]
+        return self._frame.select(*("`" + name.replace("`", "``") + "`" for name in read))
 
 
 def _without_rows(types: Any) -> Any:

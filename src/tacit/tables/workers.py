@@ -25,11 +25,12 @@ from uuid import uuid4
 
 from tacit.tables.engine import withheld
 from tacit.tables.fetching import no_rows, read_coded
+from tacit.tables.frames import ArrowSource
 from tacit.tables.normal import normal_form
 from tacit.tables.schema import Schema
 from tacit.tables.shard_sets import Entry, files_of, part_columns, place_of, write_parts
 from tacit.tables.shards import Shard
-from tacit.tables.sources import RowWindow, worker_source
+from tacit.tables.source import RowWindow
 
 PARTS = 16
 """Into how many parts the rows of a task are cut, each a file."""
@@ -75,7 +76,7 @@ class Work:
         rows = pyarrow.RecordBatchReader.from_batches(first.schema, chain([first], coming))
         name = uuid4().hex
         finer = f", CAST({place_of(self.schema)} // {PARTS} % {FINER} AS TINYINT) AS finer"
-        source = worker_source(self.memory)
+        source = _on_one_thread(self.memory)
         try:
             source.pass_on(rows)
             source.window = self.window
@@ -104,7 +105,7 @@ class Work:
         if not found:
             return None
         rows = f"(FROM {files_of(found)} WHERE finer % {of // step} = {number // step})"
-        source = worker_source(self.memory)
+        source = _on_one_thread(self.memory)
         try:
             run = source.connection.execute
             ((count,),) = run(f"SELECT count(*) FROM {rows}").fetchall()
@@ -130,3 +131,10 @@ class Work:
     def _saved(self, number: int, shard: Shard) -> Entry:
         name = f"{number:04}-{uuid4().hex}.shard"
         return {"file": name, "sha256": shard.save(self.folder / name)}
+
+
+def _on_one_thread(memory: int) -> ArrowSource:
+    """A source without rows yet, for a worker beside others."""
+    source = ArrowSource(memory)
+    source.connection.execute("SET threads = 1")
+    return source
