@@ -28,7 +28,7 @@ from tacit.tables.shards import Shard
 from tacit.tables.source import CHANGED
 
 MOST_COLUMNS = 256
-"""Columns in one query: the time that DuckDB plans it grows faster than their number."""
+"""Columns in a query: the time that DuckDB plans it grows faster than their number."""
 
 MOST_VALUES = 2**22
 """Values that a chunk may have, of all columns that are fetched together."""
@@ -78,14 +78,19 @@ def read_coded(
     return Shard.from_rows(schema, read_columns(CodeSource(connection, form), schema, rows))
 
 
+def at_once(rows: int) -> int:
+    """How many columns are fetched together, so that neither a plan nor a chunk is large."""
+    return min(MOST_COLUMNS, MOST_VALUES // min(max(rows, 1), CHUNK))
+
+
 def read_columns(source: CodeSource, schema: Schema, rows: int) -> dict[str, Held]:
     """Columns by row, in one scan if there are not very many.
 
     DuckDB keeps the order of rows from table to table, and to its results.
     """
     columns: dict[str, Held] = {}
-    for block in blocks(schema.columns, MOST_COLUMNS):
-        columns |= _read_block(source, block, rows)
+    for start in range(0, len(schema.columns), at_once(rows)):
+        columns |= _read_block(source, schema.columns[start : start + at_once(rows)], rows)
     return columns
 
 
@@ -108,32 +113,18 @@ def no_rows(schema: Schema) -> Shard:
     )
 
 
-def blocks(columns: Sequence[Column], most: int) -> Iterator[Sequence[Column]]:
-    """The columns in blocks of at most this many."""
-    for start in range(0, len(columns), most):
-        yield columns[start : start + most]
-
-
 def _read_block(source: CodeSource, columns: Sequence[Column], rows: int) -> dict[str, Held]:
-    """Columns that one query gives, in one scan unless a chunk of all of them would be large."""
-    table, at_once = f"({source.form(columns)})", MOST_VALUES // min(max(rows, 1), CHUNK)
-    if len(columns) > at_once:
-        source.connection.execute(f"CREATE OR REPLACE TABLE read AS FROM {table}")
-        table = "read"
-    built: dict[str, Held] = {}
+    """Columns that one query gives, in one scan but for those with long words."""
     numbered = [each for each in columns if each.type != "text" or kernel.compiled is not None]
-    for block in blocks(numbered, at_once):
-        built |= _built(source, table, block, rows)
+    read = _built(source, numbered, rows) if numbered else {}
     for column in columns:
-        if column.name not in built:
-            alone = table if table == "read" else f"({source.form([column])})"
-            built[column.name] = _listed(source.connection, alone, column, rows)
-    if table == "read":
-        source.connection.execute("DROP TABLE read")
-    return built
+        if column.name not in read:
+            table = f"({source.form([column])})"
+            read[column.name] = _listed(source.connection, table, column, rows)
+    return read
 
 
-def _built(source: CodeSource, table: str, columns: Sequence[Column], rows: int) -> dict[str, Held]:
+def _built(source: CodeSource, columns: Sequence[Column], rows: int) -> dict[str, Held]:
     """Columns in one scan, as their rows come; without those that have long words."""
     built: dict[str, NumberColumn | TextColumn] = {}
     for column in columns:
@@ -143,7 +134,8 @@ def _built(source: CodeSource, table: str, columns: Sequence[Column], rows: int)
             TextColumn(rows) if column.type == "text" else NumberColumn(rows, kind, low)
         )
     chosen = ", ".join(_narrow(column, source.ends_of(column)) for column in columns)
-    for at, chunk in _rows_of(source.connection, f"SELECT {chosen} FROM {table}", rows):
+    query = f"SELECT {chosen} FROM ({source.form(columns)})"
+    for at, chunk in _rows_of(source.connection, query, rows):
         for each, given in zip(built.values(), chunk, strict=True):
             each.take(at, given)
     names = [name for name, each in built.items() if isinstance(each, NumberColumn) or each.fits]

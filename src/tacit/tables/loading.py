@@ -18,8 +18,8 @@ from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.declaring import SCHEMA_HELP, Declaring, given_schema
 from tacit.tables.engine import Engine, Guarded, is_engine, withheld
 from tacit.tables.fetching import (
-    MOST_COLUMNS,
     CodeSource,
+    at_once,
     code_bytes,
     read_coded,
     read_columns,
@@ -463,7 +463,7 @@ def hold_on_demand(source: Source, schema: Schema, limit: int, rows: int) -> Bit
 def read_all(source: Source, schema: Schema, rows: int) -> Shard:
     """All people of a source as one shard, in memory."""
     run, raw = source.connection.execute, "source"
-    if len(schema.columns) > MOST_COLUMNS:
+    if len(schema.columns) > at_once(rows):
         run(f"CREATE OR REPLACE TABLE raw AS SELECT {raw_columns(source, schema)} FROM source")
         raw = "raw"
     form = partial(normal_form, source, schema, rows=raw)
