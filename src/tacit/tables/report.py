@@ -138,30 +138,21 @@ def _join(fault: Fault, other: Fault | None) -> None:
 
 def _column(source: Source, column: Column, line: str) -> ColumnReport:
     free = Column(column.name, column.type, column.grid, zone=column.zone, times=column.times)
-    rows = f"({values_with_lines(source, free, line)})"
-    unfit = "there AND value IS NULL"
     low, high = column.range
-    outside = "false"
-    if column.bounds is not None:
-        outside = f"there AND value NOT BETWEEN {low} AND {high}"
-    run = source.connection.execute
-    (values,) = run(f"SELECT coalesce(count_if(there), 0) FROM {rows}").fetchone() or (0,)
+    outside = "false" if column.bounds is None else f"there AND value NOT BETWEEN {low} AND {high}"
+    asked = ", ".join(
+        f"coalesce(count_if({which}), 0), coalesce(min(line, {FEW_LINES}) FILTER ({which}), [])"
+        for which in ("there", "there AND value IS NULL", outside)
+    )
+    query = f"SELECT {asked} FROM ({values_with_lines(source, free, line)})"
+    ((values, _, *faults),) = source.connection.execute(query).fetchall()
     return ColumnReport(
         column.name,
         _in_words(column, source.written),
         int(values),
-        _found(source, rows, unfit),
-        _found(source, rows, outside),
+        Fault(*faults[:2]),
+        Fault(*faults[2:]),
     )
-
-
-def _found(source: Source, rows: str, which: str) -> Fault:
-    run = source.connection.execute
-    (count,) = run(f"SELECT coalesce(count_if({which}), 0) FROM {rows}").fetchone() or (0,)
-    listed = run(
-        f"SELECT line FROM {rows} WHERE {which} ORDER BY line LIMIT {FEW_LINES}"
-    ).fetchall()
-    return Fault(int(count), [int(number) for (number,) in listed])
 
 
 def _in_words(column: Column, written: TextFormat) -> str:
