@@ -17,7 +17,7 @@ from tacit.tables import EACH_ROW, fetching, load, parse, parse_batch
 from tacit.tables.bitmaps import BitmapEngine
 from tacit.tables.engine import Engine
 from tacit.tables.on_demand import ColumnsOnDemand
-from tacit.tables.packed_words import PackedWords, finder_by_mark
+from tacit.tables.packed_words import PackedWords
 from tacit.tables.schema import Person
 
 SCHEMA = """
@@ -198,9 +198,9 @@ def test_every_way_to_number_texts_gives_the_same(
     collide: bool, longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the compiled loop, by DuckDB's hashes of long texts, and by a type of DuckDB's."""
-    monkeypatch.setattr(fetching, "MOST_TEXT", 5)
+    monkeypatch.setattr(fetching, "MOST_WORDS", 5)
     if collide:
-        monkeypatch.setattr(fetching, "finder_by_mark", lambda marks: None)
+        monkeypatch.setattr(fetching, "_by_mark", lambda connection, rows: None)
     path = tmp_path / "t.parquet"
     table = rows(3, 300)
     given = [None if text is None else text[:longest] for text in table["town"].to_pylist()]
@@ -274,20 +274,3 @@ def test_packed_words_are_a_sequence() -> None:
     assert (packed[1:3], packed[-1], len(packed)) == (words[1:3], words[-1], 4)
     with pytest.raises(IndexError):
         packed[4]
-
-
-@pytest.mark.parametrize("spread", [1, 2**40, 2**63])
-def test_every_mark_is_found(spread: int) -> None:
-    draw = random.Random(spread)
-    marks = np.array(
-        draw.sample(range(3000), 1000)
-        if spread == 1
-        else [draw.randrange(2**64 - spread, 2**64) for _ in range(1000)],
-        np.uint64,
-    )
-    marks = marks[np.sort(np.unique(marks, return_index=True)[1])]
-    codes = np.array(draw.choices(range(len(marks)), k=5000))
-    find = finder_by_mark(marks)
-    assert find is not None
-    assert find(marks[codes]).tolist() == codes.tolist()
-    assert finder_by_mark(np.append(marks, marks[0])) is None

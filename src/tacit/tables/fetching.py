@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import kernel
 from tacit.errors import EngineFailed
@@ -22,7 +20,7 @@ from tacit.tables.codes import widest
 from tacit.tables.columns import Held, hold_numbers, hold_words, with_room
 from tacit.tables.declared import quoted
 from tacit.tables.layout import Codes, narrowest
-from tacit.tables.packed_words import PackedWords, finder_by_mark
+from tacit.tables.packed_words import PackedWords
 from tacit.tables.schema import Column, Schema
 from tacit.tables.shards import Shard
 from tacit.tables.source import CHANGED
@@ -36,8 +34,8 @@ MOST_VALUES = 2**22
 CHUNK = 2**17
 """Rows in a chunk that DuckDB hands over."""
 
-MOST_TEXT = 2**24
-"""Bytes of words that are fetched at once; one word more may be with them."""
+MOST_WORDS = 2**10
+"""Words that Python holds at once."""
 
 _TOO_LONG = "x" * (LONGEST + 1)
 
@@ -187,17 +185,19 @@ def _listed(connection: duckdb.DuckDBPyConnection, table: str, column: Column, r
 
 def _by_mark(connection: duckdb.DuckDBPyConnection, rows: int) -> Codes | None:
     """The code of each row by the hash of its text; None if two texts have the same hash."""
-    marks = _values(connection, "SELECT mark FROM listed")
-    find = finder_by_mark(marks)
-    if find is None:
+    listed = [given.values.copy() for (given,) in chunks(connection, "SELECT mark FROM listed")]
+    marks = np.concatenate(listed)
+    order = np.argsort(marks)
+    marks, order = marks[order], order.astype(narrowest(len(marks)))
+    if bool((marks[1:] == marks[:-1]).any()):
         return None
+    codes = with_room(rows, order.dtype)
     query = "SELECT CASE WHEN word IS NOT NULL THEN hash(word) END FROM texts"
-    codes = with_room(rows, narrowest(len(marks)))
     for at, (given,) in _rows_of(connection, query, rows):
-        part, nulls = codes[at : at + len(given.values)], given.nulls
-        part[:] = find(given.values if nulls is None else np.where(nulls, marks[0], given.values))
-        if nulls is not None:
-            part[nulls] = len(marks)
+        part = codes[at : at + len(given.values)]
+        part[:] = order[np.minimum(np.searchsorted(marks, given.values), len(marks) - 1)]
+        if given.nulls is not None:
+            part[given.nulls] = len(marks)
     return codes
 
 
@@ -218,24 +218,12 @@ def _by_word(connection: duckdb.DuckDBPyConnection, rows: int, count: int) -> Co
     return codes
 
 
-def _values(connection: duckdb.DuckDBPyConnection, query: str) -> NDArray[Any]:
-    """One column that is nowhere NULL."""
-    found = [given.values.copy() for (given,) in chunks(connection, query)]
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
-
-
 def _packed(connection: duckdb.DuckDBPyConnection) -> PackedWords:
-    """The words, some megabytes at a time."""
-    run = connection.execute
-    ends = np.cumsum(_values(connection, "SELECT strlen(word) FROM listed"), dtype=np.int64)
-    texts = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    first, start = 0, 0
-    while first < len(ends):
-        last = max(int(np.searchsorted(ends, start + MOST_TEXT, side="right")), first + 1)
-        joined = run(
-            "SELECT string_agg(word, '' ORDER BY rowid) FROM listed WHERE rowid >= ? AND rowid < ?",
-            [first, last],
-        ).fetchall()[0][0]
-        texts[start : ends[last - 1]] = np.frombuffer(joined.encode(), np.uint8)
-        first, start = last, int(ends[last - 1])
-    return PackedWords(texts, ends)
+    """The words, some thousands at a time: as Python holds them, they take far more."""
+    listed = connection.execute("SELECT word FROM listed")
+    texts, sizes = bytearray(), [np.zeros(0, np.int64)]
+    while some := listed.fetchmany(MOST_WORDS):
+        encoded = [word.encode() for (word,) in some]
+        texts += b"".join(encoded)
+        sizes.append(np.array([len(word) for word in encoded], np.int64))
+    return PackedWords(np.frombuffer(texts, np.uint8), np.cumsum(np.concatenate(sizes)))

@@ -1,4 +1,4 @@
-"""The sorted words of a text column as one string of bytes, and a word's code from its hash.
+"""The sorted words of a text column as one string of bytes.
 
 A Python string costs some fifty bytes beside its text, and a list of millions of them seconds.  So
 the words stay packed, and the few that a search looks at are decoded.
@@ -6,17 +6,13 @@ the words stay packed, and the few that a search looks at are decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 _AT_ONCE = 1 << 18  # words that are handled together, which stay in the cache
-_SPARE = 64  # places behind the table, so that few searches must wrap around
-
-Marks = NDArray[np.uint64]
 
 
 class PackedWords(Sequence[str]):
@@ -132,38 +128,3 @@ def put_in_order(words: PackedWords, order: NDArray[np.integer[Any]]) -> PackedW
         places += np.arange(here.start, here.stop)
         texts[here] = words.texts[places]
     return PackedWords(texts, ends)
-
-
-def finder_by_mark(marks: Marks) -> Callable[[Marks], NDArray[np.uint32]] | None:
-    """Finds for each row the place of its mark among the marks; None if two marks are equal.
-
-    Each row's mark must be among them.  A table with a place for each mark, found by its leading
-    bits, or else the next that is free.
-    """
-    in_order = np.sort(marks)
-    if bool((in_order[1:] == in_order[:-1]).any()):
-        return None
-    count = len(marks)
-    shift = np.uint64(64 - max((2 * count).bit_length(), 4))
-    size = (1 << (64 - int(shift))) + _SPARE
-    table = np.full(size, count, np.uint32)
-    waiting, place = np.arange(count, dtype=np.uint32), (marks >> shift).astype(np.int64)
-    while len(waiting):
-        free = table[place] == count
-        table[place[free]] = waiting[free]  # of several, one has it
-        without = table[place] != waiting
-        waiting, place = waiting[without], (place[without] + 1) % size
-    return partial(_looked_up, table, np.append(marks, np.uint64(0)), shift)
-
-
-def _looked_up(
-    table: NDArray[np.uint32], marks: Marks, shift: np.uint64, asked: Marks
-) -> NDArray[np.uint32]:
-    place = (asked >> shift).astype(np.int64)
-    here = table[place]
-    wrong = np.flatnonzero(marks[here] != asked)
-    while len(wrong):
-        place[wrong] = (place[wrong] + 1) % len(table)
-        here[wrong] = table[place[wrong]]
-        wrong = wrong[marks[here[wrong]] != asked[wrong]]
-    return here
