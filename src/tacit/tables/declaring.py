@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import BadParameter, SchemaMismatch
 from tacit.tables.codes import own_grid, own_type, why_not
 from tacit.tables.declared import folded
-from tacit.tables.engine import withheld
 from tacit.tables.schema import Column, Person, Schema, read_schema
 from tacit.tables.source import Source
-from tacit.tables.sources import MANY_FILES, open_source
+from tacit.tables.sources import MANY_FILES
 from tacit.tables.text_format import AS_USUAL, TextFormat
 
 SCHEMA_HELP = "give a Schema, TOML text or a TOML file"
@@ -29,24 +27,6 @@ class Declaring:
         self._name = name
         self._person = person
         self._declared: Schema | None = None
-
-    def open(
-        self,
-        source: object,
-        table: str | None,
-        limit: int,
-        folder: str | Path | None = None,
-        guard: Any = withheld,
-    ) -> Source:
-        """Open a source, for which the schema says how a text file is written."""
-        return open_source(
-            source,
-            table=table,
-            memory_limit=limit,
-            folder=folder,
-            written=self.written,
-            guard=guard,
-        )
 
     def written(self, file: Source) -> TextFormat:
         """How a text file is written; as usual, if nothing is declared at all."""

@@ -153,7 +153,13 @@ def load(
         return _made_beforehand(str(source), declared, limit, label, grows_by)
     folder = None if shards is None else shards_folder(shards)
     declaring = Declaring(schema, name, person)
-    opened = declaring.open(source, table, limit, spill_folder)
+    opened = open_source(
+        source,
+        table=table,
+        memory_limit=limit,
+        folder=spill_folder,
+        written=declaring.written,
+    )
     try:
         declared = bound_to(opened, declaring.schema(opened))
         if grows_by is not None:

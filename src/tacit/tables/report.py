@@ -18,6 +18,7 @@ from tacit.tables.loading import check_kinds
 from tacit.tables.normal import check_columns, raw_names, values_with_lines
 from tacit.tables.schema import EACH_ROW, Column, Schema
 from tacit.tables.source import Source
+from tacit.tables.sources import open_source
 from tacit.tables.spill import byte_limit
 from tacit.tables.text_format import ISO, TextFormat, format_lines
 
@@ -100,7 +101,8 @@ def report_schema(
     """
     check_kinds(schema=schema, table=table)
     declaring = Declaring(schema, None, EACH_ROW)
-    opened = declaring.open(source, table, byte_limit(None), guard=told)
+    limit, how = byte_limit(None), declaring.written
+    opened = open_source(source, table=table, memory_limit=limit, written=how, guard=told)
     try:
         return _reported(opened, declaring.schema(opened))
     finally:
