@@ -70,7 +70,10 @@ class DelimitedSource(FileSource):
         return path, lines.LineFormat(delimiter, compressed, written.quoted_newlines)
 
     def reading(self, read: Callable[[], _R]) -> _R:
-        """Read the rows; if DuckDB refuses the file, from a copy that says the same."""
+        """Read the rows; if DuckDB refuses the file, from a rewritten copy.
+
+        Every field means the same in both, so what a line holds decides only how long this takes.
+        """
         try:
             return read()
         except duckdb.Error:
